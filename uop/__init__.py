@@ -1,0 +1,30 @@
+"""The public names of uop, each imported on first use, so that `import uop` costs nothing."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uop.spec.dtype import DType as DType
+    from uop.spec.dtype import dtypes as dtypes
+    from uop.spec.ops.names import Op as Op
+
+# Public name -> the module that defines it.
+_HOME = {
+    "DType": "uop.spec.dtype",
+    "Op": "uop.spec.ops.names",
+    "dtypes": "uop.spec.dtype",
+}
+
+__all__ = ["DType", "Op", "dtypes"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'uop' has no attribute {name!r}")
+    value: object = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

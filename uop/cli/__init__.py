@@ -1,0 +1,74 @@
+"""The command line: one file per command, imported when the command runs."""
+
+from enum import IntEnum
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+
+class Exit(IntEnum):
+    """What the exit code of every command means."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NO_BACKEND = 3
+    INCONCLUSIVE = 4
+    INTERRUPTED = 130
+
+
+# Name -> its line in `uop --help`. The command `NAME` is `command` in the file NAME.py.
+COMMANDS: dict[str, str] = {}
+
+
+class Commands(click.Group):
+    """A group that imports a command's file only to run that command or print its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"uop.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"uop {version('uop')}")
+        ctx.exit()
+
+
+EXIT_CODES = """\b
+Exit codes:
+  0    done; conform and replay: the backend conforms
+  1    it does not conform
+  2    bad usage or bad input
+  3    the backend could not be started
+  4    inconclusive: nothing was checked, or the backend was lost
+  130  interrupted
+"""
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=print_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """The executable specification of the UOp language."""

@@ -1,0 +1,138 @@
+"""What is installed: packages, files in the wheel, imports, and the README's test command."""
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import Distribution
+from pathlib import Path
+
+import pytest
+
+import uop
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
+FOLDERS = {
+    "uop": ROOT / "uop",
+    **{
+        name: ROOT / folder
+        for name, folder in PROJECT["tool"]["setuptools"]["package-dir"].items()
+        if name != "uop"
+    },
+}
+
+
+def shipped_files() -> dict[str, Path]:
+    """Every file that belongs in the wheel, by its path there."""
+    return {
+        f"{name.replace('.', '/')}/{path.relative_to(folder).as_posix()}": path
+        for name, folder in FOLDERS.items()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The absolute imports anywhere in a file."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Import(names=names):
+                found.update(alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                found.add(module)
+    return found
+
+
+def test_the_package_list_is_the_folders_with_an_init() -> None:
+    on_disk = {
+        Path(name).parent.as_posix().replace("/", ".")
+        for name in shipped_files()
+        if name.endswith("/__init__.py")
+    }
+    assert sorted(PACKAGES) == sorted(on_disk)
+
+
+def test_every_python_file_lies_in_a_listed_package() -> None:
+    homes = {
+        Path(name).parent.as_posix().replace("/", ".")
+        for name in shipped_files()
+        if name.endswith(".py")
+    }
+    assert homes <= set(PACKAGES)
+
+
+def test_the_wheel_holds_every_file_of_the_packages() -> None:
+    installed = Distribution.from_name("uop")
+    origin = installed.read_text("direct_url.json")
+    if origin and json.loads(origin).get("dir_info", {}).get("editable"):
+        pytest.skip("editable install: nothing was packed; tox runs this against the wheel")
+    packed = {file.as_posix() for file in installed.files or ()}
+    missing = sorted(set(shipped_files()) - packed)
+    assert not missing, "add them to [tool.setuptools.package-data]"
+
+
+def test_spec_needs_nothing_but_the_standard_library() -> None:
+    foreign = {
+        (path.name, module)
+        for path in FOLDERS["uop.spec"].rglob("*.py")
+        for module in imported_modules(path)
+        if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("uop.spec")
+    }
+    assert not foreign
+
+
+def test_importing_uop_imports_neither_numpy_nor_click() -> None:
+    assert heavy_modules_after("import uop") == set()
+
+
+def test_a_public_name_is_imported_on_use() -> None:
+    assert heavy_modules_after("from uop import Op, dtypes") == set()
+
+
+@pytest.mark.parametrize("name", uop.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    assert getattr(uop, name).__module__.startswith("uop.")
+
+
+def test_all_lists_every_public_name_and_mypy_sees_each() -> None:
+    tree = ast.parse((ROOT / "uop" / "__init__.py").read_text())
+    typed = {
+        alias.asname
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert typed == set(uop.__all__)
+
+
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nonsense"):
+        getattr(uop, "nonsense")  # noqa: B009 - the name is unknown to mypy on purpose
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    command = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
+    assert command in (ROOT / "README.md").read_text().splitlines()
+
+
+def heavy_modules_after(code: str) -> set[str]:
+    """Third-party top-level modules that a fresh interpreter has loaded after running `code`."""
+    probe = f"{code}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    before = subprocess.run(
+        [sys.executable, "-c", "import sys, json; print(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    after = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, check=True, text=True
+    )
+    loaded = set(json.loads(after.stdout)) - set(json.loads(before.stdout))
+    tops = {module.split(".")[0] for module in loaded}
+    return tops - set(sys.stdlib_module_names) - {"uop"}
