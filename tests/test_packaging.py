@@ -2,10 +2,11 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import Distribution
+from importlib.metadata import Distribution, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,16 @@ def shipped_files() -> dict[str, Path]:
         for path in folder.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+
+
+def dependencies() -> set[str]:
+    """The distributions named by the core and by every extra."""
+    extras: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+    lines = [
+        *PROJECT["project"]["dependencies"],
+        *(line for extra in extras.values() for line in extra),
+    ]
+    return {re.split(r"[^\w-]", line, maxsplit=1)[0] for line in lines}
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -83,6 +94,28 @@ def test_spec_needs_nothing_but_the_standard_library() -> None:
         if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("uop.spec")
     }
     assert not foreign
+
+
+def test_every_import_is_a_declared_dependency() -> None:
+    declared = dependencies()
+    distributions = packages_distributions()
+    foreign = {
+        (name, module)
+        for name, path in shipped_files().items()
+        if name.endswith(".py")
+        for module in {m.split(".")[0] for m in imported_modules(path)}
+        if module not in sys.stdlib_module_names and module != "uop"
+        if not declared & {d.replace("_", "-") for d in distributions.get(module, [module])}
+    }
+    assert not foreign
+
+
+def test_contributing_gives_a_reason_for_every_dependency() -> None:
+    lines = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ")]
+    # cupy's wheels carry the CUDA version in their name.
+    names = {name.split("-cuda")[0] for name in dependencies()}
+    assert {name for name in names if not any(name in row for row in rows)} == set()
 
 
 def test_importing_uop_imports_neither_numpy_nor_click() -> None:
