@@ -1,0 +1,200 @@
+"""How far a result may differ from the reference: a latitude per op, and a backend's profile.
+
+A latitude is data. Its formulas are computed by `uop.interpreter.accepted`, not here.
+On ints and bools every latitude is that of `EXACT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Literal, get_args, get_type_hints
+
+from uop.spec.dtype import DTYPES, DType
+from uop.spec.errors import UopError
+from uop.spec.ops.names import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Latitude:
+    """What an op may return besides the reference; `says` is the sentence for readers."""
+
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exact(Latitude):
+    """The bits of the reference, NaN payloads included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded(Latitude):
+    """The exact result rounded once to nearest even; payload and sign of a NaN are free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ulp(Latitude):
+    """A distance from the exact result, in its ulps, per float dtype; none at special values."""
+
+    budgets: tuple[tuple[DType, Fraction], ...] = ()
+
+    def budget(self, dtype: DType) -> Fraction:
+        """The accepted distance for a float dtype, in ulps."""
+        for known, budget in self.budgets:
+            if known is dtype:
+                return budget
+        raise KeyError(f"no budget for {dtype.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient(Ulp):
+    """The hull of the quotient within a budget and of products with accepted reciprocals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum(Latitude):
+    """One of the operands: with a NaN either operand, of two zeros either one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unordered(Latitude):
+    """A comparison whose published decomposition differs from IEEE 754 on NaN: both answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced(Latitude):
+    """A fold in any order and grouping, with any accumulator at least as wide as the dtype."""
+
+
+def _budgets(
+    float32: str, float64: str, float16: str, smaller: str
+) -> tuple[tuple[DType, Fraction], ...]:
+    names = {"float32": float32, "float64": float64, "float16": float16}
+    names |= dict.fromkeys(("bfloat16", "fp8e4m3", "fp8e5m2"), smaller)
+    return tuple((DTYPES[name], Fraction(budget)) for name, budget in names.items())
+
+
+def _ulp(float32: str, float64: str, float16: str, smaller: str) -> Ulp:
+    says = f"within {float32} ulp (float64: {float64}, float16: {float16}, smaller: {smaller})"
+    return Ulp(says, _budgets(float32, float64, float16, smaller))
+
+
+EXACT = Exact("the bits of the reference")
+ROUNDED = Rounded("one rounding to nearest even; the bits of a NaN are free")
+MAXIMUM = Maximum("with one NaN: NaN or the other operand; of two zeros either one")
+UNORDERED = Unordered("with a NaN: either answer")
+REDUCED = Reduced("any order, grouping or wider accumulator; a zero of either sign")
+RECIP_ULP = _ulp("2.5", "0.5", "1", "1")
+DIV_QUOTIENT = Quotient(
+    "the hull of a/b within the budget of RECIP and of a times every accepted reciprocal of b",
+    RECIP_ULP.budgets,
+)
+EXP2_ULP = _ulp("3", "3", "2", "1")
+LOG2_ULP = _ulp("3", "3", "2", "1")
+SIN_ULP = _ulp("4", "4", "2", "1")
+SQRT_ULP = _ulp("3", "0.5", "1", "1")
+POW_ULP = _ulp("16", "16", "4", "1")
+
+MaxNan = Literal["either", "propagate", "number"]
+CmpNan = Literal["either", "ieee"]
+IntDiv = Literal["floor", "trunc"]
+Fill = Literal["invalid", "zero"]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The latitudes a backend declares, one field per knob; the default of each is the strict one.
+
+    max_nan: MAX with one NaN gives either operand, the NaN, or the other operand.
+    cmp_nan: CMPGE and CMPLE with a NaN give either answer, or false as IEEE 754 has it.
+    contract: a MUL used by an ADD or SUB may stay unrounded.
+    reassociate: a tree of one op over values used once is judged as a REDUCE of its leaves.
+    ftz: dtypes whose subnormals may be read and written as zeros.
+    fp8_saturate: a CAST to fp8 gives the largest finite value instead of NaN or infinity.
+    decomposed: ops judged by the error of their published decomposition.
+    wmma: a program may run on matrix units.
+    int_div_traps: a division by zero may end the program.
+    int_div: IDIV and MOD round toward minus infinity, or toward zero.
+    excess_precision: emulated dtypes whose values may stay unrounded between ops.
+    pad_fill: what PAD without an explicit fill puts around its operand.
+    algebra: x*0 = 0, x-x = 0 and x/x = 1 whatever x is.
+    """
+
+    max_nan: MaxNan = "either"
+    cmp_nan: CmpNan = "either"
+    contract: bool = False
+    reassociate: bool = False
+    ftz: frozenset[DType] = frozenset()
+    fp8_saturate: bool = False
+    decomposed: frozenset[Op] = frozenset()
+    wmma: bool = False
+    int_div_traps: bool = False
+    int_div: IntDiv = "floor"
+    excess_precision: frozenset[DType] = frozenset()
+    pad_fill: Fill = "invalid"
+    algebra: bool = False
+
+    def declared(self) -> dict[str, str]:
+        """Every knob that is not at its strict value, as text."""
+        pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {name: _knob_text(v) for name, v in pairs if v != getattr(STRICT, name)}
+
+    def __str__(self) -> str:
+        """`strict`, or the declared knobs: `max_nan=propagate ftz=float16,float32`."""
+        return " ".join(f"{name}={text}" for name, text in self.declared().items()) or "strict"
+
+
+STRICT = Profile()
+
+
+class ProfileError(UopError):
+    """Text that names no profile: says the knob, what it may be and what was found."""
+
+
+def parse_profile(text: str) -> Profile:
+    """The inverse of `str(profile)`."""
+    if text.strip() == "strict":
+        return STRICT
+    knobs: dict[str, str] = {}
+    for word in text.split():
+        name, equals, value = word.partition("=")
+        if not equals or name in knobs:
+            raise ProfileError(f"profile: expected knob=value, each knob once, found {word!r}")
+        knobs[name] = value
+    return profile_of(knobs)
+
+
+def profile_of(knobs: Mapping[str, str]) -> Profile:
+    """The profile that declares these knobs, given as text."""
+    hints = get_type_hints(Profile)
+    for name in knobs:
+        if name not in hints:
+            raise ProfileError(f"profile: no knob {name!r}; expected one of {', '.join(hints)}")
+    return Profile(**{name: _knob_value(name, hints[name], v) for name, v in knobs.items()})
+
+
+def _knob_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, frozenset):
+        return ",".join(sorted(member.name for member in value))
+    return str(value)
+
+
+def _knob_value(name: str, hint: object, text: str) -> object:
+    expected, known = ("true", "false"), {"true": True, "false": False}
+    if hint == frozenset[DType] or hint == frozenset[Op]:
+        table: Mapping[str, object] = DTYPES if hint == frozenset[DType] else Op.__members__
+        words = text.split(",")
+        if all(word in table for word in words):
+            return frozenset(table[word] for word in words)
+        raise ProfileError(f"profile: {name} expects names separated by commas, found {text!r}")
+    if hint is bool:
+        if text in known:
+            return known[text]
+    else:
+        expected = get_args(hint)
+        if text in expected:
+            return text
+    raise ProfileError(f"profile: {name} expects {' or '.join(expected)}, found {text!r}")

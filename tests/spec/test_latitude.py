@@ -1,0 +1,84 @@
+"""Latitudes are data, and a profile reads back from its own text."""
+
+from fractions import Fraction
+
+import pytest
+from uop.spec.dtype import FLOATS, dtypes
+from uop.spec.latitude import (
+    DIV_QUOTIENT,
+    EXP2_ULP,
+    LOG2_ULP,
+    POW_ULP,
+    RECIP_ULP,
+    SIN_ULP,
+    SQRT_ULP,
+    STRICT,
+    Profile,
+    ProfileError,
+    parse_profile,
+)
+from uop.spec.ops.names import Op
+
+HALF = Fraction(1, 2)
+TABLE = {
+    # float16, bfloat16, float32, float64, fp8e4m3, fp8e5m2
+    "RECIP": (RECIP_ULP, (1, 1, 5 * HALF, HALF, 1, 1)),
+    "DIV": (DIV_QUOTIENT, (1, 1, 5 * HALF, HALF, 1, 1)),
+    "EXP2": (EXP2_ULP, (2, 1, 3, 3, 1, 1)),
+    "LOG2": (LOG2_ULP, (2, 1, 3, 3, 1, 1)),
+    "SIN": (SIN_ULP, (2, 1, 4, 4, 1, 1)),
+    "SQRT": (SQRT_ULP, (1, 1, 3, HALF, 1, 1)),
+    "POW": (POW_ULP, (4, 1, 16, 16, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_budgets_are_those_of_the_table(name: str) -> None:
+    latitude, budgets = TABLE[name]
+    order = ("float16", "bfloat16", "float32", "float64", "fp8e4m3", "fp8e5m2")
+    assert tuple(d.name for d in FLOATS) == order
+    assert tuple(latitude.budget(d) for d in FLOATS) == budgets
+
+
+def test_an_int_has_no_budget() -> None:
+    with pytest.raises(KeyError, match="int32"):
+        SIN_ULP.budget(dtypes.int32)
+
+
+PROFILES = [
+    STRICT,
+    Profile(max_nan="number"),
+    Profile(cmp_nan="ieee", contract=True, ftz=frozenset({dtypes.float32, dtypes.float16})),
+    Profile(decomposed=frozenset({Op.POW, Op.SIN}), int_div="trunc", pad_fill="zero"),
+]
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=str)
+def test_a_profile_reads_back_from_its_text(profile: Profile) -> None:
+    assert parse_profile(str(profile)) == profile
+
+
+def test_a_profile_prints_only_what_it_declares() -> None:
+    assert str(STRICT) == "strict"
+    assert str(PROFILES[2]) == "cmp_nan=ieee contract=true ftz=float16,float32"
+    assert PROFILES[3].declared() == {
+        "decomposed": "POW,SIN",
+        "int_div": "trunc",
+        "pad_fill": "zero",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fast", "expected knob=value"),
+        ("contract=true contract=true", "each knob once"),
+        ("speed=11", "no knob 'speed'"),
+        ("contract=yes", "contract expects true or false, found 'yes'"),
+        ("max_nan=sometimes", "max_nan expects either or propagate or number"),
+        ("ftz=float33", "ftz expects names separated by commas"),
+    ],
+)
+def test_bad_profile_text_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ProfileError, match=message):
+        parse_profile(text)
