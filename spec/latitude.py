@@ -81,20 +81,22 @@ def _ulp(float32: str, float64: str, float16: str, smaller: str) -> Ulp:
 
 
 EXACT = Exact("the bits of the reference")
-ROUNDED = Rounded("one rounding to nearest even; the bits of a NaN are free")
-MAXIMUM = Maximum("with one NaN: NaN or the other operand; of two zeros either one")
-UNORDERED = Unordered("with a NaN: either answer")
-REDUCED = Reduced("any order, grouping or wider accumulator; a zero of either sign")
-RECIP_ULP = _ulp("2.5", "0.5", "1", "1")
-DIV_QUOTIENT = Quotient(
+ADD = Rounded("one rounding to nearest even; the bits of a NaN are free")
+MUL = ADD
+CAST = ADD
+MAX = Maximum("with one NaN: NaN or the other operand; of two zeros either one")
+CMP_NAN = Unordered("with a NaN: either answer")
+REDUCE = Reduced("any order, grouping or wider accumulator; a zero of either sign")
+RECIP = _ulp("2.5", "0.5", "1", "1")
+DIV = Quotient(
     "the hull of a/b within the budget of RECIP and of a times every accepted reciprocal of b",
-    RECIP_ULP.budgets,
+    RECIP.budgets,
 )
-EXP2_ULP = _ulp("3", "3", "2", "1")
-LOG2_ULP = _ulp("3", "3", "2", "1")
-SIN_ULP = _ulp("4", "4", "2", "1")
-SQRT_ULP = _ulp("3", "0.5", "1", "1")
-POW_ULP = _ulp("16", "16", "4", "1")
+EXP2 = _ulp("3", "3", "2", "1")
+LOG2 = _ulp("3", "3", "2", "1")
+SIN = _ulp("4", "4", "2", "1")
+SQRT = _ulp("3", "0.5", "1", "1")
+POW = _ulp("16", "16", "4", "1")
 
 MaxNan = Literal["either", "propagate", "number"]
 CmpNan = Literal["either", "ieee"]
