@@ -1,0 +1,173 @@
+"""Numbers in numpy: storage dtypes, bits, conversions that round once, index arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from uop.interpreter.values import Array, Mask
+from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.errors import UndefinedError
+
+STORAGE: dict[str, np.dtype[Any]] = {
+    "bool": np.dtype(np.bool_),
+    "int8": np.dtype(np.int8),
+    "int16": np.dtype(np.int16),
+    "int32": np.dtype(np.int32),
+    "int64": np.dtype(np.int64),
+    "uint8": np.dtype(np.uint8),
+    "uint16": np.dtype(np.uint16),
+    "uint32": np.dtype(np.uint32),
+    "uint64": np.dtype(np.uint64),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+    "fp8e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "fp8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "index": np.dtype(np.int64),
+}
+BITS: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+}
+INDEX_RANGE = range(-(1 << 63), 1 << 63)
+
+
+def np_dtype(dtype: DType) -> np.dtype[Any]:
+    """The numpy dtype that stores a dtype (void has none)."""
+    return STORAGE[dtype.name]
+
+
+def to_bits(a: Array) -> Array:
+    """The bit patterns of an array, as unsigned integers of the same size; shares memory."""
+    return a.view(BITS[a.dtype.itemsize])
+
+
+def from_bits(bits: Array, dtype: DType) -> Array:
+    """The values of bit patterns; shares memory."""
+    return bits.view(STORAGE[dtype.name])
+
+
+def round_to(a: Array, dtype: DType) -> Array:
+    """A float32 or float64 array rounded once to a float dtype, nearest even."""
+    if a.dtype == np.float64 and dtype.bits < 32 and dtype is not dtypes.float16:
+        # ml_dtypes goes from float64 through float32 and would round twice.
+        a = to_odd_float32(a)
+    return a.astype(STORAGE[dtype.name])
+
+
+def to_odd_float32(a: Array) -> Array:
+    """float64 to float32, an inexact result becoming the neighbour with the odd last bit.
+
+    Rounding that once more to nearest even in a format narrower by two bits or more equals rounding
+    `a` to it directly.
+    """
+    near = a.astype(np.float32)
+    back = near.astype(np.float64)
+    inexact = (back != a) & (a == a)
+    if not inexact.any():
+        return near
+    # Patterns of one sign grow with the magnitude, so one less is the neighbour towards zero.
+    toward_zero = to_bits(near) - (np.abs(back) > np.abs(a)).astype(np.uint32)
+    return np.where(inexact, toward_zero | np.uint32(1), to_bits(near)).view(np.float32)
+
+
+def cast(a: Array, source: DType, target: DType) -> Array:
+    """CAST: a bit copy to the same dtype; integers wrap, floats are rounded once or truncated.
+
+    Where `cast_unspecified` is set the element is 0.
+    """
+    if source == target:
+        return a
+    if target.kind is Kind.BOOL:
+        return np.asarray(np.not_equal(a, a.dtype.type(0)))
+    if target.is_float:
+        return _to_float(a, source, target)
+    if source.is_float:
+        wide = a.astype(np.float64)
+        return np.where(_fits(wide, target), wide, 0.0).astype(np_dtype(target))
+    if target.kind is Kind.INDEX and source == dtypes.uint64 and (a > INDEX_RANGE[-1]).any():
+        raise UndefinedError(f"an index is {int(a.max())}: it leaves 64 bits")
+    return a.astype(np_dtype(target))
+
+
+def cast_unspecified(a: Array, source: DType, target: DType) -> Mask | None:
+    """Where CAST has no value: NaN, and a float whose integral part the dtype cannot hold."""
+    if not source.is_float or not target.is_int:
+        return None
+    return np.logical_not(_fits(a.astype(np.float64), target))
+
+
+def bitcast(a: Array, target: DType) -> Array:
+    """BITCAST: the bytes, little-endian; the last axis scales by the ratio of item sizes.
+
+    A byte that is no bool reads as true; `bitcast_unspecified` says where.
+    """
+    if target.kind is Kind.BOOL:
+        return np.not_equal(_resized(a, BITS[1]), 0)
+    return _resized(a, np_dtype(target))
+
+
+def bitcast_unspecified(a: Array, target: DType) -> Mask | None:
+    """Where BITCAST has no value: bytes other than 0 and 1 read as bool."""
+    return np.greater(_resized(a, BITS[1]), 1) if target.kind is Kind.BOOL else None
+
+
+def index_op(op: Callable[[Any, Any], Any], a: Array, b: Array) -> Array:
+    """A sum, difference, product or left shift of index arrays; leaving 64 bits has no meaning.
+
+    These ops take their extremes at the corners of the operands' ranges, so only when a corner
+    leaves 64 bits is every element computed exactly.
+    """
+    if a.size and b.size:
+        a_ends, b_ends = (int(a.min()), int(a.max())), (int(b.min()), int(b.max()))
+        if any(op(x, y) not in INDEX_RANGE for x in a_ends for y in b_ends):
+            return _index_array(np.asarray(op(a.astype(object), b.astype(object))))
+    return np.asarray(op(a, b))
+
+
+def _index_array(exact: Array) -> Array:
+    for value in exact.flat:
+        if value not in INDEX_RANGE:
+            raise UndefinedError(f"an index is {value}: it leaves 64 bits")
+    return exact.astype(np.int64)
+
+
+def _fits(wide: Array, target: DType) -> Mask:
+    """Where the integral part of a float64 is a value of an integer dtype."""
+    low, high = float(target.min), float(target.max + 1)
+    # From 2^53 every float64 is integral and min - 1 is none: there the bound is min itself.
+    above = wide >= low if target.bits == 64 and target.is_signed else wide > low - 1.0
+    return np.logical_and(above, wide < high)
+
+
+def _to_float(a: Array, source: DType, target: DType) -> Array:
+    if source.is_float:
+        return round_to(a if source.bits == 64 else a.astype(np.float32), target)
+    if target.bits >= 32:
+        return a.astype(np_dtype(target))
+    if source.bits <= 16:
+        return round_to(a.astype(np.float32), target)
+    return round_to(_to_odd_53_bits(a).astype(np.float64), target)
+
+
+def _to_odd_53_bits(a: Array) -> Array:
+    """Integers that float64 holds exactly: wider ones are rounded to odd."""
+    if a.dtype.itemsize < 8:
+        return a
+    integer = a.dtype.type
+    dropped = a & integer((1 << 11) - 1)
+    odd = (a - dropped) | ((dropped != 0).astype(a.dtype) << integer(11))
+    high = a >> integer(53)
+    return np.where((high == 0) | (high == -1), a, odd)
+
+
+def _resized(a: Array, storage: np.dtype[Any]) -> Array:
+    same_size = a.dtype.itemsize == storage.itemsize
+    return (a if same_size else np.ascontiguousarray(a)).view(storage)

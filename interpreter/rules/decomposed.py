@@ -1,0 +1,94 @@
+"""The meaning of the decomposed ops: the semantics column, not the published decomposition."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from uop.interpreter import numeric
+from uop.interpreter.rules.elementwise import add, mul
+from uop.interpreter.rules.table import Node, evaluates
+from uop.interpreter.values import Array
+from uop.spec.dtype import Kind
+from uop.spec.ops.names import Op
+
+THREEFRY_PARITY = np.uint32(0x1BD11BDA)
+THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+@evaluates(Op.NEG)
+def neg(u: Node, a: Array) -> Array:
+    if u.dtype.kind is Kind.INDEX:
+        return numeric.index_op(operator.sub, np.zeros_like(a), a)
+    return np.negative(a)
+
+
+@evaluates(Op.SUB)
+def sub(u: Node, a: Array, b: Array) -> Array:
+    if u.dtype.kind is Kind.INDEX:
+        return numeric.index_op(operator.sub, a, b)
+    return np.subtract(a, b)
+
+
+@evaluates(Op.DIV)
+def div(u: Node, a: Array, b: Array) -> Array:
+    """The correctly rounded quotient."""
+    return np.divide(a, b)
+
+
+@evaluates(Op.CMPGT)
+def cmpgt(u: Node, a: Array, b: Array) -> Array:
+    return np.greater(a, b)
+
+
+@evaluates(Op.CMPGE)
+def cmpge(u: Node, a: Array, b: Array) -> Array:
+    """False on a NaN."""
+    return np.greater_equal(a, b)
+
+
+@evaluates(Op.CMPLE)
+def cmple(u: Node, a: Array, b: Array) -> Array:
+    """False on a NaN."""
+    return np.less_equal(a, b)
+
+
+@evaluates(Op.CMPEQ)
+def cmpeq(u: Node, a: Array, b: Array) -> Array:
+    return np.equal(a, b)
+
+
+@evaluates(Op.NOT)
+def logical_not(u: Node, a: Array) -> Array:
+    return np.logical_not(a)
+
+
+@evaluates(Op.MULACC)
+def mulacc(u: Node, a: Array, b: Array, c: Array) -> Array:
+    """Two roundings."""
+    return add(u, np.asarray(mul(u, a, b)), c)
+
+
+@evaluates(Op.THREEFRY)
+def threefry(u: Node, x: Array, key: Array) -> Array:
+    """Threefry 2x32 of 20 rounds: the low halves are the first words, of counter and of key."""
+    x0, x1 = _words(x)
+    key0, key1 = _words(key)
+    schedule = (key1, key0 ^ key1 ^ THREEFRY_PARITY, key0)
+    x0, x1 = x0 + schedule[2], x1 + schedule[0]
+    for group in range(5):
+        for distance in THREEFRY_ROTATIONS[group % 2]:
+            x0 = x0 + x1
+            x1 = _rotated(x1, distance) ^ x0
+        x0 = x0 + schedule[group % 3]
+        x1 = x1 + schedule[(group + 1) % 3] + np.uint32(group + 1)
+    return (x1.astype(np.uint64) << np.uint64(32)) | x0.astype(np.uint64)
+
+
+def _words(a: Array) -> tuple[Array, Array]:
+    return a.astype(np.uint32), (a >> np.uint64(32)).astype(np.uint32)
+
+
+def _rotated(a: Array, distance: int) -> Array:
+    return (a << np.uint32(distance)) | (a >> np.uint32(32 - distance))

@@ -1,0 +1,152 @@
+"""The meaning of the elementwise primitives on numpy arrays.
+
+Floats narrower than 32 bits: numpy and ml_dtypes compute in correctly rounded float32 and round
+once, which is the correctly rounded result, for float32 has at least 2 p + 2 bits.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from uop.interpreter import numeric
+from uop.interpreter.rules.table import Node, evaluates, unspecified_where
+from uop.interpreter.values import Array, Mask
+from uop.spec.dtype import Kind
+from uop.spec.errors import UndefinedError
+from uop.spec.ops.names import Op
+
+
+@evaluates(Op.ADD)
+def add(u: Node, a: Array, b: Array) -> Array:
+    """Integers wrap, a bool is 0 or 1 and saturates (OR)."""
+    if u.dtype.kind is Kind.INDEX:
+        return numeric.index_op(operator.add, a, b)
+    return np.add(a, b)
+
+
+@evaluates(Op.MUL)
+def mul(u: Node, a: Array, b: Array) -> Array:
+    if u.dtype.kind is Kind.INDEX:
+        return numeric.index_op(operator.mul, a, b)
+    return np.multiply(a, b)
+
+
+@evaluates(Op.MAX)
+def maximum(u: Node, a: Array, b: Array) -> Array:
+    """IEEE 754-2019 maximum: NaN wins, and +0 is above -0."""
+    larger = np.maximum(a, b)
+    if not u.dtype.is_float:
+        return larger
+    # Equal floats have equal bits but for zeros, where +0 wins unless both are -0: the AND of bits.
+    both = numeric.from_bits(np.asarray(numeric.to_bits(a) & numeric.to_bits(b)), u.dtype)
+    return np.where(a == b, both, larger)
+
+
+@evaluates(Op.IDIV)
+def idiv(u: Node, a: Array, b: Array) -> Array:
+    """The quotient rounded to minus infinity."""
+    if u.dtype.kind is Kind.INDEX and np.any((a == numeric.INDEX_RANGE[0]) & (b == -1)):
+        raise UndefinedError(f"an index is {-numeric.INDEX_RANGE[0]}: it leaves 64 bits")
+    return np.floor_divide(a, b)
+
+
+@evaluates(Op.MOD)
+def mod(u: Node, a: Array, b: Array) -> Array:
+    """The remainder of the floored quotient; it has the sign of the divisor."""
+    return np.remainder(a, b)
+
+
+@unspecified_where(Op.IDIV, Op.MOD)
+def divides_by_zero(u: Node, a: Array, b: Array) -> Mask:
+    return np.equal(b, 0)
+
+
+@evaluates(Op.SHL)
+def shl(u: Node, a: Array, b: Array) -> Array:
+    """A times 2 to the B, wrapping."""
+    count = _count_or_zero(u, b)
+    if u.dtype.kind is Kind.INDEX:
+        return numeric.index_op(operator.lshift, a, count)
+    return np.left_shift(a, count)
+
+
+@evaluates(Op.SHR)
+def shr(u: Node, a: Array, b: Array) -> Array:
+    """Arithmetic for signed dtypes."""
+    return np.right_shift(a, _count_or_zero(u, b))
+
+
+@unspecified_where(Op.SHL, Op.SHR)
+def shifts_too_far(u: Node, a: Array, b: Array) -> Mask:
+    return np.logical_or(b < 0, b >= u.dtype.bits)
+
+
+@evaluates(Op.XOR)
+def xor(u: Node, a: Array, b: Array) -> Array:
+    return np.bitwise_xor(a, b)
+
+
+@evaluates(Op.OR)
+def bitwise_or(u: Node, a: Array, b: Array) -> Array:
+    return np.bitwise_or(a, b)
+
+
+@evaluates(Op.AND)
+def bitwise_and(u: Node, a: Array, b: Array) -> Array:
+    return np.bitwise_and(a, b)
+
+
+@evaluates(Op.CMPLT)
+def cmplt(u: Node, a: Array, b: Array) -> Array:
+    """False on a NaN."""
+    return np.less(a, b)
+
+
+@evaluates(Op.CMPNE)
+def cmpne(u: Node, a: Array, b: Array) -> Array:
+    """True on a NaN."""
+    return np.not_equal(a, b)
+
+
+@evaluates(Op.WHERE)
+def where(u: Node, p: Array, a: Array, b: Array) -> Array:
+    """A bit copy of the chosen branch."""
+    return np.where(p, a, b)
+
+
+@evaluates(Op.RECIP)
+def recip(u: Node, a: Array) -> Array:
+    return np.reciprocal(a)
+
+
+@evaluates(Op.TRUNC)
+def trunc(u: Node, a: Array) -> Array:
+    """Toward zero, which keeps its sign; the identity on integers."""
+    return np.asarray(np.trunc(a)) if u.dtype.is_float else a
+
+
+@evaluates(Op.CAST)
+def cast(u: Node, a: Array) -> Array:
+    return numeric.cast(a, u.src[0].dtype, u.dtype)
+
+
+@unspecified_where(Op.CAST)
+def cast_does_not_fit(u: Node, a: Array) -> Mask | None:
+    return numeric.cast_unspecified(a, u.src[0].dtype, u.dtype)
+
+
+@evaluates(Op.BITCAST)
+def bitcast(u: Node, a: Array) -> Array:
+    return numeric.bitcast(a, u.dtype)
+
+
+@unspecified_where(Op.BITCAST)
+def bitcast_is_no_bool(u: Node, a: Array) -> Mask | None:
+    return numeric.bitcast_unspecified(a, u.dtype)
+
+
+def _count_or_zero(u: Node, b: Array) -> Array:
+    inside = np.logical_and(b >= 0, b < u.dtype.bits)
+    return np.where(inside, b, b.dtype.type(0)).astype(numeric.np_dtype(u.dtype))

@@ -1,0 +1,27 @@
+"""What a value is: an array, and which of its elements are absent, open, or NaNs with open bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """The elements of one node, in storage dtype; a mask of None means nowhere.
+
+    Where `invalid` is set the element is absent, where `unspecified` is set the spec gives it no
+    value; `data` holds something there that nobody may read. Where `free_nan` is set the element is
+    a NaN made by arithmetic, whose payload and sign are open.
+    """
+
+    data: Array
+    invalid: Mask | None = None
+    unspecified: Mask | None = None
+    free_nan: Mask | None = None
