@@ -100,7 +100,11 @@ class FloatFormat:
             exponent = floor_log2(magnitude)
         steps = magnitude / Fraction(2) ** (exponent - self.fraction_bits)
         # Neighbouring patterns are neighbouring values, so a carry out of the fraction is the next exponent.
-        field = 0 if exponent == self.emin and steps < 1 << self.fraction_bits else exponent + self.bias - 1
+        field = (
+            0
+            if exponent == self.emin and steps < 1 << self.fraction_bits
+            else exponent + self.bias - 1
+        )
         bits = (field << self.fraction_bits) + round(steps)
         if bits <= self.max_bits:
             return bits
@@ -169,7 +173,11 @@ class DType:
         """The highest value: inf for floats that have it, else the highest finite value."""
         match self.kind:
             case Kind.FLOAT:
-                return math.inf if self.format.has_inf else float(self.format.finite(self.format.max_bits))
+                return (
+                    math.inf
+                    if self.format.has_inf
+                    else float(self.format.finite(self.format.max_bits))
+                )
             case Kind.INT | Kind.INDEX:
                 return (1 << (self.bits - 1)) - 1
             case Kind.UINT:
@@ -208,7 +216,9 @@ class DType:
         Raises ValueError for a pattern that is none of this dtype (too wide, or a bool other than 0 and 1).
         """
         if not 0 <= bits < 1 << self.bits:
-            raise ValueError(f"{bits:#x} is no bit pattern of {self.name}: expected {self.bits} bits")
+            raise ValueError(
+                f"{bits:#x} is no bit pattern of {self.name}: expected {self.bits} bits"
+            )
         match self.kind:
             case Kind.FLOAT:
                 return self._decode_float(bits)

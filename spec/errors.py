@@ -24,8 +24,11 @@ class InvalidError(UopError):
     ) -> None:
         self.label, self.title, self.node, self.found, self.where = label, title, node, found, where
         lines = [f"{label}: {title}"]
-        lines += [f"  {name}: {text}" for name, text in
-                  (("node", node), ("found", found), ("at", where)) if text]
+        lines += [
+            f"  {name}: {text}"
+            for name, text in (("node", node), ("found", found), ("at", where))
+            if text
+        ]
         super().__init__("\n".join(lines))
 
 

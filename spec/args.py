@@ -1,0 +1,142 @@
+"""The typed arguments of the ops. An arg is data: hashable, compared by value, printed field by field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from uop.spec.dtype import DType, Number, Scalar
+from uop.spec.ops.names import Op
+
+Device = str | tuple[str, ...] | None
+
+
+class AddrSpace(Enum):
+    """Where a location lives."""
+
+    GLOBAL = "GLOBAL"
+    LOCAL = "LOCAL"
+    REG = "REG"
+
+
+class AxisType(Enum):
+    """What a RANGE iterates as; the value is its letter in the spec's table."""
+
+    GLOBAL = "g"
+    LOCAL = "l"
+    WARP = "w"
+    THREAD = "t"
+    LOOP = "L"
+    REDUCE = "R"
+    GROUP_REDUCE = "G"
+    UPCAST = "u"
+    UNROLL = "r"
+
+
+class PadFill(Enum):
+    """What stands outside the operand of a PAD."""
+
+    INVALID = "INVALID"
+    ZERO = "ZERO"
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """The root of all args."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParamArg(Arg):
+    slot: int
+    dtype: DType
+    device: Device = None
+    addrspace: AddrSpace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BufferArg(Arg):
+    slot: int
+    dtype: DType
+    device: Device = None
+    addrspace: AddrSpace = AddrSpace.GLOBAL
+
+
+@dataclass(frozen=True, slots=True)
+class ConstArg(Arg):
+    """A constant by its bits, so that 0.0 and -0.0 differ and a NaN equals itself."""
+
+    bits: int
+    dtype: DType
+
+    @classmethod
+    def of(cls, value: Number, dtype: DType) -> ConstArg:
+        """Round once into the dtype. ValueError for an integer outside it."""
+        return cls(dtype.encode(value), dtype)
+
+    @property
+    def value(self) -> Scalar:
+        return self.dtype.decode(self.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryArg(Arg):
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PermuteArg(Arg):
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlipArg(Arg):
+    flags: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PadArg(Arg):
+    fill: PadFill = PadFill.INVALID
+
+
+@dataclass(frozen=True, slots=True)
+class DTypeArg(Arg):
+    """The target dtype of CAST and BITCAST."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceArg(Arg):
+    op: Op
+    axes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GetTupleArg(Arg):
+    idx: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadArg(Arg):
+    """Where the anonymous buffer of a LOAD lives; nothing set: where the operand does."""
+
+    device: Device = None
+    addrspace: AddrSpace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeArg(Arg):
+    """The id makes two loops of one bound distinct nodes."""
+
+    id: int
+    axis_type: AxisType = AxisType.LOOP
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialArg(Arg):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceArg(Arg):
+    text: str

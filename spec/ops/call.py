@@ -1,0 +1,164 @@
+"""Call ops: abstraction over graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import GetTupleArg, ParamArg
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.walk import free_params
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+BODIES = (Op.SINK, Op.LINEAR, Op.PROGRAM)
+"""What a CALL may run: a kernel in any of its forms."""
+
+
+def _no_tuple(u: Node) -> str | None:
+    found = u.src[0].op
+    return None if found is Op.TUPLE else found.name
+
+
+def _no_kernel(u: Node) -> str | None:
+    found = u.src[0].op
+    return None if found in BODIES else found.name
+
+
+def _no_value(u: Node) -> str | None:
+    found = [s.op.name for s in u.src if s.dtype is dtypes.void]
+    return found[0] if found else None
+
+
+def _nothing_returned(u: Node) -> str | None:
+    source = u.src[0]
+    if source.op is Op.TUPLE or (source.op is Op.FUNCTION and source.src[0].op is Op.TUPLE):
+        return None
+    return source.op.name
+
+
+def _no_element(u: Node) -> str | None:
+    if _nothing_returned(u):
+        return None
+    source, idx = u.src[0], cast(GetTupleArg, u.arg).idx
+    count = len(source.src if source.op is Op.TUPLE else source.src[0].src)
+    return None if 0 <= idx < count else f"{idx} of {count}"
+
+
+def _misfit(u: Node, fits: Callable[[Node, Node], bool]) -> str | None:
+    """The first PARAM of the body whose argument does not fit."""
+    for param in free_params(u.src[0]):
+        slot = cast(ParamArg, param.arg).slot
+        if slot >= len(u.src) - 1:
+            return f"slot {slot} of {len(u.src) - 1} arguments"
+        given = u.src[1 + slot]
+        if not fits(given, param):
+            return (
+                f"slot {slot}: {given.dtype.name}{list(given.shape)} for a PARAM of "
+                f"{param.dtype.name}{list(param.shape)}"
+            )
+    return None
+
+
+def _argument_differs(u: Node) -> str | None:
+    def fits(given: Node, param: Node) -> bool:
+        return (given.shape, given.dtype) == (param.shape, param.dtype)
+
+    return _misfit(u, fits)
+
+
+def _buffer_differs(u: Node) -> str | None:
+    """A kernel sees its buffers flat, so here only the number of elements counts."""
+
+    def fits(given: Node, param: Node) -> bool:
+        return (prod(given.shape), given.dtype) == (prod(param.shape), param.dtype)
+
+    return _misfit(u, fits)
+
+
+define(
+    OpDef(
+        Op.FUNCTION,
+        section="call",
+        doc="The body TUPLE with each PARAM k replaced by the argument a_k.",
+        src=("body", "a*"),
+        dtype=dtype.always(dtypes.void),
+        shape=shape.scalar,
+        device=device.of_arguments,
+        addrspace=addrspace.value,
+        min_max=min_max.none,
+        axis=axis.null,
+        constraints=(
+            Constraint("FUNCTION.c1", "the body is a TUPLE", _no_tuple),
+            Constraint(
+                "FUNCTION.c2",
+                "each PARAM k of the body has an argument a_k of its shape and dtype",
+                _argument_differs,
+            ),
+        ),
+    )
+)
+
+define(
+    OpDef(
+        Op.CALL,
+        section="call",
+        doc="Run a kernel: each PARAM k of the body is the buffer a_k.",
+        src=("body", "a*"),
+        dtype=dtype.always(dtypes.void),
+        shape=shape.scalar,
+        device=device.of_arguments,
+        addrspace=addrspace.value,
+        min_max=min_max.none,
+        axis=axis.null,
+        constraints=(
+            Constraint("CALL.c1", "the body is a SINK, LINEAR or PROGRAM", _no_kernel),
+            Constraint(
+                "CALL.c2",
+                "each PARAM k of the body has a buffer a_k of its size and dtype",
+                _buffer_differs,
+            ),
+        ),
+    )
+)
+
+define(
+    OpDef(
+        Op.TUPLE,
+        section="call",
+        doc="Pack values: what a FUNCTION returns.",
+        src=("v*",),
+        dtype=dtype.always(dtypes.void),
+        shape=shape.scalar,
+        device=device.first_that_has_one,
+        addrspace=addrspace.value,
+        min_max=min_max.none,
+        axis=axis.null,
+        constraints=(Constraint("TUPLE.c1", "operands have a value", _no_value),),
+    )
+)
+
+define(
+    OpDef(
+        Op.GETTUPLE,
+        section="call",
+        doc="The element idx of a TUPLE, or of what a FUNCTION returns.",
+        src=("T",),
+        arg=GetTupleArg,
+        dtype=dtype.element,
+        shape=shape.element,
+        device=device.element,
+        addrspace=addrspace.value,
+        min_max=min_max.gettuple,
+        axis=axis.element,
+        constraints=(
+            Constraint("GETTUPLE.c1", "T is a TUPLE or a FUNCTION", _nothing_returned),
+            Constraint("GETTUPLE.c2", "idx is an element of T", _no_element),
+        ),
+    )
+)

@@ -1,0 +1,77 @@
+"""Constraints that several ops share, each made with the label of the op that declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.properties.device import conflicting
+from uop.spec.properties.shape import broadcast_shapes
+from uop.spec.registry import Constraint
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+
+def names(allowed: Sequence[DType]) -> str:
+    return " ".join(d.name for d in allowed)
+
+
+def one_dtype(label: str, *positions: int) -> Constraint:
+    """The operands at these positions (all without any) share one dtype."""
+
+    def broken(u: Node) -> str | None:
+        found = [u.src[p].dtype for p in positions] if positions else [s.dtype for s in u.src]
+        return None if len(set(found)) <= 1 else names(found)
+
+    return Constraint(label, "operands have one dtype", broken)
+
+
+def dtype_among(label: str, position: int, allowed: Sequence[DType]) -> Constraint:
+    def broken(u: Node) -> str | None:
+        found = u.src[position].dtype
+        return None if found in allowed else found.name
+
+    return Constraint(label, f"operand {position} is one of: {names(allowed)}", broken)
+
+
+def has_value(label: str, position: int = 0) -> Constraint:
+    """The operand is no void node."""
+
+    def broken(u: Node) -> str | None:
+        found = u.src[position]
+        return f"void, from {found.op.name}" if found.dtype is dtypes.void else None
+
+    return Constraint(label, f"operand {position} has a value", broken)
+
+
+def broadcastable(label: str) -> Constraint:
+    def broken(u: Node) -> str | None:
+        shapes = [s.shape for s in u.src]
+        return None if broadcast_shapes(*shapes) is not None else " ".join(map(str, shapes))
+
+    return Constraint(label, "shapes broadcast: right-aligned, each axis equal or 1", broken)
+
+
+def one_device(label: str) -> Constraint:
+    return Constraint(label, "operands live on one device", conflicting)
+
+
+def is_shape(label: str, position: int, *, like: int | None = None) -> Constraint:
+    """The operand is a STACK of non-negative ()-shaped index nodes; as many as operand `like` has axes."""
+
+    def broken(u: Node) -> str | None:
+        found = u.src[position]
+        if found.op is not Op.STACK or found.dtype is not dtypes.index or len(found.shape) != 1:
+            return f"{found.op.name} : {found.dtype.name}{list(found.shape)}"
+        if any(dim.min_max is not None and dim.min_max.max < 0 for dim in found.src):
+            return "a negative number"
+        if like is not None and len(found.src) != len(u.src[like].shape):
+            return f"{len(found.src)} numbers for rank {len(u.src[like].shape)}"
+        return None
+
+    return Constraint(
+        label, f"operand {position} is a STACK of ()-shaped index nodes, none below 0", broken
+    )

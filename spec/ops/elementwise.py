@@ -1,0 +1,172 @@
+"""Elementwise ops: applied element by element to broadcast operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from uop.spec import latitude as lat
+from uop.spec.args import Arg, DTypeArg
+from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, Kind, dtypes
+from uop.spec.latitude import Latitude
+from uop.spec.ops.constraints import broadcastable, dtype_among, one_device, one_dtype
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties.interval import Interval
+from uop.spec.registry import Build, Constraint, OpDef, define
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+VALUES = tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)
+INTS_INDEX = (*INTS, dtypes.index)
+INTS_BOOL = (*INTS, dtypes.bool)
+NUMBERS = tuple(d for d in VALUES if d.kind is not Kind.BOOL)
+BOOL = (dtypes.bool,)
+
+
+def elementwise(
+    op: Op,
+    src: tuple[str, ...],
+    doc: str,
+    allowed: Sequence[DType],
+    *,
+    section: str = "elementwise",
+    result: Callable[[Node], DType] | None = None,
+    interval: Callable[[Node], Interval | None] = min_max.range_of_dtype,
+    latitude: Latitude = lat.EXACT,
+    undefined: str = "",
+    decomposition: Callable[[Build, Node], Node] | None = None,
+    one_dtype_at: tuple[int, ...] | None = None,
+    arg: type[Arg] | None = None,
+    extra: tuple[Constraint, ...] = (),
+) -> OpDef:
+    """Declare an op whose last operand has one of the `allowed` dtypes and, but for exceptions, so have the others."""
+    name, arity = op.name, len(src)
+    shared = tuple(range(arity)) if one_dtype_at is None else one_dtype_at
+    return define(
+        OpDef(
+            op,
+            section=section,
+            doc=doc,
+            src=src,
+            arg=arg,
+            dtypes=tuple(allowed),
+            dtype=result or dtype.of_src(shared[0]),
+            shape=shape.broadcast,
+            device=device.first_that_has_one,
+            addrspace=addrspace.value,
+            min_max=interval,
+            axis=axis.inherit,
+            latitude=latitude,
+            undefined=undefined,
+            decomposition=decomposition,
+            constraints=(
+                dtype_among(f"{name}.c1", shared[0], allowed),
+                *((one_dtype(f"{name}.c2", *shared),) if len(shared) > 1 else ()),
+                *((broadcastable(f"{name}.c3"), one_device(f"{name}.c4")) if arity > 1 else ()),
+                *extra,
+            ),
+        )
+    )
+
+
+def _float_to_index(u: Node) -> str | None:
+    source, target = u.src[0].dtype, cast(DTypeArg, u.arg).dtype
+    if target is dtypes.void:
+        return "void"
+    found = source.is_float and target is dtypes.index
+    return f"{source.name} to index" if found else None
+
+
+AB = ("A", "B")
+TO_BOOL = dtype.always(dtypes.bool)
+DIVISOR_0 = "Elements whose divisor is 0."
+COUNT = "Elements whose count is outside 0..bits-1."
+
+elementwise(Op.RECIP, ("T",), "1/x.", FLOATS, latitude=lat.RECIP)
+elementwise(
+    Op.TRUNC,
+    ("T",),
+    "Round toward zero; the sign of zero is kept, integers stay.",
+    NUMBERS,
+    interval=min_max.trunc,
+)
+elementwise(
+    Op.CAST,
+    ("T",),
+    "Convert to the dtype of the arg: integers wrap, floats round once to nearest even, to bool is x != 0.",
+    VALUES,
+    arg=DTypeArg,
+    result=dtype.from_arg,
+    interval=min_max.cast,
+    latitude=lat.CAST,
+    undefined="Float to integer where the truncated value does not fit, and NaN.",
+    extra=(Constraint("CAST.c2", "not to void, and not from a float to index", _float_to_index),),
+)
+elementwise(
+    Op.ADD, AB, "a + b; integers wrap, on bool OR.", VALUES, interval=min_max.add, latitude=lat.ADD
+)
+elementwise(
+    Op.MUL, AB, "a * b; integers wrap, on bool AND.", VALUES, interval=min_max.mul, latitude=lat.MUL
+)
+elementwise(
+    Op.MAX,
+    AB,
+    "The larger one: a NaN wins, +0 is above -0, on bool OR.",
+    VALUES,
+    interval=min_max.maximum,
+    latitude=lat.MAX,
+)
+elementwise(
+    Op.MOD,
+    AB,
+    "a - b * floor(a / b): the sign of the divisor.",
+    INTS_INDEX,
+    interval=min_max.mod,
+    undefined=DIVISOR_0,
+)
+elementwise(
+    Op.IDIV,
+    AB,
+    "floor(a / b); the lowest value divided by -1 is itself.",
+    INTS_INDEX,
+    interval=min_max.idiv,
+    undefined=DIVISOR_0,
+)
+elementwise(
+    Op.CMPLT, AB, "a < b; false with a NaN.", VALUES, result=TO_BOOL, interval=min_max.cmplt
+)
+elementwise(
+    Op.CMPNE, AB, "a != b; true with a NaN.", VALUES, result=TO_BOOL, interval=min_max.cmpne
+)
+elementwise(Op.XOR, AB, "Bitwise exclusive or; on bool logical.", INTS_BOOL)
+elementwise(Op.OR, AB, "Bitwise or; on bool logical.", INTS_BOOL)
+elementwise(Op.AND, AB, "Bitwise and; on bool logical.", INTS_BOOL)
+elementwise(
+    Op.SHR,
+    AB,
+    "a shifted right by b bits; arithmetic where a is signed.",
+    INTS,
+    one_dtype_at=(0,),
+    undefined=COUNT,
+    extra=(dtype_among("SHR.c2", 1, INTS),),
+)
+elementwise(
+    Op.SHL,
+    AB,
+    "a * 2^b modulo 2^n, also where a is signed.",
+    INTS,
+    one_dtype_at=(0,),
+    undefined=COUNT,
+    extra=(dtype_among("SHL.c2", 1, INTS),),
+)
+elementwise(
+    Op.WHERE,
+    ("P", "A", "B"),
+    "A where P is true, else B: a bit copy of the chosen one.",
+    VALUES,
+    one_dtype_at=(1, 2),
+    interval=min_max.where,
+    extra=(dtype_among("WHERE.c5", 0, BOOL),),
+)

@@ -1,0 +1,79 @@
+"""Load and store ops: reading memory, and the only op with an observable effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uop.spec.args import LoadArg
+from uop.spec.dtype import dtypes
+from uop.spec.ops.constraints import has_value, one_dtype
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.registry import Constraint, OpDef, define
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+
+def _shapes_differ(u: Node) -> str | None:
+    found = [s.shape for s in u.src]
+    return None if len(set(found)) == 1 else " ".join(map(str, found))
+
+
+def _gate_not_bool(u: Node) -> str | None:
+    found = u.src[2].dtype if len(u.src) > 2 else dtypes.bool
+    return None if found is dtypes.bool else found.name
+
+
+def _alt_differs(u: Node) -> str | None:
+    found = [s.dtype for s in u.src[:2]]
+    return None if len(set(found)) == 1 else " ".join(d.name for d in found)
+
+
+def _no_location(u: Node) -> str | None:
+    return None if u.src[0].addrspace is not None else f"a value, from {u.src[0].op.name}"
+
+
+define(
+    OpDef(
+        Op.LOAD,
+        section="load",
+        doc="Read a location or copy a value into a new anonymous buffer; alt where the gate is false.",
+        src=("buf", "alt?", "gate?"),
+        arg=LoadArg,
+        default_arg=LoadArg(),
+        dtype=dtype.of_src(0),
+        shape=shape.of_first,
+        device=device.load,
+        addrspace=addrspace.value,
+        min_max=min_max.load,
+        axis=axis.load,
+        constraints=(
+            has_value("LOAD.c1"),
+            Constraint("LOAD.c2", "alt has the dtype of buf", _alt_differs),
+            Constraint("LOAD.c3", "gate is bool", _gate_not_bool),
+            Constraint("LOAD.c4", "buf, alt and gate have one shape", _shapes_differ),
+        ),
+    )
+)
+
+define(
+    OpDef(
+        Op.STORE,
+        section="store",
+        doc="Write val into the location buf, where the gate is true. INVALID elements leave it as it was.",
+        src=("buf", "val", "gate?"),
+        dtype=dtype.always(dtypes.void),
+        shape=shape.scalar,
+        device=device.first_that_has_one,
+        addrspace=addrspace.value,
+        min_max=min_max.none,
+        axis=axis.null,
+        constraints=(
+            Constraint("STORE.c1", "buf, val and gate have one shape", _shapes_differ),
+            one_dtype("STORE.c2", 0, 1),
+            Constraint("STORE.c3", "gate is bool", _gate_not_bool),
+            Constraint("STORE.c4", "buf is a location", _no_location),
+        ),
+    )
+)

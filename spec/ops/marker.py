@@ -1,0 +1,32 @@
+"""Marker ops: identity on data."""
+
+from __future__ import annotations
+
+from uop.spec.ops.constraints import has_value
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.registry import OpDef, define
+
+
+def marker(op: Op, doc: str) -> OpDef:
+    """Declare an op that is the identity on values."""
+    return define(
+        OpDef(
+            op,
+            section="marker",
+            doc=doc,
+            src=("T",),
+            dtype=dtype.of_src(0),
+            shape=shape.of_first,
+            device=device.first_that_has_one,
+            addrspace=addrspace.value,
+            min_max=min_max.of_src(0),
+            axis=axis.of_first,
+            constraints=(has_value(f"{op.name}.c1"),),
+        )
+    )
+
+
+marker(Op.CONTIGUOUS, "T, in contiguous memory.")
+marker(Op.CONTIGUOUSBACKWARD, "T; its gradient is made contiguous.")
+marker(Op.DETACH, "T; no gradient flows through it.")

@@ -1,0 +1,258 @@
+"""Movement ops: views, indexing and reinterpretation; no arithmetic."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg
+from uop.spec.dtype import Kind, dtypes
+from uop.spec.ops.constraints import is_shape, one_device, one_dtype
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties.shape import index_values
+from uop.spec.registry import Constraint, OpDef, define
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+OF_T: dict[str, Any] = {
+    "section": "movement",
+    "dtype": dtype.of_src(0),
+    "device": device.first_that_has_one,
+    "addrspace": addrspace.of_first,
+    "min_max": min_max.of_src(0),
+}
+"""What most movement ops derive from T."""
+
+
+def _no_permutation(u: Node) -> str | None:
+    order = cast(PermuteArg, u.arg).order
+    rank = len(u.src[0].shape)
+    return None if sorted(order) == list(range(rank)) else f"{order} for rank {rank}"
+
+
+def _wrong_flags(u: Node) -> str | None:
+    flags, rank = cast(FlipArg, u.arg).flags, len(u.src[0].shape)
+    return None if len(flags) == rank else f"{len(flags)} flags for rank {rank}"
+
+
+def _size_changes(u: Node) -> str | None:
+    old, new = u.src[0].shape, index_values(u.src[1])
+    if math.prod(old) == math.prod(new):
+        return None
+    return f"{old} of {math.prod(old)} to {new} of {math.prod(new)}"
+
+
+def _shard_boundary_lost(u: Node) -> str | None:
+    old = u.src[0].axis
+    if old is None:
+        return None
+    new = index_values(u.src[1])
+    outer, shards = math.prod(u.src[0].shape[:old]), len(u.src[0].device or ())
+    starts = [k for k, dim in enumerate(new) if math.prod(new[:k]) == outer and dim != 1]
+    if starts and new[starts[0]] % shards == 0:
+        return None
+    return f"{u.src[0].shape} sharded on axis {old} to {new}"
+
+
+def _cannot_expand(u: Node) -> str | None:
+    old, new = u.src[0].shape, index_values(u.src[1])
+    fits = all(s in (1, t) for s, t in zip(old, new, strict=True))
+    return None if fits else f"{old} to {new}"
+
+
+def _sticks_out(u: Node) -> str | None:
+    """PAD: T lies inside the new shape."""
+    return _outside(u.src[0].shape, index_values(u.src[1]), index_values(u.src[2]))
+
+
+def _keeps_outside(u: Node) -> str | None:
+    """SHRINK: what is kept lies inside T."""
+    return _outside(index_values(u.src[2]), index_values(u.src[1]), u.src[0].shape)
+
+
+def _outside(inner: tuple[int, ...], offset: tuple[int, ...], outer: tuple[int, ...]) -> str | None:
+    fits = all(o + s <= t for s, o, t in zip(inner, offset, outer, strict=True))
+    return None if fits else f"{inner} at {offset} in {outer}"
+
+
+def _too_many_indices(u: Node) -> str | None:
+    rank, count = len(u.src[0].shape), len(u.src) - 1
+    return None if count <= rank else f"{count} indices for rank {rank}"
+
+
+def _wrong_index(u: Node) -> str | None:
+    for i in u.src[1:]:
+        if i.dtype is not dtypes.index and not i.dtype.is_int:
+            return f"an index of {i.dtype.name}"
+        if len(i.shape) > 1:
+            return f"an index of shape {i.shape}"
+    return None
+
+
+def _shapes_differ(u: Node) -> str | None:
+    found = {s.shape: None for s in u.src}
+    return None if len(found) < 2 else " ".join(map(str, found))
+
+
+def _no_bits(u: Node) -> str | None:
+    for d in (u.src[0].dtype, cast(DTypeArg, u.arg).dtype):
+        if d.kind in (Kind.INDEX, Kind.VOID):
+            return d.name
+    return None
+
+
+def _bytes_change(u: Node) -> str | None:
+    t, new = u.src[0], cast(DTypeArg, u.arg).dtype
+    if t.dtype.itemsize == new.itemsize:
+        return None
+    if t.shape and t.shape[-1] * t.dtype.itemsize % new.itemsize == 0:
+        return None
+    return f"{t.dtype.name}{list(t.shape)} as {new.name}"
+
+
+define(
+    OpDef(
+        Op.PERMUTE,
+        doc="Reorder axes. pi = (1, 0) is transpose.",
+        src=("T",),
+        arg=PermuteArg,
+        shape=shape.permute,
+        axis=axis.follow_permutation,
+        constraints=(
+            Constraint("PERMUTE.c1", "pi is a permutation of the axes of T", _no_permutation),
+        ),
+        **OF_T,
+    )
+)
+
+define(
+    OpDef(
+        Op.FLIP,
+        doc="Reverse along the flagged axes.",
+        src=("T",),
+        arg=FlipArg,
+        shape=shape.of_first,
+        axis=axis.of_first,
+        constraints=(Constraint("FLIP.c1", "one flag for each axis of T", _wrong_flags),),
+        **OF_T,
+    )
+)
+
+define(
+    OpDef(
+        Op.RESHAPE,
+        doc="The same elements in row-major order under another shape of the same size.",
+        src=("T", "s'"),
+        shape=shape.operand(1),
+        axis=axis.reshape,
+        constraints=(
+            is_shape("RESHAPE.c1", 1),
+            Constraint("RESHAPE.c2", "the product of s' is the product of s", _size_changes),
+            Constraint("RESHAPE.c3", "the shard boundary is kept", _shard_boundary_lost),
+        ),
+        **OF_T,
+    )
+)
+
+define(
+    OpDef(
+        Op.EXPAND,
+        doc="Broadcast axes of size 1 to s'.",
+        src=("T", "s'"),
+        shape=shape.operand(1),
+        axis=axis.of_first,
+        constraints=(
+            is_shape("EXPAND.c1", 1, like=0),
+            Constraint("EXPAND.c2", "each axis of T is 1 or that of s'", _cannot_expand),
+        ),
+        **OF_T,
+    )
+)
+
+define(
+    OpDef(
+        Op.PAD,
+        doc="T at offset o inside the shape s'; outside it stands the fill: INVALID elements, or zeros.",
+        src=("T", "o", "s'"),
+        arg=PadArg,
+        default_arg=PadArg(),
+        shape=shape.operand(2),
+        axis=axis.of_first,
+        constraints=(
+            is_shape("PAD.c1", 1, like=0),
+            is_shape("PAD.c2", 2, like=0),
+            Constraint("PAD.c3", "T at o lies inside s'", _sticks_out),
+        ),
+        **(OF_T | {"min_max": min_max.pad}),
+    )
+)
+
+define(
+    OpDef(
+        Op.SHRINK,
+        doc="Keep s' elements from offset o along each axis. The inverse of PAD.",
+        src=("T", "o", "s'"),
+        shape=shape.operand(2),
+        axis=axis.of_first,
+        constraints=(
+            is_shape("SHRINK.c1", 1, like=0),
+            is_shape("SHRINK.c2", 2, like=0),
+            Constraint("SHRINK.c3", "s' at o lies inside T", _keeps_outside),
+        ),
+        **OF_T,
+    )
+)
+
+define(
+    OpDef(
+        Op.INDEX,
+        doc="Index the leading axes: a ()-shaped index removes its axis, a (k,)-shaped one makes it k.",
+        src=("T", "i*"),
+        shape=shape.index,
+        axis=axis.index,
+        undefined="Nothing: an index out of bounds has no meaning at all, an INVALID one gives INVALID.",
+        constraints=(
+            Constraint("INDEX.c1", "at most as many indices as T has axes", _too_many_indices),
+            Constraint("INDEX.c2", "indices are integers of shape () or (k,)", _wrong_index),
+            one_device("INDEX.c3"),
+        ),
+        **OF_T,
+    )
+)
+
+define(
+    OpDef(
+        Op.STACK,
+        doc="Join values of one shape along a new leading axis.",
+        src=("T*",),
+        shape=shape.stack,
+        axis=axis.stack,
+        constraints=(
+            one_dtype("STACK.c1"),
+            Constraint("STACK.c2", "operands have one shape", _shapes_differ),
+            one_device("STACK.c3"),
+        ),
+        **(
+            OF_T | {"dtype": dtype.stack, "addrspace": addrspace.value, "min_max": min_max.join_all}
+        ),
+    )
+)
+
+define(
+    OpDef(
+        Op.BITCAST,
+        doc="The same bytes, little-endian, read as another dtype; the last axis scales by the item sizes.",
+        src=("T",),
+        arg=DTypeArg,
+        shape=shape.bitcast,
+        axis=axis.of_first,
+        undefined="A NaN made by arithmetic (its bits are open); a bool from a byte that is neither 0 nor 1.",
+        constraints=(
+            Constraint("BITCAST.c1", "neither dtype is index or void", _no_bits),
+            Constraint("BITCAST.c2", "total bytes are kept along the last axis", _bytes_change),
+        ),
+        **(OF_T | {"dtype": dtype.from_arg, "min_max": min_max.range_of_dtype}),
+    )
+)

@@ -1,0 +1,57 @@
+"""Reduce ops: collapse axes to size 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from uop.spec import latitude as lat
+from uop.spec.args import ReduceArg
+from uop.spec.ops.constraints import has_value
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.registry import Constraint, OpDef, define
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+REDUCE_OPS = (Op.ADD, Op.MAX, Op.MUL)
+
+
+def _other_op(u: Node) -> str | None:
+    op = cast(ReduceArg, u.arg).op
+    return None if op in REDUCE_OPS else op.name
+
+
+def _wrong_axes(u: Node) -> str | None:
+    axes, rank = cast(ReduceArg, u.arg).axes, len(u.src[0].shape)
+    fine = list(axes) == sorted(set(axes)) and all(0 <= a < rank for a in axes)
+    return None if fine else f"{axes} for rank {rank}"
+
+
+def _no_range(u: Node) -> str | None:
+    found = [r.op.name for r in u.src[1:] if r.op is not Op.RANGE]
+    return found[0] if found else None
+
+
+define(
+    OpDef(
+        Op.REDUCE,
+        section="reduce",
+        doc="Fold T with op, left to right in row-major order: over ranges outer, over axes inner; axes become 1.",
+        src=("T", "r*"),
+        arg=ReduceArg,
+        dtype=dtype.of_src(0),
+        shape=shape.reduce,
+        device=device.first_that_has_one,
+        addrspace=addrspace.value,
+        min_max=min_max.reduce,
+        axis=axis.reduce,
+        latitude=lat.REDUCE,
+        constraints=(
+            Constraint("REDUCE.c1", "op is ADD, MAX or MUL", _other_op),
+            Constraint("REDUCE.c2", "axes are sorted, distinct and axes of T", _wrong_axes),
+            Constraint("REDUCE.c3", "operands after T are RANGEs", _no_range),
+            has_value("REDUCE.c4"),
+        ),
+    )
+)

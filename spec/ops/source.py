@@ -1,0 +1,108 @@
+"""Source ops: leaf nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import BinaryArg, BufferArg, ConstArg, ParamArg
+from uop.spec.dtype import dtypes
+from uop.spec.ops.constraints import is_shape
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.registry import Constraint, OpDef, define
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+
+def _void_or_negative_slot(u: Node) -> str | None:
+    arg = cast(ParamArg | BufferArg, u.arg)
+    if arg.dtype is dtypes.void:
+        return "dtype void"
+    return None if arg.slot >= 0 else f"slot {arg.slot}"
+
+
+def _bits_outside(u: Node) -> str | None:
+    arg = cast(ConstArg, u.arg)
+    if arg.dtype is dtypes.void:
+        return "dtype void"
+    return None if 0 <= arg.bits < 1 << arg.dtype.bits else f"{arg.bits:#x} for {arg.dtype.name}"
+
+
+define(
+    OpDef(
+        Op.PARAM,
+        section="source",
+        doc="Placeholder of shape s: an input by slot, substituted where a FUNCTION is called.",
+        src=("s",),
+        arg=ParamArg,
+        dtype=dtype.from_arg,
+        shape=shape.operand(0),
+        device=device.from_arg,
+        addrspace=addrspace.from_arg,
+        min_max=min_max.range_of_dtype,
+        axis=axis.from_devices,
+        constraints=(
+            is_shape("PARAM.c1", 0),
+            Constraint("PARAM.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
+        ),
+    )
+)
+
+define(
+    OpDef(
+        Op.BUFFER,
+        section="source",
+        doc="Memory of shape s in a slot: what STORE writes to.",
+        src=("s",),
+        arg=BufferArg,
+        dtype=dtype.from_arg,
+        shape=shape.operand(0),
+        device=device.from_arg,
+        addrspace=addrspace.from_arg,
+        min_max=min_max.range_of_dtype,
+        axis=axis.from_devices,
+        undefined="Elements that were neither given as input nor written.",
+        constraints=(
+            is_shape("BUFFER.c1", 0),
+            Constraint("BUFFER.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
+        ),
+    )
+)
+
+define(
+    OpDef(
+        Op.CONST,
+        section="source",
+        doc="One constant of shape (), held by its bits.",
+        src=(),
+        arg=ConstArg,
+        dtype=dtype.from_arg,
+        shape=shape.scalar,
+        device=device.null,
+        addrspace=addrspace.value,
+        min_max=min_max.const,
+        axis=axis.null,
+        constraints=(
+            Constraint(
+                "CONST.c1", "the bits are a pattern of the dtype, which is not void", _bits_outside
+            ),
+        ),
+    )
+)
+
+define(
+    OpDef(
+        Op.BINARY,
+        section="source",
+        doc="Raw bytes: uint8, one element a byte. Data in a graph, machine code in a PROGRAM.",
+        src=(),
+        arg=BinaryArg,
+        dtype=dtype.always(dtypes.uint8),
+        shape=shape.of_data,
+        device=device.null,
+        addrspace=addrspace.value,
+        min_max=min_max.binary,
+        axis=axis.null,
+    )
+)

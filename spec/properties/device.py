@@ -1,0 +1,46 @@
+"""device: null, one device, or the tuple of devices that hold the shards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import BufferArg, Device, LoadArg, ParamArg
+from uop.spec.properties.dtype import returned
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+
+def null(u: Node) -> Device:
+    return None
+
+
+def from_arg(u: Node) -> Device:
+    return cast(ParamArg | BufferArg, u.arg).device
+
+
+def first_that_has_one(u: Node) -> Device:
+    return next((s.device for s in u.src if s.device is not None), None)
+
+
+def load(u: Node) -> Device:
+    """Where the arg moves it to, else where it was."""
+    target = cast(LoadArg, u.arg).device
+    return u.src[0].device if target is None else target
+
+
+def element(u: Node) -> Device:
+    """GETTUPLE: of the value itself; a called body has none of its own, so there that of the arguments."""
+    own = returned(u).device
+    return u.src[0].device if own is None else own
+
+
+def conflicting(u: Node) -> str | None:
+    """Two operands on different devices."""
+    found = {s.device: None for s in u.src if s.device is not None}
+    return None if len(found) < 2 else f"devices {', '.join(map(str, found))}"
+
+
+def of_arguments(u: Node) -> Device:
+    """FUNCTION and CALL: of the first argument that has one."""
+    return next((a.device for a in u.src[1:] if a.device is not None), None)

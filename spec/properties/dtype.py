@@ -1,0 +1,47 @@
+"""dtype: how each op derives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import BufferArg, ConstArg, DTypeArg, GetTupleArg, ParamArg
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+
+def of_src(position: int) -> Callable[[Node], DType]:
+    def dtype(u: Node) -> DType:
+        return u.src[position].dtype
+
+    return dtype
+
+
+def always(fixed: DType) -> Callable[[Node], DType]:
+    def dtype(u: Node) -> DType:
+        return fixed
+
+    return dtype
+
+
+def from_arg(u: Node) -> DType:
+    return cast(ParamArg | BufferArg | ConstArg | DTypeArg, u.arg).dtype
+
+
+def stack(u: Node) -> DType:
+    """The dtype of the operands; an empty STACK is the shape of a scalar, so index."""
+    return u.src[0].dtype if u.src else dtypes.index
+
+
+def returned(u: Node) -> Node:
+    """GETTUPLE: the element it extracts, inside a TUPLE or inside the body of what is called."""
+    source = u.src[0]
+    body = source if source.op is Op.TUPLE else source.src[0]
+    return body.src[cast(GetTupleArg, u.arg).idx]
+
+
+def element(u: Node) -> DType:
+    return returned(u).dtype

@@ -1,0 +1,77 @@
+"""Intervals of values: the type of the derived property min_max, and the arithmetic its rules share.
+
+Law: every ordinary element of every value lies in its interval. What a rule cannot bound becomes the dtype range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from uop.spec.dtype import DType, Kind, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """min <= x <= max for every ordinary element that is no NaN; NaN only where may_be_nan."""
+
+    min: Scalar
+    max: Scalar
+    may_be_nan: bool = False
+
+    @property
+    def is_single(self) -> bool:
+        return self.min == self.max and not self.may_be_nan
+
+    def join(self, other: Interval) -> Interval:
+        """The smallest interval around both."""
+        return Interval(
+            min(self.min, other.min),
+            max(self.max, other.max),
+            self.may_be_nan or other.may_be_nan,
+        )
+
+
+def dtype_range(dtype: DType) -> Interval | None:
+    """Everything the dtype holds; None for void."""
+    if dtype.kind is Kind.VOID:
+        return None
+    return Interval(dtype.min, dtype.max, dtype.is_float)
+
+
+def full(dtype: DType) -> Interval:
+    """`dtype_range` of a dtype that has values."""
+    return Interval(dtype.min, dtype.max, dtype.is_float)
+
+
+def around(values: Iterable[Scalar], *, may_be_nan: bool = False) -> Interval:
+    kept = list(values)
+    return Interval(min(kept), max(kept), may_be_nan)
+
+
+def exact_or_range(dtype: DType, low: int, high: int) -> Interval:
+    """Integer bounds where the dtype holds both; else wrapping may reach every value of it."""
+    if dtype.min <= low and high <= dtype.max:
+        return Interval(low, high)
+    return full(dtype)
+
+
+def monotone_float(
+    dtype: DType,
+    corners: Iterable[tuple[Scalar, Scalar]],
+    combine: Callable[[Fraction, Fraction], Fraction],
+) -> Interval:
+    """Bounds of a float op from its exact corner results, each rounded once; the range where a corner is infinite.
+
+    Rounding is monotone, so the rounded corners bound every rounded result.
+    """
+    rounded = []
+    for a, b in corners:
+        if not (math.isfinite(a) and math.isfinite(b)):
+            return full(dtype)
+        rounded.append(dtype.decode(dtype.encode(combine(Fraction(a), Fraction(b)))))
+    if any(math.isnan(x) for x in rounded):
+        return full(dtype)
+    return around(rounded)

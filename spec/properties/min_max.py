@@ -1,0 +1,222 @@
+"""min_max: the interval of each op's result. Where the published table promises too much, the sound rule stands here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import TYPE_CHECKING
+
+from uop.spec.args import ConstArg, PadArg, PadFill, ReduceArg
+from uop.spec.dtype import Kind, Scalar
+from uop.spec.properties.interval import (
+    Interval,
+    around,
+    dtype_range,
+    exact_or_range,
+    full,
+    monotone_float,
+)
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+BOTH = Interval(False, True)
+
+
+def none(u: Node) -> None:
+    """A node without a value."""
+
+
+def range_of_dtype(u: Node) -> Interval | None:
+    return dtype_range(u.dtype)
+
+
+def of_src(position: int) -> Callable[[Node], Interval | None]:
+    def min_max(u: Node) -> Interval | None:
+        return u.src[position].min_max
+
+    return min_max
+
+
+def _of(u: Node, position: int) -> Interval:
+    """The interval of an operand that has a value."""
+    interval = u.src[position].min_max
+    return full(u.src[position].dtype) if interval is None else interval
+
+
+def const(u: Node) -> Interval:
+    """[v, v]."""
+    assert isinstance(u.arg, ConstArg)
+    value = u.arg.value
+    if isinstance(value, float) and math.isnan(value):
+        return full(u.dtype)
+    return Interval(value, value)
+
+
+def binary(u: Node) -> Interval:
+    return Interval(0, 255)
+
+
+def join_all(u: Node) -> Interval | None:
+    """STACK: around every operand; the dtype range without operands."""
+    if not u.src:
+        return dtype_range(u.dtype)
+    joined = _of(u, 0)
+    for position in range(1, len(u.src)):
+        joined = joined.join(_of(u, position))
+    return joined
+
+
+def pad(u: Node) -> Interval:
+    """T, joined with 0 where the fill is ZERO; INVALID elements are no values."""
+    assert isinstance(u.arg, PadArg)
+    inside = _of(u, 0)
+    return inside.join(Interval(0, 0)) if u.arg.fill is PadFill.ZERO else inside
+
+
+def load(u: Node) -> Interval:
+    """The buffer, joined with alt where there is one; a gate without alt gives 0."""
+    read = _of(u, 0)
+    if len(u.src) > 1:
+        return read.join(_of(u, 1))
+    return read
+
+
+def counter(u: Node) -> Interval:
+    """RANGE and SPECIAL: [0, n-1]; a bound of 0 runs nothing, so any interval is sound there."""
+    return Interval(0, max(int(_of(u, 0).max) - 1, 0))
+
+
+def add(u: Node) -> Interval:
+    a, b = _of(u, 0), _of(u, 1)
+    if u.dtype.is_float:
+        if a.may_be_nan or b.may_be_nan:
+            return full(u.dtype)
+        return monotone_float(u.dtype, ((a.min, b.min), (a.max, b.max)), lambda x, y: x + y)
+    if u.dtype.kind is Kind.BOOL:
+        return Interval(a.min or b.min, a.max or b.max)
+    return exact_or_range(u.dtype, int(a.min) + int(b.min), int(a.max) + int(b.max))
+
+
+def sub(u: Node) -> Interval:
+    a, b = _of(u, 0), _of(u, 1)
+    if u.dtype.is_float:
+        if a.may_be_nan or b.may_be_nan:
+            return full(u.dtype)
+        return monotone_float(u.dtype, ((a.min, b.max), (a.max, b.min)), lambda x, y: x - y)
+    return exact_or_range(u.dtype, int(a.min) - int(b.max), int(a.max) - int(b.min))
+
+
+def neg(u: Node) -> Interval:
+    a = _of(u, 0)
+    if u.dtype.is_float:
+        return Interval(-a.max, -a.min, a.may_be_nan)
+    return exact_or_range(u.dtype, -int(a.max), -int(a.min))
+
+
+def mul(u: Node) -> Interval:
+    """[min, max] of products, unless a product can leave the dtype."""
+    a, b = _of(u, 0), _of(u, 1)
+    corners = tuple(product((a.min, a.max), (b.min, b.max)))
+    if u.dtype.is_float:
+        if a.may_be_nan or b.may_be_nan:
+            return full(u.dtype)
+        return monotone_float(u.dtype, corners, lambda x, y: x * y)
+    if u.dtype.kind is Kind.BOOL:
+        return Interval(a.min and b.min, a.max and b.max)
+    products = [int(x) * int(y) for x, y in corners]
+    return exact_or_range(u.dtype, min(products), max(products))
+
+
+def maximum(u: Node) -> Interval:
+    """[max(a, b), max(A, B)]; with a NaN a backend may return the other operand, so then the lower bound is open."""
+    a, b = _of(u, 0), _of(u, 1)
+    if a.may_be_nan or b.may_be_nan:
+        return a.join(b)
+    return Interval(max(a.min, b.min), max(a.max, b.max))
+
+
+def idiv(u: Node) -> Interval:
+    """Floor division by what is always positive; anything else is the dtype range."""
+    a, b = _of(u, 0), _of(u, 1)
+    if b.min <= 0:
+        return full(u.dtype)
+    return around(int(x) // int(y) for x, y in product((a.min, a.max), (b.min, b.max)))
+
+
+def mod(u: Node) -> Interval:
+    """[0, B-1] for a divisor that is always positive, and a itself where it is already reduced."""
+    a, b = _of(u, 0), _of(u, 1)
+    if b.min <= 0:
+        return full(u.dtype)
+    if a.min >= 0 and a.max < b.min:
+        return a
+    return Interval(0, int(b.max) - 1)
+
+
+def cmplt(u: Node) -> Interval:
+    a, b = _of(u, 0), _of(u, 1)
+    if a.max < b.min and not a.may_be_nan and not b.may_be_nan:
+        return Interval(True, True)
+    return Interval(False, False) if a.min >= b.max else BOTH
+
+
+def cmpne(u: Node) -> Interval:
+    a, b = _of(u, 0), _of(u, 1)
+    if a.max < b.min or b.max < a.min:
+        return Interval(True, True)
+    if a.is_single and b.is_single:
+        return Interval(False, False)
+    return BOTH
+
+
+def where(u: Node) -> Interval:
+    p, a, b = _of(u, 0), _of(u, 1), _of(u, 2)
+    if p.is_single:
+        return a if p.min else b
+    return a.join(b)
+
+
+def trunc(u: Node) -> Interval:
+    a = _of(u, 0)
+
+    def toward_zero(x: Scalar) -> Scalar:
+        return float(math.trunc(x)) if isinstance(x, float) and math.isfinite(x) else x
+
+    return Interval(toward_zero(a.min), toward_zero(a.max), a.may_be_nan)
+
+
+def reduce(u: Node) -> Interval | None:
+    """The dtype range, but for a MAX: its elements and the identity of an empty fold."""
+    assert isinstance(u.arg, ReduceArg)
+    if u.arg.op.name == "MAX":
+        return _of(u, 0).join(Interval(u.dtype.min, u.dtype.min))
+    return dtype_range(u.dtype)
+
+
+def cast(u: Node) -> Interval:
+    """The operand where the target holds it all; else the target's range: a cast wraps, it does not clamp."""
+    a, target = _of(u, 0), u.dtype
+    source = u.src[0].dtype
+    if target == source:
+        return a
+    if target.kind is Kind.BOOL:
+        nonzero = a.min > 0 or a.max < 0
+        return Interval(nonzero, nonzero or not (a.is_single and a.min == 0))
+    if target.is_float:
+        rounded = [target.decode(target.encode(x)) for x in (a.min, a.max)]
+        if any(math.isnan(x) for x in rounded):
+            return full(target)
+        return Interval(rounded[0], rounded[1], a.may_be_nan)
+    if source.is_float and not (math.isfinite(a.min) and math.isfinite(a.max)):
+        return full(target)
+    return exact_or_range(target, math.trunc(a.min), math.trunc(a.max))
+
+
+def gettuple(u: Node) -> Interval | None:
+    """The element of a TUPLE; what a FUNCTION returns is the dtype range."""
+    source = u.src[0]
+    if source.op.name == "TUPLE":
+        return source.src[u.arg.idx].min_max  # type: ignore[union-attr]
+    return dtype_range(u.dtype)

@@ -1,0 +1,104 @@
+"""shape: how each op derives it. Constraints have been checked before, so a rule here meets only what fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import BinaryArg, ConstArg, PermuteArg, ReduceArg
+from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.properties.dtype import returned
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node, Shape
+
+
+def of_first(u: Node) -> Shape:
+    return u.src[0].shape
+
+
+def scalar(u: Node) -> Shape:
+    return ()
+
+
+def index_values(operand: Node) -> tuple[int, ...]:
+    """The integers of a shape or offset operand: a STACK of ()-shaped index CONSTs."""
+    return tuple(_constant(dim) for dim in operand.src)
+
+
+def _constant(dim: Node) -> int:
+    if dim.op is not Op.CONST:
+        raise UnsupportedError(
+            f"symbolic sizes: expected a CONST as dimension, found {dim.op.name}"
+        )
+    return int(cast(ConstArg, dim.arg).value)
+
+
+def operand(position: int) -> Callable[[Node], Shape]:
+    """The shape that stands as operand number `position`."""
+
+    def shape(u: Node) -> Shape:
+        return index_values(u.src[position])
+
+    return shape
+
+
+def of_data(u: Node) -> Shape:
+    return (len(cast(BinaryArg, u.arg).data),)
+
+
+def permute(u: Node) -> Shape:
+    return tuple(u.src[0].shape[axis] for axis in cast(PermuteArg, u.arg).order)
+
+
+def stack(u: Node) -> Shape:
+    return (len(u.src), *(u.src[0].shape if u.src else ()))
+
+
+def index(u: Node) -> Shape:
+    """A ()-shaped index removes its axis, a (k,)-shaped one makes it k, the others stay."""
+    kept = tuple(dim for i in u.src[1:] for dim in i.shape)
+    return kept + u.src[0].shape[len(u.src) - 1 :]
+
+
+def bitcast(u: Node) -> Shape:
+    """The last axis scales by the ratio of the item sizes."""
+    shape, old, new = u.src[0].shape, u.src[0].dtype.itemsize, u.dtype.itemsize
+    if old == new:
+        return shape
+    return (*shape[:-1], shape[-1] * old // new)
+
+
+def reduce(u: Node) -> Shape:
+    axes = cast(ReduceArg, u.arg).axes
+    return tuple(1 if axis in axes else dim for axis, dim in enumerate(u.src[0].shape))
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape | None:
+    """Right-aligned, each axis equal or 1; None where they do not fit."""
+    rank = max((len(s) for s in shapes), default=0)
+    aligned = [(1,) * (rank - len(s)) + s for s in shapes]
+    result = []
+    for dims in zip(*aligned, strict=True):
+        wide = {d for d in dims if d != 1}
+        if len(wide) > 1:
+            return None
+        result.append(wide.pop() if wide else 1)
+    return tuple(result)
+
+
+def broadcast(u: Node) -> Shape:
+    first = u.src[0].shape
+    if all(s.shape == first for s in u.src):
+        return first
+    return cast("Shape", broadcast_shapes(*(s.shape for s in u.src)))
+
+
+def element(u: Node) -> Shape:
+    return returned(u).shape
+
+
+def size(shape: Shape) -> int:
+    return math.prod(shape)

@@ -1,0 +1,145 @@
+"""The table of declarations: one OpDef per op, and nothing about an op that is data stands anywhere else.
+
+Rules are typed on the Node protocol, so declarations do not import the node and the node may import them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from uop.spec.args import AddrSpace, Arg, Device
+from uop.spec.dtype import DType
+from uop.spec.latitude import EXACT, Latitude
+from uop.spec.ops.names import Op
+from uop.spec.properties.interval import Interval
+
+Shape = tuple[int, ...]
+
+
+class Node(Protocol):
+    """What a rule may read of a node. Properties are derived in the order they stand here."""
+
+    @property
+    def op(self) -> Op: ...
+    @property
+    def src(self) -> tuple[Node, ...]: ...
+    @property
+    def arg(self) -> Arg | None: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def addrspace(self) -> AddrSpace | None: ...
+    @property
+    def min_max(self) -> Interval | None: ...
+    @property
+    def axis(self) -> int | None: ...
+
+
+class Build(Protocol):
+    """Makes a node: how a decomposition constructs without importing the node."""
+
+    def __call__(self, op: Op, *src: Node, arg: Arg | None = None) -> Node: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A labelled condition on op, src and arg. `broken` says what was found, or None where the node is fine."""
+
+    label: str
+    title: str
+    broken: Callable[[Node], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef:
+    """One op as data.
+
+    `src` names the operands in the spec's words: `alt?` may be absent, `i*` stands for any number.
+    `undefined` says in which elements the spec gives no value; `decomposition` builds the op from others.
+    """
+
+    op: Op
+    section: str
+    doc: str
+    src: tuple[str, ...]
+    dtype: Callable[[Node], DType]
+    shape: Callable[[Node], Shape]
+    device: Callable[[Node], Device]
+    addrspace: Callable[[Node], AddrSpace | None]
+    min_max: Callable[[Node], Interval | None]
+    axis: Callable[[Node], int | None]
+    arg: type[Arg] | None = None
+    default_arg: Arg | None = None
+    dtypes: tuple[DType, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    latitude: Latitude = EXACT
+    undefined: str = ""
+    decomposition: Callable[[Build, Node], Node] | None = None
+
+    @property
+    def least(self) -> int:
+        """The smallest number of operands."""
+        return sum(name[-1] not in "?*" for name in self.src)
+
+    @property
+    def most(self) -> int | None:
+        """The largest number of operands, None where it is open."""
+        return None if any(name[-1] == "*" for name in self.src) else len(self.src)
+
+    @property
+    def is_elementwise(self) -> bool:
+        return self.section in ("elementwise", "decomposed")
+
+
+DECLARATIONS: dict[Op, OpDef] = {}
+
+
+def define(declaration: OpDef) -> OpDef:
+    """Enter a declaration; a second one for the same op is a programming error."""
+    if declaration.op in DECLARATIONS:
+        raise ValueError(f"{declaration.op.name} is declared twice")
+    constraints = (*_structural(declaration), *declaration.constraints)
+    DECLARATIONS[declaration.op] = complete = replace(declaration, constraints=constraints)
+    return complete
+
+
+def _structural(declaration: OpDef) -> tuple[Constraint, ...]:
+    """The constraints every op has: the number of operands, and the type of the arg."""
+    name, least, most, arg = (
+        declaration.op.name,
+        declaration.least,
+        declaration.most,
+        declaration.arg,
+    )
+    count = (
+        f"{least}"
+        if least == most
+        else f"{least} or more"
+        if most is None
+        else f"{least} to {most}"
+    )
+    signature = ", ".join(declaration.src)
+
+    def wrong_count(u: Node) -> str | None:
+        n = len(u.src)
+        return None if n >= least and (most is None or n <= most) else f"{n} operands"
+
+    def wrong_arg(u: Node) -> str | None:
+        fine = u.arg is None if arg is None else isinstance(u.arg, arg)
+        return None if fine else f"{u.arg!r}"
+
+    return (
+        Constraint(f"{name}.arity", f"src is ({signature}): {count} operands", wrong_count),
+        Constraint(f"{name}.arg", f"arg is {arg.__name__ if arg else 'absent'}", wrong_arg),
+    )
+
+
+def labels() -> dict[str, Constraint]:
+    """Every constraint by label."""
+    return {c.label: c for d in DECLARATIONS.values() for c in d.constraints}

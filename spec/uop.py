@@ -1,0 +1,176 @@
+"""The node: op, src, arg, tag. Checked, derived and interned at construction: a UOp is valid."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+from weakref import WeakValueDictionary
+
+import uop.spec.ops  # noqa: F401 - enters the declarations
+from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
+from uop.spec.dtype import DType, Number, dtypes
+from uop.spec.errors import InvalidError
+from uop.spec.ops.names import Op
+from uop.spec.properties.interval import Interval
+from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
+from uop.spec.walk import toposort
+
+Key = tuple[Op, "tuple[UOp, ...]", Arg | None, str | None]
+
+_INTERNED: WeakValueDictionary[Key, UOp] = WeakValueDictionary()
+_NOT_YET: Any = object()
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+class UOp:
+    """One immutable node of a graph. Two equal nodes are one object, so equality is identity.
+
+    `UOp(op, *src, arg=None, tag=None)` raises InvalidError with the label of the first constraint
+    that is broken.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_axis",
+        "_min_max",
+        "addrspace",
+        "arg",
+        "device",
+        "dtype",
+        "op",
+        "shape",
+        "src",
+        "tag",
+    )
+    __match_args__ = ("op",)
+
+    op: Op
+    src: tuple[UOp, ...]
+    arg: Arg | None
+    tag: str | None
+    dtype: DType
+    shape: Shape
+    device: Device
+    addrspace: AddrSpace | None
+    _min_max: Interval | None
+    _axis: int | None
+
+    def __new__(cls, op: Op, *src: UOp, arg: Arg | None = None, tag: str | None = None) -> UOp:
+        declaration = DECLARATIONS[op]
+        if arg is None:
+            arg = declaration.default_arg
+        key = (op, src, arg, tag)
+        known = _INTERNED.get(key)
+        if known is not None:
+            return known
+        u = object.__new__(cls)
+        set_field = object.__setattr__
+        set_field(u, "op", op)
+        set_field(u, "src", src)
+        set_field(u, "arg", arg)
+        set_field(u, "tag", tag)
+        for constraint in declaration.constraints:
+            found = constraint.broken(u)
+            if found is not None:
+                raise _invalid(constraint, u, found)
+        set_field(u, "dtype", declaration.dtype(u))
+        set_field(u, "shape", declaration.shape(u))
+        set_field(u, "device", declaration.device(u))
+        set_field(u, "addrspace", declaration.addrspace(u))
+        set_field(u, "_min_max", _NOT_YET)
+        set_field(u, "_axis", _NOT_YET)
+        return _INTERNED.setdefault(key, u)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a UOp is immutable: cannot set {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a UOp is immutable: cannot delete {name}")
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a UOp is not pickled: exchange its text or JSON")
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} : {self.dtype.name}{list(self.shape)}>"
+
+    @property
+    def declaration(self) -> OpDef:
+        return DECLARATIONS[self.op]
+
+    @property
+    def min_max(self) -> Interval | None:
+        """The interval of the elements; None for void. Derived on first use."""
+        if self._min_max is _NOT_YET:
+            for u in toposort([self], lambda v: [s for s in v.src if s._min_max is _NOT_YET]):
+                object.__setattr__(u, "_min_max", u.declaration.min_max(u))
+        return self._min_max
+
+    @property
+    def axis(self) -> int | None:
+        """The sharded dimension, or None. Derived on first use."""
+        if self._axis is _NOT_YET:
+            for u in toposort([self], lambda v: [s for s in v.src if s._axis is _NOT_YET]):
+                object.__setattr__(u, "_axis", u.declaration.axis(u))
+        return self._axis
+
+    def toposort(self) -> list[UOp]:
+        """Every node below and this one once, sources first, this one last."""
+        return toposort([self], lambda u: u.src)
+
+    def substitute(self, new: Mapping[UOp, UOp]) -> UOp:
+        """This graph with nodes replaced; what is put in is not searched again."""
+        done: dict[UOp, UOp] = dict(new)
+        for u in toposort([self], lambda v: () if v in new else v.src):
+            if u not in done:
+                done[u] = u.with_src(done[s] for s in u.src)
+        return done[self]
+
+    def with_src(self, src: Iterable[UOp]) -> UOp:
+        """The same op, arg and tag over other sources."""
+        given = tuple(src)
+        return self if given == self.src else UOp(self.op, *given, arg=self.arg, tag=self.tag)
+
+    def decompose(self) -> UOp | None:
+        """This node written with other ops, as its declaration says; None where it says nothing."""
+        rule = self.declaration.decomposition
+        return None if rule is None else cast(UOp, rule(UOp, self))  # type: ignore[arg-type]
+
+
+def _invalid(constraint: Constraint, u: UOp, found: str) -> InvalidError:
+    operands = ", ".join(
+        f"{s.op.name}:{s.dtype.name}{list(s.shape)}" if isinstance(s, UOp) else repr(s)
+        for s in u.src
+    )
+    node = f"{u.op.name}({operands})" + (f" {u.arg}" if u.arg is not None else "")
+    return InvalidError(constraint.label, constraint.title, node, found, _users_line())
+
+
+def _users_line() -> str:
+    """The first frame outside this package, as file:line."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        if frame.f_back is None:
+            return ""
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def const(value: Number, dtype: DType) -> UOp:
+    """A constant of shape (), rounded once into the dtype. ValueError for an integer outside it."""
+    return UOp(Op.CONST, arg=ConstArg.of(value, dtype))
+
+
+def index_const(value: int) -> UOp:
+    """A ()-shaped index constant."""
+    return const(value, dtypes.index)
+
+
+def dims(values: Iterable[int]) -> UOp:
+    """A shape or offset operand: a STACK of ()-shaped index constants."""
+    return UOp(Op.STACK, *(index_const(v) for v in values))
+
+
+def param(slot: int, shape: Iterable[int], dtype: DType, device: Device = None) -> UOp:
+    """A PARAM of this shape and dtype."""
+    return UOp(Op.PARAM, dims(shape), arg=ParamArg(slot, dtype, device))

@@ -1,0 +1,39 @@
+"""Walks over graphs, without recursion: a chain of any depth fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+N = TypeVar("N", bound="Node")
+
+
+def toposort(roots: Iterable[N], sources: Callable[[N], Iterable[N]]) -> list[N]:
+    """Every node once, sources before users, depth-first post-order from the first root on."""
+    order: dict[N, None] = {}
+    stack = [(root, False) for root in reversed(list(roots))]
+    while stack:
+        node, expanded = stack.pop()
+        if node in order:
+            continue
+        if expanded:
+            order[node] = None
+            continue
+        stack.append((node, True))
+        stack.extend((s, False) for s in reversed(list(sources(node))) if s not in order)
+    return list(order)
+
+
+def outside_bodies(node: Node) -> tuple[Node, ...]:
+    """The sources of a node but for the body of a FUNCTION or CALL, which has PARAMs of its own."""
+    return node.src[1:] if node.op in (Op.FUNCTION, Op.CALL) else node.src
+
+
+def free_params(body: Node) -> list[Node]:
+    """The PARAMs of a body, without those of nested bodies."""
+    return [u for u in toposort([body], outside_bodies) if u.op is Op.PARAM]
