@@ -1,0 +1,87 @@
+"""Compiling CUDA kernels with NVRTC, and launching them with cupy; both are imported on use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from uop.compiler.runtime.device import Contents, Launch, require
+from uop.compiler.targets.cuda import OPTIONS
+from uop.spec.errors import BackendError, UnsupportedError
+
+ARCHITECTURE = "compute_80"
+
+
+def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
+    """The PTX of a source; needs no GPU. BackendError with the compiler's log where it refuses."""
+    nvrtc = require("cupy_backends.cuda.libs.nvrtc", "cuda")
+    program = nvrtc.createProgram(source, "uop.cu", [], [])
+    try:
+        nvrtc.compileProgram(program, [f"-arch={architecture}", *OPTIONS])
+        ptx: bytes = nvrtc.getPTX(program)
+    except nvrtc.NVRTCError as error:
+        log = nvrtc.getProgramLog(program)
+        raise BackendError(f"NVRTC refuses the source: {error}\n{log}") from error
+    finally:
+        nvrtc.destroyProgram(program)
+    return ptx
+
+
+def open_cuda() -> CUDADevice:
+    """Open the current CUDA device; UnsupportedError where there is none."""
+    cupy = require("cupy", "cuda")
+    try:
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        version = cupy.cuda.runtime.runtimeGetVersion()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise UnsupportedError(f"no CUDA device: {error}") from error
+    return CUDADevice(properties["name"].decode(), f"CUDA {version}", cupy)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuiltCUDA:
+    """A CUDA module."""
+
+    module: Any
+
+    def kernel(self, name: str) -> Any:
+        return self.module.get_function(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CUDADevice:
+    """The current CUDA device with its default stream."""
+
+    name: str
+    version: str
+    cupy: Any
+
+    def build(self, source: str) -> BuiltCUDA:
+        module = self.cupy.RawModule(code=source, options=OPTIONS)
+        try:
+            module.compile()
+        except self.cupy.cuda.compiler.CompileException as error:
+            raise BackendError(f"{self.name} refuses the source: {error}") from error
+        return BuiltCUDA(module)
+
+    def run(
+        self, built: BuiltCUDA, launches: Sequence[Launch], buffers: Sequence[Contents]
+    ) -> list[Contents]:
+        # As bytes: cupy knows no dtype for the small floats.
+        held = [self.cupy.asarray(_as_bytes(contents)) for contents in buffers]
+        try:
+            for launch in launches:
+                arguments = [held[i] for i in launch.buffers]
+                arguments += [np.int32(i) for i in launch.integers]
+                built.kernel(launch.kernel)(launch.groups, launch.local_size, tuple(arguments))
+            flat = [self.cupy.asnumpy(buffer) for buffer in held]
+        except self.cupy.cuda.runtime.CUDARuntimeError as error:
+            raise BackendError(f"{self.name}: {error}") from error
+        return [b.view(c.dtype).reshape(c.shape) for b, c in zip(flat, buffers, strict=True)]
+
+
+def _as_bytes(contents: Contents) -> Contents:
+    return np.ascontiguousarray(contents).reshape(-1).view(np.uint8)

@@ -1,0 +1,68 @@
+"""What every runtime offers: build a source, launch its kernels over buffers, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uop.spec.errors import UnsupportedError
+
+Contents = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One run of a kernel: its arguments are buffers by number, then 32-bit integers."""
+
+    kernel: str
+    buffers: tuple[int, ...]
+    groups: tuple[int, ...]
+    """Groups of work items along each axis."""
+    local_size: tuple[int, ...]
+    """Work items of a group along each axis."""
+    integers: tuple[int, ...] = ()
+
+
+class Built(Protocol):
+    """A source built for one device."""
+
+    def kernel(self, name: str) -> Any:
+        """The kernel of that name, ready to launch."""
+
+
+class Device(Protocol):
+    """A device of a runtime."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    def build(self, source: str) -> Built:
+        """Compile a source; BackendError with the compiler's log where it refuses."""
+
+    def run(
+        self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
+    ) -> list[Contents]:
+        """Upload the buffers, launch one after the other, return what each buffer holds then."""
+
+
+def require(module: str, extra: str) -> Any:
+    """Import an optional module; UnsupportedError with the line that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UnsupportedError(
+            f'{module} is not usable here ({error}); install it with: pip install "uop[{extra}]"'
+        ) from error
+
+
+def empty_like(contents: Contents) -> Contents:
+    """Memory for a download: contiguous, of the same dtype and shape."""
+    return np.empty(contents.shape, contents.dtype)

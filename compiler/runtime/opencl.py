@@ -1,0 +1,129 @@
+"""Building and launching OpenCL kernels with pyopencl, imported when a device is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uop.compiler.runtime.device import Contents, Launch, empty_like, require
+from uop.spec.errors import BackendError, UnsupportedError
+
+POCL = "Portable Computing Language"
+PLATFORM_VARIABLE = "UOP_OPENCL_PLATFORM"
+CORRECTLY_ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
+
+
+def use_cache_dir(folder: Path) -> None:
+    """Keep PoCL's compiled kernels in `folder`: processes that share one wait for each other.
+
+    PoCL reads the variable once, so this comes before the first device of the process is opened.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ["POCL_CACHE_DIR"] = str(folder)
+
+
+def open_opencl(platform: str | None = None) -> OpenCLDevice:
+    """Open a device of the platform with `platform` in its name.
+
+    Without it: as UOP_OPENCL_PLATFORM says; else PoCL, which runs on every CPU; else any that has
+    float64. Which platforms a process sees is decided by the loader (OCL_ICD_VENDORS).
+    """
+    cl = require("pyopencl", "opencl")
+    wanted = platform or os.environ.get(PLATFORM_VARIABLE, "")
+    try:
+        platforms = cl.get_platforms()
+        devices = [device for found in platforms for device in found.get_devices()]
+    except cl.Error as error:
+        raise UnsupportedError(
+            f'no OpenCL platform ({error}); install one with: pip install "uop[opencl]"'
+        ) from error
+    usable = [d for d in devices if d.double_fp_config and wanted in d.platform.name]
+    if not usable:
+        seen = ", ".join(sorted({found.name for found in platforms})) or "none"
+        raise UnsupportedError(
+            f"no OpenCL device with float64 on a platform named *{wanted}*; seen: {seen}"
+        )
+    return OpenCLDevice.of(cl, min(usable, key=lambda d: d.platform.name != POCL))
+
+
+@dataclass(slots=True, eq=False)
+class BuiltOpenCL:
+    """An OpenCL program and the kernels asked of it so far."""
+
+    program: Any
+    cl: Any
+    kernels: dict[str, Any] = field(default_factory=dict)
+
+    def kernel(self, name: str) -> Any:
+        if name not in self.kernels:
+            self.kernels[name] = self.cl.Kernel(self.program, name)
+        return self.kernels[name]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenCLDevice:
+    """One OpenCL device with its context and an in-order queue."""
+
+    name: str
+    version: str
+    options: tuple[str, ...]
+    cl: Any
+    context: Any
+    queue: Any
+
+    @classmethod
+    def of(cls, cl: Any, device: Any) -> OpenCLDevice:
+        context = cl.Context([device])
+        # The specification allows 2.5 ULP for a float32 division without this option.
+        rounds = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+        return cls(
+            name=device.name.strip(),
+            version=f"{device.version.strip()} {device.driver_version.strip()}",
+            options=(CORRECTLY_ROUNDED,) if rounds else (),
+            cl=cl,
+            context=context,
+            queue=cl.CommandQueue(context),
+        )
+
+    def build(self, source: str) -> BuiltOpenCL:
+        program = self.cl.Program(self.context, source)
+        try:
+            # Only the driver caches: a second cache above it would hide which sources were built.
+            return BuiltOpenCL(program.build(list(self.options), cache_dir=False), self.cl)
+        except self.cl.Error as error:
+            raise BackendError(f"{self.name} refuses the source: {error}") from error
+
+    def run(
+        self, built: BuiltOpenCL, launches: Sequence[Launch], buffers: Sequence[Contents]
+    ) -> list[Contents]:
+        try:
+            held = [self._upload(contents) for contents in buffers]
+            for launch in launches:
+                self._launch(built.kernel(launch.kernel), launch, held)
+            results = [self._download(buffer, c) for buffer, c in zip(held, buffers, strict=True)]
+            self.queue.finish()
+        except self.cl.Error as error:
+            raise BackendError(f"{self.name}: {error}") from error
+        return results
+
+    def _upload(self, contents: Contents) -> Any:
+        buffer = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, max(contents.nbytes, 1))
+        if contents.nbytes:
+            self.cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(contents))
+        return buffer
+
+    def _download(self, buffer: Any, contents: Contents) -> Contents:
+        result = empty_like(contents)
+        if contents.nbytes:
+            self.cl.enqueue_copy(self.queue, result, buffer)
+        return result
+
+    def _launch(self, kernel: Any, launch: Launch, held: Sequence[Any]) -> None:
+        kernel.set_args(*(held[i] for i in launch.buffers), *map(np.int32, launch.integers))
+        size = tuple(g * n for g, n in zip(launch.groups, launch.local_size, strict=True))
+        self.cl.enqueue_nd_range_kernel(self.queue, kernel, size, launch.local_size)

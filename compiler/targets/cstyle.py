@@ -1,0 +1,250 @@
+"""How the ops are spelled in C: one expression per node, a small table per dialect.
+
+C types are named i8 to i64, u8 to u64, f32, f64 in every dialect. Each expression has operands that
+are plain names, and its value is assigned to a variable of the node's own type, so that nothing is
+computed wider than its dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """What differs between the C languages of devices."""
+
+    name: str
+    header: str
+    """Stands once at the top: the types, FN, and bit casts such as f32_to_bits and bits_to_f32."""
+    kernel: str
+    """What stands before a kernel's name."""
+    pointer: str
+    """Qualifier of a pointer into global memory."""
+    global_id: tuple[str, str, str]
+    """This work item's place in the whole launch, one expression per axis."""
+    group_id: str
+    """The number of this work item's group."""
+    functions: Mapping[tuple[Op, DType], str]
+    """The built-in function of an op on float32 and float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An elementwise node as the spelling sees it: result dtype, operand dtypes, operand names."""
+
+    op: Op
+    dtype: DType
+    of: tuple[DType, ...]
+    args: tuple[str, ...]
+
+
+def spell(operation: Operation, dialect: Dialect) -> str:
+    """The C expression of an elementwise node."""
+    if operation.op in BIT_COPIES:
+        return BIT_COPIES[operation.op](operation)
+    if small := [dtype.name for dtype in operation.of if storage(dtype) is not dtype]:
+        raise UnsupportedError(f"{operation.op.value} on {small[0]}: only its bits exist in C")
+    if (operation.op, operation.of[0]) in dialect.functions:
+        name = dialect.functions[operation.op, operation.of[0]]
+        return f"{name}({', '.join(operation.args)})"
+    if operation.op not in ARITHMETIC:
+        raise UnsupportedError(f"{operation.op.value} has no spelling in C")
+    return ARITHMETIC[operation.op](operation)
+
+
+def c_type(dtype: DType) -> str:
+    """The C type of a dtype, in variables and in memory."""
+    stored = storage(dtype)
+    return f"{_LETTER[stored.kind]}{max(stored.bits, 8)}"
+
+
+def storage(dtype: DType) -> DType:
+    """The dtype as which C holds it: small floats as the unsigned integer of their bits."""
+    if dtype.is_float and dtype.bits < 32:
+        return dtypes.uint16 if dtype.bits == 16 else dtypes.uint8
+    return dtype
+
+
+def literal(dtype: DType, bits: int) -> str:
+    """A constant by its bits: floats in hex, and those that have no literal through a bit cast."""
+    stored = storage(dtype)
+    if not stored.is_float:
+        return _int_literal(stored, int(stored.decode(bits)))
+    value = float(stored.decode(bits))
+    if not math.isfinite(value):
+        return f"bits_to_{c_type(stored)}({bits:#x}u)"
+    return value.hex() + ("f" if stored is dtypes.float32 else "")
+
+
+def _int_literal(dtype: DType, value: int) -> str:
+    if dtype.is_signed and value == dtype.min:
+        return f"({c_type(dtype)})({value + 1} - 1)"
+    return f"({c_type(dtype)}){value}{'' if dtype.is_signed else 'u'}"
+
+
+_LETTER = {
+    Kind.BOOL: "u",
+    Kind.INT: "i",
+    Kind.UINT: "u",
+    Kind.FLOAT: "f",
+    Kind.INDEX: "i",
+}
+
+
+def _unsigned(dtype: DType) -> str:
+    """The unsigned type in which C wraps modulo 2^n: narrower ones are promoted to a signed int."""
+    return f"u{max(dtype.bits, 32)}"
+
+
+def _infix(sign: str) -> Callable[[Operation], str]:
+    """A float or wrapping integer operation; on bool the logical one that it means there."""
+    logical = {"+": "|", "*": "&"}
+
+    def spelled(node: Operation) -> str:
+        a, b = node.args
+        if node.dtype.is_float:
+            return f"{a} {sign} {b}"
+        if node.dtype is dtypes.bool:
+            return f"{a} {logical[sign]} {b}"
+        wide = _unsigned(node.dtype)
+        return f"({c_type(node.dtype)})(({wide}){a} {sign} ({wide}){b})"
+
+    return spelled
+
+
+def _bitwise(sign: str) -> Callable[[Operation], str]:
+    return lambda node: f"({c_type(node.dtype)})({node.args[0]} {sign} {node.args[1]})"
+
+
+def _compare(sign: str) -> Callable[[Operation], str]:
+    return lambda node: f"{node.args[0]} {sign} {node.args[1]}"
+
+
+def _helper(name: str) -> Callable[[Operation], str]:
+    return lambda node: f"{name}_{c_type(node.dtype)}({', '.join(node.args)})"
+
+
+def _shift(sign: str) -> Callable[[Operation], str]:
+    """C leaves a count outside 0..bits-1 undefined, so only its lowest bits are used."""
+
+    def spelled(node: Operation) -> str:
+        a, count = node.args
+        typed = f"({_unsigned(node.dtype)}){a}" if sign == "<<" else a
+        return f"({c_type(node.dtype)})({typed} {sign} ((u32){count} & {node.dtype.bits - 1}))"
+
+    return spelled
+
+
+def _max(node: Operation) -> str:
+    # One comparison means the same on every device; max and fmax differ in NaN and zeros.
+    a, b = node.args
+    return f"{a} < {b} ? {b} : {a}"
+
+
+def _neg(node: Operation) -> str:
+    if node.dtype.is_float:
+        return f"-{node.args[0]}"
+    return f"({c_type(node.dtype)})(0 - ({_unsigned(node.dtype)}){node.args[0]})"
+
+
+def _mulacc(node: Operation) -> str:
+    a, b, c = node.args
+    if node.dtype.is_float:
+        return f"{a} * {b} + {c}"
+    if node.dtype is dtypes.bool:
+        return f"({a} & {b}) | {c}"
+    wide = _unsigned(node.dtype)
+    return f"({c_type(node.dtype)})(({wide}){a} * ({wide}){b} + ({wide}){c})"
+
+
+def _trunc(node: Operation) -> str:
+    return _helper("trunc")(node) if node.dtype.is_float else node.args[0]
+
+
+def _recip(node: Operation) -> str:
+    return f"{literal(node.dtype, node.dtype.encode(1))} / {node.args[0]}"
+
+
+def _cast(node: Operation) -> str:
+    (source,), (x,) = node.of, node.args
+    if source is node.dtype:
+        return x
+    if storage(source) is not source:
+        x, source = f"{source.name}_to_f32({x})", dtypes.float32
+    if storage(node.dtype) is not node.dtype:
+        return f"f32_to_{node.dtype.name}({_to_float32(source, x)})"
+    if node.dtype is dtypes.bool:
+        return f"{x} != 0"
+    if source.is_float and not node.dtype.is_float:
+        return f"{c_type(source)}_to_{c_type(node.dtype)}({x})"
+    return f"({c_type(node.dtype)}){x}"
+
+
+def _to_float32(source: DType, x: str) -> str:
+    """A float32 from which rounding once more is rounding once."""
+    if source is dtypes.float32:
+        return x
+    if source is dtypes.float64:
+        return f"f64_to_odd({x})"
+    if source.bits <= 16:
+        return f"(f32){x}"
+    return f"i64_to_odd({x})" if source.is_signed else f"u64_to_odd({x})"
+
+
+def _bitcast(node: Operation) -> str:
+    (source,), (x,) = node.of, node.args
+    if max(source.bits, 8) != max(node.dtype.bits, 8):
+        raise UnsupportedError(f"BITCAST from {source.name} to {node.dtype.name} of one element")
+    if storage(source).is_float:
+        x, source = f"{c_type(source)}_to_bits({x})", dtypes.uint64
+    if storage(node.dtype).is_float:
+        return f"bits_to_{c_type(node.dtype)}({x})"
+    # A bool is 0 or 1 whatever the byte was.
+    return f"{x} != 0" if node.dtype is dtypes.bool else f"({c_type(node.dtype)}){x}"
+
+
+BIT_COPIES: Mapping[Op, Callable[[Operation], str]] = {
+    Op.CAST: _cast,
+    Op.BITCAST: _bitcast,
+    Op.WHERE: lambda node: f"{node.args[0]} ? {node.args[1]} : {node.args[2]}",
+}
+"""Ops that take a small float as it lies in memory; CAST leads to the floats C computes in."""
+
+ARITHMETIC: Mapping[Op, Callable[[Operation], str]] = {
+    Op.ADD: _infix("+"),
+    Op.MUL: _infix("*"),
+    Op.SUB: _infix("-"),
+    Op.DIV: _infix("/"),
+    Op.NEG: _neg,
+    Op.RECIP: _recip,
+    Op.MULACC: _mulacc,
+    Op.MAX: _max,
+    Op.TRUNC: _trunc,
+    Op.IDIV: _helper("floor_div"),
+    Op.MOD: _helper("floor_mod"),
+    Op.SHL: _shift("<<"),
+    Op.SHR: _shift(">>"),
+    Op.XOR: _bitwise("^"),
+    Op.OR: _bitwise("|"),
+    Op.AND: _bitwise("&"),
+    Op.NOT: lambda node: f"{node.args[0]} == 0",
+    Op.CMPLT: _compare("<"),
+    Op.CMPGT: _compare(">"),
+    Op.CMPGE: _compare(">="),
+    Op.CMPLE: _compare("<="),
+    Op.CMPEQ: _compare("=="),
+    Op.CMPNE: _compare("!="),
+    Op.THREEFRY: lambda node: f"threefry({', '.join(node.args)})",
+}
+
+FUNCTIONS = (Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.POW)
+"""Ops that are a built-in function of the dialect, on float32 and float64."""
+
+SPELLED: frozenset[Op] = frozenset([*BIT_COPIES, *ARITHMETIC, *FUNCTIONS])

@@ -1,0 +1,47 @@
+"""The CUDA C++ dialect, and a CUDA device as a target."""
+
+from __future__ import annotations
+
+from uop.compiler.targets.cstyle import FUNCTIONS, Dialect
+from uop.compiler.targets.target import c_target
+from uop.spec.dtype import dtypes
+
+HEADER = """\
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+#define FN static __device__ inline
+#define f32_to_bits(x) __float_as_uint(x)
+#define bits_to_f32(x) __uint_as_float((u32)(x))
+#define f64_to_bits(x) ((u64)__double_as_longlong(x))
+#define bits_to_f64(x) __longlong_as_double((i64)(x))"""
+
+OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
+"""What NVRTC is told: IEEE arithmetic, one rounding per operation."""
+
+DIALECT = Dialect(
+    name="CUDA C++",
+    header=HEADER,
+    kernel='extern "C" __global__ void',
+    pointer="",
+    global_id=(
+        "(i64)blockIdx.x * blockDim.x + threadIdx.x",
+        "(i64)blockIdx.y * blockDim.y + threadIdx.y",
+        "(i64)blockIdx.z * blockDim.z + threadIdx.z",
+    ),
+    group_id="blockIdx.x",
+    functions={
+        (op, dtype): op.value.lower() + suffix
+        for op in FUNCTIONS
+        for dtype, suffix in ((dtypes.float32, "f"), (dtypes.float64, ""))
+    },
+)
+
+CUDA = c_target("cuda", DIALECT, local_size=256)

@@ -1,0 +1,43 @@
+"""The OpenCL C dialect, and an OpenCL device with float64 as a target."""
+
+from __future__ import annotations
+
+from uop.compiler.targets.cstyle import FUNCTIONS, Dialect
+from uop.compiler.targets.target import c_target
+from uop.spec.dtype import dtypes
+
+# The build option that stops contraction is not obeyed everywhere, the pragma is.
+HEADER = """\
+#pragma OPENCL FP_CONTRACT OFF
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef char i8;
+typedef short i16;
+typedef int i32;
+typedef long i64;
+typedef uchar u8;
+typedef ushort u16;
+typedef uint u32;
+typedef ulong u64;
+typedef float f32;
+typedef double f64;
+#define FN static inline
+#define f32_to_bits(x) as_uint(x)
+#define bits_to_f32(x) as_float((u32)(x))
+#define f64_to_bits(x) as_ulong(x)
+#define bits_to_f64(x) as_double((u64)(x))"""
+
+DIALECT = Dialect(
+    name="OpenCL C",
+    header=HEADER,
+    kernel="kernel void",
+    pointer="global",
+    global_id=("get_global_id(0)", "get_global_id(1)", "get_global_id(2)"),
+    group_id="get_group_id(0)",
+    functions={
+        (op, dtype): op.value.lower()
+        for op in FUNCTIONS
+        for dtype in (dtypes.float32, dtypes.float64)
+    },
+)
+
+OPENCL = c_target("opencl", DIALECT, local_size=64)

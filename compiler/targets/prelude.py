@@ -1,0 +1,46 @@
+"""The prelude of a rendered source: helper functions in C, of which a source gets those it uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from uop.compiler.targets import prelude_float, prelude_int
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """One C function of the prelude and the names of the helpers it calls."""
+
+    name: str
+    text: str
+    calls: tuple[str, ...]
+
+
+def used_helpers(body: str) -> list[Helper]:
+    """The helpers that a C text calls, directly or through others, each after those it calls."""
+    wanted = set(_called(body))
+    for helper in reversed(HELPERS.values()):
+        if helper.name in wanted:
+            wanted.update(helper.calls)
+    return [helper for helper in HELPERS.values() if helper.name in wanted]
+
+
+def _called(text: str, among: Iterable[str] | None = None) -> list[str]:
+    names = set(re.findall(r"\b[a-z]\w*(?=\()", text))
+    return [name for name in (HELPERS if among is None else among) if name in names]
+
+
+def _split(text: str) -> dict[str, Helper]:
+    """Functions stand apart by a blank line, each below those it calls and its own comment."""
+    helpers: dict[str, Helper] = {}
+    for block in filter(None, map(str.strip, text.split("\n\n"))):
+        match = re.search(r"^FN \w+ (\w+)\(", block, re.MULTILINE)
+        if match is None:
+            raise ValueError(f"a prelude block without a function:\n{block}")
+        helpers[match[1]] = Helper(match[1], block, tuple(_called(block, helpers)))
+    return helpers
+
+
+HELPERS: dict[str, Helper] = _split(f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}")

@@ -1,0 +1,148 @@
+"""Prelude: small floats as their bits, casts that round once, casts and TRUNC that never trap.
+
+A small float (float16, bfloat16, fp8e4m3, fp8e5m2) is made from a float32. A float64 or a 64-bit
+integer goes there through a float32 rounded to odd: the nearest float32 with an odd last bit where
+it is inexact. Two or more extra digits of such a value say on which side of a tie the exact one
+lies, so the second rounding is the only one.
+"""
+
+from __future__ import annotations
+
+from uop.spec.dtype import FLOATS, INTS, DType, dtypes
+
+TO_ODD = """
+FN f32 f64_to_odd(f64 x) {
+  f32 near = (f32)x;
+  f64 back = (f64)near;
+  u32 outward = (back < 0 ? -back : back) > (x < 0 ? -x : x);
+  u32 odd = (f32_to_bits(near) - outward) | 1u;
+  return back < x || back > x ? bits_to_f32(odd) : near;
+}
+
+// The bits below the 53 that a float64 holds are folded into its last one first.
+FN f32 u64_to_odd(u64 x) {
+  u64 folded = (x & ~(u64)0x7ff) | ((x & 0x7ff) != 0 ? 0x800 : 0);
+  return f64_to_odd((f64)(x >> 53 != 0 ? folded : x));
+}
+
+FN f32 i64_to_odd(i64 x) {
+  f32 magnitude = u64_to_odd(x < 0 ? 0 - (u64)x : (u64)x);
+  return x < 0 ? -magnitude : magnitude;
+}
+"""
+
+# Adding the magic number shifts the digits below the smallest subnormal step out of the
+# significand, and the addition rounds them; above, a carry out of the fraction is the next
+# exponent.
+FROM_F32 = """
+FN {unsigned} f32_to_{name}(f32 x) {{
+  u32 m = f32_to_bits(x) & 0x7fffffffu;
+  u32 sign = f32_to_bits(x) >> 31 << {sign_shift};
+  u32 low = f32_to_bits(bits_to_f32(m) + bits_to_f32({magic:#x}u)) - {magic:#x}u;
+  u32 high = ((m + {half:#x}u + ((m >> {shift}) & 1u)) >> {shift}) - {rebias:#x}u;
+  u32 rounded = m < {smallest_normal:#x}u ? low : high;
+  u32 bounded = rounded > {largest:#x}u ? {overflow:#x}u : rounded;
+  return ({unsigned})(sign | (m > 0x7f800000u ? {nan:#x}u : bounded));
+}}
+"""
+
+TO_F32 = """
+FN f32 {name}_to_f32({unsigned} x) {{
+  u32 m = (u32)x & {magnitude:#x}u;
+  u32 sign = (u32)(x >> {sign_shift}) << 31;
+  u32 ordinary = f32_to_bits(bits_to_f32(m << {shift}) * bits_to_f32({scale:#x}u));
+  return bits_to_f32(sign | (m > {largest:#x}u ? 0x7f800000u | ({special}) << {shift} : ordinary));
+}}
+"""
+
+# Done on the bits: some device compilers turn trunc(NaN) into garbage.
+TRUNC = """
+FN f{bits} trunc_f{bits}(f{bits} x) {{
+  u{bits} b = f{bits}_to_bits(x);
+  u{bits} exponent = (b >> {fraction}) & {exponent_mask};
+  u{bits} sign = b & ((u{bits})1 << {last});
+  u{bits} fraction = exponent < {whole} ? ((u{bits})1 << (({whole} - exponent) & {last})) - 1 : 0;
+  return bits_to_f{bits}(exponent < {bias} ? sign : b & ~fraction);
+}}
+"""
+
+TO_INT = """
+FN {to} {source}_to_{to}({source} x) {{
+  return x {above} && x < {limit} ? ({to})x : 0;
+}}
+"""
+
+
+def f32_field(exponent: int) -> int:
+    """Bits of the float32 2**exponent."""
+    return (exponent + 127) << 23
+
+
+def _from_f32(dtype: DType) -> str:
+    form = dtype.format
+    shift = 23 - form.fraction_bits
+    return FROM_F32.format(
+        unsigned=f"u{dtype.bits}",
+        name=dtype.name,
+        sign_shift=dtype.bits - 1,
+        magic=f32_field(form.emin + shift),
+        half=(1 << (shift - 1)) - 1,
+        shift=shift,
+        rebias=(127 - form.bias) << form.fraction_bits,
+        smallest_normal=f32_field(form.emin),
+        largest=form.max_bits,
+        overflow=form.nan_bits if form.inf_bits is None else form.inf_bits,
+        nan=form.nan_bits,
+    )
+
+
+def _to_f32(dtype: DType) -> str:
+    form = dtype.format
+    return TO_F32.format(
+        unsigned=f"u{dtype.bits}",
+        name=dtype.name,
+        magnitude=form.sign_bit - 1,
+        sign_shift=dtype.bits - 1,
+        shift=23 - form.fraction_bits,
+        scale=f32_field(127 - form.bias),
+        largest=form.max_bits,
+        special=f"m & {form.fraction_mask:#x}u",
+    )
+
+
+def _trunc(dtype: DType) -> str:
+    form = dtype.format
+    return TRUNC.format(
+        bits=dtype.bits,
+        fraction=form.fraction_bits,
+        exponent_mask=(1 << form.exponent_bits) - 1,
+        last=dtype.bits - 1,
+        whole=form.bias + form.fraction_bits,
+        bias=form.bias,
+    )
+
+
+def _to_int(source: DType, to: DType) -> str:
+    """Give 0 for NaN and what the integer cannot hold: C leaves them undefined."""
+    suffix = "f" if source is dtypes.float32 else ""
+    low, high = int(to.min) - 1, int(to.max) + 1
+    holds_low = abs(low).bit_length() <= source.format.precision
+    above = f"> {float(low).hex()}{suffix}" if holds_low else f">= {float(low + 1).hex()}{suffix}"
+    return TO_INT.format(
+        to=f"{'i' if to.is_signed else 'u'}{to.bits}",
+        source=f"f{source.bits}",
+        above=above,
+        limit=f"{float(high).hex()}{suffix}",
+    )
+
+
+_SMALL = tuple(dtype for dtype in FLOATS if dtype.bits < 32)
+_LARGE = tuple(dtype for dtype in FLOATS if dtype.bits >= 32)
+
+TEXT = "\n\n".join(
+    [TO_ODD]
+    + [_from_f32(dtype) for dtype in _SMALL]
+    + [_to_f32(dtype) for dtype in _SMALL]
+    + [_trunc(dtype) for dtype in _LARGE]
+    + [_to_int(source, to) for source in _LARGE for to in INTS]
+)
