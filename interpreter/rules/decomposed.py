@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from uop.interpreter import numeric
+from uop.interpreter import numeric, transcendental
 from uop.interpreter.rules.elementwise import add, mul
 from uop.interpreter.rules.table import Node, evaluates
 from uop.interpreter.values import Array
@@ -62,6 +62,32 @@ def cmpeq(u: Node, a: Array, b: Array) -> Array:
 @evaluates(Op.NOT)
 def logical_not(u: Node, a: Array) -> Array:
     return np.logical_not(a)
+
+
+@evaluates(Op.EXP2)
+def exp2(u: Node, a: Array) -> Array:
+    return transcendental.rounded(Op.EXP2, u.dtype, a)
+
+
+@evaluates(Op.LOG2)
+def log2(u: Node, a: Array) -> Array:
+    return transcendental.rounded(Op.LOG2, u.dtype, a)
+
+
+@evaluates(Op.SIN)
+def sin(u: Node, a: Array) -> Array:
+    return transcendental.rounded(Op.SIN, u.dtype, a)
+
+
+@evaluates(Op.SQRT)
+def sqrt(u: Node, a: Array) -> Array:
+    return np.sqrt(a)
+
+
+@evaluates(Op.POW)
+def pow_(u: Node, a: Array, b: Array) -> Array:
+    """The special cases are those of IEEE 754 9.2.1."""
+    return transcendental.rounded(Op.POW, u.dtype, a, b)
 
 
 @evaluates(Op.MULACC)
