@@ -1,0 +1,103 @@
+"""What the suite runs: programs with input batches, texts that must be rejected, and their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from uop.interpreter.values import Array
+from uop.spec.errors import UopError
+from uop.spec.uop import UOp
+
+LEVELS = ("op", "invalid", "property", "graph")
+EFFORTS = ("smoke", "default", "full")
+MIXED = "MIXED"
+"""The op of a case that is about many ops at once."""
+
+
+class NoSuchCaseError(UopError):
+    """An id that names no case: says which part of it is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseId:
+    """`level/op/dtype/group/index`: says what the case is, so no selection of cases changes it."""
+
+    level: str
+    op: str
+    dtype: str
+    group: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.level}/{self.op}/{self.dtype}/{self.group}/{self.index}"
+
+    @classmethod
+    def parse(cls, text: str) -> CaseId:
+        """The inverse of str()."""
+        parts = text.split("/")
+        if len(parts) != 5 or not parts[4].isdecimal():
+            raise NoSuchCaseError(f"expected level/op/dtype/group/index, found {text!r}")
+        return cls(*parts[:4], int(parts[4]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """One set of inputs by slot, in storage dtype: every PARAM, and BUFFERs that start with contents."""
+
+    inputs: Mapping[int, Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """A program that is compiled once and judged on each batch.
+
+    The root is a value, a TUPLE or a SINK. `op` and `dtype` name the cell of the report in which it
+    counts.
+    """
+
+    id: CaseId
+    root: UOp
+    batches: tuple[Batch, ...]
+
+    @property
+    def level(self) -> str:
+        return self.id.level
+
+    @property
+    def op(self) -> str:
+        return self.id.op
+
+    @property
+    def dtype(self) -> str:
+        return self.id.dtype
+
+    @property
+    def group(self) -> str:
+        return self.id.group
+
+    @property
+    def is_exhaustive(self) -> bool:
+        """Every value of the dtype in one program; not counted among the sampled programs."""
+        return self.id.group == "exhaustive"
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidCase:
+    """The text of a program that breaks exactly the constraint `label`: to be rejected."""
+
+    id: CaseId
+    label: str
+    text: str
+
+    @property
+    def level(self) -> str:
+        return self.id.level
+
+    @property
+    def op(self) -> str:
+        return self.id.op
+
+    @property
+    def dtype(self) -> str:
+        return self.id.dtype
