@@ -73,7 +73,7 @@ class CUDADevice:
         # As bytes: cupy knows no dtype for the small floats.
         held = [self.cupy.asarray(_as_bytes(contents)) for contents in buffers]
         try:
-            for launch in launches:
+            for launch in filter(lambda launch: all(launch.groups), launches):
                 arguments = [held[i] for i in launch.buffers]
                 arguments += [np.int32(i) for i in launch.integers]
                 built.kernel(launch.kernel)(launch.groups, launch.local_size, tuple(arguments))

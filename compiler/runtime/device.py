@@ -27,6 +27,15 @@ class Launch:
     """Work items of a group along each axis."""
     integers: tuple[int, ...] = ()
 
+    @classmethod
+    def covering(
+        cls, kernel: str, buffers: tuple[int, ...], items: tuple[int, ...], group: int
+    ) -> Launch:
+        """At least `items` work items, in groups of `group` along the first axis."""
+        local_size = (group, *(1 for _ in items[1:]))
+        rounded = zip(items or (1,), local_size, strict=True)
+        return cls(kernel, buffers, tuple(-(-i // n) for i, n in rounded), local_size)
+
 
 class Built(Protocol):
     """A source built for one device."""

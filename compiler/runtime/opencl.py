@@ -15,6 +15,7 @@ from uop.spec.errors import BackendError, UnsupportedError
 
 POCL = "Portable Computing Language"
 PLATFORM_VARIABLE = "UOP_OPENCL_PLATFORM"
+NO_WARNINGS = "-w"
 CORRECTLY_ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 
@@ -84,7 +85,7 @@ class OpenCLDevice:
         return cls(
             name=device.name.strip(),
             version=f"{device.version.strip()} {device.driver_version.strip()}",
-            options=(CORRECTLY_ROUNDED,) if rounds else (),
+            options=(NO_WARNINGS, CORRECTLY_ROUNDED) if rounds else (NO_WARNINGS,),
             cl=cl,
             context=context,
             queue=cl.CommandQueue(context),
@@ -103,7 +104,7 @@ class OpenCLDevice:
     ) -> list[Contents]:
         try:
             held = [self._upload(contents) for contents in buffers]
-            for launch in launches:
+            for launch in filter(lambda launch: all(launch.groups), launches):
                 self._launch(built.kernel(launch.kernel), launch, held)
             results = [self._download(buffer, c) for buffer, c in zip(held, buffers, strict=True)]
             self.queue.finish()

@@ -22,7 +22,11 @@ class Dialect:
 
     name: str
     header: str
-    """Stands once at the top: the types, FN, and bit casts such as f32_to_bits and bits_to_f32."""
+    """Stands once at the top: the types, and bit casts such as f32_to_bits and bits_to_f32."""
+    function: str
+    """What stands before a helper function."""
+    function_apart: str
+    """The same, not inlined: a source of many kernels builds three times faster."""
     kernel: str
     """What stands before a kernel's name."""
     pointer: str
@@ -31,8 +35,6 @@ class Dialect:
     """This work item's place in the whole launch, one expression per axis."""
     group_id: str
     """The number of this work item's group."""
-    functions: Mapping[tuple[Op, DType], str]
-    """The built-in function of an op on float32 and float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +47,12 @@ class Operation:
     args: tuple[str, ...]
 
 
-def spell(operation: Operation, dialect: Dialect) -> str:
+def spell(operation: Operation) -> str:
     """The C expression of an elementwise node."""
     if operation.op in BIT_COPIES:
         return BIT_COPIES[operation.op](operation)
     if small := [dtype.name for dtype in operation.of if storage(dtype) is not dtype]:
         raise UnsupportedError(f"{operation.op.value} on {small[0]}: only its bits exist in C")
-    if (operation.op, operation.of[0]) in dialect.functions:
-        name = dialect.functions[operation.op, operation.of[0]]
-        return f"{name}({', '.join(operation.args)})"
     if operation.op not in ARITHMETIC:
         raise UnsupportedError(f"{operation.op.value} has no spelling in C")
     return ARITHMETIC[operation.op](operation)
@@ -80,11 +79,13 @@ def literal(dtype: DType, bits: int) -> str:
     value = float(stored.decode(bits))
     if not math.isfinite(value):
         return f"bits_to_{c_type(stored)}({bits:#x}u)"
-    return value.hex() + ("f" if stored is dtypes.float32 else "")
+    text = value.hex() + ("f" if stored is dtypes.float32 else "")
+    return f"({text})" if text.startswith("-") else text
 
 
 def _int_literal(dtype: DType, value: int) -> str:
     if dtype.is_signed and value == dtype.min:
+        # Its magnitude is outside the type, so it has no literal.
         return f"({c_type(dtype)})({value + 1} - 1)"
     return f"({c_type(dtype)}){value}{'' if dtype.is_signed else 'u'}"
 
@@ -241,10 +242,8 @@ ARITHMETIC: Mapping[Op, Callable[[Operation], str]] = {
     Op.CMPLE: _compare("<="),
     Op.CMPEQ: _compare("=="),
     Op.CMPNE: _compare("!="),
+    **{op: _helper(op.value.lower()) for op in (Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.POW)},
     Op.THREEFRY: lambda node: f"threefry({', '.join(node.args)})",
 }
 
-FUNCTIONS = (Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.POW)
-"""Ops that are a built-in function of the dialect, on float32 and float64."""
-
-SPELLED: frozenset[Op] = frozenset([*BIT_COPIES, *ARITHMETIC, *FUNCTIONS])
+SPELLED: frozenset[Op] = frozenset([*BIT_COPIES, *ARITHMETIC])

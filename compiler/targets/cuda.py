@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from uop.compiler.targets.cstyle import FUNCTIONS, Dialect
+from uop.compiler.targets.cstyle import Dialect
 from uop.compiler.targets.target import c_target
-from uop.spec.dtype import dtypes
 
 HEADER = """\
 typedef signed char i8;
@@ -17,7 +16,6 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
-#define FN static __device__ inline
 #define f32_to_bits(x) __float_as_uint(x)
 #define bits_to_f32(x) __uint_as_float((u32)(x))
 #define f64_to_bits(x) ((u64)__double_as_longlong(x))
@@ -29,6 +27,8 @@ OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 DIALECT = Dialect(
     name="CUDA C++",
     header=HEADER,
+    function="static __device__ inline",
+    function_apart="static __device__ __noinline__",
     kernel='extern "C" __global__ void',
     pointer="",
     global_id=(
@@ -37,11 +37,6 @@ DIALECT = Dialect(
         "(i64)blockIdx.z * blockDim.z + threadIdx.z",
     ),
     group_id="blockIdx.x",
-    functions={
-        (op, dtype): op.value.lower() + suffix
-        for op in FUNCTIONS
-        for dtype, suffix in ((dtypes.float32, "f"), (dtypes.float64, ""))
-    },
 )
 
 CUDA = c_target("cuda", DIALECT, local_size=256)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from uop.compiler.targets.cstyle import FUNCTIONS, Dialect
+from uop.compiler.targets.cstyle import Dialect
 from uop.compiler.targets.target import c_target
-from uop.spec.dtype import dtypes
 
 # The build option that stops contraction is not obeyed everywhere, the pragma is.
 HEADER = """\
@@ -20,7 +19,6 @@ typedef uint u32;
 typedef ulong u64;
 typedef float f32;
 typedef double f64;
-#define FN static inline
 #define f32_to_bits(x) as_uint(x)
 #define bits_to_f32(x) as_float((u32)(x))
 #define f64_to_bits(x) as_ulong(x)
@@ -29,15 +27,12 @@ typedef double f64;
 DIALECT = Dialect(
     name="OpenCL C",
     header=HEADER,
+    function="static inline",
+    function_apart="static __attribute__((noinline))",
     kernel="kernel void",
     pointer="global",
     global_id=("get_global_id(0)", "get_global_id(1)", "get_global_id(2)"),
     group_id="get_group_id(0)",
-    functions={
-        (op, dtype): op.value.lower()
-        for op in FUNCTIONS
-        for dtype in (dtypes.float32, dtypes.float64)
-    },
 )
 
 OPENCL = c_target("opencl", DIALECT, local_size=64)

@@ -1,4 +1,4 @@
-"""Prelude: small floats as their bits, casts that round once, casts and TRUNC that never trap.
+"""Prelude: small floats as their bits, casts that round once, TRUNC, and the functions.
 
 A small float (float16, bfloat16, fp8e4m3, fp8e5m2) is made from a float32. A float64 or a 64-bit
 integer goes there through a float32 rounded to odd: the nearest float32 with an odd last bit where
@@ -63,6 +63,19 @@ FN f{bits} trunc_f{bits}(f{bits} x) {{
   u{bits} sign = b & ((u{bits})1 << {last});
   u{bits} fraction = exponent < {whole} ? ((u{bits})1 << (({whole} - exponent) & {last})) - 1 : 0;
   return bits_to_f{bits}(exponent < {bias} ? sign : b & ~fraction);
+}}
+"""
+
+# The built-ins are overloaded on float and double in every dialect.
+UNARY = """
+FN {type} {name}_{type}({type} x) {{
+  return {name}(x);
+}}
+"""
+
+BINARY = """
+FN {type} {name}_{type}({type} x, {type} y) {{
+  return {name}(x, y);
 }}
 """
 
@@ -145,4 +158,9 @@ TEXT = "\n\n".join(
     + [_to_f32(dtype) for dtype in _SMALL]
     + [_trunc(dtype) for dtype in _LARGE]
     + [_to_int(source, to) for source in _LARGE for to in INTS]
+    + [
+        (BINARY if name == "pow" else UNARY).format(type=f"f{dtype.bits}", name=name)
+        for dtype in _LARGE
+        for name in ("exp2", "log2", "sin", "sqrt", "pow")
+    ]
 )

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl, use_cache_dir
+from uop.compiler.stages.render import render_source
 from uop.compiler.targets.cstyle import Operation, c_type, spell
-from uop.compiler.targets.opencl import DIALECT
-from uop.compiler.targets.prelude import used_helpers
+from uop.compiler.targets.opencl import OPENCL
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
@@ -47,15 +47,14 @@ def run_ops(opencl: OpenCLDevice) -> RunOps:
         operands = tuple(f"x{i}" for i in range(len(of)))
         lines = [f"{c_type(d)} {x} = in_{x}[i];" for d, x in zip(of, operands, strict=True)]
         for i, (op, dtype) in enumerate(results):
-            expression = spell(Operation(op, dtype, tuple(of), operands), DIALECT)
+            expression = spell(Operation(op, dtype, tuple(of), operands))
             lines += [f"{c_type(dtype)} t{i} = {expression};", f"out{i}[i] = t{i};"]
         pointers = [f"global {c_type(d)}* in_{x}" for d, x in zip(of, operands, strict=True)]
         pointers += [f"global {c_type(d)}* out{i}" for i, (_, d) in enumerate(results)]
         size = len(inputs[0])
         body = "\n  ".join([f"i64 i = get_global_id(0);\n  if (i >= {size}) return;", *lines])
         kernel = f"kernel void k({', '.join(pointers)}) {{\n  {body}\n}}"
-        helpers = [helper.text for helper in used_helpers(body)]
-        built = opencl.build("\n\n".join([DIALECT.header, *helpers, kernel]))
+        built = opencl.build(render_source([kernel], OPENCL))
         buffers = [*inputs, *(np.zeros(size, NUMPY[c_type(d)]) for _, d in results)]
         launch = Launch("k", tuple(range(len(buffers))), (-(-size // 64),), (64,))
         return opencl.run(built, [launch], buffers)[len(of) :]

@@ -1,0 +1,267 @@
+"""render: the instructions of each kernel become C, one statement per node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from uop.compiler.targets.cstyle import SPELLED, Dialect, Operation, c_type, literal, spell
+from uop.compiler.targets.prelude import used_helpers
+from uop.compiler.targets.target import Target
+from uop.spec.args import BinaryArg, ConstArg, ParamArg, RangeArg, SourceArg, SpecialArg
+from uop.spec.dtype import dtypes
+from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+AXES = ("gidx0", "gidx1", "gidx2")
+"""The SPECIALs that number work items, by the axis of the launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A kernel whose buffers lie in one arena: by PARAM slot, the byte at which each begins."""
+
+    linear: UOp
+    offsets: tuple[int, ...]
+
+
+def render(root: UOp, target: Target) -> UOp:
+    """Every LINEAR becomes a PROGRAM with its source; the runtime fills the binary."""
+    linears = [u for u in root.toposort() if u.op is Op.LINEAR]
+    return root.substitute(
+        {u: _program(u, f"kernel_{number}", target) for number, u in enumerate(linears)}
+    )
+
+
+def _program(linear: UOp, name: str, target: Target) -> UOp:
+    text = render_source([render_kernel(linear, name, target)], target)
+    return UOp(
+        Op.PROGRAM,
+        linear,
+        UOp(Op.SOURCE, arg=SourceArg(text)),
+        UOp(Op.BINARY, arg=BinaryArg(b"")),
+    )
+
+
+def render_kernel(linear: UOp, name: str, target: Target) -> str:
+    """One kernel: a function of its PARAMs in the order of their slots.
+
+    It may be launched with more work items than it needs, those do nothing.
+    """
+    dialect = target.dialect
+    body = _Body(depth=1)
+    for u in _specials(linear):
+        axis, bound = _axis(u), _bound(u)
+        body.write(f"i64 {AXES[axis]} = {dialect.global_id[axis]};")
+        body.open(u, AXES[axis], f"if ({AXES[axis]} < {bound}) {{")
+    body.instructions(linear)
+    parameters = ", ".join(f"{_pointer(u, dialect)} {_param_name(u)}" for u in params(linear))
+    return "\n".join([f"{dialect.kernel} {name}({parameters}) {{", *body.closed(), "}"])
+
+
+def render_batch(kernels: Sequence[Placed], name: str, target: Target) -> str:
+    """A source in which many kernels are the cases of one: it builds many times faster.
+
+    That one takes the arena and the number of the first case; each group does the work of one
+    case, all its work items in a loop, so the launch has groups of one work item.
+    """
+    dialect = target.dialect
+    cases = []
+    for number, placed in enumerate(kernels):
+        body = _Body(depth=3)
+        for u in params(placed.linear):
+            pointer = _pointer(u, dialect)
+            at = placed.offsets[cast(ParamArg, u.arg).slot]
+            body.write(f"{pointer} {_param_name(u)} = ({pointer})(arena + {at});")
+        for u in _specials(placed.linear):
+            body.open(u, i := AXES[_axis(u)], f"for (i64 {i} = 0; {i} < {_bound(u)}; {i}++) {{")
+        body.instructions(placed.linear)
+        cases += [f"    case {number}: {{", *body.closed(), "      break;", "    }"]
+    arena = f"{dialect.pointer} u8* arena".lstrip()
+    lines = [
+        f"{dialect.kernel} {name}({arena}, i32 first) {{",
+        f"  switch (first + (i32){dialect.group_id}) {{",
+        *cases,
+        "  }",
+        "}",
+    ]
+    return _source(["\n".join(lines)], dialect, dialect.function_apart)
+
+
+def render_source(kernels: Sequence[str], target: Target) -> str:
+    """Rendered kernels as one source, under the dialect's header and the helpers they call."""
+    return _source(kernels, target.dialect, target.dialect.function)
+
+
+def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:
+    helpers = [helper.text for helper in used_helpers("\n".join(kernels))]
+    define = [f"#define FN {function}"] if helpers else []
+    return "\n\n".join([dialect.header, *define, *helpers, *kernels]) + "\n"
+
+
+def params(linear: UOp) -> list[UOp]:
+    """The PARAMs of a kernel in the order of its arguments."""
+    found = [u for u in linear.src if u.op is Op.PARAM]
+    return sorted(found, key=lambda u: cast(ParamArg, u.arg).slot)
+
+
+def work_items(linear: UOp) -> tuple[int, ...]:
+    """How many work items a kernel needs along each axis of its launch; () where one does all."""
+    return tuple(_bound(u) for u in _specials(linear))
+
+
+def _specials(linear: UOp) -> list[UOp]:
+    return sorted((u for u in linear.src if u.op is Op.SPECIAL), key=_axis)
+
+
+def _axis(special: UOp) -> int:
+    name = cast(SpecialArg, special.arg).name
+    if name not in AXES:
+        raise UnsupportedError(f"SPECIAL {name}: expected one of {', '.join(AXES)}")
+    return AXES.index(name)
+
+
+def _bound(u: UOp) -> int:
+    if not isinstance(u.src[0].arg, ConstArg):
+        raise UnsupportedError(f"{u.op.name} with a bound that is no CONST")
+    return int(u.src[0].arg.value)
+
+
+def _pointer(u: UOp, dialect: Dialect) -> str:
+    return f"{dialect.pointer} {c_type(u.dtype)}*".lstrip()
+
+
+def _param_name(u: UOp) -> str:
+    return f"b{cast(ParamArg, u.arg).slot}"
+
+
+@dataclass(slots=True)
+class _Body:
+    """The statements of a kernel so far, what each node in scope is called, and the open blocks."""
+
+    depth: int
+    lines: list[str] = field(default_factory=list)
+    names: dict[UOp, str] = field(default_factory=dict)
+    blocks: list[tuple[UOp, list[UOp]]] = field(default_factory=list)
+    """Each open block: the node that opened it and the nodes named inside."""
+    count: int = 0
+
+    def instructions(self, linear: UOp) -> None:
+        for u in linear.src:
+            if u.op not in RENDER and u.op not in SPELLED:
+                raise UnsupportedError(f"render: {u.op.name}")
+            RENDER.get(u.op, _elementwise)(self, u)
+
+    def closed(self) -> list[str]:
+        """All lines, every open block closed."""
+        while self.blocks:
+            self.close(self.blocks[-1][0])
+        return self.lines
+
+    def write(self, line: str) -> None:
+        self.lines.append("  " * (self.depth + len(self.blocks)) + line)
+
+    def open(self, u: UOp, name: str, line: str) -> None:
+        """Open a block with a variable for `u`."""
+        self.write(line)
+        self.blocks.append((u, []))
+        self.name(u, name)
+
+    def close(self, u: UOp) -> None:
+        """Close the block of `u`: what was named inside is out of scope."""
+        if not self.blocks or self.blocks[-1][0] is not u:
+            raise PassError(f"render: END of {u!r}, which is not the innermost open block")
+        for inside in self.blocks.pop()[1]:
+            self.names.pop(inside, None)
+        self.write("}")
+
+    def name(self, u: UOp, name: str) -> None:
+        self.names[u] = name
+        if self.blocks:
+            self.blocks[-1][1].append(u)
+
+    def of(self, u: UOp) -> str:
+        """What an operand is called; a CONST is its literal, wherever it stands."""
+        if isinstance(u.arg, ConstArg):
+            return literal(u.arg.dtype, u.arg.bits)
+        if u not in self.names:
+            raise PassError(f"render: {u!r} is used before it is computed or outside its loop")
+        return self.names[u]
+
+    def variable(self, u: UOp, expression: str) -> None:
+        """A variable of the node's own type: nothing is computed wider than its dtype."""
+        name = f"t{self.count}"
+        self.count += 1
+        self.write(f"{c_type(u.dtype)} {name} = {expression};")
+        self.name(u, name)
+
+
+def _elementwise(body: _Body, u: UOp) -> None:
+    of, args = tuple(s.dtype for s in u.src), tuple(body.of(s) for s in u.src)
+    body.variable(u, spell(Operation(u.op, u.dtype, of, args)))
+
+
+def _param(body: _Body, u: UOp) -> None:
+    body.name(u, _param_name(u))
+
+
+def _register(body: _Body, u: UOp) -> None:
+    name = f"r{body.count}"
+    body.count += 1
+    body.write(f"{c_type(u.dtype)} {name}[{max(u.shape[0], 1)}];")
+    body.name(u, name)
+
+
+def _range(body: _Body, u: UOp) -> None:
+    i = f"i{cast(RangeArg, u.arg).id}"
+    body.open(u, i, f"for (i64 {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
+
+
+def _end(body: _Body, u: UOp) -> None:
+    body.close(u.src[1])
+
+
+def _index(body: _Body, u: UOp) -> None:
+    if len(u.src) != 2:
+        raise PassError(f"render: {u!r} has {len(u.src) - 1} indices, expected 1")
+    body.name(u, f"{body.of(u.src[0])}[{body.of(u.src[1])}]")
+
+
+def _load(body: _Body, u: UOp) -> None:
+    at = body.of(u.src[0])
+    # Memory may hold any byte, a bool is 0 or 1.
+    read = f"{at} != 0" if u.dtype is dtypes.bool else at
+    if len(u.src) == 3:
+        read = (
+            f"{body.of(u.src[2])} ? {f'({read})' if read is not at else at} : {body.of(u.src[1])}"
+        )
+    body.variable(u, read)
+
+
+def _store(body: _Body, u: UOp) -> None:
+    gate = f"if ({body.of(u.src[2])}) " if len(u.src) == 3 else ""
+    body.write(f"{gate}{body.of(u.src[0])} = {body.of(u.src[1])};")
+
+
+def _after(body: _Body, u: UOp) -> None:
+    body.name(u, body.of(u.src[0]))
+
+
+def _nothing(body: _Body, u: UOp) -> None:
+    pass
+
+
+RENDER: Mapping[Op, Callable[[_Body, UOp], None]] = {
+    Op.PARAM: _param,
+    Op.BUFFER: _register,
+    Op.RANGE: _range,
+    Op.END: _end,
+    Op.INDEX: _index,
+    Op.LOAD: _load,
+    Op.STORE: _store,
+    Op.AFTER: _after,
+    # Written where it is used, or before the first instruction, or no statement at all.
+    **dict.fromkeys((Op.CONST, Op.SPECIAL, Op.STACK, Op.GROUP, Op.SINK), _nothing),
+}
