@@ -7,15 +7,21 @@ if TYPE_CHECKING:
     from uop.spec.dtype import DType as DType
     from uop.spec.dtype import dtypes as dtypes
     from uop.spec.ops.names import Op as Op
+    from uop.spec.uop import UOp as UOp
+    from uop.spec.uop import const as const
+    from uop.spec.uop import param as param
 
 # Public name -> the module that defines it.
 _HOME = {
     "DType": "uop.spec.dtype",
     "Op": "uop.spec.ops.names",
+    "UOp": "uop.spec.uop",
+    "const": "uop.spec.uop",
     "dtypes": "uop.spec.dtype",
+    "param": "uop.spec.uop",
 }
 
-__all__ = ["DType", "Op", "dtypes"]
+__all__ = ["DType", "Op", "UOp", "const", "dtypes", "param"]
 
 
 def __getattr__(name: str) -> object:
