@@ -1,0 +1,46 @@
+"""Checks a value against what was derived about it: dtype, shape, min_max."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uop.interpreter.masks import either
+from uop.interpreter.numeric import np_dtype
+from uop.interpreter.values import Value
+from uop.spec.errors import PassError
+from uop.spec.properties.interval import full
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+def check_value(u: UOp, value: Value) -> None:
+    """PassError where a value is not what its node derives: a wrong rule of either."""
+    if value.data.shape != u.shape:
+        raise PassError(f"{u!r}: shape is {u.shape}, evaluation gave {value.data.shape}")
+    check_elements(u, value)
+
+
+def check_elements(u: UOp, value: Value) -> None:
+    """`check_value` but for the shape: in a kernel a node has a value per work item."""
+    data = value.data
+    if data.dtype != np_dtype(u.dtype):
+        raise PassError(f"{u!r}: dtype is {u.dtype.name}, evaluation gave {data.dtype}")
+    interval = u.min_max
+    if interval is None or interval == full(u.dtype) or not data.size:
+        return
+    absent = either(value.invalid, value.unspecified)
+    ordinary = data if absent is None else data[~absent]
+    if u.dtype.is_float:
+        nan = np.isnan(ordinary)
+        if nan.any():
+            if not interval.may_be_nan:
+                raise PassError(f"{u!r}: min_max {interval} excludes the NaN that evaluation gave")
+            ordinary = ordinary[~nan]
+    if not ordinary.size:
+        return
+    low, high = ordinary.min(), ordinary.max()
+    if low < interval.min or high > interval.max:
+        raise PassError(f"{u!r}: min_max is {interval}, evaluation gave {low} to {high}")

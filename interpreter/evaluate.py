@@ -1,0 +1,44 @@
+"""The meaning of programs: tensor graphs and the kernel programs that a compiler makes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uop.interpreter.check import check_elements, check_value
+from uop.interpreter.inputs import Inputs, bind_inputs
+from uop.interpreter.machine import is_kernel_program, run_program
+from uop.interpreter.tensor import FullOutput, Observer, TensorEvaluation
+from uop.interpreter.values import Array
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+Output = Array | tuple[Array, ...] | dict[int, Array]
+
+
+def evaluate(root: UOp, inputs: Inputs | None = None) -> Output:
+    """The value of a program, every value on the way checked against its derived properties.
+
+    `inputs` maps the slots of PARAMs and BUFFERs to arrays of their shape and storage dtype. A
+    value gives one array, a TUPLE a tuple, a SINK a dict from slot to contents. UNSPECIFIED and
+    INVALID elements of the result hold anything. Raises InvalidError for inputs that do not fit,
+    UndefinedError for a program without meaning on them.
+    """
+    check = check_elements if is_kernel_program(root) else check_value
+    result = evaluate_full(root, inputs, check)
+    if isinstance(result, dict):
+        return {slot: value.data for slot, value in result.items()}
+    return tuple(v.data for v in result) if isinstance(result, tuple) else result.data
+
+
+def evaluate_full(
+    root: UOp, inputs: Inputs | None = None, observe: Observer | None = None
+) -> FullOutput:
+    """`evaluate` with the masks, unchecked; `observe` is called with each node and its value."""
+    given = bind_inputs(root, inputs or {})
+    with np.errstate(all="ignore"):
+        if is_kernel_program(root):
+            return run_program(root, given, observe)
+        return TensorEvaluation(root, given, observe).result()

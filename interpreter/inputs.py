@@ -1,0 +1,88 @@
+"""The inputs of a program: arrays by slot, checked against the nodes that take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.numeric import np_dtype
+from uop.interpreter.values import Array, Value
+from uop.spec.args import BufferArg, ParamArg
+from uop.spec.errors import InvalidError
+from uop.spec.ops.names import Op
+from uop.spec.walk import outside_bodies, toposort
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+Inputs = Mapping[int, "Array | Value"]
+
+
+def slots_of(root: UOp) -> dict[int, UOp]:
+    """The PARAM or BUFFER of each slot, without those inside called bodies.
+
+    InvalidError where two different ones claim one slot.
+    """
+    found: dict[int, UOp] = {}
+    for u in toposort([root], lambda v: cast("tuple[UOp, ...]", outside_bodies(v))):
+        if u.op not in (Op.PARAM, Op.BUFFER):
+            continue
+        slot = cast(ParamArg | BufferArg, u.arg).slot
+        other = found.setdefault(slot, u)
+        if other is not u:
+            raise InvalidError(
+                "INPUT.c1",
+                "a slot belongs to one PARAM or BUFFER",
+                f"slot {slot}",
+                f"{_spelled(other)} and {_spelled(u)}",
+            )
+    return found
+
+
+def bind_inputs(root: UOp, inputs: Inputs) -> dict[UOp, Value]:
+    """Each PARAM, and each BUFFER that was given contents, with its value.
+
+    InvalidError for a missing, unknown or ill-fitting input.
+    """
+    slots = slots_of(root)
+    for slot in inputs:
+        if slot not in slots:
+            taken = ", ".join(map(str, sorted(slots))) or "none"
+            raise InvalidError(
+                "INPUT.c2",
+                "every input has a slot of the program",
+                f"slot {slot}",
+                f"slots {taken}",
+            )
+    return {
+        u: _fitting(slot, u, inputs[slot])
+        for slot, u in slots.items()
+        if slot in inputs or _missing(slot, u)
+    }
+
+
+def _missing(slot: int, u: UOp) -> bool:
+    """A BUFFER may start UNSPECIFIED, a PARAM may not."""
+    if u.op is Op.BUFFER:
+        return False
+    raise InvalidError(
+        "INPUT.c3", "every PARAM has an input", f"slot {slot}: {_spelled(u)}", "none"
+    )
+
+
+def _fitting(slot: int, u: UOp, given: Array | Value) -> Value:
+    value = given if isinstance(given, Value) else Value(np.asarray(given))
+    if value.data.shape != u.shape or value.data.dtype != np_dtype(u.dtype):
+        raise InvalidError(
+            "INPUT.c4",
+            "an input has the shape and dtype of its slot",
+            f"slot {slot}: {_spelled(u)}",
+            f"{value.data.dtype}{list(value.data.shape)}",
+        )
+    return value
+
+
+def _spelled(u: UOp) -> str:
+    return f"{u.op.name} {u.dtype.name}{list(u.shape)}"

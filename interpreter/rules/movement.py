@@ -1,0 +1,107 @@
+"""The meaning of the movement ops on numpy arrays; masks move by the same rules as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.rules.table import evaluates
+from uop.interpreter.values import Array, Mask
+from uop.spec.args import FlipArg, PermuteArg
+from uop.spec.errors import UndefinedError
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import index_values
+from uop.spec.registry import DECLARATIONS
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+SHAPE_OPERANDS = ("s", "s'", "o")
+"""Operands that are part of a node's shape; their names in the declarations."""
+
+DATA_OPERANDS: dict[Op, int] = {
+    op: next((k for k, name in enumerate(d.src) if name in SHAPE_OPERANDS), len(d.src))
+    for op, d in DECLARATIONS.items()
+    if any(name in SHAPE_OPERANDS for name in d.src)
+}
+
+
+def data_sources(u: UOp) -> tuple[UOp, ...]:
+    """The operands whose values an evaluator needs: all but shapes and offsets."""
+    count = DATA_OPERANDS.get(u.op)
+    return u.src if count is None else u.src[:count]
+
+
+@evaluates(Op.PERMUTE)
+def permute(u: UOp, t: Array) -> Array:
+    return t.transpose(cast(PermuteArg, u.arg).order)
+
+
+@evaluates(Op.FLIP)
+def flip(u: UOp, t: Array) -> Array:
+    return t[tuple(slice(None, None, -1 if f else 1) for f in cast(FlipArg, u.arg).flags)]
+
+
+@evaluates(Op.RESHAPE)
+def reshape(u: UOp, t: Array) -> Array:
+    return t.reshape(u.shape)
+
+
+@evaluates(Op.EXPAND)
+def expand(u: UOp, t: Array) -> Array:
+    return np.broadcast_to(t, u.shape)
+
+
+@evaluates(Op.PAD)
+def pad(u: UOp, t: Array) -> Array:
+    """T inside zeros; `outside_pad` says where they are."""
+    padded = np.zeros(u.shape, t.dtype)
+    padded[_window(u)] = t
+    return padded
+
+
+def outside_pad(u: UOp) -> Mask:
+    """Where a PAD has no element of T."""
+    outside = np.ones(u.shape, np.bool_)
+    outside[_window(u)] = False
+    return outside
+
+
+@evaluates(Op.SHRINK)
+def shrink(u: UOp, t: Array) -> Array:
+    offsets = index_values(u.src[1])
+    return t[tuple(slice(o, o + s) for o, s in zip(offsets, u.shape, strict=True))]
+
+
+@evaluates(Op.STACK)
+def stack(u: UOp, *operands: Array) -> Array:
+    if not operands:
+        return np.zeros(0, np.int64)
+    return np.stack(operands)
+
+
+@evaluates(Op.INDEX)
+def index(u: UOp, t: Array, *indices: Array) -> Array:
+    """Each index picks along its own axis; indices are in bounds (`checked_index`)."""
+    for axis in reversed(range(len(indices))):
+        t = t.take(indices[axis], axis=axis)
+    return t
+
+
+def checked_index(u: UOp, axis: int, data: Array, invalid: Mask | None) -> Array:
+    """The positions along one axis; an INVALID one is read at 0. UndefinedError out of bounds."""
+    size = u.src[0].shape[axis]
+    wanted = data if invalid is None else np.where(invalid, data.dtype.type(0), data)
+    bad = (wanted < 0) | (wanted >= size)
+    if invalid is not None:
+        bad &= ~invalid
+    if bad.any():
+        found = int(np.asarray(wanted)[bad].flat[0])
+        raise UndefinedError(f"INDEX out of bounds: {found} on axis {axis} of size {size}")
+    return wanted.astype(np.intp)
+
+
+def _window(u: UOp) -> tuple[slice, ...]:
+    offsets = index_values(u.src[1])
+    return tuple(slice(o, o + s) for o, s in zip(offsets, u.src[0].shape, strict=True))

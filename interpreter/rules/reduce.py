@@ -1,0 +1,75 @@
+"""The meaning of REDUCE: a fold from left to right in row-major order, one rounding per step."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.numeric import np_dtype
+from uop.interpreter.rules.table import RULES, evaluates
+from uop.interpreter.values import Array
+from uop.spec.args import ReduceArg
+from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+ACCUMULATE = {Op.ADD: np.add, Op.MUL: np.multiply}
+
+
+def identity(op: Op, dtype: DType) -> Array:
+    """What an empty fold gives: 0, 1, or the lowest value."""
+    value = {Op.ADD: 0, Op.MUL: 1, Op.MAX: dtype.min}[op]
+    return np.asarray(value).astype(np_dtype(dtype))
+
+
+def neutral(op: Op, dtype: DType) -> Array:
+    """What changes no fold it stands in. For a float sum -0.0, for +0.0 would turn -0.0 to +0.0."""
+    return (
+        np.asarray(-0.0).astype(np_dtype(dtype)) if _sums_floats(op, dtype) else identity(op, dtype)
+    )
+
+
+def _sums_floats(op: Op, dtype: DType) -> bool:
+    return op is Op.ADD and dtype.is_float
+
+
+@evaluates(Op.REDUCE)
+def reduce(u: UOp, t: Array) -> Array:
+    """Fold the axes of the arg; they stay with size 1."""
+    arg = cast(ReduceArg, u.arg)
+    others = [axis for axis in range(t.ndim) if axis not in arg.axes]
+    kept = tuple(t.shape[axis] for axis in others)
+    steps = t.transpose((*arg.axes, *others))
+    count = math.prod(steps.shape[: len(arg.axes)])
+    return fold(arg.op, u.dtype, steps.reshape(count, *kept)).reshape(u.shape)
+
+
+def fold(op: Op, dtype: DType, steps: Array) -> Array:
+    """Fold the first axis, in order."""
+    if len(steps) == 0:
+        return np.broadcast_to(identity(op, dtype), steps.shape[1:])
+    if len(steps) == 1:
+        return np.asarray(steps[0])
+    if dtype in (dtypes.float32, dtypes.float64) and op in ACCUMULATE:
+        # reduce is pairwise in numpy; accumulate is the loop from left to right.
+        return np.asarray(ACCUMULATE[op].accumulate(steps, axis=0)[-1])
+    if dtype.is_int and op in ACCUMULATE:
+        return np.asarray(ACCUMULATE[op].reduce(steps, axis=0, dtype=steps.dtype))
+    if dtype.is_int or dtype.kind is Kind.BOOL:
+        return _fold_exactly(op, steps)
+    result: Array = steps[0]
+    node = SimpleNamespace(dtype=dtype)
+    for step in steps[1:]:
+        result = RULES[op](node, result, step)
+    return result
+
+
+def _fold_exactly(op: Op, steps: Array) -> Array:
+    """Folds without rounding, in any order: bool ADD is OR and MUL is AND."""
+    ufunc = np.maximum if op in (Op.MAX, Op.ADD) else np.minimum
+    return np.asarray(ufunc.reduce(steps, axis=0))

@@ -1,0 +1,139 @@
+"""Evaluation of tensor graphs: one walk, sources first, with memory where the graph stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+import uop.interpreter.rules  # noqa: F401 - enters the meanings
+from uop.interpreter import masks
+from uop.interpreter.memory import Memory, reads_of
+from uop.interpreter.numeric import np_dtype
+from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.values import Array, Value
+from uop.spec.args import BinaryArg, ConstArg, GetTupleArg, ParamArg
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import UndefinedError
+from uop.spec.ops.names import Op
+from uop.spec.walk import toposort
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+FullOutput = Value | tuple[Value, ...] | dict[int, Value]
+Observer = Callable[["UOp", Value], None]
+Combine = Callable[..., Value]
+
+MEANINGS: dict[Op, Combine] = {
+    **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK), masks.moved),
+    Op.STACK: masks.stack,
+    Op.INDEX: masks.index,
+    Op.BITCAST: masks.bitcast,
+    Op.REDUCE: masks.reduce,
+    Op.LOAD: masks.load,
+}
+
+
+class TensorEvaluation:
+    """One walk over a graph; a FUNCTION starts another one over its body."""
+
+    def __init__(self, root: UOp, given: Mapping[UOp, Value], observe: Observer | None) -> None:
+        self._root, self._given, self._observe = root, given, observe
+        self._values: dict[UOp, Value] = {}
+        self._tuples: dict[UOp, tuple[Value, ...]] = {}
+        self._memory = Memory(_flat(given))
+
+    def result(self) -> FullOutput:
+        order = toposort([self._root], _evaluated_sources)
+        step = self._step if any(u.addrspace is not None for u in order) else self._compute
+        for u in order:
+            step(u)
+        root = self._root
+        if root.op is Op.SINK or root.op in (Op.STORE, Op.GROUP):
+            return self._memory.written()
+        if root.op in (Op.TUPLE, Op.FUNCTION):
+            return self._tuples[root]
+        if root.addrspace is not None:
+            return self._memory.read(root, root)
+        return self._values[root]
+
+    def _step(self, u: UOp) -> None:
+        self._memory.enter(u)
+        for s in reads_of(u):
+            self._values[s] = self._memory.read(s, u)
+        if u.addrspace is not None:
+            self._memory.view(u, self._values)
+            return
+        if u.op is Op.STORE:
+            gate = self._values[u.src[2]] if len(u.src) > 2 else None
+            self._memory.write(u, self._values[u.src[1]], gate)
+        else:
+            self._compute(u)
+
+    def _compute(self, u: UOp) -> None:
+        if u.op is Op.TUPLE:
+            self._tuples[u] = tuple(self._values[s] for s in u.src)
+        elif u.op is Op.FUNCTION:
+            self._tuples[u] = self._called(u)
+        elif u.dtype is not dtypes.void:
+            self._values[u] = value = self._value(u)
+            if self._observe is not None:
+                self._observe(u, value)
+
+    def _value(self, u: UOp) -> Value:
+        if u in self._given:
+            return self._given[u]
+        if u.op is Op.CONST:
+            return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
+        if u.op is Op.BINARY:
+            return Value(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
+        if u.op is Op.GETTUPLE:
+            return self._tuples[u.src[0]][cast(GetTupleArg, u.arg).idx]
+        operands = [self._values[s] for s in data_sources(u)]
+        meaning = MEANINGS.get(u.op)
+        if meaning is not None:
+            return meaning(u, *operands)
+        if u.declaration.is_elementwise:
+            return masks.elementwise(u, *operands)
+        if u.declaration.section in ("marker", "ordering"):
+            return operands[0]
+        raise UndefinedError(f"{u.op.name} outside a kernel")
+
+    def _called(self, u: UOp) -> tuple[Value, ...]:
+        """The body with each PARAM k standing for argument k."""
+        body, arguments = u.src[0], [self._values[a] for a in u.src[1:]]
+        given = {
+            p: arguments[cast(ParamArg, p.arg).slot]
+            for p in toposort([body], _evaluated_sources)
+            if p.op is Op.PARAM
+        }
+        inner = TensorEvaluation(body, given, self._observe)
+        return cast("tuple[Value, ...]", inner.result())
+
+
+def constant(bits: int, dtype: DType) -> Array:
+    """A ()-shaped array from the bits of a constant."""
+    raw = np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), np.uint8)
+    if dtype is dtypes.bool:
+        return raw.astype(np.bool_)[0:1].reshape(())
+    return raw.view(np_dtype(dtype)).reshape(())
+
+
+def _evaluated_sources(u: UOp) -> tuple[UOp, ...]:
+    sources = data_sources(u)
+    return sources[1:] if u.op is Op.FUNCTION else sources
+
+
+def _flat(given: Mapping[UOp, Value]) -> dict[UOp, Value]:
+    def flat(value: Value) -> Value:
+        return Value(
+            value.data.reshape(-1),
+            *(
+                None if m is None else m.reshape(-1)
+                for m in (value.invalid, value.unspecified, value.free_nan)
+            ),
+        )
+
+    return {u: flat(v) for u, v in given.items() if u.addrspace is not None}
