@@ -1,4 +1,4 @@
-"""The typed arguments of the ops. An arg is data: hashable, compared by value, printed field by field."""
+"""The typed args of the ops. An arg is data: hashable, compared by value, printed by field."""
 
 from __future__ import annotations
 

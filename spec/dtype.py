@@ -1,7 +1,7 @@
 """The dtypes of the language, each with an exact encode and decode between values and bits.
 
-Pure integer arithmetic: this is the meaning of every constant and the independent oracle against which the numpy
-dtypes of the interpreter are tested.
+Pure integer arithmetic: this is the meaning of every constant and the independent oracle against
+which the numpy dtypes of the interpreter are tested.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Kind(Enum):
 class FloatFormat:
     """A binary floating-point format: sign bit, exponent field, fraction field.
 
-    `has_inf` is false for fp8e4m3 (fn): the all-ones exponent holds ordinary values there, but for the one pattern
-    with an all-ones fraction, which is NaN.
+    `has_inf` is false for fp8e4m3 (fn): the all-ones exponent holds ordinary values there, but for
+    the one pattern with an all-ones fraction, which is NaN.
     """
 
     exponent_bits: int
@@ -94,12 +94,16 @@ class FloatFormat:
         )
 
     def round(self, magnitude: Fraction) -> int:
-        """Bits of a non-negative real, rounded once to nearest even; above the range inf, or NaN where there is none."""
+        """Bits of a non-negative real, rounded once to nearest even.
+
+        Above the range: inf, or NaN where there is none.
+        """
         exponent = self.emin
         if magnitude >= Fraction(2) ** self.emin:
             exponent = floor_log2(magnitude)
         steps = magnitude / Fraction(2) ** (exponent - self.fraction_bits)
-        # Neighbouring patterns are neighbouring values, so a carry out of the fraction is the next exponent.
+        # Neighbouring patterns are neighbouring values: a carry out of the fraction is the next
+        # exponent.
         field = (
             0
             if exponent == self.emin and steps < 1 << self.fraction_bits
@@ -187,15 +191,16 @@ class DType:
         raise TypeError("void has no values")
 
     def encode(self, value: Number) -> int:
-        """The bits of a value: floats are rounded once to nearest even, any NaN becomes the default NaN.
+        """The bits of a value: a float rounded once to nearest even, any NaN the default NaN.
 
-        Raises ValueError for a value that the dtype cannot hold: an integer out of range, a fraction in an integer.
+        Raises ValueError for a value that the dtype cannot hold: an integer out of range, a
+        fraction in an integer.
         """
         if self.kind is Kind.FLOAT:
             return self._encode_float(value)
         if self.kind is Kind.VOID:
             raise ValueError("void has no values")
-        if isinstance(value, float) and not math.isfinite(value) or value != int(value):
+        if (isinstance(value, float) and not math.isfinite(value)) or value != int(value):
             raise ValueError(f"{value!r} is not a value of {self.name}: expected an integer")
         if not self.min <= value <= self.max:
             raise ValueError(f"{value!r} is outside {self.name}: expected {self.min}..{self.max}")
@@ -213,7 +218,8 @@ class DType:
     def decode(self, bits: int) -> Scalar:
         """The value of a bit pattern, exactly; every NaN pattern gives a NaN.
 
-        Raises ValueError for a pattern that is none of this dtype (too wide, or a bool other than 0 and 1).
+        Raises ValueError for a pattern that is none of this dtype (too wide, or a bool other than
+        0 and 1).
         """
         if not 0 <= bits < 1 << self.bits:
             raise ValueError(

@@ -17,7 +17,7 @@ class MalformedError(UopError):
 
 
 class InvalidError(UopError):
-    """A node that breaks a constraint of its op: says the label, what was expected, what was found and where."""
+    """A node that breaks a constraint: its label, what was expected, what was found and where."""
 
     def __init__(
         self, label: str, title: str, node: str = "", found: str = "", where: str = ""
@@ -41,7 +41,7 @@ class UnsupportedError(UopError):
 
 
 class PassError(UopError):
-    """A compiler stage broke its contract: says the stage, the rule and the node. Always a bug of this project."""
+    """A compiler stage broke its contract: the stage, the rule, the node. Always our own bug."""
 
 
 class BackendError(UopError):

@@ -1,6 +1,6 @@
-"""The table of declarations: one OpDef per op, and nothing about an op that is data stands anywhere else.
+"""The table of declarations: one OpDef per op; what is data about an op stands nowhere else.
 
-Rules are typed on the Node protocol, so declarations do not import the node and the node may import them.
+Rules are typed on the Node protocol, so declarations do not import the node and it may import them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Build(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A labelled condition on op, src and arg. `broken` says what was found, or None where the node is fine."""
+    """A labelled condition on a node. `broken` says what was found, None where the node is fine."""
 
     label: str
     title: str
@@ -61,7 +61,8 @@ class OpDef:
     """One op as data.
 
     `src` names the operands in the spec's words: `alt?` may be absent, `i*` stands for any number.
-    `undefined` says in which elements the spec gives no value; `decomposition` builds the op from others.
+    `undefined` says in which elements the spec gives no value; `decomposition` builds the op from
+    others.
     """
 
     op: Op

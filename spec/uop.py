@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
-import uop.spec.ops  # noqa: F401 - enters the declarations
+import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError

@@ -43,7 +43,7 @@ define(
     OpDef(
         Op.PROGRAM,
         section="codegen",
-        doc="A compiled kernel: its instructions, its source and its machine code, empty until built.",
+        doc="A compiled kernel: its instructions, source and machine code (empty until built).",
         src=("linear", "source", "binary"),
         dtype=dtype.always(dtypes.void),
         shape=shape.scalar,

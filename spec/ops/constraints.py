@@ -60,7 +60,7 @@ def one_device(label: str) -> Constraint:
 
 
 def is_shape(label: str, position: int, *, like: int | None = None) -> Constraint:
-    """The operand is a STACK of non-negative ()-shaped index nodes; as many as operand `like` has axes."""
+    """The operand is a STACK of ()-shaped index nodes >= 0, one per axis of operand `like`."""
 
     def broken(u: Node) -> str | None:
         found = u.src[position]

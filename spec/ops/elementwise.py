@@ -41,7 +41,7 @@ def elementwise(
     arg: type[Arg] | None = None,
     extra: tuple[Constraint, ...] = (),
 ) -> OpDef:
-    """Declare an op whose last operand has one of the `allowed` dtypes and, but for exceptions, so have the others."""
+    """Declare an op on the `allowed` dtypes; operands have one dtype but for `one_dtype_at`."""
     name, arity = op.name, len(src)
     shared = tuple(range(arity)) if one_dtype_at is None else one_dtype_at
     return define(
@@ -95,7 +95,8 @@ elementwise(
 elementwise(
     Op.CAST,
     ("T",),
-    "Convert to the dtype of the arg: integers wrap, floats round once to nearest even, to bool is x != 0.",
+    "Convert to the dtype of the arg: integers wrap, floats round once to nearest even, "
+    "to bool is x != 0.",
     VALUES,
     arg=DTypeArg,
     result=dtype.from_arg,

@@ -38,7 +38,7 @@ define(
     OpDef(
         Op.LOAD,
         section="load",
-        doc="Read a location or copy a value into a new anonymous buffer; alt where the gate is false.",
+        doc="Read a location or copy a value into a new anonymous buffer; alt where gate is false.",
         src=("buf", "alt?", "gate?"),
         arg=LoadArg,
         default_arg=LoadArg(),
@@ -61,7 +61,7 @@ define(
     OpDef(
         Op.STORE,
         section="store",
-        doc="Write val into the location buf, where the gate is true. INVALID elements leave it as it was.",
+        doc="Write val into the location buf where gate is true; INVALID elements change nothing.",
         src=("buf", "val", "gate?"),
         dtype=dtype.always(dtypes.void),
         shape=shape.scalar,

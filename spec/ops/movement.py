@@ -174,7 +174,7 @@ define(
 define(
     OpDef(
         Op.PAD,
-        doc="T at offset o inside the shape s'; outside it stands the fill: INVALID elements, or zeros.",
+        doc="T at offset o in a space of shape s' that is filled with INVALID elements or zeros.",
         src=("T", "o", "s'"),
         arg=PadArg,
         default_arg=PadArg(),
@@ -208,11 +208,11 @@ define(
 define(
     OpDef(
         Op.INDEX,
-        doc="Index the leading axes: a ()-shaped index removes its axis, a (k,)-shaped one makes it k.",
+        doc="Index leading axes: a ()-shaped index removes its axis, a (k,)-shaped one makes it k.",
         src=("T", "i*"),
         shape=shape.index,
         axis=axis.index,
-        undefined="Nothing: an index out of bounds has no meaning at all, an INVALID one gives INVALID.",
+        undefined="Nothing: out of bounds has no meaning at all, an INVALID index gives INVALID.",
         constraints=(
             Constraint("INDEX.c1", "at most as many indices as T has axes", _too_many_indices),
             Constraint("INDEX.c2", "indices are integers of shape () or (k,)", _wrong_index),
@@ -243,12 +243,12 @@ define(
 define(
     OpDef(
         Op.BITCAST,
-        doc="The same bytes, little-endian, read as another dtype; the last axis scales by the item sizes.",
+        doc="The same bytes, little-endian, as another dtype; the last axis scales by the item size.",
         src=("T",),
         arg=DTypeArg,
         shape=shape.bitcast,
         axis=axis.of_first,
-        undefined="A NaN made by arithmetic (its bits are open); a bool from a byte that is neither 0 nor 1.",
+        undefined="A NaN made by arithmetic (its bits are open); a bool from a byte above 1.",
         constraints=(
             Constraint("BITCAST.c1", "neither dtype is index or void", _no_bits),
             Constraint("BITCAST.c2", "total bytes are kept along the last axis", _bytes_change),

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Op(Enum):
-    """An op name. What it means is declared in the file of its section, one declaration per name."""
+    """An op name. What it means is declared once, in the file of its section."""
 
     # source
     PARAM = "PARAM"

@@ -37,7 +37,7 @@ define(
     OpDef(
         Op.REDUCE,
         section="reduce",
-        doc="Fold T with op, left to right in row-major order: over ranges outer, over axes inner; axes become 1.",
+        doc="Fold T with op, left to right in row-major order, ranges outer; axes become 1.",
         src=("T", "r*"),
         arg=ReduceArg,
         dtype=dtype.of_src(0),

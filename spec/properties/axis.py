@@ -26,7 +26,7 @@ def from_devices(u: Node) -> int | None:
 
 
 def inherit(u: Node) -> int | None:
-    """Elementwise: of the first operand that is sharded, counted from the right as broadcasting aligns."""
+    """Elementwise: of the first sharded operand, counted from the right as broadcasting aligns."""
     for s in u.src:
         if s.axis is not None:
             return s.axis + len(u.shape) - len(s.shape)
@@ -70,7 +70,7 @@ def index(u: Node) -> int | None:
 
 
 def load(u: Node) -> int | None:
-    """A copy to another device reshards: 0 on an n-tuple, null on one; without a target it stays."""
+    """A copy to a device reshards: 0 on an n-tuple, null on one; without a target it stays."""
     target = cast(LoadArg, u.arg).device
     if target is None:
         return u.src[0].axis

@@ -30,7 +30,7 @@ def load(u: Node) -> Device:
 
 
 def element(u: Node) -> Device:
-    """GETTUPLE: of the value itself; a called body has none of its own, so there that of the arguments."""
+    """GETTUPLE: of the value itself; where a called body has none, of the arguments."""
     own = returned(u).device
     return u.src[0].device if own is None else own
 

@@ -1,6 +1,7 @@
-"""Intervals of values: the type of the derived property min_max, and the arithmetic its rules share.
+"""Intervals of values: the type of the derived property min_max, and its rules' arithmetic.
 
-Law: every ordinary element of every value lies in its interval. What a rule cannot bound becomes the dtype range.
+Law: every ordinary element of every value lies in its interval. What a rule cannot bound becomes
+the dtype range.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def monotone_float(
     corners: Iterable[tuple[Scalar, Scalar]],
     combine: Callable[[Fraction, Fraction], Fraction],
 ) -> Interval:
-    """Bounds of a float op from its exact corner results, each rounded once; the range where a corner is infinite.
+    """Bounds of a float op: its exact results at the corners, rounded; else the dtype range.
 
     Rounding is monotone, so the rounded corners bound every rounded result.
     """

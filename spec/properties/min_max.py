@@ -1,4 +1,4 @@
-"""min_max: the interval of each op's result. Where the published table promises too much, the sound rule stands here."""
+"""min_max: the interval of each op's result; sound where the published table is not."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def mul(u: Node) -> Interval:
 
 
 def maximum(u: Node) -> Interval:
-    """[max(a, b), max(A, B)]; with a NaN a backend may return the other operand, so then the lower bound is open."""
+    """[max(a, b), max(A, B)]; from a to B where a NaN may give way to the other operand."""
     a, b = _of(u, 0), _of(u, 1)
     if a.may_be_nan or b.may_be_nan:
         return a.join(b)
@@ -196,7 +196,7 @@ def reduce(u: Node) -> Interval | None:
 
 
 def cast(u: Node) -> Interval:
-    """The operand where the target holds it all; else the target's range: a cast wraps, it does not clamp."""
+    """The operand where the target holds it all; else the target's range, for a cast wraps."""
     a, target = _of(u, 0), u.dtype
     source = u.src[0].dtype
     if target == source:

@@ -1,4 +1,4 @@
-"""shape: how each op derives it. Constraints have been checked before, so a rule here meets only what fits."""
+"""shape: how each op derives it. Constraints are checked before: a rule meets only what fits."""
 
 from __future__ import annotations
 

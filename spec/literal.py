@@ -1,0 +1,183 @@
+"""Literals: the leaves of the textual form, and the reader that takes one line of it apart.
+
+A literal is what an arg field or a data directive holds, before a codec gives it a type. Text and
+JSON share it: a bare word of the text and a quoted one are different literals, a string that came
+from JSON may be either.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from uop.spec.errors import MalformedError
+
+
+class Word(str):
+    """A bare word of the text: an enum, a dtype, a float, bytes."""
+
+    __slots__ = ()
+
+
+class Quoted(str):
+    """A quoted string of the text."""
+
+    __slots__ = ()
+
+
+Literal = bool | int | float | str | tuple["Literal", ...] | None
+"""float and None come from JSON only; in text a float is a Word and None is not written."""
+
+_TOKEN = re.compile(
+    r"""[ \t\r]*(?:
+      (?P<node>%[0-9]+)
+    | (?P<string>"(?:[^"\\]|\\.)*")
+    | (?P<word>
+          nan:0x[0-9a-fA-F]+ | hex:[0-9a-fA-F]* | base64:[A-Za-z0-9+/=]*
+        | [-+]?0[xX][0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?[pP][-+]?[0-9]+
+        | [-+]?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)
+        | [-+]?[A-Za-z_][A-Za-z0-9_.]*
+      )
+    | (?P<int>[-+]?[0-9]+(?![A-Za-z0-9_.]))
+    | (?P<mark>[=,{}\[\]():@&!|])
+    | (?P<end>;.*|$)
+    | (?P<bad>[A-Za-z0-9_.]+|.)
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+_BOOLS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a line: its kind (a group of the pattern), its text and its column from 1."""
+
+    kind: str
+    text: str
+    column: int
+
+    def __str__(self) -> str:
+        return "the end of the line" if self.kind == "end" else repr(self.text)
+
+
+class Line:
+    """A cursor over the tokens of one line; what does not fit is a MalformedError in its place."""
+
+    __slots__ = ("_position", "_tokens", "number", "path")
+
+    def __init__(self, text: str, number: int = 1, path: str = "") -> None:
+        self.number, self.path = number, path
+        self._position = 0
+        self._tokens = []
+        for match in _TOKEN.finditer(text):
+            kind = match.lastgroup or "bad"
+            self._tokens.append(Token(kind, match[kind], match.start(kind) + 1))
+            if kind == "bad":
+                raise self.fail(
+                    "a string without end" if match[kind] == '"' else f"unexpected {match[kind]!r}",
+                    self._tokens[-1],
+                )
+            if kind == "end":
+                break
+
+    def fail(self, message: str, token: Token | None = None) -> MalformedError:
+        """The error at a token, by default the next one."""
+        column = (token or self.peek()).column
+        return MalformedError(message, self.number, column, self.path)
+
+    def peek(self) -> Token:
+        return self._tokens[self._position]
+
+    def next(self) -> Token:
+        token = self._tokens[self._position]
+        if token.kind != "end":
+            self._position += 1
+        return token
+
+    def at(self, mark: str) -> bool:
+        token = self.peek()
+        return token.kind == "mark" and token.text == mark
+
+    def take(self, mark: str) -> bool:
+        """Step over a mark where it stands next."""
+        found = self.at(mark)
+        self._position += found
+        return found
+
+    def need(self, mark: str) -> None:
+        if not self.take(mark):
+            raise self.fail(f"expected {mark!r}, found {self.peek()}")
+
+    def need_kind(self, kind: str, what: str) -> Token:
+        if self.peek().kind != kind:
+            raise self.fail(f"expected {what}, found {self.peek()}")
+        return self.next()
+
+    def need_end(self) -> None:
+        if self.peek().kind != "end":
+            raise self.fail(f"expected the end of the line, found {self.peek()}")
+
+    def integer(self) -> int:
+        token = self.need_kind("int", "an integer")
+        return self._integer(token)
+
+    def literal(self, brackets: str = "()") -> Literal:
+        """A leaf, or a nested list of them between these brackets."""
+        opening, closing = brackets[0], brackets[1]
+        open_lists: list[list[Literal]] = []
+        while True:
+            if self.take(opening):
+                open_lists.append([])
+                if not self.at(closing):
+                    continue
+                self.next()
+                value: Literal = tuple(open_lists.pop())
+            else:
+                value = self._leaf()
+            while open_lists:
+                open_lists[-1].append(value)
+                if self.take(",") and not self.at(closing):
+                    break
+                self.need(closing)
+                value = tuple(open_lists.pop())
+            else:
+                return value
+
+    def _leaf(self) -> Literal:
+        token = self.peek()
+        if token.kind == "int":
+            return self._integer(self.next())
+        if token.kind == "word":
+            self.next()
+            return _BOOLS[token.text] if token.text in _BOOLS else Word(token.text)
+        if token.kind == "string":
+            self.next()
+            try:
+                return Quoted(json.loads(token.text))
+            except ValueError:
+                raise self.fail("a string that is no JSON string", token) from None
+        raise self.fail(f"expected a value, found {token}")
+
+    def _integer(self, token: Token) -> int:
+        try:
+            return int(token.text)
+        except ValueError:
+            raise self.fail("an integer with too many digits", token) from None
+
+
+def print_literal(literal: Literal, brackets: str = "()") -> str:
+    """A literal as text; tuples do not nest deeper than their rank."""
+    match literal:
+        case bool():
+            return str(literal).lower()
+        case int():
+            return str(literal)
+        case Word():
+            return literal
+        case str():
+            return json.dumps(literal)
+        case tuple():
+            inner = ",".join(print_literal(item, brackets) for item in literal)
+            return f"{brackets[0]}{inner}{brackets[1]}"
+    raise TypeError(f"no text for {literal!r}")

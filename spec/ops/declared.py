@@ -1,0 +1,27 @@
+"""All declarations, one file per section of the spec's tables; importing this enters them."""
+
+from uop.spec.ops import (
+    call,
+    codegen,
+    decomposed,
+    elementwise,
+    load_store,
+    marker,
+    movement,
+    ordering,
+    reduce,
+    source,
+)
+
+__all__ = [
+    "call",
+    "codegen",
+    "decomposed",
+    "elementwise",
+    "load_store",
+    "marker",
+    "movement",
+    "ordering",
+    "reduce",
+    "source",
+]

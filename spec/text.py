@@ -1,0 +1,281 @@
+"""The textual form: one node per line, the root last. Law: `parse(print_program(u)) is u`.
+
+    %0 = PARAM [2,3] {slot=0, dtype=float32} : float32[2,3]
+    %1 = PERMUTE %0 {order=(1,0)} : float32[3,2]      ; a comment
+
+What stands after the colon is derived; it may be left out, but never differ from what the rules
+give. A tag, where there is one, ends the line: `!"tag"`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from uop.spec.args import Arg, Device
+from uop.spec.codec import decode_arg, encode_arg, op_named, shown
+from uop.spec.dtype import dtypes
+from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
+from uop.spec.literal import Line, Literal, Quoted, print_literal
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims, index_const
+from uop.spec.walk import toposort
+
+
+def print_program(root: UOp) -> str:
+    """The program under a root, one line for each node that is not written in place."""
+    in_place: dict[UOp, str | None] = {}
+
+    def operands(u: UOp) -> list[UOp]:
+        for s in u.src:
+            if s not in in_place:
+                in_place[s] = _in_place(s)
+        return [s for s in u.src if in_place[s] is None]
+
+    number: dict[UOp, int] = {}
+    lines = []
+    for u in toposort([root], operands):
+        number[u] = len(number)
+        src = [in_place[s] or f"%{number[s]}" for s in u.src]
+        lines.append(f"%{number[u]} = {print_node(u.op, src, u.arg)} {_derived(u)}{_tag(u.tag)}")
+    return "\n".join(lines) + "\n"
+
+
+def parse(text: str, path: str = "") -> UOp:
+    """The root of a program.
+
+    MalformedError for text that is none, InvalidError for a node that breaks a constraint.
+    """
+    scope = Scope(path)
+    for number, line in enumerate(text.split("\n"), 1):
+        scope.read(Line(line, number, path))
+    return scope.root()
+
+
+def print_node(op: Op, src: list[str], arg: Arg | None) -> str:
+    """The part of a line that a node is made of: op, operands and arg."""
+    words = [op.name, ", ".join(src)] if src else [op.name]
+    fields = encode_arg(arg)
+    if fields is not None:
+        words.append("{" + ", ".join(f"{n}={print_literal(v)}" for n, v in fields.items()) + "}")
+    elif type(arg) is Arg:
+        words.append("{}")
+    return " ".join(words)
+
+
+def print_operands(src: tuple[UOp, ...]) -> list[str | None]:
+    """Each operand as it is written in place, None for one that has a line of its own."""
+    return [_in_place(s) for s in src]
+
+
+@dataclass(frozen=True, slots=True)
+class Unbuilt:
+    """A node that has been read but not checked: what a must-reject case ends with."""
+
+    op: Op
+    src: tuple[UOp, ...]
+    arg: Arg | None = None
+    tag: str | None = None
+
+    def build(self) -> UOp:
+        return UOp(self.op, *self.src, arg=self.arg, tag=self.tag)
+
+
+class Scope:
+    """The numbered nodes of one program while it is read."""
+
+    __slots__ = ("_last", "_path", "_place", "_used", "nodes")
+
+    def __init__(self, path: str = "") -> None:
+        self.nodes: dict[int, UOp] = {}
+        self._path, self._last = path, 0
+        self._used: set[int] = set()
+        self._place: dict[int, tuple[int, int]] = {}
+
+    def read(self, line: Line) -> None:
+        """Read one line: a node, or nothing but a comment."""
+        if line.peek().kind == "end":
+            return
+        start = line.peek()
+        number, node = self._define(line)
+        u = self._build(node, line, start.column)
+        if line.at(":"):
+            _check_derived(line, u)
+        tag = _read_tag(line)
+        line.need_end()
+        if tag is not None:
+            u = self._build(replace(node, tag=tag), line, start.column)
+        self.nodes[number] = u
+
+    def read_unbuilt(self, line: Line) -> Unbuilt:
+        """Read a node without building it; it has no derived part."""
+        _, node = self._define(line)
+        node = replace(node, tag=_read_tag(line))
+        line.need_end()
+        self._check_used(None)
+        return node
+
+    def root(self) -> UOp:
+        """The last node; every other one must be used."""
+        if not self.nodes:
+            raise MalformedError("no program: expected a node", self._last or 1, 1, self._path)
+        self._check_used(self._last_number())
+        return self.nodes[self._last_number()]
+
+    def _last_number(self) -> int:
+        return next(reversed(self.nodes))
+
+    def _check_used(self, root: int | None) -> None:
+        for number in self.nodes:
+            if number not in self._used and number != root:
+                raise MalformedError(
+                    f"%{number} is used by no node and is not the last",
+                    *self._place[number],
+                    self._path,
+                )
+
+    def _define(self, line: Line) -> tuple[int, Unbuilt]:
+        """The part of a line before the derived part."""
+        token = line.need_kind("node", "%N or a directive")
+        number = int(token.text[1:])
+        if number in self.nodes:
+            raise line.fail(f"{token.text} is defined twice", token)
+        self._place[number] = (line.number, token.column)
+        line.need("=")
+        name = line.need_kind("word", "the name of an op")
+        try:
+            declaration = op_named(name.text)
+        except MalformedError as error:
+            raise line.fail(error.message, name) from None
+        src = self._operands(line)
+        brace = line.peek()
+        fields = _read_fields(line)
+        try:
+            arg = decode_arg(declaration, fields)
+        except MalformedError as error:
+            raise line.fail(error.message, brace) from None
+        except InvalidError as error:
+            raise _at(error, line, token.column) from None
+        return number, Unbuilt(declaration.op, src, arg)
+
+    def _operands(self, line: Line) -> tuple[UOp, ...]:
+        if not _operand_next(line):
+            return ()
+        src = [self._operand(line)]
+        while line.take(","):
+            src.append(self._operand(line))
+        return tuple(src)
+
+    def _operand(self, line: Line) -> UOp:
+        token = line.peek()
+        if token.kind == "node":
+            line.next()
+            number = int(token.text[1:])
+            if number not in self.nodes:
+                raise line.fail(f"{token.text} is not defined before this line", token)
+            self._used.add(number)
+            return self.nodes[number]
+        try:
+            if token.kind == "int":
+                return index_const(line.integer())
+            if line.at("["):
+                return dims(_read_integers(line))
+        except ValueError as error:
+            raise line.fail(str(error), token) from None
+        raise line.fail(f"expected an operand: %N, an integer or [...], found {token}")
+
+    def _build(self, node: Unbuilt, line: Line, column: int) -> UOp:
+        try:
+            return node.build()
+        except InvalidError as error:
+            raise _at(error, line, column) from None
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{_place(line, column)}: {error}") from None
+
+
+def _in_place(u: UOp) -> str | None:
+    """`3` for an index constant, `[2,3]` for a STACK of them; None for what needs its own line."""
+    if u.tag is not None or u.dtype is not dtypes.index:
+        return None
+    if u.op is Op.CONST:
+        return str(u.arg.value)  # type: ignore[union-attr]
+    if u.op is not Op.STACK or not all(s.op is Op.CONST and s.tag is None for s in u.src):
+        return None
+    return "[" + ",".join(str(s.arg.value) for s in u.src) + "]"  # type: ignore[union-attr]
+
+
+def _device_literal(device: Device) -> Literal:
+    return tuple(map(Quoted, device)) if isinstance(device, tuple) else device
+
+
+def _derived(u: UOp) -> str:
+    text = f": {u.dtype.name}[{','.join(map(str, u.shape))}]"
+    if u.device is not None:
+        text += f" @{print_literal(_device_literal(u.device))}"
+    return text if u.addrspace is None else f"{text} &{u.addrspace.name}"
+
+
+def _tag(tag: str | None) -> str:
+    return "" if tag is None else f" !{print_literal(Quoted(tag))}"
+
+
+def _operand_next(line: Line) -> bool:
+    return line.peek().kind in ("node", "int") or line.at("[")
+
+
+def _read_fields(line: Line) -> dict[str, Literal] | None:
+    if not line.take("{"):
+        return None
+    given: dict[str, Literal] = {}
+    while not line.at("}"):
+        token = line.need_kind("word", "the name of a field")
+        if token.text in given:
+            raise line.fail(f"the field {token.text!r} stands twice", token)
+        line.need("=")
+        given[token.text] = line.literal()
+        if not line.take(","):
+            break
+    line.need("}")
+    return given
+
+
+def _read_integers(line: Line) -> list[int]:
+    line.need("[")
+    found: list[int] = []
+    while not line.at("]"):
+        found.append(line.integer())
+        if not line.take(","):
+            break
+    line.need("]")
+    return found
+
+
+def _read_tag(line: Line) -> str | None:
+    if not line.take("!"):
+        return None
+    tag = line.literal()
+    if not isinstance(tag, Quoted):
+        raise line.fail(f"expected a tag in quotes, found {shown(tag)}")
+    return str(tag)
+
+
+def _check_derived(line: Line, u: UOp) -> None:
+    """Read the derived part and compare it with what the rules give."""
+    line.need(":")
+    start = line.peek()
+    dtype = line.need_kind("word", "a dtype").text
+    text = f": {dtype}[{','.join(map(str, _read_integers(line)))}]"
+    if line.take("@"):
+        text += f" @{print_literal(line.literal())}"
+    if line.take("&"):
+        text += f" &{line.need_kind('word', 'an addrspace').text}"
+    if text != _derived(u):
+        raise line.fail(f"expected {_derived(u)[2:]}, found {text[2:]}", start)
+
+
+def _at(error: InvalidError, line: Line, column: int) -> InvalidError:
+    """The same error, placed in the text instead of in this reader."""
+    return InvalidError(error.label, error.title, error.node, error.found, _place(line, column))
+
+
+def _place(line: Line, column: int) -> str:
+    return f"{line.path}:{line.number}:{column}" if line.path else f"line {line.number}"
