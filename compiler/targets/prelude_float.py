@@ -55,7 +55,7 @@ FN f32 {name}_to_f32({unsigned} x) {{
 }}
 """
 
-# Done on the bits: some device compilers turn trunc(NaN) into garbage.
+# Done on the bits: PoCL folds its own trunc of a literal NaN into an undefined value.
 TRUNC = """
 FN f{bits} trunc_f{bits}(f{bits} x) {{
   u{bits} b = f{bits}_to_bits(x);
