@@ -38,12 +38,13 @@ class CaseId:
         parts = text.split("/")
         if len(parts) != 5 or not parts[4].isdecimal():
             raise NoSuchCaseError(f"expected level/op/dtype/group/index, found {text!r}")
-        return cls(*parts[:4], int(parts[4]))
+        level, op, dtype, group, index = parts
+        return cls(level, op, dtype, group, int(index))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """One set of inputs by slot, in storage dtype: every PARAM, and BUFFERs that start with contents."""
+    """Inputs by slot, in storage dtype: every PARAM, and each BUFFER that starts with contents."""
 
     inputs: Mapping[int, Array]
 

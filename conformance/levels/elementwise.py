@@ -1,0 +1,191 @@
+"""Level op, elementwise: every op and dtype on products of special values, shapes, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from uop.conformance import values
+from uop.conformance.choices import Choices, data_key, pick
+from uop.conformance.levels.group import Group, Program, op_group, program
+from uop.interpreter.numeric import np_dtype, to_bits
+from uop.interpreter.values import Array
+from uop.spec.args import ConstArg
+from uop.spec.dtype import INTS, DType, dtypes
+from uop.spec.errors import InvalidError
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef, Shape
+from uop.spec.uop import UOp, param
+
+DTypes = tuple[DType, ...]
+
+SHAPES: tuple[tuple[Shape, ...], ...] = (
+    ((), (), ()),
+    ((7,), (7,), (7,)),
+    ((1025,), (1025,), (1025,)),
+    ((3, 1), (1, 5), (3, 5)),
+    ((0,), (0,), (0,)),
+    ((2, 1, 3), (4, 1), ()),
+    ((3, 0, 2), (1, 0, 1), (2,)),
+    ((3, 347), (347,), (3, 1)),
+    ((), (5, 3), (1, 1, 3)),
+)
+"""Shapes of the first, second and third operand: rank 0, odd, large, no elements, broadcast."""
+
+SHIFTS = (Op.SHL, Op.SHR)
+OF_NAN_EITHER = (Op.CMPGE, Op.CMPLE)
+
+
+def groups() -> Iterator[Group]:
+    """For every elementwise op without arg, and every dtype it takes."""
+    for declaration in DECLARATIONS.values():
+        if declaration.is_elementwise and declaration.arg is None:
+            for dtype in declaration.dtypes:
+                yield from _of_cell(declaration, dtype)
+
+
+def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
+    op, operands = declaration.op, operand_dtypes(declaration, dtype)
+    yield op_group(op, dtype, "edges", (1, 1, 1), partial(_edges, op, operands))
+    yield op_group(op, dtype, "shapes", (1, 1, len(SHAPES)), partial(_shapes, op, operands))
+    yield op_group(op, dtype, "constants", (0, 1, 4), partial(_constants, op, operands))
+    if op in SHIFTS:
+        others = tuple((dtype, count) for count in INTS if count != dtype)
+        yield op_group(op, dtype, "counts", (0, 1, len(others)), partial(_counts, op, others))
+    if declaration.decomposition is not None:
+        yield op_group(op, dtype, "twin", (0, 1, 1), partial(_twin, op, operands))
+    yield from _exhaustive(op, operands)
+
+
+def operand_dtypes(declaration: OpDef, dtype: DType) -> DTypes:
+    """The dtypes of the operands where the one the declaration is about has `dtype`."""
+    arity = len(declaration.src)
+    same = (dtype,) * arity
+    for dts in (same, (dtypes.bool, *same[1:])):
+        try:
+            UOp(declaration.op, *_params(dts, ((),) * arity))
+        except InvalidError:
+            continue
+        return dts
+    raise ValueError(f"{declaration.op.name} takes no operands of {dtype.name}")
+
+
+def _params(dts: DTypes, shapes: tuple[Shape, ...]) -> list[UOp]:
+    return [param(k, s, d) for k, (d, s) in enumerate(zip(dts, shapes, strict=False))]
+
+
+def _flat(op: Op, dts: DTypes, n: int) -> UOp:
+    """The op on PARAMs of shape (n,)."""
+    return UOp(op, *_params(dts, ((n,),) * len(dts)))
+
+
+def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+    """All combinations of special values, then as many mixed and ordinary ones."""
+    edges = edge_columns(op, dts)
+    n = len(edges[0])
+    mixed = [values.draw_mixed(d, n, data_key(choices)) for d in dts]
+    ordinary = [values.draw_ordinary(d, n, data_key(choices)) for d in dts]
+    batches = [edges, _guarded(op, dts, mixed), _guarded(op, dts, ordinary)]
+    return program(_flat(op, dts, n), *batches)
+
+
+def edge_columns(op: Op, dts: DTypes) -> list[Array]:
+    """Every combination of special values: all of them for one operand, the sharpest for more."""
+    if op in SHIFTS:
+        return values.products(values.sharpest(dts[0], 8), shift_counts(dts))
+    if len(dts) == 1:
+        return [values.specials(dts[0])]
+    return values.products(*(values.sharpest(d, 8 if len(dts) == 2 else 2) for d in dts))
+
+
+def shift_counts(dts: DTypes) -> Array:
+    """Every count that has a meaning, and the first that has none."""
+    width, count = dts[0].bits, dts[1]
+    return np.array([k for k in range(width + 1) if k <= count.max], np_dtype(count))
+
+
+def _guarded(op: Op, dts: DTypes, columns: list[Array]) -> list[Array]:
+    """The same columns, with shift counts that have a meaning: others are left to the edges."""
+    if op in SHIFTS:
+        # A width is a power of two, so a mask of the bits of any value is a count.
+        bits = to_bits(columns[1])
+        mask = bits.dtype.type(dts[0].bits - 1)
+        return [columns[0], (bits & mask).astype(np_dtype(dts[1]))]
+    return columns
+
+
+def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+    """The first shape depends on the cell, so that a small effort still sees all of them."""
+    cell = sum(map(ord, op.name + dts[-1].name))
+    shapes = SHAPES[(cell + index) % len(SHAPES)][: len(dts)]
+    columns = [
+        values.draw_mixed(d, prod(s), data_key(choices)) for d, s in zip(dts, shapes, strict=True)
+    ]
+    arrays = [c.reshape(s) for c, s in zip(_guarded(op, dts, columns), shapes, strict=True)]
+    return program(UOp(op, *_params(dts, shapes)), arrays)
+
+
+def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+    """The op on constants only, and with each operand in turn an input."""
+    edges = edge_columns(op, dts)
+    drawn = [values.draw_mixed(d, 5, data_key(choices)) for d in dts]
+    inputs = _guarded(op, dts, drawn)
+    params = _params(dts, ((5,),) * len(dts))
+    outputs = []
+    for k in range(6):
+        row = choices.below(len(edges[0]))
+        constants = [constant(c[row], d) for c, d in zip(edges, dts, strict=True)]
+        kept = k % (len(dts) + 1) if len(dts) > 1 else 0
+        # Of two or more operands the one before `kept` stays an input, with kept 0 none does.
+        outputs.append(
+            UOp(op, *(params[p] if p == kept - 1 else c for p, c in enumerate(constants)))
+        )
+    root = UOp(Op.TUPLE, *outputs)
+    used = {p.arg.slot for p in root.toposort() if p.op is Op.PARAM}  # type: ignore[union-attr]
+    return program(root, {slot: a for slot, a in enumerate(inputs) if slot in used})
+
+
+def constant(value: Array, dtype: DType) -> UOp:
+    """A CONST with the bits of a numpy scalar."""
+    return UOp(Op.CONST, arg=ConstArg(int(to_bits(value.reshape(1))[0]), dtype))
+
+
+def _counts(op: Op, others: tuple[DTypes, ...], choices: Choices, index: int) -> Program:
+    """Shifts whose count has another dtype than what is shifted."""
+    dts = others[index] if index else pick(choices, others)
+    edges = edge_columns(op, dts)
+    return program(_flat(op, dts, len(edges[0])), edges)
+
+
+def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+    """The published decomposition of the op, as a program of its own."""
+    columns = values.products(*(values.sharpest(d, 2) for d in dts))
+    n = len(columns[0])
+    ordinary = [values.draw_ordinary(d, n, data_key(choices)) for d in dts]
+    positive = [values.draw_positive(d, n, data_key(choices)) for d in dts]
+    return program(decomposed(_flat(op, dts, n)), columns, ordinary, positive)
+
+
+def decomposed(u: UOp) -> UOp:
+    """The graph without any op that has a decomposition."""
+    done: dict[UOp, UOp] = {}
+    for node in u.toposort():
+        same = node.with_src(done[s] for s in node.src)
+        smaller = same.decompose()
+        done[node] = same if smaller is None else decomposed(smaller)
+    return done[u]
+
+
+def _exhaustive(op: Op, dts: DTypes) -> Iterator[Group]:
+    """One operand of at most 16 bits, two of 8: every combination in one program."""
+    bits = sum(d.bits for d in dts)
+    if bits == 16 or (len(dts) == 1 and bits < 16):
+        yield op_group(op, dts[-1], "exhaustive", (0, 1, 1), partial(_every_value, op, dts))
+
+
+def _every_value(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+    columns = values.products(*(values.every_pattern(d) for d in dts))
+    return program(_flat(op, dts, len(columns[0])), columns)

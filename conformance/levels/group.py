@@ -1,0 +1,61 @@
+"""What levels are made of: groups, each a numbered family of programs for one op and dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from uop.conformance.case import EFFORTS, Batch, Case, CaseId
+from uop.conformance.choices import Choices, CountedChoices
+from uop.interpreter.values import Array
+from uop.spec.dtype import DType
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A root and the inputs it is run on."""
+
+    root: UOp
+    batches: tuple[Batch, ...]
+
+
+Builder = Callable[[Choices, int], Program]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Programs 0, 1, 2, ... of one kind; `counts` says how many each effort runs."""
+
+    level: str
+    op: str
+    dtype: str
+    name: str
+    counts: tuple[int, int, int]
+    build: Builder
+
+    def count(self, effort: str) -> int:
+        return self.counts[EFFORTS.index(effort)]
+
+    def id(self, index: int) -> CaseId:
+        return CaseId(self.level, self.op, self.dtype, self.name, index)
+
+    def case(self, index: int, seed: int) -> Case:
+        """Program number `index`: a function of the seed and its id alone."""
+        id = self.id(index)
+        program = self.build(CountedChoices(seed, str(id)), index)
+        return Case(id, program.root, program.batches)
+
+
+def op_group(
+    op: Op, dtype: DType, name: str, counts: tuple[int, int, int], build: Builder
+) -> Group:
+    """A group of level `op`."""
+    return Group("op", op.name, dtype.name, name, counts, build)
+
+
+def program(root: UOp, *inputs: Mapping[int, Array] | Iterable[Array]) -> Program:
+    """A program with one batch for each mapping, or each sequence of arrays for slots 0, 1, ..."""
+    batches = tuple(Batch(i if isinstance(i, Mapping) else dict(enumerate(i))) for i in inputs)
+    return Program(root, batches or (Batch({}),))
