@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.interpreter.rules.table import evaluates
 from uop.interpreter.values import Array, Mask
 from uop.spec.args import FlipArg, PermuteArg
