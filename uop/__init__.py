@@ -4,9 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from uop.interpreter.evaluate import evaluate as evaluate
+    from uop.interpreter.evaluate import evaluate_full as evaluate_full
+    from uop.interpreter.values import Value as Value
     from uop.spec.dtype import DType as DType
     from uop.spec.dtype import dtypes as dtypes
     from uop.spec.ops.names import Op as Op
+    from uop.spec.text import parse as parse
+    from uop.spec.text import print_program as print_program
     from uop.spec.uop import UOp as UOp
     from uop.spec.uop import const as const
     from uop.spec.uop import param as param
@@ -16,12 +21,29 @@ _HOME = {
     "DType": "uop.spec.dtype",
     "Op": "uop.spec.ops.names",
     "UOp": "uop.spec.uop",
+    "Value": "uop.interpreter.values",
     "const": "uop.spec.uop",
     "dtypes": "uop.spec.dtype",
+    "evaluate": "uop.interpreter.evaluate",
+    "evaluate_full": "uop.interpreter.evaluate",
     "param": "uop.spec.uop",
+    "parse": "uop.spec.text",
+    "print_program": "uop.spec.text",
 }
 
-__all__ = ["DType", "Op", "UOp", "const", "dtypes", "param"]
+__all__ = [
+    "DType",
+    "Op",
+    "UOp",
+    "Value",
+    "const",
+    "dtypes",
+    "evaluate",
+    "evaluate_full",
+    "param",
+    "parse",
+    "print_program",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -19,7 +19,9 @@ class Exit(IntEnum):
 
 
 # Name -> its line in `uop --help`. The command `NAME` is `command` in the file NAME.py.
-COMMANDS: dict[str, str] = {}
+COMMANDS = {
+    "run": "Run a program and print its results.",
+}
 
 
 class Commands(click.Group):

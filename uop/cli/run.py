@@ -1,0 +1,111 @@
+"""`uop run`: a program on its inputs, by the interpreter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uop.cli.files import PROGRAM, make_folder, read_array, read_text, write_array
+
+if TYPE_CHECKING:
+    from uop.interpreter.tensor import FullOutput
+    from uop.interpreter.values import Array, Value
+    from uop.spec.uop import UOp
+
+
+def slot_files(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> dict[int, Path]:
+    """The files by slot, each written SLOT=FILE.npy."""
+    found: dict[int, Path] = {}
+    for text in given:
+        slot, _, path = text.partition("=")
+        if not slot.isdecimal() or not path:
+            raise click.BadParameter(f"expected SLOT=FILE.npy, a number as SLOT; found {text!r}")
+        if int(slot) in found:
+            raise click.BadParameter(f"slot {int(slot)} is given twice")
+        found[int(slot)] = Path(path)
+    return found
+
+
+@click.command("run")
+@click.argument("file", type=PROGRAM)
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    callback=slot_files,
+    metavar="SLOT=FILE.npy",
+    help="The array of a slot.",
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="Write results as .npy to a folder."
+)
+@click.option("--trace", is_flag=True, help="Print the value of every node.")
+def command(
+    file: Path,
+    inputs: dict[int, Path],
+    output: Path | None,
+    trace: bool,
+) -> None:
+    """Run a program and print its results.
+
+    The results are numbered: a value is 0, the members of a TUPLE count from 0, the buffers that a
+    SINK writes go by their slots. With --output each is written as N.npy, and where elements are
+    absent or open, a mask N.invalid.npy or N.unspecified.npy beside it.
+    """
+    from uop.spec.text import parse
+
+    root = parse(read_text(file), str(file))
+    if output is not None:
+        make_folder(output)
+    given = read_inputs(root, inputs)
+    results = interpret(root, given, trace)
+    for number, value in results.items():
+        report(number, value, output)
+
+
+def read_inputs(root: UOp, paths: dict[int, Path]) -> dict[int, Array]:
+    """The arrays by slot. A slot that the program lacks is left to the interpreter to refuse."""
+    import numpy as np
+
+    from uop.interpreter.inputs import slots_of
+    from uop.interpreter.numeric import np_dtype
+
+    storage = {slot: np_dtype(u.dtype) for slot, u in slots_of(root).items()}
+    return {
+        slot: read_array(path, storage.get(slot, np.dtype(np.uint8)))
+        for slot, path in paths.items()
+    }
+
+
+def interpret(root: UOp, given: dict[int, Array], trace: bool) -> dict[int, Value]:
+    """The results by the interpreter, every value on the way checked."""
+    from uop.cli.trace import Trace
+    from uop.interpreter.check import check_value
+    from uop.interpreter.evaluate import evaluate_full
+
+    return numbered(evaluate_full(root, given, Trace(root) if trace else check_value))
+
+
+def numbered(result: FullOutput) -> dict[int, Value]:
+    """The results by number."""
+    if isinstance(result, dict):
+        return result
+    return dict(enumerate(result if isinstance(result, tuple) else (result,)))
+
+
+def report(number: int, value: Value, folder: Path | None) -> None:
+    """Print one result, and write it where a folder is given."""
+    from uop.cli.values import dtype_of, show_value
+
+    shape = ",".join(map(str, value.data.shape))
+    click.echo(show_value(f"{number} : {dtype_of(value.data).name}[{shape}] = ", value))
+    if folder is None:
+        return
+    masks = {"": value.data, ".invalid": value.invalid, ".unspecified": value.unspecified}
+    for kind, array in masks.items():
+        if array is not None:
+            write_array(folder / f"{number}{kind}.npy", array)

@@ -1,0 +1,28 @@
+"""Prints every node of a program with its value, as the interpreter reaches it."""
+
+from __future__ import annotations
+
+import click
+
+from uop.cli.values import show_value
+from uop.interpreter.check import check_value
+from uop.interpreter.values import Value
+from uop.spec.literal import Line
+from uop.spec.text import Scope, print_program
+from uop.spec.uop import UOp
+
+
+class Trace:
+    """An observer of an evaluation. A node of a called body has no number here and is indented."""
+
+    def __init__(self, root: UOp) -> None:
+        scope, lines = Scope(), print_program(root).splitlines()
+        for line in lines:
+            scope.read(Line(line))
+        self._lines = {scope.nodes[number]: line for number, line in enumerate(lines)}
+
+    def __call__(self, u: UOp, value: Value) -> None:
+        if u in self._lines:
+            click.echo(self._lines[u])
+            click.echo(show_value("    = ", value))
+        check_value(u, value)

@@ -1,0 +1,65 @@
+"""How values read on a screen: the shortest decimals that name the bits, and words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uop.interpreter.numeric import STORAGE, to_bits
+from uop.interpreter.values import Array, Mask, Value
+from uop.spec.codec import encode_scalar
+from uop.spec.dtype import DTYPES, DType
+
+LONGEST = 256
+"""Elements shown in full; of a longer value only the corners."""
+WIDTH = 100
+
+_NAMES = {storage: name for name, storage in STORAGE.items() if name != "index"}
+
+
+def dtype_of(array: Array) -> DType:
+    """The dtype that a storage dtype holds; of an index value, int64."""
+    return DTYPES[_NAMES[array.dtype]]
+
+
+def show_value(before: str, value: Value) -> str:
+    """The elements in nested brackets, aligned after the words before them.
+
+    An absent element is `invalid`, an open one `unspecified`.
+    """
+    flat = Value(
+        value.data.reshape(-1),
+        _flat(value.invalid),
+        _flat(value.unspecified),
+        _flat(value.free_nan),
+    )
+    numbers = np.arange(value.data.size).reshape(value.data.shape)
+    return before + np.array2string(
+        numbers,
+        prefix=before,
+        separator=", ",
+        threshold=LONGEST,
+        max_line_width=WIDTH,
+        formatter={"int_kind": lambda i: _word(flat, int(i))},
+    )
+
+
+def _flat(mask: Mask | None) -> Mask | None:
+    return None if mask is None else mask.reshape(-1)
+
+
+def _word(value: Value, i: int) -> str:
+    """One element of a flat value."""
+    if value.invalid is not None and value.invalid[i]:
+        return "invalid"
+    if value.unspecified is not None and value.unspecified[i]:
+        return "unspecified"
+    element = value.data[i]
+    if value.data.dtype == np.bool_:
+        return str(bool(element)).lower()
+    if element != element:
+        # The payload of a NaN made by arithmetic says nothing.
+        if value.free_nan is not None and value.free_nan[i]:
+            return "nan"
+        bits = int(to_bits(value.data[i : i + 1])[0])
+        return str(encode_scalar(bits, dtype_of(value.data)))
+    return str(element)
