@@ -41,7 +41,8 @@ def permute(u: UOp, t: Array) -> Array:
 
 @evaluates(Op.FLIP)
 def flip(u: UOp, t: Array) -> Array:
-    return t[tuple(slice(None, None, -1 if f else 1) for f in cast(FlipArg, u.arg).flags)]
+    flags = cast(FlipArg, u.arg).flags
+    return t[(..., *(slice(None, None, -1 if f else 1) for f in flags))]
 
 
 @evaluates(Op.RESHAPE)
@@ -72,7 +73,7 @@ def outside_pad(u: UOp) -> Mask:
 @evaluates(Op.SHRINK)
 def shrink(u: UOp, t: Array) -> Array:
     offsets = index_values(u.src[1])
-    return t[tuple(slice(o, o + s) for o, s in zip(offsets, u.shape, strict=True))]
+    return t[(..., *(slice(o, o + s) for o, s in zip(offsets, u.shape, strict=True)))]
 
 
 @evaluates(Op.STACK)
