@@ -171,7 +171,7 @@ def _pow_enclosed(x: float, y: float) -> arb:
 
 
 def _pow_sign(x: float, y: float) -> int:
-    return -1 if x < 0 and y % 2 == 1 else 1
+    return -1 if x < 0 and abs(y) % 2 == 1 else 1
 
 
 def _dyadic_power(x: float, y: float) -> Fraction | None:
