@@ -62,7 +62,10 @@ class BuiltOpenCL:
 
     def kernel(self, name: str) -> Any:
         if name not in self.kernels:
-            self.kernels[name] = self.cl.Kernel(self.program, name)
+            try:
+                self.kernels[name] = self.cl.Kernel(self.program, name)
+            except self.cl.Error as error:
+                raise BackendError(f"kernel {name}: {error}") from error
         return self.kernels[name]
 
 
