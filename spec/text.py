@@ -23,21 +23,15 @@ from uop.spec.walk import toposort
 
 def print_program(root: UOp) -> str:
     """The program under a root, one line for each node that is not written in place."""
-    in_place: dict[UOp, str | None] = {}
+    return "\n".join(_Printer().print([root])) + "\n"
 
-    def operands(u: UOp) -> list[UOp]:
-        for s in u.src:
-            if s not in in_place:
-                in_place[s] = _in_place(s)
-        return [s for s in u.src if in_place[s] is None]
 
-    number: dict[UOp, int] = {}
-    lines = []
-    for u in toposort([root], operands):
-        number[u] = len(number)
-        src = [in_place[s] or f"%{number[s]}" for s in u.src]
-        lines.append(f"%{number[u]} = {print_node(u.op, src, u.arg)} {_derived(u)}{_tag(u.tag)}")
-    return "\n".join(lines) + "\n"
+def print_unbuilt(node: Unbuilt) -> str:
+    """The program under a node that has not been checked, which is the last line."""
+    printer = _Printer()
+    lines = printer.print(printer.operands(node))
+    written = print_node(node.op, [printer.operand(s) for s in node.src], node.arg)
+    return "\n".join([*lines, f"%{len(lines)} = {written}{_tag(node.tag)}"]) + "\n"
 
 
 def parse(text: str, path: str = "") -> UOp:
@@ -62,11 +56,6 @@ def print_node(op: Op, src: list[str], arg: Arg | None) -> str:
     return " ".join(words)
 
 
-def print_operands(src: tuple[UOp, ...]) -> list[str | None]:
-    """Each operand as it is written in place, None for one that has a line of its own."""
-    return [_in_place(s) for s in src]
-
-
 @dataclass(frozen=True, slots=True)
 class Unbuilt:
     """A node that has been read but not checked: what a must-reject case ends with."""
@@ -83,11 +72,11 @@ class Unbuilt:
 class Scope:
     """The numbered nodes of one program while it is read."""
 
-    __slots__ = ("_last", "_path", "_place", "_used", "nodes")
+    __slots__ = ("_path", "_place", "_used", "nodes")
 
     def __init__(self, path: str = "") -> None:
         self.nodes: dict[int, UOp] = {}
-        self._path, self._last = path, 0
+        self._path = path
         self._used: set[int] = set()
         self._place: dict[int, tuple[int, int]] = {}
 
@@ -114,10 +103,10 @@ class Scope:
         self._check_used(None)
         return node
 
-    def root(self) -> UOp:
-        """The last node; every other one must be used."""
+    def root(self, line: int = 1) -> UOp:
+        """The last node; every other one must be used. `line` is where a missing one belongs."""
         if not self.nodes:
-            raise MalformedError("no program: expected a node", self._last or 1, 1, self._path)
+            raise MalformedError("no program: expected a node", line, 1, self._path)
         self._check_used(self._last_number())
         return self.nodes[self._last_number()]
 
@@ -135,7 +124,7 @@ class Scope:
 
     def _define(self, line: Line) -> tuple[int, Unbuilt]:
         """The part of a line before the derived part."""
-        token = line.need_kind("node", "%N or a directive")
+        token = line.need_kind("node", "%N")
         number = int(token.text[1:])
         if number in self.nodes:
             raise line.fail(f"{token.text} is defined twice", token)
@@ -190,6 +179,32 @@ class Scope:
             raise _at(error, line, column) from None
         except UnsupportedError as error:
             raise UnsupportedError(f"{_place(line, column)}: {error}") from None
+
+
+class _Printer:
+    """Numbers the nodes of one text and writes their lines."""
+
+    def __init__(self) -> None:
+        self._in_place: dict[UOp, str | None] = {}
+        self._number: dict[UOp, int] = {}
+
+    def operands(self, u: UOp | Unbuilt) -> list[UOp]:
+        """The operands that need a line of their own."""
+        for s in u.src:
+            if s not in self._in_place:
+                self._in_place[s] = _in_place(s)
+        return [s for s in u.src if self._in_place[s] is None]
+
+    def operand(self, u: UOp) -> str:
+        return self._in_place[u] or f"%{self._number[u]}"
+
+    def print(self, roots: list[UOp]) -> list[str]:
+        lines: list[str] = []
+        for u in toposort(roots, self.operands):
+            self._number[u] = len(lines)
+            written = print_node(u.op, [self.operand(s) for s in u.src], u.arg)
+            lines.append(f"%{len(lines)} = {written} {_derived(u)}{_tag(u.tag)}")
+        return lines
 
 
 def _in_place(u: UOp) -> str | None:

@@ -243,7 +243,7 @@ define(
 define(
     OpDef(
         Op.BITCAST,
-        doc="The same bytes, little-endian, as another dtype; the last axis scales by the item size.",
+        doc="The same bytes, little-endian, as another dtype; the last axis scales by itemsize.",
         src=("T",),
         arg=DTypeArg,
         shape=shape.bitcast,

@@ -1,0 +1,147 @@
+"""A case: a program, its inputs, and what is expected of it. What a `.uop` file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from uop.spec.args import BufferArg, ParamArg
+from uop.spec.array import Array
+from uop.spec.codec import decode_scalar, encode_scalar
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import MalformedError
+from uop.spec.latitude import STRICT, Profile
+from uop.spec.literal import Literal, Word, print_literal
+from uop.spec.ops.names import Op
+from uop.spec.text import Unbuilt, print_program, print_unbuilt
+from uop.spec.uop import UOp
+from uop.spec.walk import outside_bodies, toposort
+
+
+@dataclass(frozen=True, slots=True)
+class ElementSet:
+    """What one element may be, by bits: low..high in the order -inf < -0 < +0 < inf, or a NaN.
+
+    Without low there is no ordinary value; `nan` is every NaN, `nan_bits` one; `any` is everything.
+    """
+
+    low: int | None = None
+    high: int | None = None
+    nan: bool = False
+    nan_bits: int | None = None
+    any: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A program, its inputs by slot, and what is expected by output.
+
+    A must-reject case has a label in `invalid` and, instead of a root, the node that breaks it.
+    """
+
+    id: str = ""
+    root: UOp | None = None
+    inputs: Mapping[int, Array] = field(default_factory=dict)
+    expect: Mapping[int, Array] = field(default_factory=dict)
+    accept: Mapping[int, tuple[ElementSet, ...]] = field(default_factory=dict)
+    undefined: bool = False
+    invalid: str | None = None
+    rejected: Unbuilt | None = None
+    profile: Profile = STRICT
+    comment: str = ""
+
+    @property
+    def text(self) -> str:
+        """The program alone, as a backend gets it; a must-reject one ends with the broken node."""
+        if self.root is not None:
+            return print_program(self.root)
+        return "" if self.rejected is None else print_unbuilt(self.rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class UopFile:
+    """The cases of a file, and the comment at its head."""
+
+    cases: tuple[Case, ...]
+    comment: str = ""
+
+
+def slots(root: UOp) -> dict[int, UOp]:
+    """The PARAMs and BUFFERs of a program by slot; those of called bodies are bound there."""
+    found: dict[int, UOp] = {}
+    for u in toposort([root], lambda v: cast("tuple[UOp, ...]", outside_bodies(v))):
+        if u.op in (Op.PARAM, Op.BUFFER):
+            found.setdefault(cast(ParamArg | BufferArg, u.arg).slot, u)
+    return found
+
+
+def outputs(root: UOp) -> dict[int, UOp]:
+    """The values a program gives: itself, the members of a TUPLE, or its locations by slot."""
+    if root.op is Op.TUPLE:
+        return dict(enumerate(root.src))
+    if root.dtype is not dtypes.void:
+        return {0: root}
+    return {slot: u for slot, u in slots(root).items() if u.addrspace is not None}
+
+
+def encode_set(accepted: ElementSet, dtype: DType) -> str:
+    """A set as text: parts joined by |."""
+    if accepted.any:
+        return "any"
+    parts = []
+    if accepted.low is not None and accepted.high is not None:
+        ends = [print_literal(encode_scalar(b, dtype)) for b in (accepted.low, accepted.high)]
+        parts.append(ends[0] if ends[0] == ends[1] else f"[{','.join(ends)}]")
+    if accepted.nan:
+        parts.append("nan")
+    if accepted.nan_bits is not None:
+        parts.append(print_literal(encode_scalar(accepted.nan_bits, dtype)))
+    return " | ".join(parts)
+
+
+def decode_set(parts: Iterable[Literal], dtype: DType) -> ElementSet:
+    """The union of its parts: a value, (lo, hi), `nan`, `nan:` with bits, `any`."""
+    low = high = nan_bits = None
+    nan = anything = False
+    for part in parts:
+        if isinstance(part, Word) and part == "any":
+            anything = True
+        elif isinstance(part, Word) and part == "nan" and dtype.is_float:
+            nan = True
+        elif isinstance(part, Word) and part.startswith("nan:"):
+            nan_bits = _bits(part, dtype)
+        elif low is not None:
+            raise MalformedError("expected one value or [lo,hi] in a set, found two")
+        else:
+            low, high = _ends(part, dtype)
+    return ElementSet(low, high, nan, nan_bits, anything)
+
+
+def _ends(part: Literal, dtype: DType) -> tuple[int, int]:
+    if not isinstance(part, tuple):
+        bits = _bits(part, dtype)
+        return bits, bits
+    if len(part) != 2:
+        raise MalformedError(f"expected [lo,hi], found a list of {len(part)}")
+    low, high = (_bits(end, dtype) for end in part)
+    if _rank(low, dtype) > _rank(high, dtype):
+        raise MalformedError("expected lo <= hi, where -0 is below +0 and NaN stands apart")
+    return low, high
+
+
+def _bits(literal: Literal, dtype: DType) -> int:
+    try:
+        return decode_scalar(literal, dtype)
+    except ValueError as error:
+        raise MalformedError(str(error)) from None
+
+
+def _rank(bits: int, dtype: DType) -> int:
+    """The place of an ordinary value in the total order."""
+    if not dtype.is_float:
+        return int(dtype.decode(bits))
+    if dtype.format.is_nan(bits):
+        raise MalformedError("expected lo <= hi, found a NaN as an end")
+    sign = dtype.format.sign_bit
+    return bits if bits < sign else sign - 1 - bits

@@ -1,0 +1,276 @@
+"""`.uop` files: programs with their inputs and what is expected of them.
+
+    case ID                     opens a case; a file of one case needs none. %N is scoped to a case
+    profile KNOBS               the profile it is judged by
+    %N = ...                    the program; the lines below stand after it
+    input SLOT = VALUES         nested lists of values, or base64: of little-endian bytes
+    expect OUTPUT = VALUES      bits, where every NaN stands for any NaN
+    accept OUTPUT = SET, ...    one set per element, or one for all: parts joined by |
+    undefined                   the program has no meaning on these inputs
+    invalid LABEL               the next node is the last, and breaks this constraint
+
+A part of a SET is a value, `[lo,hi]`, `nan` (any NaN), `nan:0x7fc00001` (these bits) or `any`. An
+OUTPUT is 0 for a value, a position for a TUPLE, a slot for effects.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+from uop.spec.array import Array, decode_array, encode_array
+from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs, slots
+from uop.spec.errors import MalformedError
+from uop.spec.latitude import STRICT, Profile, ProfileError, parse_profile
+from uop.spec.literal import Line, Literal, print_literal
+from uop.spec.registry import labels
+from uop.spec.text import Scope, Unbuilt
+from uop.spec.uop import UOp
+
+
+def read_file(path: str | Path) -> UopFile:
+    """Read a file. OSError where it cannot be opened, else the errors of `parse_file`."""
+    data = Path(path).read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise MalformedError("expected UTF-8 text", line, column, str(path)) from None
+    return parse_file(text, str(path))
+
+
+def write_file(path: str | Path, file: UopFile) -> None:
+    """Write a file that `read_file` reads back equal."""
+    Path(path).write_text(print_file(file), encoding="utf-8", newline="\n")
+
+
+def parse_file(text: str, path: str = "") -> UopFile:
+    """The cases of a text.
+
+    MalformedError where it is none, InvalidError for a node that is broken but not marked so.
+    """
+    reader = _Reader(path)
+    for number, line in enumerate(text.split("\n"), 1):
+        reader.read(line, number)
+    return reader.file()
+
+
+def print_file(file: UopFile) -> str:
+    """The text of a file; `parse_file` gives it back."""
+    blocks = [_comment(file.comment)] if file.comment else []
+    return "\n".join(blocks + [_print_case(case) for case in file.cases])
+
+
+def _comment(text: str) -> str:
+    return "".join(f"; {line}".rstrip() + "\n" for line in text.split("\n"))
+
+
+def _print_case(case: Case) -> str:
+    text = f"case {case.id}\n" if case.id else ""
+    if case.comment:
+        text += _comment(case.comment)
+    if case.profile != STRICT:
+        text += f"profile {case.profile}\n"
+    if case.invalid is not None:
+        nodes = case.text.splitlines(keepends=True)
+        return text + "".join([*nodes[:-1], f"invalid {case.invalid}\n", nodes[-1]])
+    text += case.text
+    for name, arrays in (("input", case.inputs), ("expect", case.expect)):
+        for key, array in arrays.items():
+            text += f"{name} {key} = {print_literal(encode_array(array), '[]')}\n"
+    for key, sets in case.accept.items():
+        text += f"accept {key} = {_print_sets(case, key, sets)}\n"
+    return text + ("undefined\n" if case.undefined else "")
+
+
+def _print_sets(case: Case, key: int, sets: tuple[ElementSet, ...]) -> str:
+    assert case.root is not None
+    dtype = outputs(case.root)[key].dtype
+    shown = sets[:1] if len(set(sets)) == 1 else sets
+    return ", ".join(encode_set(one, dtype) for one in shown)
+
+
+_DIRECTIVE = re.compile(r"\s*([A-Za-z_]+)(?:\s+|$)(.*)", re.DOTALL)
+_KNOWN = "case, profile, input, expect, accept, undefined or invalid"
+
+
+class _Open:
+    """The case that is being read."""
+
+    __slots__ = (
+        "accept", "comment", "expect", "id", "inputs", "invalid", "is_commentable", "line",
+        "profile", "rejected", "root", "scope", "undefined",
+    )  # fmt: skip
+
+    def __init__(self, name: str, line: int, path: str) -> None:
+        self.id, self.line = name, line
+        self.scope = Scope(path)
+        self.root: UOp | None = None
+        self.inputs: dict[int, Array] = {}
+        self.expect: dict[int, Array] = {}
+        self.accept: dict[int, tuple[ElementSet, ...]] = {}
+        self.undefined = False
+        self.invalid: str | None = None
+        self.rejected: Unbuilt | None = None
+        self.profile: Profile = STRICT
+        self.comment: list[str] = []
+        self.is_commentable = True
+
+    def close(self, path: str) -> Case:
+        if self.invalid is None:
+            self.root = self.scope.root(self.line)
+        elif self.rejected is None:
+            message = f"expected the node that breaks {self.invalid}"
+            raise MalformedError(message, self.line, 1, path)
+        return Case(
+            self.id,
+            self.root,
+            self.inputs,
+            self.expect,
+            self.accept,
+            self.undefined,
+            self.invalid,
+            self.rejected,
+            self.profile,
+            "\n".join(self.comment),
+        )
+
+
+class _Reader:
+    """Reads a file line by line."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._cases: dict[str, Case] = {}
+        self._head: list[str] = []
+        self._open: _Open | None = None
+
+    def read(self, text: str, number: int) -> None:
+        stripped = text.strip()
+        if not stripped or stripped.startswith(";"):
+            self._read_comment(stripped)
+            return
+        match = _DIRECTIVE.fullmatch(text)
+        if match is not None and match[1] == "case":
+            self._read_case(match, number)
+            return
+        if self._open is None:
+            self._open = _Open("", number, self._path)
+        self._open.is_commentable = False
+        if match is None:
+            self._read_node(self._open, Line(text, number, self._path))
+        elif match[1] == "profile":
+            self._read_profile(self._open, match, number)
+        else:
+            self._read_directive(self._open, Line(text, number, self._path))
+
+    def file(self) -> UopFile:
+        self._close()
+        if not self._cases:
+            raise MalformedError("no program: expected a node", 1, 1, self._path)
+        return UopFile(tuple(self._cases.values()), "\n".join(self._head))
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._cases[self._open.id] = self._open.close(self._path)
+            self._open = None
+
+    def _read_comment(self, stripped: str) -> None:
+        text = stripped.removeprefix(";").strip()
+        if self._open is None:
+            self._head += [text] if stripped else []
+        elif self._open.is_commentable:
+            self._open.comment += [text] if stripped else []
+
+    def _read_case(self, match: re.Match[str], number: int) -> None:
+        name, column = match[2].partition(";")[0].strip(), match.start(1) + 1
+        if name.split() != [name]:
+            raise MalformedError("expected case ID", number, column, self._path)
+        self._close()
+        if name in self._cases or "" in self._cases:
+            found = f"the case {name} stands twice" if name in self._cases else "a case without ID"
+            raise MalformedError(found, number, column, self._path)
+        self._open = _Open(name, number, self._path)
+
+    def _read_node(self, case: _Open, line: Line) -> None:
+        if case.rejected is not None:
+            raise line.fail(f"expected the end of the case behind what breaks {case.invalid}")
+        if case.root is not None:
+            raise line.fail("expected no node behind input, expect and accept")
+        if case.invalid is None:
+            case.scope.read(line)
+        else:
+            case.rejected = case.scope.read_unbuilt(line)
+
+    def _read_profile(self, case: _Open, match: re.Match[str], number: int) -> None:
+        try:
+            case.profile = parse_profile(match[2].partition(";")[0])
+        except ProfileError as error:
+            raise MalformedError(str(error), number, match.start(2) + 1, self._path) from None
+
+    def _read_directive(self, case: _Open, line: Line) -> None:
+        word = line.next()
+        if word.text in ("input", "expect", "accept"):
+            _read_data(case, word.text, line)
+        elif word.text == "undefined":
+            case.undefined = True
+        elif word.text == "invalid":
+            label = line.need_kind("word", "a label")
+            if label.text not in labels():
+                raise line.fail(f"unknown label {label.text!r}", label)
+            case.invalid = label.text
+        else:
+            raise line.fail(f"expected %N, {_KNOWN}, found {word}", word)
+        line.need_end()
+
+
+def _read_data(case: _Open, name: str, line: Line) -> None:
+    """Read `input`, `expect` or `accept`, with dtype and shape of the node it belongs to."""
+    token = line.peek()
+    key = line.integer()
+    line.need("=")
+    if case.root is None:
+        case.root = case.scope.root(line.number)
+    known = slots(case.root) if name == "input" else outputs(case.root)
+    if key not in known:
+        what = "PARAM or BUFFER in slot" if name == "input" else "output"
+        raise line.fail(f"the program has no {what} {key}", token)
+    given = {
+        "input": case.inputs.keys(),
+        "expect": case.expect.keys(),
+        "accept": case.accept.keys(),
+    }
+    if key in given[name]:
+        raise line.fail(f"{name} {key} stands twice", token)
+    start, u = line.peek(), known[key]
+    try:
+        if name == "accept":
+            case.accept[key] = _sets(_read_sets(line), u)
+        elif name == "input":
+            case.inputs[key] = decode_array(line.literal("[]"), u.dtype, u.shape)
+        else:
+            case.expect[key] = decode_array(line.literal("[]"), u.dtype, u.shape)
+    except MalformedError as error:
+        raise error if error.line else line.fail(error.message, start) from None
+
+
+def _read_sets(line: Line) -> list[list[Literal]]:
+    """Sets separated by commas, each the parts between bars."""
+    sets = [[line.literal("[]")]]
+    while line.at(",") or line.at("|"):
+        if line.take("|"):
+            sets[-1].append(line.literal("[]"))
+        else:
+            line.need(",")
+            sets.append([line.literal("[]")])
+    return sets
+
+
+def _sets(found: list[list[Literal]], u: UOp) -> tuple[ElementSet, ...]:
+    size = math.prod(u.shape)
+    sets = [decode_set(parts, u.dtype) for parts in found]
+    if len(sets) not in (1, size):
+        raise MalformedError(f"expected 1 set or {size}, found {len(sets)}")
+    return tuple(sets * size if len(sets) == 1 else sets)
