@@ -129,7 +129,7 @@ def test_bytes_that_are_no_text(uop: Any, tmp_path: Path) -> None:
     path.write_bytes(b"%0 = CONST\n\xff\xfe")
     outcome = uop("run", path)
     assert (outcome.code, outcome.out) == (2, "")
-    assert "line 2 is not UTF-8" in outcome.err
+    assert "bad.uop:2:1: expected UTF-8 text" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -177,6 +177,49 @@ def test_a_program_without_meaning_on_its_inputs(uop: Any, tmp_path: Path) -> No
     )
     assert (outcome.code, outcome.out) == (2, "")
     assert "INDEX" in outcome.err
+
+
+CASES = """\
+case one
+%0 = PARAM [2] {slot=0, dtype=int8}
+%1 = NEG %0
+input 0 = [1, -128]
+case two
+%0 = CONST {value=2, dtype=int8}
+case three
+invalid PERMUTE.c1
+%0 = PERMUTE [2,3] {order=(1,)}
+"""
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    path = tmp_path / "cases.uop"
+    path.write_text(CASES)
+    return path
+
+
+def test_a_case_brings_its_inputs(uop: Any, cases: Path, tmp_path: Path) -> None:
+    assert uop("run", cases, "--case", "one").out == "0 : int8[2] = [-1, -128]\n"
+    np.save(tmp_path / "x.npy", np.array([5, 6], np.int8))
+    outcome = uop("run", cases, "--case", "one", "--input", f"0={tmp_path / 'x.npy'}")
+    assert outcome.out == "0 : int8[2] = [-5, -6]\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ([], "3 cases: choose one with --case one, two, three"),
+        (["--case", "four"], "no case 'four', but one, two, three"),
+        (["--case", "three"], "to be rejected with PERMUTE.c1"),
+    ],
+)
+def test_a_file_of_cases_needs_the_id_of_one_that_runs(
+    uop: Any, cases: Path, option: list[str], said: str
+) -> None:
+    outcome = uop("run", cases, *option)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
 
 
 def test_a_missing_program(uop: Any, tmp_path: Path) -> None:

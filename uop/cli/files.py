@@ -13,8 +13,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-PROGRAM = click.Path(exists=True, dir_okay=False, path_type=Path)
-"""The type of an argument FILE.uop."""
+    from uop.spec.case import Case
+    from uop.spec.uop import UOp
+
+program_argument = click.argument(
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.uop",
+)
+case_option = click.option(
+    "--case", "case_id", metavar="ID", help="Which case, where the file holds several."
+)
 
 
 @contextmanager
@@ -26,16 +35,22 @@ def said_plainly(doing: str, path: Path) -> Iterator[None]:
         raise click.ClickException(f"cannot {doing} {path}: {error.strerror or error}") from error
 
 
-def read_text(path: Path) -> str:
-    """A text file."""
+def read_case(path: Path, case_id: str | None) -> tuple[Case, UOp]:
+    """A case of a file and its program; without an id, the only one."""
+    from uop.spec.uop_file import read_file
+
     with said_plainly("read", path):
-        data = path.read_bytes()
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        message = f"cannot read {path}: line {line} is not UTF-8 text"
-        raise click.ClickException(message) from error
+        cases = {case.id: case for case in read_file(path).cases}
+    if case_id is None and len(cases) > 1:
+        raise click.UsageError(
+            f"{path} holds {len(cases)} cases: choose one with --case {_some(cases)}"
+        )
+    if case_id is not None and case_id not in cases:
+        raise click.UsageError(f"{path} holds no case {case_id!r}, but {_some(cases)}")
+    case = next(iter(cases.values())) if case_id is None else cases[case_id]
+    if case.root is None:
+        raise click.UsageError(f"a program to be rejected with {case.invalid}: use `uop replay`")
+    return case, case.root
 
 
 def read_array(path: Path, storage: np.dtype[Any]) -> NDArray[Any]:
@@ -73,3 +88,9 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
 
     with said_plainly("write", path):
         np.save(path, array, allow_pickle=False)
+
+
+def _some(names: dict[str, Case]) -> str:
+    """A few of many names."""
+    shown = list(names)[:5]
+    return ", ".join(shown) + (", ..." if len(names) > len(shown) else "")

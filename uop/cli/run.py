@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uop.cli.files import PROGRAM, make_folder, read_array, read_text, write_array
+from uop.cli.files import (
+    case_option,
+    make_folder,
+    program_argument,
+    read_array,
+    read_case,
+    write_array,
+)
 
 if TYPE_CHECKING:
     from uop.interpreter.tensor import FullOutput
     from uop.interpreter.values import Array, Value
+    from uop.spec.case import Case
     from uop.spec.uop import UOp
 
 
@@ -31,24 +39,22 @@ def slot_files(
 
 
 @click.command("run")
-@click.argument("file", type=PROGRAM)
+@program_argument
+@case_option
 @click.option(
     "--input",
     "inputs",
     multiple=True,
     callback=slot_files,
     metavar="SLOT=FILE.npy",
-    help="The array of a slot.",
+    help="The array of a slot; without it, the one in the file.",
 )
 @click.option(
     "--output", type=click.Path(path_type=Path), help="Write results as .npy to a folder."
 )
 @click.option("--trace", is_flag=True, help="Print the value of every node.")
 def command(
-    file: Path,
-    inputs: dict[int, Path],
-    output: Path | None,
-    trace: bool,
+    file: Path, case_id: str | None, inputs: dict[int, Path], output: Path | None, trace: bool
 ) -> None:
     """Run a program and print its results.
 
@@ -56,29 +62,29 @@ def command(
     SINK writes go by their slots. With --output each is written as N.npy, and where elements are
     absent or open, a mask N.invalid.npy or N.unspecified.npy beside it.
     """
-    from uop.spec.text import parse
-
-    root = parse(read_text(file), str(file))
+    case, root = read_case(file, case_id)
     if output is not None:
         make_folder(output)
-    given = read_inputs(root, inputs)
-    results = interpret(root, given, trace)
+    results = interpret(root, arrays(case, root, inputs), trace)
     for number, value in results.items():
         report(number, value, output)
 
 
-def read_inputs(root: UOp, paths: dict[int, Path]) -> dict[int, Array]:
-    """The arrays by slot. A slot that the program lacks is left to the interpreter to refuse."""
+def arrays(case: Case, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
+    """The inputs by slot. A slot that the program lacks is left to the interpreter to refuse."""
     import numpy as np
 
     from uop.interpreter.inputs import slots_of
     from uop.interpreter.numeric import np_dtype
 
     storage = {slot: np_dtype(u.dtype) for slot, u in slots_of(root).items()}
-    return {
-        slot: read_array(path, storage.get(slot, np.dtype(np.uint8)))
-        for slot, path in paths.items()
+    given: dict[int, Array] = {
+        slot: np.frombuffer(a.data, np_dtype(a.dtype)).reshape(a.shape)
+        for slot, a in case.inputs.items()
     }
+    for slot, path in files.items():
+        given[slot] = read_array(path, storage.get(slot, np.dtype(np.uint8)))
+    return given
 
 
 def interpret(root: UOp, given: dict[int, Array], trace: bool) -> dict[int, Value]:
