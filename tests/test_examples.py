@@ -1,7 +1,7 @@
 """The examples, each against an independent computation.
 
-Where every intermediate result is a small integer the results must be equal. Softmax and layer norm
-are enclosed: each op is done in ball arithmetic and widened by the rounding that its result may have.
+Where every intermediate result is a small integer the results must be equal. Softmax and layer
+norm are enclosed: each op is done in ball arithmetic and widened by the rounding of its result.
 """
 
 from __future__ import annotations
