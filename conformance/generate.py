@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain
 
 from uop.conformance.case import EFFORTS, LEVELS, Case, CaseId, InvalidCase, NoSuchCaseError
-from uop.conformance.levels import calls, casts, elementwise, memory, movement, reduce
+from uop.conformance.levels import calls, casts, elementwise, graph, memory, movement, reduce
 from uop.conformance.levels.group import Group
 
 __all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases"]
@@ -45,4 +45,4 @@ def groups(level: str) -> tuple[Group, ...]:
     if level == "op":
         sections = (elementwise, casts, movement, reduce, memory, calls)
         return tuple(chain.from_iterable(section.groups() for section in sections))
-    return ()
+    return tuple(graph.groups()) if level == "graph" else ()

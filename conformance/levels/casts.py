@@ -50,10 +50,13 @@ def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> P
     """Special values, as many draws that fit where those have no value, three as constants too."""
     edges = values.specials(source)
     n = len(edges)
-    batches = [edges, values.draw_mixed(source, n, data_key(choices))]
+    batches: list[Array] = [edges, values.draw_mixed(source, n, data_key(choices))]
     if source.is_float and target.is_int:
         batches += [_fitting(source, target, n, data_key(choices)) for _ in range(OFTEN_INSIDE)]
-    constants = [edges[choices.below(n)] for _ in range(3)]
+    if (source, target) == (dtypes.uint64, dtypes.index):
+        # An index of more than 63 bits has no meaning.
+        batches = [b >> np.uint64(1) for b in batches]
+    constants = [batches[0][choices.below(n)] for _ in range(3)]
     outputs = [_cast(constant(value, source), target) for value in constants]
     root = UOp(Op.TUPLE, _cast(param(0, (n,), source), target), *outputs)
     return program(root, *([b] for b in batches))

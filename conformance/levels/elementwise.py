@@ -180,12 +180,15 @@ def decomposed(u: UOp) -> UOp:
 
 
 def _exhaustive(op: Op, dts: DTypes) -> Iterator[Group]:
-    """One operand of at most 16 bits, two of 8: every combination in one program."""
+    """One operand of at most 16 bits, two of 8: every combination that has a meaning, at once."""
     bits = sum(d.bits for d in dts)
     if bits == 16 or (len(dts) == 1 and bits < 16):
         yield op_group(op, dts[-1], "exhaustive", (0, 1, 1), partial(_every_value, op, dts))
 
 
 def _every_value(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
-    columns = values.products(*(values.every_pattern(d) for d in dts))
+    patterns = [values.every_pattern(d) for d in dts]
+    if op in SHIFTS:
+        patterns[1] = patterns[1][: dts[0].bits]
+    columns = values.products(*patterns)
     return program(_flat(op, dts, len(columns[0])), columns)

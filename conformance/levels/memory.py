@@ -43,6 +43,10 @@ def buffer(slot: int, shape: Shape, dtype: DType) -> UOp:
     return UOp(Op.BUFFER, dims(shape), arg=BufferArg(slot, dtype))
 
 
+def flip_all(t: UOp) -> UOp:
+    return UOp(Op.FLIP, t, arg=FlipArg((True,) * len(t.shape)))
+
+
 def _data(dtype: DType, shape: Shape, choices: Choices) -> Array:
     draw = pick(choices, (values.draw_mixed, values.draw_bits, values.draw_special))
     return draw(dtype, prod(shape), data_key(choices)).reshape(shape)
@@ -74,7 +78,7 @@ def _load_gated(dtype: DType, choices: Choices, index: int) -> Program:
     gate = param(2, shape, dtypes.bool)
     data.append(_data(dtypes.bool, shape, choices))
     if chance(choices, 50):
-        gate = UOp(Op.CMPNE, gate, UOp(Op.FLIP, gate, arg=FlipArg((True,) * len(shape))))
+        gate = UOp(Op.CMPNE, gate, flip_all(gate))
     return program(UOp(Op.LOAD, source, alt, gate), data)
 
 
@@ -139,7 +143,7 @@ def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Program:
     """A value that reads the buffer it is stored to is complete before the write."""
     shape: Shape = pick(choices, ((7,), (3, 4), (16,)))
     target = buffer(0, shape, dtype)
-    flipped = UOp(Op.FLIP, target, arg=FlipArg((True,) * len(shape)))
+    flipped = flip_all(target)
     value = UOp(Op.MAX, target, flipped) if index % 2 else flipped
     data = values.draw_ordinary(dtype, prod(shape), data_key(choices)).reshape(shape)
     return program(UOp(Op.SINK, UOp(Op.STORE, target, value)), [data])

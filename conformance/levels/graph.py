@@ -1,0 +1,173 @@
+"""Level graph: random typed graphs of up to 30 live nodes, with one output or several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
+from uop.conformance.case import MIXED, Batch
+from uop.conformance.choices import Choices, between, chance, weighted
+from uop.conformance.levels import memory, steps
+from uop.conformance.levels.group import Group, Program
+from uop.conformance.levels.growth import Growth
+from uop.conformance.levels.steps import Step
+from uop.interpreter.evaluate import evaluate_full
+from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.errors import UndefinedError
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp
+from uop.spec.walk import outside_bodies, toposort
+
+BASES: tuple[tuple[Shape, int], ...] = (
+    ((8, 8), 4),
+    ((4, 16), 4),
+    ((5, 7), 3),
+    ((3, 4, 8), 3),
+    ((64,), 2),
+    ((33,), 2),
+    ((16, 16), 1),
+    ((2, 3, 2, 4), 1),
+)
+"""The largest shape of a graph, and how often it is drawn."""
+
+FEWEST_NODES, MOST_NODES = 10, 30
+TRIES = 4
+"""Failed steps per node that are allowed before a graph is taken as it is."""
+
+NARROW = tuple(DTYPES[n] for n in ("int8", "uint8", "int16", "uint16"))
+WIDE = tuple(DTYPES[n] for n in ("int32", "uint32", "int64", "uint64"))
+SMALL_FLOATS = tuple(DTYPES[n] for n in ("float16", "bfloat16", "fp8e4m3", "fp8e5m2"))
+FLOATS = (dtypes.float32, dtypes.float64)
+
+ARITHMETIC = ((steps.binary, 8), (steps.unary, 3), (steps.ternary, 3))
+CHOOSING = ((steps.compare, 2), (steps.select, 3), (steps.gated, 1))
+MOVING = ((steps.view, 3), (steps.gather, 1), (steps.joined, 1), (steps.copied, 1))
+CONVERTING = ((steps.cast, 4), (steps.bitcast, 2))
+ANYTHING: tuple[tuple[Step, int], ...] = (
+    *ARITHMETIC,
+    *CHOOSING,
+    *MOVING,
+    (steps.padded, 1),
+    (steps.reduce, 1),
+    (steps.called, 1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """The dtypes a graph starts with, those it may turn to, and the weights of its steps."""
+
+    homes: tuple[DType, ...]
+    palette: tuple[DType, ...]
+    table: tuple[tuple[Step, int], ...]
+    counts: tuple[int, int, int] = (3, 24, 240)
+
+
+FLAVOURS: dict[str, Flavour] = {
+    "narrow": Flavour(
+        NARROW,
+        NARROW,
+        (*ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
+        (8, 70, 700),
+    ),
+    "integers": Flavour(WIDE, (*WIDE, *NARROW), (*ANYTHING, (steps.cast, 2), (steps.bitcast, 1))),
+    "floats": Flavour(FLOATS, FLOATS, (*ANYTHING, (steps.transcendental, 2), (steps.cast, 1))),
+    "small-floats": Flavour(
+        SMALL_FLOATS,
+        (*SMALL_FLOATS, dtypes.float32),
+        (*ANYTHING, (steps.transcendental, 1), (steps.cast, 3)),
+    ),
+    "casts": Flavour(
+        (*WIDE, *FLOATS),
+        (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
+        (*ARITHMETIC, (steps.cast, 12), (steps.bitcast, 6), (steps.select, 2)),
+    ),
+    "pads": Flavour(
+        (*NARROW, *WIDE, *FLOATS),
+        (*WIDE, *FLOATS),
+        ((steps.padded, 12), (steps.reduce, 4), *ARITHMETIC, *MOVING),
+    ),
+    "nested": Flavour(
+        (*FLOATS, *SMALL_FLOATS),
+        FLOATS,
+        ((steps.ternary, 8), (steps.binary, 8), (steps.unary, 2), (steps.select, 1)),
+        (4, 30, 300),
+    ),
+}
+
+
+def groups() -> Iterator[Group]:
+    """For every flavour and each dtype it may start with."""
+    for name, flavour in FLAVOURS.items():
+        for home in flavour.homes:
+            build = partial(_graph, home, flavour)
+            yield Group("graph", MIXED, home.name, name, flavour.counts, build)
+
+
+def _graph(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+    growth = grown(home, flavour, choices)
+    root = rooted(growth, choices)
+    return Program(root, batches(growth, root))
+
+
+def grown(home: DType, flavour: Flavour, choices: Choices) -> Growth:
+    """Inputs of the home dtype, then steps until the graph has the drawn size."""
+    growth = Growth(choices, weighted(choices, BASES), flavour.palette)
+    for _ in range(between(choices, 1, 3)):
+        growth.add(growth.input(home, growth.base))
+    size = between(choices, FEWEST_NODES, MOST_NODES)
+    for _ in range(TRIES * size):
+        if len(growth.live) >= size:
+            break
+        candidate = weighted(choices, flavour.table)(growth)
+        if candidate is not None:
+            growth.offer(candidate)
+    return growth
+
+
+def rooted(growth: Growth, choices: Choices) -> UOp:
+    """What nothing uses is an output: the root, a member of a TUPLE, or stored into a BUFFER."""
+    outputs = growth.outputs()
+    if chance(choices, 25):
+        return UOp(Op.SINK, *(_stored(growth, choices, u) for u in outputs))
+    return outputs[0] if len(outputs) == 1 else UOp(Op.TUPLE, *outputs)
+
+
+def _stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
+    """A STORE: plain, under a gate, through a view, or read again after it was done."""
+    target = growth.buffer(output.dtype, output.shape)
+    kind = choices.below(5)
+    if kind == 0:
+        gate = growth.input(dtypes.bool, output.shape)
+        return UOp(Op.STORE, target, output, gate)
+    if kind == 1 and output.shape:
+        return UOp(Op.STORE, memory.flip_all(target), output)
+    store = UOp(Op.STORE, target, output)
+    if kind == 2 and output.shape:
+        copy = growth.buffer(output.dtype, output.shape)
+        return UOp(Op.STORE, copy, memory.flip_all(UOp(Op.AFTER, target, store)))
+    return store
+
+
+def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
+    """The data the graph grew on, and other data where the graph has a meaning on it."""
+    slots = {u.arg.slot for u in _leaves(root)}  # type: ignore[union-attr]
+    first, second = (
+        Batch({slot: growth.inputs[slot][k] for slot in sorted(slots)}) for k in range(2)
+    )
+    start = perf_counter()
+    try:
+        evaluate_full(root, second.inputs)
+    except UndefinedError:
+        return (first,)
+    finally:
+        growth.interpreting += perf_counter() - start
+    return first, second
+
+
+def _leaves(root: UOp) -> list[UOp]:
+    """The inputs of a program, without the PARAMs of the functions it calls."""
+    return [u for u in toposort([root], outside_bodies) if u.op in (Op.PARAM, Op.BUFFER)]

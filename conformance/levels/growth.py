@@ -1,0 +1,209 @@
+"""A graph while it grows: nodes are interpreted at once, so that constant ones are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from time import perf_counter
+
+import numpy as np
+
+from uop.conformance import values
+from uop.conformance.choices import Choices, data_key, pick
+from uop.interpreter import masks
+from uop.interpreter.numeric import to_bits
+from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.tensor import MEANINGS, constant
+from uop.interpreter.values import Array, Value
+from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import UndefinedError
+from uop.spec.latitude import Ulp
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, Shape
+from uop.spec.uop import UOp, const, dims, param
+from uop.spec.walk import toposort
+
+MOST_OPEN = 0.04
+"""The largest share of absent or unspecified elements a node may have that others build on."""
+
+MOST_NAN = 0.3
+"""The largest share of NaNs: behind more, the rest of the graph is not seen."""
+
+MOST_OUTPUTS = 4
+
+DEEPEST_WIDE = 2
+"""How many ops with a budget may follow one another: behind more the accepted set tells nothing."""
+
+SMALL = (1, 2, 3, 5, 7, 10)
+
+
+@dataclass(slots=True, eq=False)
+class Growth:
+    """The candidates, which others may use, and what they evaluate to.
+
+    Every candidate has a shape that broadcasts to `base`. `unused` are those that nothing uses yet,
+    `live` all nodes at or below a candidate but for sources and shapes.
+    """
+
+    choices: Choices
+    base: Shape
+    palette: tuple[DType, ...]
+    candidates: list[UOp] = field(default_factory=list)
+    unused: dict[UOp, None] = field(default_factory=dict)
+    live: dict[UOp, None] = field(default_factory=dict)
+    wide: dict[UOp, int] = field(default_factory=dict)
+    known: dict[UOp, Value] = field(default_factory=dict)
+    inputs: list[tuple[Array, Array]] = field(default_factory=list)
+    interpreting: float = 0.0
+
+    # Leaves.
+
+    def input(self, dtype: DType, shape: Shape, draw: values.Draw = values.draw_mixed) -> UOp:
+        """A PARAM with data of its own."""
+        u = param(len(self.inputs), shape, dtype)
+        return self._with_data(u, draw)
+
+    def buffer(self, dtype: DType, shape: Shape) -> UOp:
+        """A BUFFER that starts with contents."""
+        u = UOp(Op.BUFFER, dims(shape), arg=BufferArg(len(self.inputs), dtype))
+        return self._with_data(u, values.draw_mixed)
+
+    def _with_data(self, u: UOp, draw: values.Draw) -> UOp:
+        n = prod(u.shape)
+        key = data_key(self.choices)
+        first, second = (draw(u.dtype, n, key + k).reshape(u.shape) for k in (0, 1 << 33))
+        self.inputs.append((first, second))
+        self.known[u] = Value(first)
+        return u
+
+    def constant(self, dtype: DType) -> UOp:
+        """Small, or special, or of any bits."""
+        kind = self.choices.below(4)
+        if dtype is dtypes.bool:
+            return const(kind % 2 == 0, dtype)
+        if kind < 2:
+            return const(pick(self.choices, SMALL if dtype.min == 0 else (*SMALL, -1, -3)), dtype)
+        draw = values.draw_special if kind == 2 else values.draw_ordinary
+        bits = to_bits(draw(dtype, 1, data_key(self.choices)))
+        return UOp(Op.CONST, arg=ConstArg(int(bits[0]), dtype))
+
+    # Values.
+
+    def value(self, u: UOp) -> Value:
+        """What a node evaluates to on the first batch; UndefinedError where it has no meaning."""
+        known = self.known
+        if u not in known:
+            start = perf_counter()
+            with np.errstate(all="ignore"):
+                for v in toposort([u], lambda w: () if w in known else data_sources(w)):
+                    if v not in known:
+                        known[v] = self._computed(v)
+            self.interpreting += perf_counter() - start
+        return known[u]
+
+    def _computed(self, u: UOp) -> Value:
+        if u.op is Op.CONST:
+            return Value(constant(u.arg.bits, u.dtype))  # type: ignore[union-attr]
+        operands = [self.known[s] for s in data_sources(u)]
+        meaning = MEANINGS.get(u.op)
+        if meaning is not None:
+            return meaning(u, *operands)
+        return masks.elementwise(u, *operands) if u.declaration.is_elementwise else operands[0]
+
+    def width(self, u: UOp) -> int:
+        """How many ops with a budget stand in a row above a node, at most."""
+        wide = self.wide
+        for v in toposort([u], lambda w: () if w in wide else w.src):
+            if v not in wide:
+                above = max((wide[s] for s in v.src), default=0)
+                wide[v] = above + _widens(v)
+        return wide[u]
+
+    # Growing.
+
+    def offer(self, u: UOp) -> bool:
+        """Make the node a candidate, unless what follows it would be dead, constant or open."""
+        if u in self.unused or u in self.candidates or self.width(u) > DEEPEST_WIDE:
+            return False
+        try:
+            value = self.value(u)
+        except UndefinedError:
+            return False
+        if not _is_alive(value):
+            return False
+        self.add(u)
+        return True
+
+    def add(self, u: UOp) -> None:
+        """Make the node a candidate; the candidates below it are used now."""
+        live = self.live
+        for v in toposort([u], lambda w: () if w in live else data_sources(w)):
+            self.unused.pop(v, None)
+            if v.op not in (Op.PARAM, Op.BUFFER, Op.CONST):
+                live[v] = None
+        self.candidates.append(u)
+        self.unused[u] = None
+
+    def outputs(self) -> list[UOp]:
+        """The nodes that nothing uses, at most MOST_OUTPUTS of them; one even if it is an input."""
+        computed = [u for u in self.unused if u in self.live] or self.candidates[-1:]
+        return computed[-MOST_OUTPUTS:]
+
+    def take(self, fits: Callable[[UOp], bool] = lambda u: True) -> UOp | None:
+        """A candidate that fits, three times in four one that is not used yet."""
+        if self.choices.below(4):
+            options = [u for u in self.unused if fits(u)]
+            if options:
+                return pick(self.choices, options)
+        options = [u for u in self.candidates if fits(u)]
+        return pick(self.choices, options) if options else None
+
+    def take_like(self, u: UOp, exact: bool = False) -> UOp:
+        """Another operand for an op on `u`: a candidate, an input or a constant."""
+        if self.choices.below(6) == 0:
+            return self.constant(u.dtype)
+        narrow = exact or bool(self.width(u))
+        other = self.take(
+            lambda v: v.dtype is u.dtype and v is not u and not (narrow and self.width(v))
+        )
+        if other is not None:
+            return other
+        fresh = self.input(u.dtype, pick(self.choices, parts(self.base)))
+        self.add(fresh)
+        return fresh
+
+
+def parts(base: Shape) -> Sequence[Shape]:
+    """Shapes that broadcast to the base: often itself, without its first axis, its last as 1."""
+    return (base, base, base[1:], (*base[:-1], 1))
+
+
+def pad(u: UOp, before: Sequence[int], sizes: Sequence[int], fill: PadFill) -> UOp:
+    return UOp(Op.PAD, u, dims(before), dims(sizes), arg=PadArg(fill))
+
+
+def _widens(u: UOp) -> int:
+    """Whether the accepted set of the node is wider than those of its operands."""
+    if not u.dtype.is_float:
+        return 0
+    if u.op is Op.REDUCE:
+        return int(u.arg.op is not Op.MAX)  # type: ignore[union-attr]
+    return int(isinstance(DECLARATIONS[u.op].latitude, Ulp))
+
+
+def _is_alive(value: Value) -> bool:
+    """Whether the elements differ, and almost all are ordinary."""
+    data = value.data
+    if not data.size:
+        return False
+    gone = masks.either(value.invalid, value.unspecified)
+    if gone is not None and np.count_nonzero(gone) > MOST_OPEN * data.size:
+        return False
+    if data.dtype.kind not in "biu":
+        nans = np.count_nonzero(np.isnan(data))
+        if nans > MOST_NAN * data.size:
+            return False
+    bits = to_bits(np.ascontiguousarray(data)).reshape(-1)
+    return data.size == 1 or bool((bits != bits[0]).any())
