@@ -1,0 +1,1 @@
+"""Running compiled kernels: one module per device library, imported on use."""

@@ -25,6 +25,7 @@ from uop.compiler.targets.opencl import OPENCL
 from uop.spec.args import (
     AddrSpace,
     BufferArg,
+    ConstArg,
     DTypeArg,
     ParamArg,
     RangeArg,
@@ -200,6 +201,23 @@ def test_constants_are_their_bits(opencl: OpenCLDevice, dtype: DType, value: Num
     kernel = linear(store(pointer(0, 1, dtype), index_const(0), const(value, dtype)))
     (out,) = run(opencl, kernel, np.zeros(dtype.itemsize, np.uint8))
     assert int.from_bytes(out.tobytes(), "little") == dtype.encode(value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"),
+    [(dtypes.float32, 0xFFA00001), (dtypes.float64, 0x7FF0000000000001), (dtypes.float16, 0x7C01)],
+    ids=str,
+)
+def test_a_nan_keeps_its_payload(opencl: OpenCLDevice, dtype: DType, bits: int) -> None:
+    """Through a literal, a load, a WHERE and a store."""
+    i, literal = item(8), UOp(Op.CONST, arg=ConstArg(bits, dtype))
+    gate = load(pointer(0, 8, dtypes.bool), i)
+    value = UOp(Op.WHERE, gate, load(pointer(1, 8, dtype), i), literal)
+    kernel = linear(store(pointer(2, 8, dtype), i, value))
+    raw = np.full(8, bits, f"u{dtype.itemsize}")
+    gates = np.array([0, 1] * 4, np.uint8)
+    _, _, out = run(opencl, kernel, gates, raw, np.zeros_like(raw))
+    np.testing.assert_array_equal(out, raw)
 
 
 def test_many_kernels_in_one_agree_with_each_alone(opencl: OpenCLDevice) -> None:
