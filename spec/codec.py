@@ -28,9 +28,14 @@ class Codec:
 
 
 def encode_arg(arg: Arg | None) -> dict[str, Literal] | None:
-    """The fields of an arg in order, without those that are None; None where no field is left."""
+    """The fields of an arg in order, without those that are None; None where no field is left.
+
+    The empty Arg, which no op accepts, has no fields either, but is written.
+    """
     if arg is None:
         return None
+    if type(arg) is Arg:
+        return {}
     if isinstance(arg, ConstArg):
         return {"value": encode_scalar(arg.bits, arg.dtype), "dtype": Word(arg.dtype.name)}
     given = ((name, codec, getattr(arg, name)) for name, codec in _codecs(type(arg)).items())
@@ -66,9 +71,14 @@ def decode_arg(declaration: OpDef, given: Mapping[str, Literal] | None) -> Arg |
 
 
 def encode_scalar(bits: int, dtype: DType) -> Literal:
-    """A value as a literal: true or false, an integer, a hex float, inf, or a NaN with its bits."""
+    """A value as a literal: true or false, an integer, a hex float, inf, or a NaN with its bits.
+
+    A void one, which only a must-reject program has, is its bits.
+    """
     if dtype.is_float:
         return Word(_float_text(bits, dtype))
+    if dtype.kind is Kind.VOID:
+        return bits
     value = dtype.decode(bits)
     return bool(value) if dtype.kind is Kind.BOOL else int(value)
 

@@ -47,7 +47,7 @@ def unbuilt_to_json(node: Unbuilt) -> Json:
 
 
 def from_json(data: object) -> UOp:
-    """The root of a program. MalformedError for data that is none, InvalidError for a broken node."""
+    """The root of a program; MalformedError for data that is none, InvalidError for a bad node."""
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         raise MalformedError(f'expected an object with "format": "{FORMAT}"')
     described = data.get("nodes")

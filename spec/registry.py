@@ -135,10 +135,10 @@ def _structural(declaration: OpDef) -> tuple[Constraint, ...]:
         fine = u.arg is None if arg is None else isinstance(u.arg, arg)
         return None if fine else f"{u.arg!r}"
 
-    return (
-        Constraint(f"{name}.arity", f"src is ({signature}): {count} operands", wrong_count),
-        Constraint(f"{name}.arg", f"arg is {arg.__name__ if arg else 'absent'}", wrong_arg),
-    )
+    arity = Constraint(f"{name}.arity", f"src is ({signature}): {count} operands", wrong_count)
+    typed = Constraint(f"{name}.arg", f"arg is {arg.__name__ if arg else 'absent'}", wrong_arg)
+    # What takes any number of operands cannot break a number.
+    return (typed,) if least == 0 and most is None else (arity, typed)
 
 
 def labels() -> dict[str, Constraint]:

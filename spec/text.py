@@ -51,8 +51,6 @@ def print_node(op: Op, src: list[str], arg: Arg | None) -> str:
     fields = encode_arg(arg)
     if fields is not None:
         words.append("{" + ", ".join(f"{n}={print_literal(v)}" for n, v in fields.items()) + "}")
-    elif type(arg) is Arg:
-        words.append("{}")
     return " ".join(words)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
 
+from uop.spec.args import Device
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties.device import conflicting
 from uop.spec.properties.shape import broadcast_shapes
-from uop.spec.registry import Constraint
+from uop.spec.registry import Constraint, Shape
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -57,6 +58,30 @@ def broadcastable(label: str) -> Constraint:
 
 def one_device(label: str) -> Constraint:
     return Constraint(label, "operands live on one device", conflicting)
+
+
+def one_axis(label: str) -> Constraint:
+    """Sharded operands are sharded along the same axis, counted from the right."""
+
+    def broken(u: Node) -> str | None:
+        sharded = [s for s in u.src if isinstance(s.device, tuple) and s.axis is not None]
+        found = {cast(int, s.axis) - len(s.shape): str(s.axis) for s in sharded}
+        return None if len(found) < 2 else f"axes {', '.join(found.values())}"
+
+    return Constraint(label, "sharded operands are sharded along one axis", broken)
+
+
+def splits_over_devices(label: str, target: Callable[[Node], tuple[Device, Shape]]) -> Constraint:
+    """What is sharded over n devices has an axis 0 of n equal parts."""
+
+    def broken(u: Node) -> str | None:
+        device, shape = target(u)
+        if not isinstance(device, tuple):
+            return None
+        fits = bool(device) and bool(shape) and shape[0] % len(device) == 0
+        return None if fits else f"{shape} over {len(device)} devices"
+
+    return Constraint(label, "axis 0 splits into equal parts, one per device", broken)
 
 
 def is_shape(label: str, position: int, *, like: int | None = None) -> Constraint:

@@ -9,7 +9,13 @@ from uop.spec import latitude as lat
 from uop.spec.args import Arg, DTypeArg
 from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, Kind, dtypes
 from uop.spec.latitude import Latitude
-from uop.spec.ops.constraints import broadcastable, dtype_among, one_device, one_dtype
+from uop.spec.ops.constraints import (
+    broadcastable,
+    dtype_among,
+    one_axis,
+    one_device,
+    one_dtype,
+)
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.interval import Interval
@@ -43,6 +49,8 @@ def elementwise(
 ) -> OpDef:
     """Declare an op on the `allowed` dtypes; operands have one dtype but for `one_dtype_at`."""
     name, arity = op.name, len(src)
+    # WHERE has a c5 of its own.
+    axis_label = f"{name}.c{5 + any(c.label == f'{name}.c5' for c in extra)}"
     shared = tuple(range(arity)) if one_dtype_at is None else one_dtype_at
     return define(
         OpDef(
@@ -66,6 +74,7 @@ def elementwise(
                 *((one_dtype(f"{name}.c2", *shared),) if len(shared) > 1 else ()),
                 *((broadcastable(f"{name}.c3"), one_device(f"{name}.c4")) if arity > 1 else ()),
                 *extra,
+                *((one_axis(axis_label),) if arity > 1 else ()),
             ),
         )
     )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import LoadArg
+from uop.spec.args import Device, LoadArg
 from uop.spec.dtype import dtypes
-from uop.spec.ops.constraints import has_value, one_dtype
+from uop.spec.ops.constraints import (
+    has_value,
+    one_axis,
+    one_device,
+    one_dtype,
+    splits_over_devices,
+)
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.registry import Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -28,6 +34,10 @@ def _gate_not_bool(u: Node) -> str | None:
 def _alt_differs(u: Node) -> str | None:
     found = [s.dtype for s in u.src[:2]]
     return None if len(set(found)) == 1 else " ".join(d.name for d in found)
+
+
+def _target(u: Node) -> tuple[Device, Shape]:
+    return cast(LoadArg, u.arg).device, u.src[0].shape
 
 
 def _no_location(u: Node) -> str | None:
@@ -53,6 +63,8 @@ define(
             Constraint("LOAD.c2", "alt has the dtype of buf", _alt_differs),
             Constraint("LOAD.c3", "gate is bool", _gate_not_bool),
             Constraint("LOAD.c4", "buf, alt and gate have one shape", _shapes_differ),
+            one_device("LOAD.c5"),
+            splits_over_devices("LOAD.c6", _target),
         ),
     )
 )
@@ -74,6 +86,8 @@ define(
             one_dtype("STORE.c2", 0, 1),
             Constraint("STORE.c3", "gate is bool", _gate_not_bool),
             Constraint("STORE.c4", "buf is a location", _no_location),
+            one_device("STORE.c5"),
+            one_axis("STORE.c6"),
         ),
     )
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg
 from uop.spec.dtype import Kind, dtypes
-from uop.spec.ops.constraints import is_shape, one_device, one_dtype
+from uop.spec.ops.constraints import has_value, is_shape, one_axis, one_device, one_dtype
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
@@ -96,6 +96,11 @@ def _shapes_differ(u: Node) -> str | None:
     return None if len(found) < 2 else " ".join(map(str, found))
 
 
+def _void_operand(u: Node) -> str | None:
+    found = next((s.op.name for s in u.src if s.dtype is dtypes.void), None)
+    return None if found is None else f"void, from {found}"
+
+
 def _no_bits(u: Node) -> str | None:
     for d in (u.src[0].dtype, cast(DTypeArg, u.arg).dtype):
         if d.kind in (Kind.INDEX, Kind.VOID):
@@ -122,6 +127,7 @@ define(
         axis=axis.follow_permutation,
         constraints=(
             Constraint("PERMUTE.c1", "pi is a permutation of the axes of T", _no_permutation),
+            has_value("PERMUTE.c2"),
         ),
         **OF_T,
     )
@@ -135,7 +141,10 @@ define(
         arg=FlipArg,
         shape=shape.of_first,
         axis=axis.of_first,
-        constraints=(Constraint("FLIP.c1", "one flag for each axis of T", _wrong_flags),),
+        constraints=(
+            Constraint("FLIP.c1", "one flag for each axis of T", _wrong_flags),
+            has_value("FLIP.c2"),
+        ),
         **OF_T,
     )
 )
@@ -151,6 +160,7 @@ define(
             is_shape("RESHAPE.c1", 1),
             Constraint("RESHAPE.c2", "the product of s' is the product of s", _size_changes),
             Constraint("RESHAPE.c3", "the shard boundary is kept", _shard_boundary_lost),
+            has_value("RESHAPE.c4"),
         ),
         **OF_T,
     )
@@ -166,6 +176,7 @@ define(
         constraints=(
             is_shape("EXPAND.c1", 1, like=0),
             Constraint("EXPAND.c2", "each axis of T is 1 or that of s'", _cannot_expand),
+            has_value("EXPAND.c3"),
         ),
         **OF_T,
     )
@@ -184,6 +195,7 @@ define(
             is_shape("PAD.c1", 1, like=0),
             is_shape("PAD.c2", 2, like=0),
             Constraint("PAD.c3", "T at o lies inside s'", _sticks_out),
+            has_value("PAD.c4"),
         ),
         **(OF_T | {"min_max": min_max.pad}),
     )
@@ -200,6 +212,7 @@ define(
             is_shape("SHRINK.c1", 1, like=0),
             is_shape("SHRINK.c2", 2, like=0),
             Constraint("SHRINK.c3", "s' at o lies inside T", _keeps_outside),
+            has_value("SHRINK.c4"),
         ),
         **OF_T,
     )
@@ -217,6 +230,7 @@ define(
             Constraint("INDEX.c1", "at most as many indices as T has axes", _too_many_indices),
             Constraint("INDEX.c2", "indices are integers of shape () or (k,)", _wrong_index),
             one_device("INDEX.c3"),
+            has_value("INDEX.c4"),
         ),
         **OF_T,
     )
@@ -233,6 +247,8 @@ define(
             one_dtype("STACK.c1"),
             Constraint("STACK.c2", "operands have one shape", _shapes_differ),
             one_device("STACK.c3"),
+            Constraint("STACK.c4", "operands have a value", _void_operand),
+            one_axis("STACK.c5"),
         ),
         **(
             OF_T | {"dtype": dtype.stack, "addrspace": addrspace.value, "min_max": min_max.join_all}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import BinaryArg, BufferArg, ConstArg, ParamArg
+from uop.spec.args import BinaryArg, BufferArg, ConstArg, Device, ParamArg
 from uop.spec.dtype import dtypes
-from uop.spec.ops.constraints import is_shape
+from uop.spec.ops.constraints import is_shape, splits_over_devices
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.properties.shape import index_values
+from uop.spec.registry import Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -20,6 +21,10 @@ def _void_or_negative_slot(u: Node) -> str | None:
     if arg.dtype is dtypes.void:
         return "dtype void"
     return None if arg.slot >= 0 else f"slot {arg.slot}"
+
+
+def _target(u: Node) -> tuple[Device, Shape]:
+    return cast(ParamArg | BufferArg, u.arg).device, index_values(u.src[0])
 
 
 def _bits_outside(u: Node) -> str | None:
@@ -45,6 +50,7 @@ define(
         constraints=(
             is_shape("PARAM.c1", 0),
             Constraint("PARAM.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
+            splits_over_devices("PARAM.c3", _target),
         ),
     )
 )
@@ -66,6 +72,7 @@ define(
         constraints=(
             is_shape("BUFFER.c1", 0),
             Constraint("BUFFER.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
+            splits_over_devices("BUFFER.c3", _target),
         ),
     )
 )
