@@ -41,6 +41,7 @@ def statement(op: Op, dtype: DType, of: DType, values: tuple[float, ...], at: in
 
 @pytest.mark.parametrize("of", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
 def test_literals_fold_to_what_is_computed(opencl: OpenCLDevice, of: DType) -> None:
+    cases: list[tuple[Op, DType, tuple[float, ...]]]
     cases = [(op, dtype, (v,)) for op, dtype in unary(of) for v in VALUES]
     powers = [(a, b) for a in VALUES for b in VALUES if abs(a) != 300]
     cases += [(op, of, (a, b)) for op in (Op.POW, Op.MAX) for a, b in powers]

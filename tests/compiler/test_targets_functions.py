@@ -64,8 +64,8 @@ def samples(op: Op, dtype: DType) -> list[Array]:
         x = [rng.uniform(lowest, highest, SAMPLES), rng.uniform(lowest, form.emin, SAMPLES // 4)]
         return [np.concatenate([*x, rng.uniform(-2, 2, SAMPLES), np.arange(lowest, highest, 1.0)])]
     if op is Op.SIN:
-        x = [rng.uniform(-10, 10, SAMPLES), np.pi * np.arange(-99, 100)]
-        return [np.concatenate([wide, -wide, tiny, *x])]
+        near = [rng.uniform(-10, 10, SAMPLES), np.pi * np.arange(-99, 100)]
+        return [np.concatenate([wide, -wide, tiny, *near])]
     if op is Op.POW:
         base = np.concatenate([wide, tiny, near_one, rng.uniform(0, 3, SAMPLES)])
         result = rng.uniform(lowest, highest, base.size)

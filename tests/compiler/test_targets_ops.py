@@ -17,7 +17,7 @@ Array = NDArray[Any]
 RunOps = Callable[..., list[Array]]
 LARGE = [dtypes.float32, dtypes.float64]
 
-COMPARE = {
+COMPARE: dict[Op, Callable[..., Array]] = {
     Op.CMPLT: operator.lt,
     Op.CMPNE: operator.ne,
     Op.CMPGT: operator.gt,
@@ -25,7 +25,7 @@ COMPARE = {
     Op.CMPLE: operator.le,
     Op.CMPEQ: operator.eq,
 }
-WRAPPING = {
+WRAPPING: dict[Op, Callable[..., Array]] = {
     Op.ADD: operator.add,
     Op.SUB: operator.sub,
     Op.MUL: operator.mul,
@@ -34,7 +34,7 @@ WRAPPING = {
     Op.OR: operator.or_,
     Op.AND: operator.and_,
 }
-DIVIDING = {Op.IDIV: operator.floordiv, Op.MOD: operator.mod}
+DIVIDING: dict[Op, Callable[..., Array]] = {Op.IDIV: operator.floordiv, Op.MOD: operator.mod}
 
 
 def wrap(x: Array, dtype: DType) -> Array:
@@ -94,7 +94,9 @@ def test_shifts(run_ops: RunOps, dtype: DType, count: DType) -> None:
     np.testing.assert_array_equal(right[defined], (a >> (n % 64))[defined].astype(dtype.name))
 
 
-@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.int32, dtypes.uint16, dtypes.uint64], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "dtype", [dtypes.int8, dtypes.int32, dtypes.uint16, dtypes.uint64], ids=lambda d: d.name
+)
 def test_multiply_add_wraps(run_ops: RunOps, dtype: DType) -> None:
     a, b = pairs(dtype)
     inputs = [a.astype(dtype.name), b.astype(dtype.name)]
