@@ -31,9 +31,11 @@ class Launch:
     def covering(
         cls, kernel: str, buffers: tuple[int, ...], items: tuple[int, ...], group: int
     ) -> Launch:
-        """At least `items` work items, in groups of `group` along the first axis."""
+        """At least `items` work items, in groups of `group` along the first axis; of () just one."""
+        if not items:
+            return cls(kernel, buffers, (1,), (1,))
         local_size = (group, *(1 for _ in items[1:]))
-        rounded = zip(items or (1,), local_size, strict=True)
+        rounded = zip(items, local_size, strict=True)
         return cls(kernel, buffers, tuple(-(-i // n) for i, n in rounded), local_size)
 
 

@@ -48,7 +48,7 @@ def test_a_strided_array_is_uploaded_as_it_reads(opencl: OpenCLDevice) -> None:
 def test_a_launch_covers_its_work_items() -> None:
     assert Launch.covering("k", (0,), (65,), 64) == Launch("k", (0,), (2,), (64,))
     assert Launch.covering("k", (0,), (64, 3), 64) == Launch("k", (0,), (1, 3), (64, 1))
-    assert Launch.covering("k", (0,), (), 64) == Launch("k", (0,), (1,), (64,))
+    assert Launch.covering("k", (0,), (), 64) == Launch("k", (0,), (1,), (1,))
 
 
 def test_a_device_says_what_it_is(opencl: OpenCLDevice) -> None:
