@@ -21,9 +21,12 @@ INDEX_LIMIT = 1 << 20
 """Index data stays inside, so that sums and products of a few stay inside 64 bits."""
 
 
+@cache
 def specials(dtype: DType) -> Array:
-    """Every special value once, the classes one after the other."""
-    return array(dtype, (b for bits in special_bits(dtype).values() for b in bits))
+    """Every special value once, the classes one after the other; read-only."""
+    table = array(dtype, (b for bits in special_bits(dtype).values() for b in bits))
+    table.flags.writeable = False
+    return table
 
 
 def sharpest(dtype: DType, most: int) -> Array:

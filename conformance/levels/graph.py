@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
+import numpy as np
+
 from uop.conformance.case import MIXED, Batch
 from uop.conformance.choices import Choices, between, chance, weighted
 from uop.conformance.levels import memory, steps
@@ -74,11 +76,11 @@ FLAVOURS: dict[str, Flavour] = {
         (8, 70, 700),
     ),
     "integers": Flavour(WIDE, (*WIDE, *NARROW), (*ANYTHING, (steps.cast, 2), (steps.bitcast, 1))),
-    "floats": Flavour(FLOATS, FLOATS, (*ANYTHING, (steps.transcendental, 2), (steps.cast, 1))),
+    "floats": Flavour(FLOATS, FLOATS, (*ANYTHING, (steps.transcendental, 6), (steps.cast, 1))),
     "small-floats": Flavour(
         SMALL_FLOATS,
         (*SMALL_FLOATS, dtypes.float32),
-        (*ANYTHING, (steps.transcendental, 1), (steps.cast, 3)),
+        (*ANYTHING, (steps.transcendental, 4), (steps.cast, 3)),
     ),
     "casts": Flavour(
         (*WIDE, *FLOATS),
@@ -108,7 +110,8 @@ def groups() -> Iterator[Group]:
 
 
 def _graph(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
-    growth = grown(home, flavour, choices)
+    with np.errstate(all="ignore"):
+        growth = grown(home, flavour, choices)
     root = rooted(growth, choices)
     return Program(root, batches(growth, root))
 

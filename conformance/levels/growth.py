@@ -23,7 +23,6 @@ from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, dims, param
-from uop.spec.walk import toposort
 
 MOST_OPEN = 0.04
 """The largest share of absent or unspecified elements a node may have that others build on."""
@@ -93,58 +92,50 @@ class Growth:
 
     def value(self, u: UOp) -> Value:
         """What a node evaluates to on the first batch; UndefinedError where it has no meaning."""
-        known = self.known
-        if u not in known:
+        known = self.known.get(u)
+        if known is None:
+            sources = data_sources(u)
+            # Only what one step has built is unknown: a few nodes deep.
+            operands = [self.value(s) for s in sources]
             start = perf_counter()
-            with np.errstate(all="ignore"):
-                for v in toposort([u], lambda w: () if w in known else data_sources(w)):
-                    if v not in known:
-                        known[v] = self._computed(v)
+            self.known[u] = known = _computed(u, operands)
             self.interpreting += perf_counter() - start
-        return known[u]
-
-    def _computed(self, u: UOp) -> Value:
-        if u.op is Op.CONST:
-            return Value(constant(u.arg.bits, u.dtype))  # type: ignore[union-attr]
-        operands = [self.known[s] for s in data_sources(u)]
-        meaning = MEANINGS.get(u.op)
-        if meaning is not None:
-            return meaning(u, *operands)
-        return masks.elementwise(u, *operands) if u.declaration.is_elementwise else operands[0]
+            self.wide[u] = max((self.width(s) for s in sources), default=0) + _widens(u)
+        return known
 
     def width(self, u: UOp) -> int:
-        """How many ops with a budget stand in a row above a node, at most."""
-        wide = self.wide
-        for v in toposort([u], lambda w: () if w in wide else w.src):
-            if v not in wide:
-                above = max((wide[s] for s in v.src), default=0)
-                wide[v] = above + _widens(v)
-        return wide[u]
+        """How many ops with a budget stand in a row at and above a node with a value, at most."""
+        return self.wide.get(u, 0)
 
     # Growing.
 
     def offer(self, u: UOp) -> bool:
         """Make the node a candidate, unless what follows it would be dead, constant or open."""
-        if u in self.unused or u in self.candidates or self.width(u) > DEEPEST_WIDE:
+        if u in self.candidates:
             return False
         try:
             value = self.value(u)
         except UndefinedError:
             return False
-        if not _is_alive(value):
+        if self.width(u) > DEEPEST_WIDE or not _is_alive(value):
             return False
         self.add(u)
         return True
 
     def add(self, u: UOp) -> None:
         """Make the node a candidate; the candidates below it are used now."""
-        live = self.live
-        for v in toposort([u], lambda w: () if w in live else data_sources(w)):
-            self.unused.pop(v, None)
-            if v.op not in (Op.PARAM, Op.BUFFER, Op.CONST):
-                live[v] = None
+        self._count(u)
         self.candidates.append(u)
         self.unused[u] = None
+
+    def _count(self, u: UOp) -> None:
+        """Enter the new nodes from u down."""
+        if u in self.live or u.op in (Op.PARAM, Op.BUFFER, Op.CONST):
+            return
+        self.live[u] = None
+        for s in data_sources(u):
+            self.unused.pop(s, None)
+            self._count(s)
 
     def outputs(self) -> list[UOp]:
         """The nodes that nothing uses, at most MOST_OUTPUTS of them; one even if it is an input."""
@@ -182,6 +173,15 @@ def parts(base: Shape) -> Sequence[Shape]:
 
 def pad(u: UOp, before: Sequence[int], sizes: Sequence[int], fill: PadFill) -> UOp:
     return UOp(Op.PAD, u, dims(before), dims(sizes), arg=PadArg(fill))
+
+
+def _computed(u: UOp, operands: list[Value]) -> Value:
+    if u.op is Op.CONST:
+        return Value(constant(u.arg.bits, u.dtype))  # type: ignore[union-attr]
+    meaning = MEANINGS.get(u.op)
+    if meaning is not None:
+        return meaning(u, *operands)
+    return masks.elementwise(u, *operands) if u.declaration.is_elementwise else operands[0]
 
 
 def _widens(u: UOp) -> int:
