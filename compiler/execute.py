@@ -1,0 +1,176 @@
+"""What a planned program needs to run: its buffers, its launches in order, and where its results
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uop.compiler.fold import np_dtype
+from uop.compiler.runtime.cuda import open_cuda
+from uop.compiler.runtime.device import Device, Launch
+from uop.compiler.runtime.opencl import open_opencl
+from uop.compiler.stages.plan import memory_of
+from uop.compiler.stages.render import work_items
+from uop.compiler.targets.target import Target
+from uop.spec.args import BinaryArg, BufferArg, ParamArg
+from uop.spec.dtype import dtypes
+from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+from uop.spec.walk import outside_bodies, toposort
+
+Array = NDArray[Any]
+Inputs = Mapping[int, Array]
+Output = Array | tuple[Array, ...] | dict[int, Array]
+
+POISON = 0xA5
+"""What every byte of memory holds that nobody has written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One launch: a kernel and its buffers, by their place in the program's list."""
+
+    linear: UOp
+    buffers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Executable:
+    """A program as data: what to allocate, what to launch, what to give back."""
+
+    target: Target
+    root: Op
+    slots: Mapping[int, UOp]
+    """The PARAM or BUFFER of each input slot."""
+    buffers: tuple[UOp, ...]
+    """BUFFERs and BINARYs, in the order of their first use."""
+    steps: tuple[Step, ...]
+    results: tuple[int, ...]
+    """The slots that hold the results."""
+
+    def names(self) -> dict[UOp, str]:
+        """The distinct kernels with the names they are rendered under."""
+        linears = dict.fromkeys(step.linear for step in self.steps)
+        return {linear: f"kernel_{number}" for number, linear in enumerate(linears)}
+
+    def contents(self, inputs: Inputs) -> list[Array]:
+        """What each buffer starts with, as bytes. InvalidError for inputs that do not fit."""
+        check_inputs(self.slots, inputs)
+        return [_initial(u, inputs) for u in self.buffers]
+
+    def output(self, contents: Sequence[Array]) -> Output:
+        """The results among what the buffers hold at the end."""
+        by_slot = {
+            slot_of(u): _typed(held, u)
+            for u, held in zip(self.buffers, contents, strict=True)
+            if u.op is Op.BUFFER
+        }
+        if self.root is Op.TUPLE:
+            return tuple(by_slot[slot] for slot in self.results)
+        if self.root is Op.SINK:
+            return {slot: by_slot[slot] for slot in self.results}
+        return by_slot[self.results[0]]
+
+    def run(self, inputs: Inputs, source: str) -> Output:
+        """Run on the device of the target."""
+        contents = self.contents(inputs)
+        if not self.steps:
+            return self.output(contents)
+        device = open_device(self.target.name)
+        names = self.names()
+        launches = [
+            Launch.covering(
+                names[step.linear], step.buffers, items, self.target.local_size if items else 1
+            )
+            for step in self.steps
+            if all(items := work_items(step.linear))
+        ]
+        return self.output(device.run(device.build(source), launches, contents))
+
+
+def executable(root: UOp, callified: UOp, planned: UOp, target: Target) -> Executable:
+    """Read the launches off a planned program."""
+    buffers: dict[UOp, int] = {}
+    steps = []
+    stored = [store.src[0] for store in callified.src]
+    for call in planned.toposort():
+        if call.op is Op.CALL:
+            places = [buffers.setdefault(memory_of(a), len(buffers)) for a in call.src[1:]]
+            steps.append(Step(call.src[0], tuple(places)))
+    kind = root.op if root.dtype is dtypes.void else Op.LOAD
+    kind = {Op.TUPLE: Op.TUPLE, Op.FUNCTION: Op.TUPLE, Op.LOAD: Op.LOAD}.get(kind, Op.SINK)
+    return Executable(
+        target, kind, input_slots(root), tuple(buffers), tuple(steps), tuple(map(slot_of, stored))
+    )
+
+
+def slot_of(u: UOp) -> int:
+    return cast(BufferArg | ParamArg, u.arg).slot
+
+
+def input_slots(root: UOp) -> dict[int, UOp]:
+    """The PARAM or BUFFER in each slot of a program, without those inside bodies."""
+    outside = toposort([root], lambda u: cast("tuple[UOp, ...]", outside_bodies(u)))
+    return {slot_of(u): u for u in outside if u.op in (Op.PARAM, Op.BUFFER)}
+
+
+def check_inputs(slots: Mapping[int, UOp], inputs: Inputs) -> None:
+    """InvalidError for a missing, unknown or ill-fitting input. A BUFFER may start without
+    contents.
+    """
+    for slot in inputs:
+        if slot not in slots:
+            found = ", ".join(map(str, sorted(slots))) or "none"
+            raise InvalidError(
+                "INPUT.c2",
+                "every input has a slot of the program",
+                f"slot {slot}",
+                f"slots {found}",
+            )
+    for slot, u in slots.items():
+        spelled = f"slot {slot}: {u.op.name} {u.dtype.name}{list(u.shape)}"
+        if slot in inputs:
+            given = inputs[slot]
+            if given.shape != u.shape or given.dtype != np_dtype(u.dtype):
+                raise InvalidError(
+                    "INPUT.c4",
+                    "an input has the shape and dtype of its slot",
+                    spelled,
+                    f"{given.dtype}{list(given.shape)}",
+                )
+        elif u.op is Op.PARAM:
+            raise InvalidError("INPUT.c3", "every PARAM has an input", spelled, "none")
+
+
+def _initial(u: UOp, inputs: Inputs) -> Array:
+    if u.op is Op.BINARY:
+        return np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8)
+    if slot_of(u) in inputs:
+        return np.ascontiguousarray(inputs[slot_of(u)]).reshape(-1).view(np.uint8)
+    return np.full(np.prod(u.shape, dtype=int) * u.dtype.itemsize, POISON, np.uint8)
+
+
+def _typed(contents: Array, u: UOp) -> Array:
+    """Bytes as the elements of a buffer; a bool is 0 or 1 whatever the byte."""
+    if u.dtype is dtypes.bool:
+        return np.not_equal(contents, 0).reshape(u.shape)
+    return contents.view(np_dtype(u.dtype)).reshape(u.shape)
+
+
+@cache
+def open_device(target: str) -> Device:
+    """The device of a target, opened once per process."""
+    if target not in OPEN:
+        raise UnsupportedError(f"no runtime for target {target}")
+    return cast(Device, OPEN[target]())
+
+
+OPEN: Mapping[str, Callable[[], Any]] = {"opencl": open_opencl, "cuda": open_cuda}

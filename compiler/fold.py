@@ -1,0 +1,54 @@
+"""Constant folding: the interpreter computes what has only constant operands. Nothing else here
+calls it.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from uop.compiler.rewrite import RuleSet, rewrites
+from uop.interpreter.numeric import from_bits, to_bits
+from uop.interpreter.numeric import np_dtype as np_dtype
+from uop.interpreter.rules import decomposed, elementwise  # noqa: F401 - enter the rules
+from uop.interpreter.rules.table import RULES, UNSPECIFIED
+from uop.interpreter.values import Array
+from uop.spec.args import ConstArg
+from uop.spec.errors import UndefinedError
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+from uop.spec.uop import UOp
+
+COMPUTED = (*(op for op, d in DECLARATIONS.items() if d.is_elementwise), Op.BITCAST)
+"""The ops that depend on nothing but their operands."""
+
+
+@rewrites(*COMPUTED)
+def fold_constants(u: UOp) -> UOp | None:
+    """An op on constants is the constant that the interpreter computes, unless the spec leaves it
+    open.
+    """
+    if u.shape != () or any(s.op is not Op.CONST for s in u.src):
+        return None
+    operands = [constant(s) for s in u.src]
+    try:
+        with np.errstate(all="ignore"):
+            if u.op in UNSPECIFIED and np.any(UNSPECIFIED[u.op](u, *operands)):
+                return None
+            result = np.asarray(RULES[u.op](u, *operands), np_dtype(u.dtype))
+    except UndefinedError:
+        # It has no meaning only if it runs: a gate may keep it from running.
+        return None
+    return UOp(Op.CONST, arg=ConstArg(int(to_bits(result)[()]), u.dtype))
+
+
+def constant(u: UOp) -> Array:
+    """The array of shape () that holds a CONST."""
+    arg = cast(ConstArg, u.arg)
+    storage = np_dtype(u.dtype)
+    bits = np.asarray(arg.bits, np.dtype(f"u{storage.itemsize}"))
+    return from_bits(bits, u.dtype)
+
+
+FOLD = RuleSet(fold_constants)

@@ -1,0 +1,113 @@
+"""The compiler: eight stages, each a pure function from UOp to UOp whose result is checked against
+its form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from uop.compiler.execute import Executable, Inputs, Output, executable
+from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.stages.callify import callify
+from uop.compiler.stages.expand import expand
+from uop.compiler.stages.linearize import linearize
+from uop.compiler.stages.optimize import optimize
+from uop.compiler.stages.plan import plan
+from uop.compiler.stages.rangeify import rangeify
+from uop.compiler.stages.render import render, render_kernel, render_source
+from uop.compiler.stages.select import select, selected_for
+from uop.compiler.targets.cuda import CUDA
+from uop.compiler.targets.opencl import OPENCL
+from uop.compiler.targets.target import Target
+from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.forms import FORMS, Form, verify
+from uop.spec.uop import UOp
+
+Observe = Callable[[str, str, UOp, UOp], None]
+"""Is told (stage, rule, before, after) of each firing of a rule, and with rule "" of each stage as
+a whole.
+"""
+
+Stage = Callable[[UOp, Fired], UOp]
+
+TARGETS: Mapping[str, Target] = {target.name: target for target in (OPENCL, CUDA)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A program compiled for a target."""
+
+    stages: Mapping[str, UOp]
+    """What each stage left, by its name and in their order."""
+    executable: Executable
+
+    @property
+    def source(self) -> str:
+        """All its kernels in the language of the target."""
+        target = self.executable.target
+        kernels = [
+            render_kernel(linear, name, target) for linear, name in self.executable.names().items()
+        ]
+        return render_source(kernels, target)
+
+    def run(self, inputs: Inputs | None = None) -> Output:
+        """What the program gives for these inputs by slot: an array, a TUPLE's tuple, or a SINK's
+        dict of contents.
+        """
+        return self.executable.run(inputs or {}, self.source)
+
+
+def compile(root: UOp, target: str | Target = "opencl", observe: Observe | None = None) -> Compiled:
+    """Run the stages. UnsupportedError where the target lacks something, PassError where a stage
+    broke its contract.
+    """
+    chosen = find_target(target)
+    stages: dict[str, UOp] = {}
+    program = root
+    for name, stage, form in _stages(chosen):
+        fired = quietly if observe is None else partial(observe, name)
+        after = stage(program, fired)
+        verify(after, form)
+        if observe is not None:
+            observe(name, "", program, after)
+        stages[name] = program = after
+    return Compiled(stages, executable(root, stages["callify"], stages["plan"], chosen))
+
+
+def compile_many(
+    roots: Iterable[UOp], target: str | Target = "opencl"
+) -> list[Compiled | UopError]:
+    """Each program compiled, or the error that says why not."""
+    results: list[Compiled | UopError] = []
+    for root in roots:
+        try:
+            results.append(compile(root, target))
+        except UopError as error:
+            results.append(error)
+    return results
+
+
+def find_target(target: str | Target) -> Target:
+    if isinstance(target, Target):
+        return target
+    if target not in TARGETS:
+        raise UnsupportedError(f"no target {target}: expected one of {', '.join(TARGETS)}")
+    return TARGETS[target]
+
+
+def _stages(target: Target) -> list[tuple[str, Stage, Form]]:
+    """The stages by name, each with the form it leaves."""
+    forms = {**FORMS, "select": selected_for(target)}
+    stages: Mapping[str, Stage] = {
+        "callify": callify,
+        "rangeify": rangeify,
+        "optimize": optimize,
+        "expand": expand,
+        "select": lambda u, fired: select(u, target, fired),
+        "linearize": linearize,
+        "plan": plan,
+        "render": lambda u, fired: render(u, target),
+    }
+    return [(name, stage, forms[name]) for name, stage in stages.items()]

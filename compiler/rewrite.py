@@ -1,0 +1,117 @@
+"""Rewriting: rules are plain functions from a node to its replacement or None, applied bottom-up to
+a fixed point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from uop.spec.errors import PassError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+Fired = Callable[[str, UOp, UOp], None]
+"""Is told of each firing: the rule's name, the node before, the node after."""
+
+BUDGET = 1_000_000
+"""Firings of one Rewriter. Far above any program: only rules that undo each other reach it."""
+
+
+class Rule(Protocol):
+    """`rule(u)` is what replaces u, or None where the rule does not apply."""
+
+    ops: tuple[Op, ...]
+    __name__: str
+
+    def __call__(self, u: UOp, /) -> UOp | None: ...
+
+
+def rewrites(*ops: Op) -> Callable[[Callable[[UOp], UOp | None]], Rule]:
+    """Makes a function a rule that is tried on nodes of these ops."""
+
+    def declare(function: Callable[[UOp], UOp | None]) -> Rule:
+        function.ops = ops  # type: ignore[attr-defined]
+        return function  # type: ignore[return-value]
+
+    return declare
+
+
+class RuleSet:
+    """Rules in order: on each node the first one that applies fires."""
+
+    def __init__(self, *rules: Rule) -> None:
+        self.rules = rules
+        self._of: dict[Op, list[Rule]] = {}
+        for rule in rules:
+            for op in rule.ops:
+                self._of.setdefault(op, []).append(rule)
+
+    def __add__(self, other: RuleSet) -> RuleSet:
+        return RuleSet(*self.rules, *other.rules)
+
+    def of(self, op: Op) -> Iterable[Rule]:
+        return self._of.get(op, ())
+
+
+def quietly(rule: str, before: UOp, after: UOp) -> None:
+    """Nobody observes."""
+
+
+class Rewriter:
+    """Rewrites graphs by one set of rules and remembers every node, so shared parts cost nothing
+    twice.
+    """
+
+    def __init__(self, rules: RuleSet, fired: Fired = quietly, budget: int = BUDGET) -> None:
+        self.rules, self.fired, self.budget = rules, fired, budget
+        self._done: dict[UOp, UOp] = {}
+
+    def __call__(self, root: UOp) -> UOp:
+        """The graph in which no rule applies anywhere; sources are rewritten before their users."""
+        done = self._done
+        waits: dict[UOp, UOp] = {}
+        stack = [root]
+        while stack:
+            u = stack[-1]
+            if u in done:
+                stack.pop()
+                continue
+            if u in waits:
+                if waits[u] not in done:
+                    raise PassError(f"rewrite: a rule puts {u!r} below its own replacement")
+                done[u] = done[waits[u]]
+                continue
+            pending = [s for s in u.src if s not in done]
+            if pending:
+                stack.extend(reversed(pending))
+                continue
+            rebuilt = u.with_src([done[s] for s in u.src])
+            after = self._first(rebuilt)
+            if after is None:
+                done[u] = done[rebuilt] = rebuilt
+            else:
+                waits[u] = after
+                stack.append(after)
+        return done[root]
+
+    def _first(self, u: UOp) -> UOp | None:
+        for rule in self.rules.of(u.op):
+            after = rule(u)
+            if after is not None and after is not u:
+                self._spend(rule, u, after)
+                return after
+        return None
+
+    def _spend(self, rule: Rule, before: UOp, after: UOp) -> None:
+        self.budget -= 1
+        if self.budget < 0:
+            raise PassError(f"rewrite: no fixed point, {rule.__name__} fires on {before!r}")
+        if (before.dtype, before.shape) != (after.dtype, after.shape):
+            raise PassError(f"rewrite: {rule.__name__} turns {before!r} into {after!r}")
+        self.fired(rule.__name__, before, after)
+
+
+def rewrite(root: UOp, rules: RuleSet, fired: Fired = quietly) -> UOp:
+    """The graph rewritten by the rules to a fixed point."""
+    return Rewriter(rules, fired)(root)

@@ -1,0 +1,293 @@
+"""Simplification of index arithmetic and of conditions: what min_max proves, and the algebra of
+integers that never wrap.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from uop.compiler.fold import FOLD
+from uop.compiler.rewrite import RuleSet, rewrites
+from uop.spec.args import ConstArg
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, index_const
+
+Terms = dict[UOp, int]
+"""A sum: each node with its factor. None of them is a sum, a constant, or a product with one."""
+
+DECIDED = (Op.ADD, Op.MUL, Op.SUB, Op.NEG, Op.MAX, Op.IDIV, Op.MOD, Op.CMPLT, Op.CMPNE, Op.WHERE)
+
+
+def int_value(u: UOp) -> int | None:
+    """The value of an integer or bool CONST, else None."""
+    return int(cast(ConstArg, u.arg).value) if u.op is Op.CONST and not u.dtype.is_float else None
+
+
+def truth(u: UOp) -> bool | None:
+    """The value of a bool CONST, else None."""
+    value = int_value(u) if u.dtype is dtypes.bool else None
+    return None if value is None else bool(value)
+
+
+def bounds(u: UOp) -> tuple[int, int]:
+    """The interval of an index."""
+    assert u.min_max is not None
+    return int(u.min_max.min), int(u.min_max.max)
+
+
+def fits(*values: int) -> bool:
+    """Whether all of them are values of an index."""
+    return all(dtypes.index.min <= v <= dtypes.index.max for v in values)
+
+
+def linear_form(u: UOp) -> tuple[Terms, int]:
+    """An index as the sum of terms times factors, and a constant."""
+    terms: Terms = {}
+    offset = 0
+    work = [(u, 1)]
+    while work:
+        x, factor = work.pop()
+        match x:
+            case UOp(op=Op.CONST):
+                offset += factor * cast(int, int_value(x))
+            case UOp(op=Op.ADD, src=(a, b)):
+                work += [(b, factor), (a, factor)]
+            case UOp(op=Op.SUB, src=(a, b)):
+                work += [(b, -factor), (a, factor)]
+            case UOp(op=Op.NEG, src=(a,)):
+                work.append((a, -factor))
+            case UOp(op=Op.MUL, src=(a, b)) if (c := int_value(b)) is not None:
+                work.append((a, factor * c))
+            case UOp(op=Op.MUL, src=(a, b)) if (c := int_value(a)) is not None:
+                work.append((b, factor * c))
+            case _:
+                terms[x] = terms.get(x, 0) + factor
+    return {x: c for x, c in terms.items() if c}, offset
+
+
+def total(terms: Terms, offset: int) -> UOp:
+    """The sum written out: terms in their order, the constant last."""
+    parts = [x if c == 1 else UOp(Op.MUL, x, index_const(c)) for x, c in terms.items()]
+    if offset or not parts:
+        parts.append(index_const(offset))
+    result = parts[0]
+    for part in parts[1:]:
+        result = UOp(Op.ADD, result, part)
+    return result
+
+
+@rewrites(*DECIDED)
+def decided_by_interval(u: UOp) -> UOp | None:
+    """An index or a condition whose interval is one value is that value."""
+    if u.dtype not in (dtypes.index, dtypes.bool) or u.shape != ():
+        return None
+    interval = u.min_max
+    if interval is None or not interval.is_single:
+        return None
+    return const(interval.min, u.dtype)
+
+
+@rewrites(Op.ADD, Op.SUB, Op.NEG, Op.MUL)
+def collect_terms(u: UOp) -> UOp | None:
+    """A sum of indices has each term once, x//c * c + x%c being x, and one constant, last."""
+    if u.dtype is not dtypes.index or u.shape != ():
+        return None
+    terms, offset = linear_form(u)
+    while _rejoin(terms):
+        pass
+    if not fits(offset, *terms.values()):
+        return None
+    after = total(terms, offset)
+    return None if after is u else after
+
+
+def _rejoin(terms: Terms) -> bool:
+    """One step of k*c*(x//c) + k*(x%c) -> k*x, and of k*a*((x//a)%b) + k*(x%a) -> k*(x % (a*b))."""
+    for low, k in terms.items():
+        if low.op is not Op.MOD or (a := int_value(low.src[1])) is None or a <= 0:
+            continue
+        x = low.src[0]
+        for high, factor in terms.items():
+            joined = _joined(high, x, a) if factor == k * a else None
+            if joined is not None:
+                del terms[low], terms[high]
+                terms[joined] = terms.get(joined, 0) + k
+                if not terms[joined]:
+                    del terms[joined]
+                return True
+    return False
+
+
+def _joined(high: UOp, x: UOp, a: int) -> UOp | None:
+    """What a * high + x % a is, if `high` is x//a or (x//a) % b."""
+    if _is_quotient(high, x, a):
+        return x
+    if high.op is Op.MOD and (b := int_value(high.src[1])) and _is_quotient(high.src[0], x, a):
+        return UOp(Op.MOD, x, index_const(a * b)) if b > 0 and fits(a * b) else None
+    return None
+
+
+def _is_quotient(u: UOp, x: UOp, a: int) -> bool:
+    if u.op is not Op.IDIV or (c := int_value(u.src[1])) is None:
+        return False
+    # x may itself be y // c: then y // (c * a) is x // a.
+    if u.src[0] is x:
+        return c == a
+    return (
+        x.op is Op.IDIV
+        and u.src[0] is x.src[0]
+        and (inner := int_value(x.src[1])) is not None
+        and inner > 0
+        and c == inner * a
+    )
+
+
+@rewrites(Op.IDIV)
+def divide_terms(u: UOp) -> UOp | None:
+    """(q*c + r) // c -> q + r//c for c > 0: floor division, so for r of either sign."""
+    if u.dtype is not dtypes.index or (c := int_value(u.src[1])) is None or c <= 0:
+        return None
+    if c == 1:
+        return u.src[0]
+    quotient, rest = _split(u.src[0], c)
+    if quotient is None:
+        return None
+    return UOp(Op.ADD, quotient, UOp(Op.IDIV, rest, index_const(c)))
+
+
+@rewrites(Op.MOD)
+def reduce_terms(u: UOp) -> UOp | None:
+    """(q*c + r) % c -> r % c for c > 0, and r itself where it is already reduced."""
+    if u.dtype is not dtypes.index or (c := int_value(u.src[1])) is None or c <= 0:
+        return None
+    low, high = bounds(u.src[0])
+    if low >= 0 and high < c:
+        return u.src[0]
+    quotient, rest = _split(u.src[0], c)
+    return None if quotient is None else UOp(Op.MOD, rest, index_const(c))
+
+
+def _split(x: UOp, c: int) -> tuple[UOp | None, UOp]:
+    """x = c * the first + the second; no first where nothing is a multiple of c."""
+    terms, offset = linear_form(x)
+    whole = {t: k // c for t, k in terms.items() if k % c == 0}
+    rest = {t: k for t, k in terms.items() if k % c}
+    if not (whole or offset // c) or not fits(offset, *terms.values()):
+        return None, x
+    return total(whole, offset // c), total(rest, offset % c)
+
+
+@rewrites(Op.IDIV)
+def divide_twice(u: UOp) -> UOp | None:
+    """x // a // b -> x // (a*b) for a, b > 0."""
+    match u:
+        case UOp(src=(UOp(op=Op.IDIV, src=(x, a)), b)) if u.dtype is dtypes.index:
+            inner, outer = int_value(a), int_value(b)
+            if inner and outer and inner > 0 and outer > 0 and fits(inner * outer):
+                return UOp(Op.IDIV, x, index_const(inner * outer))
+    return None
+
+
+@rewrites(Op.IDIV)
+def divide_remainder(u: UOp) -> UOp | None:
+    """(x % (a*b)) // a -> (x // a) % b for a, b > 0."""
+    match u:
+        case UOp(src=(UOp(op=Op.MOD, src=(x, m)), a)) if u.dtype is dtypes.index:
+            modulus, divisor = int_value(m), int_value(a)
+            if modulus and divisor and modulus > 0 and divisor > 0 and modulus % divisor == 0:
+                return UOp(Op.MOD, UOp(Op.IDIV, x, a), index_const(modulus // divisor))
+    return None
+
+
+@rewrites(Op.MOD)
+def reduce_twice(u: UOp) -> UOp | None:
+    """(x % (a*b)) % b -> x % b for a, b > 0."""
+    match u:
+        case UOp(src=(UOp(op=Op.MOD, src=(x, m)), b)) if u.dtype is dtypes.index:
+            outer, inner = int_value(b), int_value(m)
+            if outer and inner and outer > 0 and inner > 0 and inner % outer == 0:
+                return UOp(Op.MOD, x, b)
+    return None
+
+
+@rewrites(Op.CMPLT)
+def compare_terms(u: UOp) -> UOp | None:
+    """x + c < d -> x < d - c, and c < x + d -> c - d < x: gates on one bound become one node."""
+    a, b = u.src
+    if a.dtype is not dtypes.index or u.shape != ():
+        return None
+    x, y = int_value(a), int_value(b)
+    if (x is None) is (y is None):
+        return None
+    terms, offset = linear_form(a if x is None else b)
+    bound = (y if x is None else x) or 0
+    if not offset or not fits(bound - offset, *terms.values()):
+        return None
+    moved, rest = index_const(bound - offset), total(terms, 0)
+    return UOp(Op.CMPLT, rest, moved) if x is None else UOp(Op.CMPLT, moved, rest)
+
+
+@rewrites(Op.AND)
+def and_condition(u: UOp) -> UOp | None:
+    """p & true -> p, p & false -> false, p & p -> p."""
+    if u.dtype is not dtypes.bool:
+        return None
+    a, b = u.src
+    if a is b:
+        return a
+    for known, other in ((a, b), (b, a)):
+        if (value := truth(known)) is not None and other.shape == u.shape == known.shape:
+            return other if value else known
+    return None
+
+
+@rewrites(Op.WHERE)
+def choose(u: UOp) -> UOp | None:
+    """WHERE with a constant condition, or with equal branches, is a branch."""
+    p, a, b = u.src
+    if a is b and a.shape == u.shape:
+        return a
+    if (value := truth(p)) is None:
+        return None
+    chosen = a if value else b
+    return chosen if chosen.shape == u.shape else None
+
+
+@rewrites(Op.CAST)
+def cast_to_itself(u: UOp) -> UOp | None:
+    """A CAST to the same dtype is a bit copy. No other pair of casts is joined: each one rounds or
+    wraps.
+    """
+    return u.src[0] if u.src[0].dtype is u.dtype and u.src[0].op is not Op.INDEX else None
+
+
+@rewrites(Op.LOAD, Op.STORE)
+def open_gate(u: UOp) -> UOp | None:
+    """A gate that is always true is no gate."""
+    if len(u.src) == 3 and truth(u.src[2]) is True:
+        return u.with_src(u.src[:1] if u.op is Op.LOAD else u.src[:2])
+    return None
+
+
+@rewrites(Op.LOAD)
+def closed_gate(u: UOp) -> UOp | None:
+    """A LOAD whose gate is always false is its alt."""
+    return u.src[1] if len(u.src) == 3 and truth(u.src[2]) is False else None
+
+
+SIMPLIFY = FOLD + RuleSet(
+    decided_by_interval,
+    collect_terms,
+    divide_terms,
+    divide_twice,
+    divide_remainder,
+    reduce_terms,
+    reduce_twice,
+    compare_terms,
+    and_condition,
+    choose,
+    cast_to_itself,
+    open_gate,
+    closed_gate,
+)

@@ -1,0 +1,245 @@
+"""callify: any program becomes one stateless function and the STOREs of what it returns.
+
+Inside the function there are no effects: a location read after STOREs is the value that they leave
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import cast
+
+from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.validity import TRUE, ZERO_FILL, Validity, both, full
+from uop.spec.args import BufferArg, FlipArg, GetTupleArg, ParamArg, PermuteArg
+from uop.spec.dtype import dtypes
+from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, dims
+from uop.spec.walk import free_params, toposort
+
+KERNEL_OPS = (Op.CALL, Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.SOURCE)
+"""What programs of kernels are made of; a tensor graph has none."""
+
+VIEWS = (Op.AFTER, Op.SHRINK, Op.PERMUTE, Op.RESHAPE, Op.FLIP)
+"""Views of a location in which each element stands once, so that a STORE through them is defined.
+"""
+
+
+def callify(root: UOp, fired: Fired = quietly) -> UOp:
+    """SINK(STORE(BUFFER_k, GETTUPLE(FUNCTION(TUPLE(v...), a...), k))...)."""
+    inlined = inline_functions(root)
+    _reject_kernels(inlined)
+    program = _Program(inlined)
+    outputs = program.outputs()
+    if not outputs:
+        return UOp(Op.SINK)
+    arguments = program.arguments(value for _, value in outputs)
+    renumbered = {
+        _placeholder(given): _placeholder(given, position)
+        for position, given in enumerate(arguments)
+    }
+    body = UOp(Op.TUPLE, *(value for _, value in outputs)).substitute(renumbered)
+    function = UOp(Op.FUNCTION, body, *arguments)
+    return UOp(
+        Op.SINK,
+        *(
+            UOp(Op.STORE, target, UOp(Op.GETTUPLE, function, arg=GetTupleArg(k)))
+            for k, (target, _) in enumerate(outputs)
+        ),
+    )
+
+
+def inline_functions(root: UOp) -> UOp:
+    """Each GETTUPLE of a FUNCTION is the value in its body, with the arguments for the PARAMs."""
+    done: dict[UOp, UOp] = {}
+    for u in root.toposort():
+        if u.op is not Op.GETTUPLE:
+            # Until a GETTUPLE opens it, a FUNCTION stays closed: its body has PARAMs of its own.
+            done[u] = u if u.op is Op.FUNCTION else u.with_src([done[s] for s in u.src])
+            continue
+        source, idx = u.src[0], cast(GetTupleArg, u.arg).idx
+        if source.op is Op.TUPLE:
+            done[u] = done[source].src[idx]
+            continue
+        value = done[source.src[0]].src[idx]
+        given = [done[a] for a in source.src[1:]]
+        done[u] = value.substitute(
+            {cast(UOp, p): given[cast(ParamArg, p.arg).slot] for p in free_params(value)}
+        )
+    if root.op is Op.FUNCTION:
+        results = (UOp(Op.GETTUPLE, root, arg=GetTupleArg(k)) for k in range(len(root.src[0].src)))
+        return inline_functions(UOp(Op.TUPLE, *results))
+    return done[root]
+
+
+def _reject_kernels(root: UOp) -> None:
+    for u in root.toposort():
+        if u.op in KERNEL_OPS:
+            raise UnsupportedError(f"callify: {u.op.name} in a tensor graph")
+
+
+def _slot(location: UOp) -> int:
+    return cast(ParamArg | BufferArg, location.arg).slot
+
+
+def _placeholder(given: UOp, slot: int | None = None) -> UOp:
+    """The PARAM that stands for an input's contents."""
+    arg = cast(ParamArg | BufferArg, given.arg)
+    return UOp(
+        Op.PARAM,
+        *given.src,
+        arg=ParamArg(arg.slot if slot is None else slot, arg.dtype, arg.device),
+    )
+
+
+class _Program:
+    """A graph without its effects: for each value and location the value that stands there when it
+    is read.
+    """
+
+    def __init__(self, root: UOp) -> None:
+        self.root = root
+        self.validity = Validity()
+        self.inputs: dict[int, UOp] = {}
+        self.values: dict[UOp, UOp] = {}
+        for u in root.toposort():
+            if u.op in (Op.PARAM, Op.BUFFER):
+                self._enter(u)
+            if u.dtype is not dtypes.void:
+                self.values[u] = self._value(u)
+
+    def outputs(self) -> list[tuple[UOp, UOp]]:
+        """Where each result goes, and its value."""
+        if self.root.dtype is dtypes.void and self.root.op is not Op.TUPLE:
+            stores = _stores(self.root)
+            bases = sorted({_base(s.src[0]) for s in stores}, key=_slot)
+            return [(base, self._contents(base, stores)) for base in bases]
+        results = self.root.src if self.root.op is Op.TUPLE else (self.root,)
+        fresh = max(self.inputs, default=-1) + 1
+        return [
+            (_output(fresh + k, self.values[result]), self.values[result])
+            for k, result in enumerate(results)
+        ]
+
+    def arguments(self, values: Iterable[UOp]) -> list[UOp]:
+        """The inputs that the values read, by slot."""
+        slots = {_slot(u) for u in toposort(values, lambda v: v.src) if u.op is Op.PARAM}
+        return [self.inputs[slot] for slot in sorted(slots)]
+
+    def _enter(self, u: UOp) -> None:
+        """PARAM and BUFFER share one namespace."""
+        known = self.inputs.setdefault(_slot(u), u)
+        if known is not u:
+            raise InvalidError(
+                "INPUT.c1", "a slot belongs to one PARAM or BUFFER", repr(u), f"also {known!r}"
+            )
+
+    def _value(self, u: UOp) -> UOp:
+        if u.op in (Op.PARAM, Op.BUFFER):
+            return _placeholder(u)
+        if u.op is Op.LOAD and u.src[0].addrspace is not None:
+            return self._loaded(u)
+        if u.op is not Op.AFTER:
+            return u.with_src([self.values[s] for s in u.src])
+        if u.addrspace is None:
+            return self.values[u.src[0]]
+        base = _base(u)
+        contents = self._contents(base, _stores(u))
+        return _viewed(u, base, contents)
+
+    def _loaded(self, u: UOp) -> UOp:
+        """Absent elements of a location read as alt or 0; those of a value would stay absent."""
+        contents, *others = (self.values[s] for s in u.src)
+        split = self.validity.split(contents)
+        if split.mask is not None:
+            alt = others[0] if others else const(0, u.dtype)
+            contents = UOp(Op.WHERE, split.mask, split.value, alt)
+        return u.with_src([contents, *others])
+
+    def _contents(self, base: UOp, stores: Iterable[UOp]) -> UOp:
+        """What a BUFFER holds after the STOREs, which stand in an order they may run in."""
+        contents = self.values[base]
+        for store in stores:
+            if _base(store.src[0]) is base:
+                contents = self._written(contents, store)
+        return contents
+
+    def _written(self, contents: UOp, store: UOp) -> UOp:
+        """The contents with a value put where the STORE's target is; an INVALID element leaves
+        them.
+        """
+        target, given, *gates = store.src
+        split = self.validity.split(self.values[given])
+        value, inside = split.value, split.mask
+        for gate in gates:
+            condition = self.validity.split(self.values[gate])
+            inside = both(inside, both(condition.value, condition.mask))
+        while target.op is not Op.BUFFER and target.op is not Op.PARAM:
+            value, inside = _outward(target, value, inside)
+            target = target.src[0]
+        return value if inside is None else UOp(Op.WHERE, inside, value, contents)
+
+
+def _output(slot: int, value: UOp) -> UOp:
+    return UOp(Op.BUFFER, dims(value.shape), arg=BufferArg(slot, value.dtype, value.device))
+
+
+def _stores(u: UOp) -> list[UOp]:
+    """The STOREs that have run when u has."""
+    return [s for s in u.toposort() if s.op is Op.STORE]
+
+
+def _base(location: UOp) -> UOp:
+    """The BUFFER or PARAM that a location is a view of."""
+    while location.op not in (Op.BUFFER, Op.PARAM):
+        location = location.src[0]
+    return location
+
+
+def _viewed(location: UOp, base: UOp, contents: UOp) -> UOp:
+    """The view that a location is, of these contents."""
+    views = []
+    while location is not base:
+        if location.op is not Op.AFTER:
+            views.append(location)
+        location = location.src[0]
+    for view in reversed(views):
+        contents = view.with_src([contents, *view.src[1:]])
+    return contents
+
+
+def _both(move: Callable[[UOp], UOp], value: UOp, inside: UOp | None) -> tuple[UOp, UOp | None]:
+    return move(value), None if inside is None else move(inside)
+
+
+def _outward(target: UOp, value: UOp, inside: UOp | None) -> tuple[UOp, UOp | None]:
+    """A value and where it is written, seen from what the target is a view of."""
+    of = target.src[0]
+    match target.op:
+        case Op.AFTER:
+            return value, inside
+        case Op.RESHAPE:
+            return _both(lambda u: UOp(Op.RESHAPE, u, dims(of.shape)), value, inside)
+        case Op.FLIP:
+            arg = cast(FlipArg, target.arg)
+            return _both(lambda u: UOp(Op.FLIP, u, arg=arg), value, inside)
+        case Op.PERMUTE:
+            order = cast(PermuteArg, target.arg).order
+            inverse = PermuteArg(tuple(order.index(axis) for axis in range(len(order))))
+            return _both(lambda u: UOp(Op.PERMUTE, u, arg=inverse), value, inside)
+        case Op.SHRINK:
+            if target.shape == of.shape:
+                return value, inside
+            inside = full(TRUE, value.shape) if inside is None else inside
+            return _both(
+                lambda u: UOp(Op.PAD, u, target.src[1], dims(of.shape), arg=ZERO_FILL),
+                value,
+                inside,
+            )
+    raise InvalidError(
+        "callify.target",
+        f"a STORE in a tensor graph goes through {', '.join(op.name for op in VIEWS)}",
+        repr(target),
+        target.op.name,
+    )

@@ -1,0 +1,68 @@
+"""linearize: each kernel as one list of instructions, sources before uses, loops in one piece."""
+
+from __future__ import annotations
+
+from uop.compiler.rewrite import Fired, quietly
+from uop.spec.errors import PassError
+from uop.spec.forms import open_ranges
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+def linearize(root: UOp, fired: Fired = quietly) -> UOp:
+    """Every CALL's SINK as a LINEAR."""
+    bodies = {
+        u.src[0]: UOp(Op.LINEAR, *instructions(u.src[0]))
+        for u in root.toposort()
+        if u.op is Op.CALL
+    }
+    return root.substitute(bodies)
+
+
+def instructions(body: UOp) -> list[UOp]:
+    """The nodes in execution order.
+
+    A loop stands where its END does: after everything that it uses from outside, so nothing that
+    does not depend on the loop is inside, and it is opened as late as it can be.
+    """
+    order = body.toposort()
+    inside = open_ranges(order)
+    depth = _depths(order, inside)
+    blocks: dict[UOp | None, list[UOp]] = {None: []}
+    for u in order[:-1]:
+        if u.op is Op.RANGE:
+            blocks[u] = []
+            continue
+        block = max(inside[u], key=lambda r: depth[r], default=None)
+        blocks[block].append(u)
+    return _flattened(blocks)
+
+
+def _depths(order: list[UOp], inside: dict[UOp, frozenset[UOp]]) -> dict[UOp, int]:
+    """How deep each loop is nested: by the loops that are still open where it closes."""
+    depth: dict[UOp, int] = {}
+    for u in reversed(order):
+        if u.op is Op.END:
+            depth[u.src[1]] = 1 + max((depth.get(r, 0) for r in inside[u]), default=-1)
+    unclosed = [u for u in order if u.op is Op.RANGE and u not in depth]
+    if unclosed:
+        raise PassError(f"linearize: {unclosed[0]!r} is never closed")
+    return depth
+
+
+def _flattened(blocks: dict[UOp | None, list[UOp]]) -> list[UOp]:
+    """The blocks written out, each before the END that closes it."""
+    result: list[UOp] = []
+    work: list[UOp | tuple[UOp, ...]] = [*reversed(blocks[None])]
+    while work:
+        u = work.pop()
+        if isinstance(u, tuple):
+            result.extend(u)
+        elif u.op is Op.END:
+            r = u.src[1]
+            result.append(r)
+            work.append((u,))
+            work.extend(reversed(blocks[r]))
+        else:
+            result.append(u)
+    return result

@@ -1,0 +1,337 @@
+"""Lowering of one element: a tensor at an index becomes scalar arithmetic, movement becomes index
+arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from uop.compiler.rewrite import Fired, Rewriter, quietly
+from uop.compiler.simplify import SIMPLIFY, int_value, truth
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    DTypeArg,
+    FlipArg,
+    ParamArg,
+    PermuteArg,
+    RangeArg,
+    ReduceArg,
+)
+from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import index_values
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, const, dims, index_const
+
+Index = tuple[UOp, ...]
+ZERO = index_const(0)
+FALSE = const(False, dtypes.bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of a tensor, to be read only where the gate holds (None: always)."""
+
+    tensor: UOp
+    at: Index
+    gate: UOp | None = None
+
+
+Steps = Generator[Element, UOp, UOp]
+"""Asks for the scalars of elements and returns its own: no rule calls another, so depth costs no
+stack.
+"""
+
+
+class Lowering:
+    """The lowering of one kernel: its PARAMs, its RANGEs, and every element lowered so far.
+
+    Tensors in `stored` are read from memory; the others are computed from their sources.
+    """
+
+    def __init__(self, stored: Callable[[UOp], UOp | None], fired: Fired = quietly) -> None:
+        self.simplify = Rewriter(SIMPLIFY, fired)
+        self.buffers: list[UOp] = []
+        self._stored = stored
+        self._params: dict[UOp, UOp] = {}
+        self._done: dict[Element, UOp] = {}
+        self._ranges = 0
+
+    def param(self, buffer: UOp, shape: Shape) -> UOp:
+        """The PARAM through which the kernel sees a buffer, flat."""
+        if buffer not in self._params:
+            arg = ParamArg(len(self.buffers), buffer.dtype, None, AddrSpace.GLOBAL)
+            self._params[buffer] = UOp(Op.PARAM, dims((math.prod(shape),)), arg=arg)
+            self.buffers.append(buffer)
+        return self._params[buffer]
+
+    def range(self, bound: int, axis_type: AxisType) -> UOp:
+        """A fresh loop variable; a loop of one iteration is none."""
+        if bound == 1:
+            return ZERO
+        self._ranges += 1
+        return UOp(Op.RANGE, index_const(bound), arg=RangeArg(self._ranges - 1, axis_type))
+
+    def flat(self, at: Index, shape: Shape) -> UOp:
+        """The row-major position of an index."""
+        position = ZERO
+        for i, dim in zip(at, shape, strict=True):
+            position = self.alu(Op.ADD, self.alu(Op.MUL, position, index_const(dim)), i)
+        return position
+
+    def unflat(self, position: UOp, shape: Shape) -> Index:
+        """The index at a row-major position."""
+        at, below = [], 1
+        for dim in reversed(shape):
+            quotient = self.alu(Op.IDIV, position, index_const(below))
+            at.append(self.alu(Op.MOD, quotient, index_const(dim)) if dim > 1 else ZERO)
+            below *= max(dim, 1)
+        return tuple(reversed(at))
+
+    def alu(self, op: Op, *src: UOp) -> UOp:
+        """An op on indices or conditions, simplified."""
+        return self.simplify(UOp(op, *src))
+
+    def computed(self, tensor: UOp, at: Index) -> UOp:
+        """The element of a tensor from its sources, even where it is stored."""
+        return self._run(Element(tensor, at), self._rule(Element(tensor, at)))
+
+    def _run(self, first: Element, steps: Steps) -> UOp:
+        stack: list[tuple[Element, Steps]] = [(first, steps)]
+        answer: UOp | None = None
+        while stack:
+            element, steps = stack[-1]
+            try:
+                wanted = next(steps) if answer is None else steps.send(answer)
+            except StopIteration as result:
+                stack.pop()
+                self._done[element] = answer = cast(UOp, result.value)
+                continue
+            answer = self._done.get(wanted)
+            if answer is None:
+                stack.append((wanted, self._steps(wanted)))
+        return cast(UOp, answer)
+
+    def _steps(self, e: Element) -> Steps:
+        buffer = self._stored(e.tensor)
+        return self._rule(e) if buffer is None else self._load(e, buffer)
+
+    def _rule(self, e: Element) -> Steps:
+        if e.tensor.declaration.is_elementwise:
+            return self._elementwise(e)
+        if e.tensor.op not in RULES:
+            raise UnsupportedError(f"rangeify: {e.tensor.op.name} in a tensor graph")
+        return RULES[e.tensor.op](self, e)
+
+    def _load(self, e: Element, buffer: UOp) -> Steps:
+        yield from ()
+        memory = self.param(buffer, e.tensor.shape)
+        place = UOp(Op.INDEX, memory, self.flat(e.at, e.tensor.shape))
+        if e.gate is None:
+            return UOp(Op.LOAD, place)
+        return self.simplify(UOp(Op.LOAD, place, const(0, e.tensor.dtype), e.gate))
+
+    def _elementwise(self, e: Element) -> Steps:
+        sources = []
+        for s in e.tensor.src:
+            sources.append((yield Element(s, broadcast_index(e.at, s.shape), e.gate)))
+        return UOp(e.tensor.op, *sources, arg=e.tensor.arg)
+
+    def _const(self, e: Element) -> Steps:
+        yield from ()
+        return e.tensor
+
+    def _same(self, e: Element) -> Steps:
+        return (yield Element(e.tensor.src[0], e.at, e.gate))
+
+    def _loaded(self, e: Element) -> Steps:
+        """LOAD(buf, alt, gate) of tensors: every read is in bounds, so the gate only chooses."""
+        u = e.tensor
+        read = yield Element(u.src[0], e.at, e.gate)
+        if len(u.src) < 3:
+            return read
+        alt = yield Element(u.src[1], e.at, e.gate)
+        gate = yield Element(u.src[2], e.at, e.gate)
+        return UOp(Op.WHERE, gate, read, alt)
+
+    def _permute(self, e: Element) -> Steps:
+        order = cast(PermuteArg, e.tensor.arg).order
+        at = list(e.at)
+        for k, axis in enumerate(order):
+            at[axis] = e.at[k]
+        return (yield Element(e.tensor.src[0], tuple(at), e.gate))
+
+    def _flip(self, e: Element) -> Steps:
+        flags = cast(FlipArg, e.tensor.arg).flags
+        at = tuple(
+            self.alu(Op.SUB, index_const(dim - 1), i) if flipped else i
+            for i, dim, flipped in zip(e.at, e.tensor.shape, flags, strict=True)
+        )
+        return (yield Element(e.tensor.src[0], at, e.gate))
+
+    def _reshape(self, e: Element) -> Steps:
+        old, new = e.tensor.src[0].shape, e.tensor.shape
+        return (yield Element(e.tensor.src[0], self.reshaped(e.at, new, old), e.gate))
+
+    def reshaped(self, at: Index, shape: Shape, to: Shape) -> Index:
+        """An index under another shape. Leading dimensions that agree need no arithmetic."""
+        wide = [i for i, dim in zip(at, shape, strict=True) if dim != 1]
+        if [d for d in shape if d != 1] == [d for d in to if d != 1]:
+            rest = iter(wide)
+            return tuple(ZERO if dim == 1 else next(rest) for dim in to)
+        same = 0
+        while same < min(len(shape), len(to)) and shape[same] == to[same]:
+            same += 1
+        return at[:same] + self.unflat(self.flat(at[same:], shape[same:]), to[same:])
+
+    def _expand(self, e: Element) -> Steps:
+        source = e.tensor.src[0]
+        return (yield Element(source, broadcast_index(e.at, source.shape), e.gate))
+
+    def _shrink(self, e: Element) -> Steps:
+        at = self._shifted(e.at, index_values(e.tensor.src[1]))
+        return (yield Element(e.tensor.src[0], at, e.gate))
+
+    def _shifted(self, at: Index, offsets: Sequence[int]) -> Index:
+        return tuple(
+            self.alu(Op.ADD, i, index_const(o)) if o else i
+            for i, o in zip(at, offsets, strict=True)
+        )
+
+    def _pad(self, e: Element) -> Steps:
+        """Zero outside; what is inside is read only there, for outside it has no address."""
+        source, offsets = e.tensor.src[0], index_values(e.tensor.src[1])
+        inside: UOp | None = None
+        at = self._shifted(e.at, [-o for o in offsets])
+        for i, dim, outer in zip(at, source.shape, e.tensor.shape, strict=True):
+            if dim != outer:
+                inside = self.both(inside, self.alu(Op.CMPLT, index_const(-1), i))
+                inside = self.both(inside, self.alu(Op.CMPLT, i, index_const(dim)))
+        zero = const(0, e.tensor.dtype)
+        if inside is None or truth(inside) is True:
+            return (yield Element(source, at, e.gate))
+        if truth(inside) is False:
+            return zero
+        value = yield Element(source, at, self.both(e.gate, inside))
+        return UOp(Op.WHERE, inside, value, zero)
+
+    def both(self, a: UOp | None, b: UOp | None) -> UOp | None:
+        """Two conditions as one; None always holds."""
+        if a is None or b is None:
+            return b if a is None else a
+        return self.alu(Op.AND, a, b)
+
+    def _index(self, e: Element) -> Steps:
+        """Indices are data, and not read where the gate is shut: there element 0 stands in."""
+        source, *indices = e.tensor.src
+        at, used = [], 0
+        for i in indices:
+            value = yield Element(i, e.at[used : used + len(i.shape)], e.gate)
+            if value.dtype is not dtypes.index:
+                value = UOp(Op.CAST, value, arg=DTypeArg(dtypes.index))
+            if e.gate is not None and value.op is not Op.CONST:
+                value = UOp(Op.WHERE, e.gate, value, ZERO)
+            at.append(self.simplify(value))
+            used += len(i.shape)
+        return (yield Element(source, (*at, *e.at[used:]), e.gate))
+
+    def _stack(self, e: Element) -> Steps:
+        which, *rest = e.at
+        parts = e.tensor.src
+        if not parts:
+            return const(0, e.tensor.dtype)
+        if (position := int_value(which)) is not None:
+            return (yield Element(parts[position], tuple(rest), e.gate))
+        result = yield Element(parts[-1], tuple(rest), e.gate)
+        for k in reversed(range(len(parts) - 1)):
+            part = yield Element(parts[k], tuple(rest), e.gate)
+            is_other = self.alu(Op.CMPNE, which, index_const(k))
+            result = UOp(Op.WHERE, is_other, result, part)
+        return result
+
+    def _reduce(self, e: Element) -> Steps:
+        arg = cast(ReduceArg, e.tensor.arg)
+        if len(e.tensor.src) > 1:
+            raise UnsupportedError("rangeify: a REDUCE over RANGEs in a tensor graph")
+        source = e.tensor.src[0]
+        at = list(e.at)
+        for axis in arg.axes:
+            at[axis] = self.range(source.shape[axis], AxisType.REDUCE)
+        value = yield Element(source, tuple(at), e.gate)
+        ranges = [at[axis] for axis in arg.axes if at[axis] is not ZERO]
+        return UOp(Op.REDUCE, value, *ranges, arg=ReduceArg(arg.op)) if ranges else value
+
+    def _bitcast(self, e: Element) -> Steps:
+        old, new = e.tensor.src[0].dtype, e.tensor.dtype
+        if old.itemsize == new.itemsize:
+            value = yield Element(e.tensor.src[0], e.at, e.gate)
+            return UOp(Op.BITCAST, value, arg=DTypeArg(new))
+        return (yield from (self._bytes_out if old.itemsize > new.itemsize else self._bytes_in)(e))
+
+    def _bytes_out(self, e: Element) -> Steps:
+        """Part of a wider element: its bits, shifted down, little-endian."""
+        source, new = e.tensor.src[0], e.tensor.dtype
+        wide, narrow = unsigned(source.dtype), unsigned(new)
+        ratio = index_const(source.dtype.itemsize // new.itemsize)
+        at = (*e.at[:-1], self.alu(Op.IDIV, e.at[-1], ratio))
+        value = yield Element(source, at, e.gate)
+        bits = UOp(Op.BITCAST, value, arg=DTypeArg(wide)) if value.dtype is not wide else value
+        part = self.alu(Op.MUL, self.alu(Op.MOD, e.at[-1], ratio), index_const(narrow.bits))
+        shifted = UOp(Op.SHR, bits, UOp(Op.CAST, part, arg=DTypeArg(wide)))
+        result = UOp(Op.CAST, shifted, arg=DTypeArg(narrow))
+        return result if new is narrow else UOp(Op.BITCAST, result, arg=DTypeArg(new))
+
+    def _bytes_in(self, e: Element) -> Steps:
+        """A wider element of several: their bits, each shifted to its place, little-endian."""
+        source, new = e.tensor.src[0], e.tensor.dtype
+        wide, narrow = unsigned(new), unsigned(source.dtype)
+        ratio = new.itemsize // source.dtype.itemsize
+        first = self.alu(Op.MUL, e.at[-1], index_const(ratio))
+        result: UOp | None = None
+        for k in range(ratio):
+            at = (*e.at[:-1], self.alu(Op.ADD, first, index_const(k)))
+            value = yield Element(source, at, e.gate)
+            bits = (
+                UOp(Op.BITCAST, value, arg=DTypeArg(narrow)) if value.dtype is not narrow else value
+            )
+            part = UOp(Op.CAST, bits, arg=DTypeArg(wide))
+            placed = UOp(Op.SHL, part, const(k * narrow.bits, wide)) if k else part
+            result = placed if result is None else UOp(Op.OR, result, placed)
+        return (
+            cast(UOp, result)
+            if new is wide
+            else UOp(Op.BITCAST, cast(UOp, result), arg=DTypeArg(new))
+        )
+
+
+def unsigned(dtype: DType) -> DType:
+    """The unsigned integer of the size of a dtype."""
+    return DTYPES[f"uint{8 * dtype.itemsize}"]
+
+
+def broadcast_index(at: Index, shape: Shape) -> Index:
+    """The index into an operand of a broadcast: right-aligned, axes of size 1 at 0."""
+    aligned = at[len(at) - len(shape) :]
+    return tuple(ZERO if dim == 1 else i for i, dim in zip(aligned, shape, strict=True))
+
+
+RULES: Mapping[Op, Callable[[Lowering, Element], Steps]] = {
+    Op.CONST: Lowering._const,
+    Op.PERMUTE: Lowering._permute,
+    Op.FLIP: Lowering._flip,
+    Op.RESHAPE: Lowering._reshape,
+    Op.EXPAND: Lowering._expand,
+    Op.SHRINK: Lowering._shrink,
+    Op.PAD: Lowering._pad,
+    Op.INDEX: Lowering._index,
+    Op.STACK: Lowering._stack,
+    Op.BITCAST: Lowering._bitcast,
+    Op.REDUCE: Lowering._reduce,
+    Op.LOAD: Lowering._loaded,
+    **dict.fromkeys((Op.CONTIGUOUS, Op.CONTIGUOUSBACKWARD, Op.DETACH), Lowering._same),
+}

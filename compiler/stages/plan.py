@@ -1,0 +1,115 @@
+"""plan: temporaries share memory where their lifetimes do not overlap.
+
+A kernel has a register per fold, and rangeify gives each fold a kernel of its own, so inside
+kernels nothing is shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.stages.rangeify import TEMPORARY
+from uop.spec.dtype import DType
+from uop.spec.errors import PassError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """The CALLs, by number, between which a temporary holds something."""
+
+    buffer: UOp
+    first: int
+    last: int
+
+
+def plan(root: UOp, fired: Fired = quietly) -> UOp:
+    """The same kernels with fewer BUFFERs between them."""
+    calls = [u for u in root.toposort() if u.op is Op.CALL]
+    places = shared(lifetimes(calls))
+    if all(buffer is place for buffer, place in places.items()):
+        return root
+    users: dict[UOp, list[UOp]] = {}
+    new: dict[UOp, UOp] = {}
+    for call in calls:
+        arguments = [_moved(a, places, users, new) for a in call.src[1:]]
+        new[call] = UOp(Op.CALL, call.src[0], *arguments)
+        for a in call.src[1:]:
+            users.setdefault(memory_of(a), []).append(new[call])
+    planned = root.substitute(new)
+    check_shared(calls, places)
+    return planned
+
+
+def memory_of(argument: UOp) -> UOp:
+    """The BUFFER or BINARY that an argument of a CALL is."""
+    while argument.op is Op.AFTER:
+        argument = argument.src[0]
+    return argument
+
+
+def lifetimes(calls: Sequence[UOp]) -> list[Lifetime]:
+    """Of each temporary, by first use."""
+    used: dict[UOp, list[int]] = {}
+    for number, call in enumerate(calls):
+        for a in call.src[1:]:
+            if memory_of(a).tag == TEMPORARY:
+                used.setdefault(memory_of(a), []).append(number)
+    return [Lifetime(buffer, numbers[0], numbers[-1]) for buffer, numbers in used.items()]
+
+
+def shared(alive: Sequence[Lifetime]) -> dict[UOp, UOp]:
+    """For each temporary the one whose memory it takes: of its dtype and size, and dead before it
+    starts.
+    """
+    places: dict[UOp, UOp] = {}
+    free_after: dict[UOp, int] = {}
+    for life in alive:
+        place = next(
+            (p for p, last in free_after.items() if last < life.first and _fits(p, life.buffer)),
+            life.buffer,
+        )
+        places[life.buffer] = place
+        free_after[place] = life.last
+    return places
+
+
+def _fits(place: UOp, buffer: UOp) -> bool:
+    def need(u: UOp) -> tuple[DType, int, object]:
+        return u.dtype, math.prod(u.shape), u.device
+
+    return need(place) == need(buffer)
+
+
+def _moved(
+    argument: UOp, places: dict[UOp, UOp], users: dict[UOp, list[UOp]], new: dict[UOp, UOp]
+) -> UOp:
+    """An argument at its new place, after the CALLs it depends on and those that used the place
+    before.
+    """
+    buffer = memory_of(argument)
+    place = places.get(buffer, buffer)
+    before = [new[c] for c in argument.src[1:]] if argument.op is Op.AFTER else []
+    if buffer not in users:
+        before += [c for other, at in places.items() if at is place and other is not buffer
+                   for c in users.get(other, ())]  # fmt: skip
+    distinct = dict.fromkeys(before)
+    return UOp(Op.AFTER, place, *distinct) if distinct else place
+
+
+def check_shared(calls: Sequence[UOp], places: dict[UOp, UOp]) -> None:
+    """PassError where a kernel would read a place that another temporary has taken meanwhile."""
+    holds: dict[UOp, UOp] = {}
+    for call in calls:
+        written, *read = (memory_of(a) for a in call.src[1:])
+        for buffer in read:
+            if buffer in places and holds.get(places[buffer]) is not buffer:
+                raise PassError(f"plan: {buffer!r} is read after its memory was given away")
+        if written in places:
+            if any(places.get(buffer) is places[written] for buffer in read):
+                raise PassError(f"plan: {written!r} takes memory that its kernel reads")
+            holds[places[written]] = written

@@ -1,0 +1,188 @@
+"""rangeify: the function is split into kernels, and each is broken down to scalars over ranges.
+
+What is stored: the outputs; every REDUCE, LOAD and CONTIGUOUS; and each value that would otherwise
+be computed at two different indices, so that every node is lowered once, whatever the graph. Views
+of inputs are never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.stages.lower import Lowering
+from uop.compiler.validity import Validity
+from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims
+from uop.spec.walk import toposort
+
+TEMPORARY = "temporary"
+"""The tag of BUFFERs that hold what one kernel leaves for another."""
+
+LEAVES = (Op.PARAM, Op.CONST, Op.BINARY)
+VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK)
+STORED = (Op.REDUCE, Op.LOAD, Op.CONTIGUOUS)
+
+
+def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
+    """SINK(CALL(SINK(END(STORE(INDEX(PARAM_0, i), v), r)...), buffers...)...)."""
+    if not root.src:
+        return root
+    function = root.src[0].src[1].src[0]
+    validity = Validity()
+    # An INVALID element of a result is UNSPECIFIED there, so it may as well be stored.
+    values = [validity.split(v).value for v in function.src[0].src]
+    outputs = [
+        (store.src[0], values[cast(GetTupleArg, store.src[1].arg).idx]) for store in root.src
+    ]
+    return _Split(outputs, function.src[1:], fired).program()
+
+
+def stored_values(roots: Sequence[UOp]) -> set[UOp]:
+    """What goes through memory, besides the results themselves."""
+    order = toposort(roots, _operands)
+    views: set[UOp] = set()
+    for u in order:
+        if u.op in LEAVES or (u.op in VIEWS and u.src[0] in views):
+            views.add(u)
+    stored: set[UOp] = set()
+    # For each node the indices it is read at, as numbers: one per reader and index of the reader.
+    read_at: dict[UOp, set[int]] = {u: set() for u in order}
+    numbers: dict[object, int] = {}
+    for root in roots:
+        read_at[root].add(numbers.setdefault(root, len(numbers)))
+    for u in reversed(order):
+        if u in views:
+            continue
+        if u.op in STORED or len(read_at[u]) > 1:
+            stored.add(u)
+            read_at[u] = {numbers.setdefault(u, len(numbers))}
+        for at in read_at[u]:
+            for position, s in enumerate(_operands(u)):
+                for key in _reads(u, position, s, at):
+                    read_at[s].add(
+                        key if isinstance(key, int) else numbers.setdefault(key, len(numbers))
+                    )
+    return stored
+
+
+def _operands(u: UOp) -> Sequence[UOp]:
+    """The operands that are data, without shapes and offsets."""
+    return u.src[:1] if u.op in VIEWS else u.src
+
+
+def _reads(u: UOp, position: int, s: UOp, at: int) -> Iterable[object]:
+    """The indices at which u, itself read at one, reads its operand: a number if it is the same
+    one.
+    """
+    if u.declaration.is_elementwise or u.op in (
+        Op.LOAD,
+        Op.CONTIGUOUSBACKWARD,
+        Op.DETACH,
+        Op.CONTIGUOUS,
+    ):
+        return [at] if s.shape == u.shape else [(s.shape, at)]
+    if u.op is Op.BITCAST:
+        ratio = u.dtype.itemsize // s.dtype.itemsize
+        return [at] if s.shape == u.shape else [(u, at, k) for k in range(max(ratio, 1))]
+    if u.op is Op.INDEX and position:
+        return [(u, at, position)]
+    return [(u, at)]
+
+
+@dataclass(slots=True)
+class _Split:
+    """The kernels of a program, in an order they may run in."""
+
+    outputs: list[tuple[UOp, UOp]]
+    arguments: tuple[UOp, ...]
+    fired: Fired
+    calls: dict[UOp, UOp] = field(default_factory=dict)
+    """Which CALL leaves the contents of a BUFFER."""
+    readers: dict[UOp, list[UOp]] = field(default_factory=dict)
+    """Which CALLs read an input."""
+    home: dict[UOp, UOp] = field(default_factory=dict)
+    """In which BUFFER each stored value is."""
+
+    def program(self) -> UOp:
+        inputs = [_buffer_of(a) for a in self.arguments]
+        stored = stored_values([value for _, value in self.outputs])
+        fresh = 1 + max(_slot(b) for b in (*inputs, *(target for target, _ in self.outputs)))
+        for target, value in self.outputs:
+            if value in stored and value not in self.home and target not in inputs:
+                self.home[value] = target
+        for u in toposort((value for _, value in self.outputs), _operands):
+            if u in stored:
+                if u not in self.home:
+                    self.home[u] = _temporary(fresh, u)
+                    fresh += 1
+                self._kernel(self.home[u], u)
+        effects, copies = [], []
+        for target, value in self.outputs:
+            if self.home.get(value) is target:
+                effects.append(self.calls[target])
+            elif target in inputs:
+                # Others may still read it: written aside, and copied when all have read it.
+                aside = _temporary(fresh, value)
+                fresh += 1
+                self._kernel(aside, value)
+                copies.append((target, aside))
+            else:
+                effects.append(self._kernel(target, value))
+        return UOp(Op.SINK, *effects, *(self._copy(*copy) for copy in copies))
+
+    def _kernel(self, target: UOp, value: UOp) -> UOp:
+        """One kernel that computes a value into a BUFFER."""
+
+        def stored(u: UOp) -> UOp | None:
+            if u in self.home and u is not value:
+                return self.home[u]
+            if u.op is Op.PARAM:
+                return _buffer_of(self.arguments[cast(ParamArg, u.arg).slot])
+            return u if u.op is Op.BINARY else None
+
+        return self._call(Lowering(stored, self.fired), target, value)
+
+    def _copy(self, target: UOp, aside: UOp) -> UOp:
+        """A kernel that copies a temporary over an input that everybody has read."""
+        body = Lowering(lambda u: aside if u is aside else None, self.fired)
+        return self._call(body, target, UOp(Op.CONTIGUOUS, aside))
+
+    def _call(self, kernel: Lowering, target: UOp, value: UOp) -> UOp:
+        place = kernel.param(target, value.shape)
+        at = tuple(kernel.range(dim, AxisType.LOOP) for dim in value.shape)
+        stored = kernel.computed(value, at)
+        effect = UOp(Op.STORE, UOp(Op.INDEX, place, kernel.flat(at, value.shape)), stored)
+        for r in reversed(at):
+            if r.op is Op.RANGE:
+                effect = UOp(Op.END, effect, r)
+        body = kernel.simplify(UOp(Op.SINK, effect))
+        written, *read = kernel.buffers
+        before = self.readers.get(written, [])
+        arguments = [UOp(Op.AFTER, written, *before) if before else written]
+        arguments += [UOp(Op.AFTER, b, self.calls[b]) if b in self.calls else b for b in read]
+        call = UOp(Op.CALL, body, *arguments)
+        self.calls[target] = call
+        for buffer in read:
+            self.readers.setdefault(buffer, []).append(call)
+        return call
+
+
+def _slot(buffer: UOp) -> int:
+    return cast(BufferArg, buffer.arg).slot
+
+
+def _buffer_of(argument: UOp) -> UOp:
+    """Kernels read memory: an input value is the BUFFER in its slot."""
+    if argument.op is not Op.PARAM:
+        return argument
+    arg = cast(ParamArg, argument.arg)
+    return UOp(Op.BUFFER, *argument.src, arg=BufferArg(arg.slot, arg.dtype, arg.device))
+
+
+def _temporary(slot: int, value: UOp) -> UOp:
+    arg = BufferArg(slot, value.dtype, value.device)
+    return UOp(Op.BUFFER, dims(value.shape), arg=arg, tag=TEMPORARY)

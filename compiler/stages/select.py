@@ -1,0 +1,152 @@
+"""select: each kernel in terms of what the target has.
+
+A REDUCE becomes a loop over a register, parallel ranges become one index of the launch, ops that
+the target lacks are decomposed, and arithmetic on a dtype it only stores is done in a wider one and
+rounded back at every node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import cast
+
+from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrites
+from uop.compiler.simplify import SIMPLIFY, int_value
+from uop.compiler.targets.target import Target
+from uop.compiler.validity import identity
+from uop.spec.args import AddrSpace, AxisType, BufferArg, DTypeArg, RangeArg, ReduceArg, SpecialArg
+from uop.spec.forms import SELECTED, Form, Invariant, open_ranges
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+from uop.spec.uop import UOp, dims, index_const
+
+COPIES = (Op.WHERE, Op.CAST, Op.BITCAST)
+"""Elementwise ops that a target applies to the bits of a dtype it only stores."""
+ROUNDED_TWICE = (Op.MULACC,)
+"""Ops of several roundings: as one expression a compiler might join them."""
+
+
+def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
+    """The same kernels, made of what the target has."""
+    rewriter = Rewriter(_target_rules(target) + SIMPLIFY, fired)
+    bodies: dict[UOp, UOp] = {}
+    for u in root.toposort():
+        if u.op is Op.CALL and u.src[0] not in bodies:
+            bodies[u.src[0]] = rewriter(_looped(_launched(u.src[0])))
+    return root.substitute(bodies)
+
+
+@cache
+def selected_for(target: Target) -> Form:
+    """The form that select leaves for a target."""
+
+    def lacking(order: Sequence[UOp]) -> UOp | None:
+        for u in order:
+            if u.declaration.is_elementwise and not _has(target, u):
+                return u
+        return None
+
+    return SELECTED.with_invariants(
+        Invariant("target", f"{target.name} has every op on its dtypes", lacking)
+    )
+
+
+def _has(target: Target, u: UOp) -> bool:
+    if u.op not in target.ops or u.op in ROUNDED_TWICE:
+        return False
+    return u.op in COPIES or all(target.computes_as(s.dtype) is s.dtype for s in u.src)
+
+
+def _launched(body: UOp) -> UOp:
+    """Parallel ranges as digits of one work item number."""
+    ranges = [u for u in body.toposort() if _is_parallel(u)]
+    if not ranges:
+        return body
+    bounds = [cast(int, int_value(r.src[0])) for r in ranges]
+    item = UOp(Op.SPECIAL, index_const(math.prod(bounds)), arg=SpecialArg("gidx0"))
+    new: dict[UOp, UOp] = {}
+    inner = 1
+    for r, bound in zip(reversed(ranges), reversed(bounds), strict=True):
+        quotient = UOp(Op.IDIV, item, index_const(inner))
+        new[r] = UOp(Op.MOD, quotient, index_const(max(bound, 1)))
+        inner *= max(bound, 1)
+    for u in body.toposort():
+        if u not in new:
+            src = [new[s] for s in u.src]
+            closes = u.op is Op.END and u.src[1] in ranges
+            new[u] = src[0] if closes else u.with_src(src)
+    return new[body]
+
+
+def _is_parallel(u: UOp) -> bool:
+    return u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type is AxisType.GLOBAL
+
+
+def _looped(body: UOp) -> UOp:
+    """Each REDUCE as a loop that folds into a register."""
+    order = body.toposort()
+    if not any(u.op is Op.REDUCE for u in order):
+        return body
+    inside = open_ranges(order)
+    new: dict[UOp, UOp] = {}
+    registers = 0
+    for u in order:
+        src = [new[s] for s in u.src]
+        if u.op is Op.REDUCE:
+            around = [new[r] for r in sorted(inside[u], key=_range_id)]
+            new[u] = _accumulated(u, src, around, registers)
+            registers += 1
+        else:
+            new[u] = u.with_src(src)
+    return new[body]
+
+
+def _range_id(r: UOp) -> int:
+    return cast(RangeArg, r.arg).id
+
+
+def _accumulated(u: UOp, src: Sequence[UOp], around: Sequence[UOp], slot: int) -> UOp:
+    """The register after the loops, the first range outermost; it is set inside the loops around
+    them.
+    """
+    value, *ranges = src
+    op, zero = cast(ReduceArg, u.arg).op, index_const(0)
+    register = UOp(Op.BUFFER, dims((1,)), arg=BufferArg(slot, u.dtype, None, AddrSpace.REG))
+    fresh = UOp(Op.AFTER, register, *around) if around else register
+    start = UOp(Op.STORE, UOp(Op.INDEX, fresh, zero), identity(op, u.dtype))
+    element = UOp(Op.INDEX, UOp(Op.AFTER, register, start, *ranges), zero)
+    effect = UOp(Op.STORE, element, UOp(op, UOp(Op.LOAD, element), value))
+    for r in reversed(ranges):
+        effect = UOp(Op.END, effect, r)
+    return UOp(Op.LOAD, UOp(Op.INDEX, UOp(Op.AFTER, register, effect), zero))
+
+
+@cache
+def _target_rules(target: Target) -> RuleSet:
+    ops = tuple(op for op, d in DECLARATIONS.items() if d.is_elementwise)
+    lacking = tuple(op for op in ops if op not in target.ops or op in ROUNDED_TWICE)
+    computed = tuple(op for op in ops if op not in COPIES)
+
+    @rewrites(*lacking)
+    def decompose(u: UOp) -> UOp | None:
+        """An op that the target lacks is what the spec decomposes it to."""
+        return u.decompose()
+
+    @rewrites(*computed)
+    def emulate(u: UOp) -> UOp | None:
+        """Arithmetic on a stored-only dtype: widened, computed, rounded back, at every node."""
+        if all(target.computes_as(s.dtype) is s.dtype for s in u.src):
+            return None
+        wide = [
+            UOp(Op.CAST, s, arg=DTypeArg(target.computes_as(s.dtype)))
+            if target.computes_as(s.dtype) is not s.dtype
+            else s
+            for s in u.src
+        ]
+        result = UOp(u.op, *wide, arg=u.arg)
+        return result if result.dtype is u.dtype else UOp(Op.CAST, result, arg=DTypeArg(u.dtype))
+
+    rules: list[Rule] = [decompose, emulate] if lacking else [emulate]
+    return RuleSet(*rules)

@@ -1,0 +1,210 @@
+"""Validity: each tensor that may have INVALID elements as a pair of ordinary tensors, its values
+and where they are.
+
+In the values every PAD is filled with zeros; the mask is a bool tensor of the same shape, or None
+where no element is INVALID. Masks are ordinary graphs, so what follows needs to know nothing of
+INVALID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from uop.spec.args import PadArg, PadFill, ReduceArg
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, const, dims
+from uop.spec.walk import toposort
+
+TRUE = const(True, dtypes.bool)
+FALSE = const(False, dtypes.bool)
+ZERO_FILL = PadArg(PadFill.ZERO)
+IDENTITY: Mapping[Op, Callable[[DType], bool | int | float]] = {
+    Op.ADD: lambda dtype: 0,
+    Op.MUL: lambda dtype: 1,
+    Op.MAX: lambda dtype: dtype.min,
+}
+
+
+def identity(op: Op, dtype: DType) -> UOp:
+    """What a REDUCE of nothing gives."""
+    return const(IDENTITY[op](dtype), dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A tensor without INVALID elements, and where the original has some (false)."""
+
+    value: UOp
+    mask: UOp | None = None
+
+
+class Validity:
+    """Splits values, remembering every node."""
+
+    def __init__(self) -> None:
+        self._done: dict[UOp, Split] = {}
+
+    def split(self, root: UOp) -> Split:
+        for u in toposort([root], lambda v: () if v in self._done else v.src):
+            if u not in self._done:
+                self._done[u] = self._rule(u)
+        return self._done[root]
+
+    def _rule(self, u: UOp) -> Split:
+        parts = [self._done[s] for s in u.src]
+        same = u.with_src([p.value for p in parts])
+        if u.op is Op.PAD:
+            return _pad(same, parts[0].mask)
+        if all(p.mask is None for p in parts):
+            return Split(same)
+        if u.op in RULES:
+            return RULES[u.op](same, [p.mask for p in parts])
+        return Split(same, _all_of([p.mask for p in parts], u.shape))
+
+
+Masks = list[UOp | None]
+
+
+def full(value: UOp, shape: Shape) -> UOp:
+    """A scalar in every element."""
+    if not shape:
+        return value
+    return expand(UOp(Op.RESHAPE, value, dims((1,) * len(shape))), shape)
+
+
+def expand(u: UOp, shape: Shape) -> UOp:
+    """Broadcast to a shape, right-aligned."""
+    if u.shape == shape:
+        return u
+    if len(u.shape) < len(shape):
+        u = UOp(Op.RESHAPE, u, dims((1,) * (len(shape) - len(u.shape)) + u.shape))
+    return u if u.shape == shape else UOp(Op.EXPAND, u, dims(shape))
+
+
+def both(a: UOp | None, b: UOp | None) -> UOp | None:
+    """AND of two masks; None is true everywhere."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a if a is b else UOp(Op.AND, a, b)
+
+
+def _all_of(masks: Masks, shape: Shape) -> UOp | None:
+    """Elementwise: valid where every operand is."""
+    result: UOp | None = None
+    for mask in masks:
+        result = both(result, None if mask is None else expand(mask, shape))
+    return result
+
+
+def _pad(u: UOp, mask: UOp | None) -> Split:
+    value = UOp(Op.PAD, *u.src, arg=ZERO_FILL)
+    if cast(PadArg, u.arg).fill is PadFill.INVALID:
+        if u.src[0].shape == u.shape:
+            return Split(value, mask)
+        inside = full(TRUE, u.src[0].shape) if mask is None else mask
+        return Split(value, UOp(Op.PAD, inside, *u.src[1:], arg=ZERO_FILL))
+    if mask is None:
+        return Split(value)
+    # Outside stands a valid zero: pad the opposite of the mask with false.
+    absent = UOp(Op.PAD, UOp(Op.NOT, mask), *u.src[1:], arg=ZERO_FILL)
+    return Split(value, UOp(Op.NOT, absent))
+
+
+def _moved(u: UOp, masks: Masks) -> Split:
+    mask = cast(UOp, masks[0])
+    return Split(u, UOp(u.op, mask, *u.src[1:], arg=u.arg))
+
+
+def _same(u: UOp, masks: Masks) -> Split:
+    return Split(u, masks[0])
+
+
+def _where(u: UOp, masks: Masks) -> Split:
+    condition, a, b = masks
+    chosen: UOp | None = None
+    if a is not None or b is not None:
+        chosen = UOp(Op.WHERE, u.src[0], TRUE if a is None else a, TRUE if b is None else b)
+        chosen = expand(chosen, u.shape)
+    return Split(u, both(None if condition is None else expand(condition, u.shape), chosen))
+
+
+def _reduce(u: UOp, masks: Masks) -> Split:
+    """Absent elements are skipped: they become the identity."""
+    arg = cast(ReduceArg, u.arg)
+    present = UOp(Op.WHERE, cast(UOp, masks[0]), u.src[0], identity(arg.op, u.dtype))
+    return Split(u.with_src([present, *u.src[1:]]))
+
+
+def _stack(u: UOp, masks: Masks) -> Split:
+    shape = u.src[0].shape
+    return Split(u, UOp(Op.STACK, *(full(TRUE, shape) if m is None else m for m in masks)))
+
+
+def _index(u: UOp, masks: Masks) -> Split:
+    """An absent index reads element 0, and what it reads is absent."""
+    of, *absent = masks
+    if 0 in u.src[0].shape[: len(absent)]:
+        return Split(full(const(0, u.dtype), u.shape), full(FALSE, u.shape))
+    indices = [
+        i if m is None else UOp(Op.WHERE, m, i, const(0, i.dtype))
+        for i, m in zip(u.src[1:], absent, strict=True)
+    ]
+    result = None if of is None else UOp(Op.INDEX, of, *indices)
+    at = 0
+    for i, mask in zip(u.src[1:], absent, strict=True):
+        if mask is not None:
+            rest = len(u.shape) - at - len(i.shape)
+            placed = UOp(Op.RESHAPE, mask, dims((1,) * at + i.shape + (1,) * rest))
+            result = both(result, expand(placed, u.shape))
+        at += len(i.shape)
+    return Split(u.with_src([u.src[0], *indices]), result)
+
+
+def _bitcast(u: UOp, masks: Masks) -> Split:
+    """An element is there if all its bytes are."""
+    mask, old, new = cast(UOp, masks[0]), u.src[0].dtype.itemsize, u.dtype.itemsize
+    if old == new:
+        return Split(u, mask)
+    outer = u.shape[:-1]
+    if old > new:
+        count, ratio = mask.shape[-1], old // new
+        column = UOp(Op.RESHAPE, mask, dims((*outer, count, 1)))
+        wide = expand(column, (*outer, count, ratio))
+        return Split(u, UOp(Op.RESHAPE, wide, dims(u.shape)))
+    count, ratio = u.shape[-1], new // old
+    parts = UOp(Op.RESHAPE, mask, dims((*outer, count, ratio)))
+    result: UOp | None = None
+    for k in range(ratio):
+        offset = dims((*(0 for _ in outer), 0, k))
+        part = UOp(Op.SHRINK, parts, offset, dims((*outer, count, 1)))
+        result = both(result, UOp(Op.RESHAPE, part, dims(u.shape)))
+    return Split(u, result)
+
+
+def _load(u: UOp, masks: Masks) -> Split:
+    """Where the gate is false or absent: alt. The copy keeps what is absent."""
+    if len(u.src) < 3:
+        return Split(u, masks[0])
+    alt, gate = u.src[1], u.src[2]
+    open_ = gate if masks[2] is None else UOp(Op.AND, gate, masks[2])
+    chosen: UOp | None = None
+    if masks[0] is not None or masks[1] is not None:
+        sides = [full(TRUE, u.shape) if m is None else m for m in masks[:2]]
+        chosen = UOp(Op.WHERE, open_, *sides)
+    return Split(u.with_src([u.src[0], alt, open_]), chosen)
+
+
+RULES: Mapping[Op, Callable[[UOp, Masks], Split]] = {
+    **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.SHRINK), _moved),
+    **dict.fromkeys((Op.CONTIGUOUS, Op.CONTIGUOUSBACKWARD, Op.DETACH), _same),
+    Op.WHERE: _where,
+    Op.REDUCE: _reduce,
+    Op.STACK: _stack,
+    Op.INDEX: _index,
+    Op.BITCAST: _bitcast,
+    Op.LOAD: _load,
+}

@@ -1,0 +1,273 @@
+"""The forms of a program between the compiler's stages, as data, and the check that a program has
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from uop.spec.args import AddrSpace, AxisType, RangeArg
+from uop.spec.errors import PassError
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+from uop.spec.uop import UOp
+from uop.spec.walk import outside_bodies, toposort
+
+Order = Sequence[UOp]
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """What holds for each body. `broken` takes its nodes, sources first, and gives one that breaks
+    it, or None.
+    """
+
+    label: str
+    title: str
+    broken: Callable[[Order], UOp | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a stage leaves: a SINK of calls of bodies, and which ops, shapes and axis types these
+    have.
+    """
+
+    stage: str
+    around: frozenset[Op]
+    """The ops outside the bodies."""
+    call: Op
+    """What calls a body: FUNCTION or CALL."""
+    body: Op
+    """The root of a body."""
+    ops: frozenset[Op]
+    """The ops inside a body."""
+    axis_types: frozenset[AxisType] = frozenset()
+    """Of the RANGEs in it."""
+    invariants: tuple[Invariant, ...] = ()
+
+    def with_invariants(self, *invariants: Invariant) -> Form:
+        return replace(self, invariants=(*self.invariants, *invariants))
+
+
+def verify(root: UOp, form: Form) -> None:
+    """PassError with the stage and the node where a program does not have the form."""
+    if root.op is not Op.SINK:
+        raise _broken(form, "root", "the root is a SINK", root)
+    outside = toposort([root], lambda u: cast("tuple[UOp, ...]", outside_bodies(u)))
+    bodies: dict[UOp, None] = {}
+    for u in outside:
+        if u.op not in form.around and u.op is not form.call:
+            raise _broken(form, "around", "no such op outside a body", u)
+        if u.op is form.call:
+            bodies[u.src[0]] = None
+    for body in bodies:
+        if body.op is not form.body:
+            raise _broken(form, "body", f"a body is a {form.body.name}", body)
+        order = body.toposort()
+        _verify_ops(order, form)
+        for invariant in form.invariants:
+            found = invariant.broken(order)
+            if found is not None:
+                raise _broken(form, invariant.label, invariant.title, found)
+
+
+def _verify_ops(order: Order, form: Form) -> None:
+    for u in order:
+        if u.op not in form.ops:
+            raise _broken(form, "ops", "no such op in a body", u)
+        if u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type not in form.axis_types:
+            raise _broken(form, "axis_types", "no such axis type", u)
+
+
+def _broken(form: Form, label: str, title: str, u: UOp) -> PassError:
+    arg = "" if u.arg is None else f" {u.arg}"
+    return PassError(f"{form.stage}: {title} ({form.stage}.{label}): found {u!r}{arg}")
+
+
+def open_ranges(order: Order) -> dict[UOp, frozenset[UOp]]:
+    """For each node of a kernel the RANGEs it stands in: those of its sources, without what REDUCE
+    and END close.
+    """
+    inside: dict[UOp, frozenset[UOp]] = {}
+    for u in order:
+        found: frozenset[UOp] = frozenset()
+        for s in u.src:
+            if inside[s] and inside[s] is not found:
+                found = found | inside[s] if found else inside[s]
+        if u.op is Op.RANGE:
+            found = found | {u}
+        elif found and u.op is Op.END:
+            found = found - {u.src[1]}
+        elif found and u.op is Op.REDUCE:
+            found = found.difference(u.src[1:])
+        inside[u] = found
+    return inside
+
+
+PLACES = (Op.PARAM, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK)
+
+
+def _not_scalar(order: Order) -> UOp | None:
+    """A location of memory has a shape, and so has the operand that says which; nothing else."""
+    return next((u for u in order if u.shape and u.op not in PLACES), None)
+
+
+def _not_flat(order: Order) -> UOp | None:
+    for u in order:
+        if u.op is Op.PARAM and (len(u.shape) != 1 or u.addrspace is not AddrSpace.GLOBAL):
+            return u
+        if u.op is Op.BUFFER and (len(u.shape) != 1 or u.addrspace is AddrSpace.GLOBAL):
+            return u
+    return None
+
+
+def _not_through_index(order: Order) -> UOp | None:
+    for u in order:
+        if u.op in (Op.LOAD, Op.STORE):
+            place = u.src[0]
+            if place.op is not Op.INDEX or len(place.src) != 2 or place.addrspace is None:
+                return u
+    return None
+
+
+def _location_as_value(order: Order) -> UOp | None:
+    for u in order:
+        values = u.src[1:] if u.op in (Op.STORE, Op.LOAD, Op.INDEX) else u.src
+        if u.op in (Op.AFTER, Op.LINEAR, Op.PROGRAM):
+            continue
+        if any(s.addrspace is not None for s in values):
+            return u
+    return None
+
+
+def _repeated_id(order: Order) -> UOp | None:
+    seen: set[int] = set()
+    for u in order:
+        if u.op is Op.RANGE:
+            if cast(RangeArg, u.arg).id in seen:
+                return u
+            seen.add(cast(RangeArg, u.arg).id)
+    return None
+
+
+def _left_open(order: Order) -> UOp | None:
+    return next(
+        iter(sorted(open_ranges(order)[order[-1]], key=lambda r: cast(RangeArg, r.arg).id)), None
+    )
+
+
+def _closed_twice(order: Order) -> UOp | None:
+    closed: set[UOp] = set()
+    for u in order:
+        ranges = u.src[1:] if u.op is Op.REDUCE else u.src[1:2] if u.op is Op.END else ()
+        for r in ranges:
+            if r in closed:
+                return u
+            closed.add(r)
+    return None
+
+
+def _instructions(order: Order) -> Order:
+    body = order[-1]
+    return body.src[0].src if body.op is Op.PROGRAM else body.src
+
+
+def _used_before(order: Order) -> UOp | None:
+    done: set[UOp] = set()
+    for u in _instructions(order):
+        if any(s not in done for s in u.src):
+            return u
+        done.add(u)
+    return None
+
+
+def _unbalanced(order: Order) -> UOp | None:
+    opened: list[UOp] = []
+    for u in _instructions(order):
+        if u.op is Op.RANGE:
+            opened.append(u)
+        elif u.op is Op.END and (not opened or opened.pop() is not u.src[1]):
+            return u
+    return opened[0] if opened else None
+
+
+def _ops(*sections: str) -> frozenset[Op]:
+    return frozenset(op for op, d in DECLARATIONS.items() if d.section in sections)
+
+
+ELEMENTWISE = _ops("elementwise", "decomposed")
+AROUND_CALLS = frozenset({Op.SINK, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK, Op.CONST})
+SCALAR_OPS = ELEMENTWISE | {
+    Op.PARAM, Op.CONST, Op.STACK, Op.INDEX, Op.BITCAST, Op.LOAD, Op.STORE, Op.RANGE, Op.END,
+    Op.SINK,
+}  # fmt: skip
+
+SCALAR = (
+    Invariant("scalar", "every value has shape ()", _not_scalar),
+    Invariant("flat", "a PARAM is flat and GLOBAL, a BUFFER flat and not GLOBAL", _not_flat),
+    Invariant("access", "LOAD and STORE go through INDEX(memory, i)", _not_through_index),
+    Invariant("values", "ops take values, not locations", _location_as_value),
+    Invariant("id", "each RANGE has an id of its own", _repeated_id),
+)
+LOOPS = (
+    Invariant("closed", "every RANGE is closed", _left_open),
+    Invariant("once", "a RANGE is closed once", _closed_twice),
+)
+ORDER = (
+    Invariant("order", "sources come before their uses", _used_before),
+    Invariant("balance", "RANGE and END are balanced", _unbalanced),
+)
+
+CALLIFIED = Form(
+    "callify",
+    around=frozenset({Op.SINK, Op.STORE, Op.GETTUPLE, Op.BUFFER, Op.PARAM, Op.STACK, Op.CONST}),
+    call=Op.FUNCTION,
+    body=Op.TUPLE,
+    ops=ELEMENTWISE
+    | _ops("movement", "reduce", "marker", "load")
+    | {Op.PARAM, Op.CONST, Op.BINARY, Op.TUPLE},
+)
+RANGED = Form(
+    "rangeify",
+    around=AROUND_CALLS,
+    call=Op.CALL,
+    body=Op.SINK,
+    ops=SCALAR_OPS | {Op.REDUCE},
+    axis_types=frozenset({AxisType.LOOP, AxisType.REDUCE}),
+    invariants=SCALAR + LOOPS,
+)
+OPTIMIZED = replace(
+    RANGED, stage="optimize", axis_types=frozenset({AxisType.GLOBAL, AxisType.REDUCE})
+)
+EXPANDED = replace(OPTIMIZED, stage="expand")
+SELECTED = replace(
+    EXPANDED,
+    stage="select",
+    ops=SCALAR_OPS | {Op.SPECIAL, Op.BUFFER, Op.AFTER},
+    axis_types=frozenset({AxisType.REDUCE}),
+)
+LINEARIZED = replace(
+    SELECTED,
+    stage="linearize",
+    body=Op.LINEAR,
+    ops=(SELECTED.ops - {Op.SINK}) | {Op.LINEAR},
+    invariants=SCALAR + ORDER,
+)
+PLANNED = replace(LINEARIZED, stage="plan")
+RENDERED = replace(
+    PLANNED,
+    stage="render",
+    body=Op.PROGRAM,
+    ops=PLANNED.ops | {Op.PROGRAM, Op.SOURCE, Op.BINARY},
+)
+
+FORMS = {
+    form.stage: form
+    for form in (
+        CALLIFIED, RANGED, OPTIMIZED, EXPANDED, SELECTED, LINEARIZED, PLANNED, RENDERED,
+    )
+}  # fmt: skip
+"""What each stage leaves, in their order."""
