@@ -31,7 +31,7 @@ class Launch:
     def covering(
         cls, kernel: str, buffers: tuple[int, ...], items: tuple[int, ...], group: int
     ) -> Launch:
-        """At least `items` work items, in groups of `group` along the first axis; of () just one."""
+        """At least `items` work items, in groups of `group` along the first axis; () is one."""
         if not items:
             return cls(kernel, buffers, (1,), (1,))
         local_size = (group, *(1 for _ in items[1:]))

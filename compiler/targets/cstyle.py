@@ -179,6 +179,8 @@ def _cast(node: Operation) -> str:
         return x
     if storage(source) is not source:
         x, source = f"{source.name}_to_f32({x})", dtypes.float32
+        if node.dtype is source:
+            return x
     if storage(node.dtype) is not node.dtype:
         return f"f32_to_{node.dtype.name}({_to_float32(source, x)})"
     if node.dtype is dtypes.bool:
