@@ -104,13 +104,18 @@ class TensorEvaluation:
     def _called(self, u: UOp) -> tuple[Value, ...]:
         """The body with each PARAM k standing for argument k."""
         body, arguments = u.src[0], [self._values[a] for a in u.src[1:]]
-        given = {
-            p: arguments[cast(ParamArg, p.arg).slot]
-            for p in toposort([body], _evaluated_sources)
-            if p.op is Op.PARAM
-        }
+        given = {p: arguments[slot] for p, slot in body_arguments(body).items()}
         inner = TensorEvaluation(body, given, self._observe)
         return cast("tuple[Value, ...]", inner.result())
+
+
+def body_arguments(body: UOp) -> dict[UOp, int]:
+    """The PARAMs of a body and the argument that each stands for."""
+    return {
+        p: cast(ParamArg, p.arg).slot
+        for p in toposort([body], _evaluated_sources)
+        if p.op is Op.PARAM
+    }
 
 
 def constant(bits: int, dtype: DType) -> Array:

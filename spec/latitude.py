@@ -7,9 +7,9 @@ On ints and bools every latitude is that of `EXACT`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import UopError
@@ -173,7 +173,8 @@ def profile_of(knobs: Mapping[str, str]) -> Profile:
     for name in knobs:
         if name not in hints:
             raise ProfileError(f"profile: no knob {name!r}; expected one of {', '.join(hints)}")
-    return Profile(**{name: _knob_value(name, hints[name], v) for name, v in knobs.items()})
+    values = {name: _knob_value(name, hints[name], text) for name, text in knobs.items()}
+    return replace(STRICT, **values)
 
 
 def _knob_text(value: object) -> str:
@@ -184,10 +185,10 @@ def _knob_text(value: object) -> str:
     return str(value)
 
 
-def _knob_value(name: str, hint: object, text: str) -> object:
+def _knob_value(name: str, hint: object, text: str) -> Any:
     expected, known = ("true", "false"), {"true": True, "false": False}
     if hint == frozenset[DType] or hint == frozenset[Op]:
-        table: Mapping[str, object] = DTYPES if hint == frozenset[DType] else Op.__members__
+        table: Mapping[str, DType | Op] = DTYPES if hint == frozenset[DType] else Op.__members__
         words = text.split(",")
         if all(word in table for word in words):
             return frozenset(table[word] for word in words)

@@ -1,0 +1,208 @@
+"""What a backend may return for a program: the reference evaluation, over sets where they widen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.apply import elementwise
+from uop.interpreter.accepted.folds import reduce
+from uop.interpreter.accepted.locations import Locations
+from uop.interpreter.accepted.moves import MOVES
+from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.accepted.sets import Sets, either, points, somewhere, without
+from uop.interpreter.inputs import Inputs, bind_inputs
+from uop.interpreter.machine import is_kernel_program
+from uop.interpreter.memory import reads_of
+from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.tensor import TensorEvaluation, body_arguments
+from uop.interpreter.values import Value
+from uop.spec.args import GetTupleArg, PadArg, PadFill
+from uop.spec.dtype import DType
+from uop.spec.errors import UnsupportedError
+from uop.spec.latitude import STRICT, Maximum, Profile, Quotient, Reduced, Ulp, Unordered
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+SUPPORTED_KNOBS = frozenset({"max_nan", "cmp_nan", "fp8_saturate", "int_div", "pad_fill"})
+
+
+def accept(
+    root: UOp, inputs: Inputs | None = None, profile: Profile = STRICT
+) -> tuple[Accepted, ...]:
+    """What each output of a program may be, in the order in which `evaluate` gives them.
+
+    Of a SINK the outputs are the stored slots, in the order of their numbers. Raises UndefinedError
+    for a program without meaning on the inputs, also where only some of its accepted values lead
+    to that; UnsupportedError for a profile or program that this version has no sets for.
+    """
+    for knob, text in profile.declared().items():
+        if knob not in SUPPORTED_KNOBS:
+            raise UnsupportedError(f"accepted sets under the knob {knob}={text}")
+    if is_kernel_program(root):
+        raise UnsupportedError("accepted sets of a kernel program")
+    if profile.pad_fill == "zero":
+        root = _with_zero_fill(root)
+    given = bind_inputs(root, inputs or {})
+    with np.errstate(all="ignore"):
+        return AcceptedEvaluation(root, given, {}, profile).accepted()
+
+
+class AcceptedEvaluation(TensorEvaluation):
+    """The reference evaluation, with sets beside every value that is not the only one."""
+
+    def __init__(
+        self,
+        root: UOp,
+        given: Mapping[UOp, Value],
+        given_sets: Mapping[UOp, Sets],
+        profile: Profile,
+    ) -> None:
+        super().__init__(root, given, None)
+        self._given_sets, self._profile = given_sets, profile
+        self._sets: dict[UOp, Sets] = {}
+        self._tuple_sets: dict[UOp, tuple[Sets | None, ...]] = {}
+        self._locations = Locations(root.toposort(), given)
+
+    def accepted(self) -> tuple[Accepted, ...]:
+        root, result = self._root, self.result()
+        if isinstance(result, dict):
+            stored = self._locations.written()
+            return tuple(_unless_single(*stored[slot], result[slot]) for slot in sorted(result))
+        if isinstance(result, tuple):
+            pairs = zip(_tuple_of(root).src, result, self._tuple_sets[root], strict=True)
+            return tuple(Accepted(u.dtype, value, sets) for u, value, sets in pairs)
+        if root.addrspace is not None:
+            return (_unless_single(root.dtype, self._locations.read(root, root), result),)
+        return (Accepted(root.dtype, result, self._sets.get(root)),)
+
+    def _step(self, u: UOp) -> None:
+        self._locations.enter(u)
+        for s in reads_of(u):
+            self._sets[s] = self._locations.read(s, u)
+        super()._step(u)
+        if u.addrspace is not None:
+            self._locations.view(u, self._values, self._sets)
+        elif u.op is Op.STORE:
+            self._store(u)
+
+    def _store(self, u: UOp) -> None:
+        gate = u.src[2] if len(u.src) > 2 else None
+        if gate is not None and gate in self._sets and not self._sets[gate].is_point().all():
+            raise UnsupportedError("a STORE under a gate that is not certain")
+        self._locations.write(u, self._of(u.src[1]), None if gate is None else self._values[gate])
+
+    def _compute(self, u: UOp) -> None:
+        super()._compute(u)
+        if u.op is Op.TUPLE:
+            self._tuple_sets[u] = tuple(self._sets.get(s) for s in u.src)
+
+    def _called(self, u: UOp) -> tuple[Value, ...]:
+        body, arguments = u.src[0], u.src[1:]
+        params = body_arguments(body)
+        given = {p: self._values[arguments[slot]] for p, slot in params.items()}
+        wide = {p: arguments[slot] for p, slot in params.items() if arguments[slot] in self._sets}
+        given_sets = {p: self._sets[argument] for p, argument in wide.items()}
+        inner = AcceptedEvaluation(body, given, given_sets, self._profile)
+        result = cast("tuple[Value, ...]", inner.result())
+        self._tuple_sets[u] = inner._tuple_sets[body]
+        return result
+
+    def _value(self, u: UOp) -> Value:
+        value = super()._value(u)
+        sets = self._widened(u, value)
+        if sets is not None:
+            self._sets[u] = sets
+        return value
+
+    def _widened(self, u: UOp, value: Value) -> Sets | None:
+        """The sets of a node; None where they hold the reference alone."""
+        if u in self._given:
+            return self._given_sets.get(u)
+        if u.op is Op.GETTUPLE:
+            return self._tuple_sets[u.src[0]][cast(GetTupleArg, u.arg).idx]
+        sources = data_sources(u)
+        operands = [self._values[s] for s in sources]
+        if not any(s in self._sets for s in sources) and not _widens(
+            u, self._profile, operands, value
+        ):
+            return None
+        result = self._rule(u, [self._of(s) for s in sources])
+        return None if is_reference(result, value, u.dtype) else result
+
+    def _rule(self, u: UOp, operands: list[Sets]) -> Sets:
+        if u.op in MOVES:
+            return MOVES[u.op](u, *operands)
+        if u.op is Op.REDUCE:
+            return reduce(u, self._profile, *operands)
+        if u.op is Op.BITCAST or u.declaration.is_elementwise:
+            return elementwise(u, self._profile, *operands)
+        return operands[0]
+
+    def _of(self, u: UOp) -> Sets:
+        sets = self._sets.get(u)
+        return points(self._values[u], u.dtype.is_float) if sets is None else sets
+
+
+def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
+    """Whether sets hold the reference and nothing else, so that it can stand for them."""
+    opened = either(value.unspecified, value.invalid)
+    if somewhere(without(either(s.any, s.invalid), opened)) is not None:
+        return False
+    alike = s.is_point() & order.same_bits(s.lo, np.ascontiguousarray(value.data))
+    if s.nan is not None:
+        reference = points(value, dtype.is_float)
+        closed = without(reference.exact, s.exact)
+        nan = s.nan if s.only is None else s.only & order.is_nan(value.data)
+        alike = np.where(s.nan, nan & (~closed if closed is not None else True), alike)
+    return bool((alike if opened is None else alike | opened).all())
+
+
+def _widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
+    """Whether an op may return something else than the reference on single operands."""
+    if profile.int_div == "trunc" and u.op in (Op.IDIV, Op.MOD):
+        return True
+    if profile.fp8_saturate and u.op is Op.CAST and u.dtype.is_float and u.dtype.bits == 8:
+        return True
+    if not operands or not u.src[0].dtype.is_float:
+        return False
+    latitude = u.declaration.latitude
+    if isinstance(latitude, Quotient):
+        return True
+    if isinstance(latitude, Ulp):
+        return 2 * latitude.budget(u.dtype) != 1
+    if isinstance(latitude, Maximum):
+        nan_or_zero = (value.data != value.data) | (value.data == 0)
+        return bool(nan_or_zero.any()) or _has_nan(operands)
+    if isinstance(latitude, Unordered):
+        return profile.cmp_nan == "either" and _has_nan(operands)
+    return isinstance(latitude, Reduced)
+
+
+def _has_nan(operands: list[Value]) -> bool:
+    return any(bool(order.is_nan(v.data).any()) for v in operands)
+
+
+def _unless_single(dtype: DType, sets: Sets, value: Value) -> Accepted:
+    return Accepted(dtype, value, None if is_reference(sets, value, dtype) else sets)
+
+
+def _tuple_of(root: UOp) -> UOp:
+    """The TUPLE whose values a root has."""
+    while root.op is Op.FUNCTION:
+        root = root.src[0]
+    return root
+
+
+def _with_zero_fill(root: UOp) -> UOp:
+    """The same graph with every PAD filled by zeros."""
+    new: dict[UOp, UOp] = {}
+    for u in root.toposort():
+        same = u.with_src(new[s] for s in u.src)
+        if u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
+            same = UOp(u.op, *same.src, arg=PadArg(PadFill.ZERO), tag=u.tag)
+        new[u] = same
+    return new[root]

@@ -1,0 +1,84 @@
+"""Sets at other places: movement, STACK, INDEX, LOAD with a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.accepted.choices import where
+from uop.interpreter.accepted.sets import Sets, either, together, without
+from uop.interpreter.rules.movement import checked_index, outside_pad
+from uop.interpreter.rules.table import RULES
+from uop.interpreter.values import Mask
+from uop.spec.args import PadArg, PadFill
+from uop.spec.errors import UndefinedError
+from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+def moved(u: UOp, t: Sets) -> Sets:
+    """PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK, PAD."""
+    result = t.map(lambda a: RULES[u.op](u, a))
+    if u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
+        return replace(result, invalid=either(result.invalid, outside_pad(u)))
+    return result
+
+
+def stack(u: UOp, *operands: Sets) -> Sets:
+    return together(operands, lambda parts: np.stack(parts))
+
+
+def index(u: UOp, t: Sets, *indices: Sets) -> Sets:
+    """INDEX by certain positions; by one that is not certain, anything, if it stays in bounds."""
+    positions, absent, unsure = [], None, None
+    for axis, i in enumerate(indices):
+        if without(i.any, i.invalid) is not None and np.any(without(i.any, i.invalid)):
+            raise UndefinedError(f"INDEX by an UNSPECIFIED element on axis {axis}")
+        checked_index(u, axis, i.hi, i.invalid)
+        positions.append(checked_index(u, axis, i.lo, i.invalid))
+        absent = either(absent, _over_result(u, axis, i.invalid))
+        unsure = either(unsure, _over_result(u, axis, ~i.is_point()))
+    picked = t.map(lambda a: np.asarray(RULES[Op.INDEX](u, a, *positions)))
+    return replace(picked, any=either(picked.any, unsure), invalid=either(picked.invalid, absent))
+
+
+def load(u: UOp, buf: Sets, *alt_gate: Sets) -> Sets:
+    """A copy; where the gate is false, or an element of a location absent, alt, or 0 without."""
+    zero = np.zeros_like(buf.lo)
+    alt = alt_gate[0] if alt_gate else Sets(zero, zero)
+    true = np.ones(u.shape, np.bool_)
+    taken = alt_gate[1] if len(alt_gate) > 1 else Sets(true, true)
+    if taken.any is not None and taken.any.any():
+        raise UndefinedError("LOAD with an UNSPECIFIED gate")
+    absent = taken.invalid
+    if u.src[0].addrspace is not None:
+        absent = either(absent, buf.invalid)
+    lo, hi = taken.lo, taken.hi
+    if absent is not None:
+        lo, hi = lo & ~absent, hi & ~absent
+    gate, buf, alt = (
+        s.map(lambda a: np.broadcast_to(a, u.shape)) for s in (Sets(lo, hi), buf, alt)
+    )
+    return where(u, STRICT, gate, buf, alt)
+
+
+def _over_result(u: UOp, axis: int, mask: Mask | None) -> Mask | None:
+    """A mask over one index as one over the result."""
+    if mask is None:
+        return None
+    behind = len(u.shape) - sum(len(i.shape) for i in u.src[1 : 2 + axis])
+    return np.broadcast_to(mask.reshape(*mask.shape, *(1,) * behind), u.shape)
+
+
+MOVES: dict[Op, Callable[..., Sets]] = {
+    **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK), moved),
+    Op.STACK: stack,
+    Op.INDEX: index,
+    Op.LOAD: load,
+}

@@ -1,0 +1,90 @@
+"""The total order of a dtype's values, -inf < ... < -0 < +0 < ... < inf, as integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from uop.interpreter.numeric import BITS
+from uop.interpreter.values import Array, Mask
+
+SIGNED: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.int8),
+    2: np.dtype(np.int16),
+    4: np.dtype(np.int32),
+    8: np.dtype(np.int64),
+}
+
+
+def is_float(storage: np.dtype[Any]) -> bool:
+    """Whether a storage dtype is one of the floats, those of ml_dtypes among them."""
+    return storage.kind in "fV"
+
+
+def keys(a: Array) -> Array:
+    """One integer per element, growing with the value; neighbouring values have neighbouring keys.
+
+    A NaN lies outside the ordinary keys: below those of -inf or above those of inf.
+    """
+    if a.dtype == np.bool_:
+        return a.view(np.uint8)
+    if not is_float(a.dtype):
+        return a
+    return _mirrored(a.view(SIGNED[a.dtype.itemsize]))
+
+
+def unkeys(k: Array, storage: np.dtype[Any]) -> Array:
+    """The values that have these keys."""
+    if storage == np.bool_ or not is_float(storage):
+        return k.view(storage)
+    return _mirrored(k).view(storage)
+
+
+def lower(a: Array, b: Array) -> Array:
+    """The lower of two, by the total order."""
+    return unkeys(np.minimum(keys(a), keys(b)), a.dtype)
+
+
+def upper(a: Array, b: Array) -> Array:
+    """The upper of two, by the total order."""
+    return unkeys(np.maximum(keys(a), keys(b)), a.dtype)
+
+
+def stepped(a: Array, steps: int) -> Array:
+    """The value that many representable values further up; the caller keeps it inside the dtype."""
+    k = keys(a)
+    return unkeys(k + k.dtype.type(steps), a.dtype)
+
+
+def distance(lo: Array, hi: Array) -> Array:
+    """How many values `hi` lies above `lo`, as float64."""
+    k_lo, k_hi = keys(lo), keys(hi)
+    unsigned = BITS[lo.dtype.itemsize]
+    # Modulo 2^n the difference is right even where it leaves the signed range.
+    return np.asarray((k_hi.view(unsigned) - k_lo.view(unsigned)).astype(np.float64))
+
+
+def same_bits(a: Array, b: Array) -> Mask:
+    """Where two arrays of one dtype hold the same bits."""
+    bits = BITS[a.dtype.itemsize]
+    return np.asarray(a.view(bits) == b.view(bits))
+
+
+def is_nan(a: Array) -> Mask:
+    """Where an array holds a NaN; nowhere for integers and bools."""
+    return np.asarray(a != a)
+
+
+def contains_negative_zero(lo: Array, hi: Array) -> Mask:
+    return np.asarray((keys(lo) <= -1) & (keys(hi) >= -1))
+
+
+def contains_positive_zero(lo: Array, hi: Array) -> Mask:
+    return np.asarray((keys(lo) <= 0) & (keys(hi) >= 0))
+
+
+def _mirrored(bits: Array) -> Array:
+    """Sign-magnitude to two's complement and back, -0 being -1."""
+    width = bits.dtype.itemsize * 8
+    return np.asarray(bits ^ ((bits >> (width - 1)) & np.iinfo(bits.dtype).max))

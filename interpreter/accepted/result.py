@@ -1,0 +1,178 @@
+"""The accepted results of one node: the reference, and the sets around it where they are wider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.sets import Sets, either, points
+from uop.interpreter.values import Array, Mask, Value
+from uop.spec.dtype import DType, Kind
+
+CONSTRAINED_SHARE = 16
+"""A set is constrained when it holds at most this part of the dtype's bit patterns."""
+
+
+class NaN(IntEnum):
+    """Whether a NaN is accepted; EXACT: with the bits of the reference, and nothing else."""
+
+    NO = 0
+    MAY = 1
+    MUST = 2
+    EXACT = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accepted:
+    """What a backend may return for each element of a node; `sets` None: the reference alone.
+
+    An element that is absent or unspecified in the reference may be anything in a result.
+    """
+
+    dtype: DType
+    value: Value
+    sets: Sets | None = None
+
+    @property
+    def spread(self) -> Sets:
+        """The sets, those of the reference alone included."""
+        return points(self.value, self.dtype.is_float) if self.sets is None else self.sets
+
+    @property
+    def lo(self) -> Array:
+        return self.spread.lo
+
+    @property
+    def hi(self) -> Array:
+        return self.spread.hi
+
+    @property
+    def nan(self) -> Array:
+        """A `NaN` code for each element."""
+        s = self.spread
+        code = np.zeros(s.lo.shape, np.uint8)
+        for mask in (s.nan, s.only, s.exact):
+            if mask is not None:
+                code = code + mask
+        return code
+
+    @property
+    def any(self) -> Mask:
+        """Where every value of the dtype is accepted because the spec gives none."""
+        s = self.spread
+        return _full(either(s.any, s.invalid), s.lo)
+
+    def contains(self, actual: Array) -> Mask:
+        """Where a result of the node's shape and storage dtype is accepted."""
+        s = self.spread
+        k = order.keys(actual)
+        inside = (order.keys(s.lo) <= k) & (k <= order.keys(s.hi))
+        if self.dtype.is_float:
+            inside = self._with_nan(s, actual, inside)
+        opened = either(s.any, s.invalid)
+        return np.asarray(inside if opened is None else inside | opened)
+
+    def _with_nan(self, s: Sets, actual: Array, inside: Mask) -> Mask:
+        nan = order.is_nan(actual)
+        if s.nan is None:
+            return inside & ~nan
+        accepted = s.nan
+        if s.exact is not None:
+            accepted = accepted & (~s.exact | order.same_bits(actual, s.lo))
+        ordinary = inside if s.only is None else inside & ~s.only
+        return np.where(nan, accepted, ordinary)
+
+    @property
+    def single(self) -> Mask:
+        """Where one value is accepted; NaN counts as one."""
+        return self.spread.is_point() & ~self.any
+
+    @property
+    def patterns(self) -> Array:
+        """How many bit patterns are accepted, as float64."""
+        s = self.spread
+        count = order.distance(s.lo, s.hi) + 1
+        if self.dtype.is_float:
+            nans = float(_nan_patterns(self.dtype))
+            if s.only is not None:
+                count = np.where(s.only, 0, count)
+            if s.nan is not None:
+                count = count + np.where(s.nan, nans, 0)
+            if s.exact is not None:
+                count = np.where(s.exact, 1, count)
+        return np.where(self.any, 2.0**self.dtype.bits, count)
+
+    @property
+    def constrained(self) -> Mask:
+        """Where a wrong result is likely noticed: 1/16 of all patterns at most (bool: one)."""
+        most = 1 if self.dtype.kind is Kind.BOOL else 2.0**self.dtype.bits / CONSTRAINED_SHARE
+        return np.asarray(self.patterns <= most)
+
+    @property
+    def ulp_width(self) -> Array:
+        """Representable values from the lowest to the highest; inf where anything is accepted."""
+        s = self.spread
+        width = order.distance(s.lo, s.hi)
+        if s.only is not None:
+            width = np.where(s.only, 0, width)
+        return np.where(self.any, np.inf, width)
+
+    def distance(self, actual: Array) -> Array:
+        """Representable values between a result and the reference; inf where just one is NaN.
+
+        0 where anything is accepted, and between NaNs.
+        """
+        reference = self.value.data
+        apart = order.distance(*_sorted(reference, actual))
+        if self.dtype.is_float:
+            x, y = order.is_nan(reference), order.is_nan(actual)
+            apart = np.where(x & y, 0, np.where(x | y, np.inf, apart))
+        return np.where(self.any, 0, apart)
+
+    def describe(self, index: int) -> str:
+        """The set of one element, by its flat index, for readers."""
+        s = self.spread.map(lambda a: a.reshape(-1)[index : index + 1])
+        if s.invalid is not None and s.invalid[0]:
+            return "anything (the element is absent)"
+        if s.any is not None and s.any[0]:
+            return "anything (the spec gives no value)"
+        if s.exact is not None and s.exact[0]:
+            return _spelled(s.lo, self.dtype)
+        if s.only is not None and s.only[0]:
+            return "NaN"
+        lo, hi = _spelled(s.lo, self.dtype), _spelled(s.hi, self.dtype)
+        ordinary = lo if lo == hi else f"{lo} or {hi}" if _neighbours(s) else f"{lo} to {hi}"
+        return f"{ordinary} or NaN" if s.nan is not None and s.nan[0] else ordinary
+
+
+def _spelled(one: Array, dtype: DType) -> str:
+    """One value as its text: hex floats, the bits of a NaN."""
+    bits = int.from_bytes(one.tobytes(), "little")
+    value = dtype.decode(bits)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if value != value:
+        return f"nan:{bits:#x}"
+    return value.hex() if abs(value) != float("inf") else str(value)
+
+
+def _neighbours(s: Sets) -> bool:
+    return float(order.distance(s.lo, s.hi)[0]) == 1
+
+
+def _sorted(a: Array, b: Array) -> tuple[Array, Array]:
+    return order.lower(a, b), order.upper(a, b)
+
+
+def _full(mask: Mask | None, like: Array) -> Mask:
+    return np.zeros(like.shape, np.bool_) if mask is None else np.broadcast_to(mask, like.shape)
+
+
+def _nan_patterns(dtype: DType) -> int:
+    form = dtype.format
+    return 2 * form.fraction_mask if form.has_inf else 2

@@ -1,0 +1,96 @@
+"""Sets of values, one per element of an array: an interval, NaNs, or anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.values import Array, Mask, Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sets:
+    """One set per element; a mask of None means nowhere.
+
+    The ordinary values of an element are those from `lo` to `hi` in the total order. Where `nan` is
+    set a NaN is in the set too, where `only` is set (it implies `nan`) no ordinary value is, where
+    `exact` is set (it implies `only`) the bits of the NaN are those in `lo`. Where `any` is set the
+    spec gives no value, where `invalid` is set the element is absent; the rest says nothing there.
+    """
+
+    lo: Array
+    hi: Array
+    nan: Mask | None = None
+    only: Mask | None = None
+    exact: Mask | None = None
+    any: Mask | None = None
+    invalid: Mask | None = None
+
+    def map(self, move: Callable[[Array], Array]) -> Sets:
+        """The sets at other places: a movement applied to every part."""
+        lo = move(self.lo)
+        hi = lo if self.hi is self.lo else move(self.hi)
+        masks = (self.nan, self.only, self.exact, self.any, self.invalid)
+        return Sets(lo, hi, *(None if mask is None else move(mask) for mask in masks))
+
+    def is_point(self) -> Mask:
+        """Where the set is one ordinary value, or NaN alone."""
+        point = order.same_bits(self.lo, self.hi)
+        if self.nan is None:
+            return point
+        return np.where(self.nan, _filled(self.only, point), point)
+
+
+def points(value: Value, is_float: bool) -> Sets:
+    """The sets that hold the elements of a value and nothing else."""
+    data = value.data
+    nan = order.is_nan(data) if is_float else None
+    if nan is None or not nan.any():
+        return Sets(data, data, any=value.unspecified, invalid=value.invalid)
+    exact = nan if value.free_nan is None else nan & ~value.free_nan
+    return Sets(data, data, nan, nan, exact, value.unspecified, value.invalid)
+
+
+def together(operands: Sequence[Sets], join: Callable[[list[Array]], Array]) -> Sets:
+    """Several arrays of sets as one: a join applied to every part of them."""
+    masks: list[Mask | None] = []
+    for name in ("nan", "only", "exact", "any", "invalid"):
+        parts = [getattr(s, name) for s in operands]
+        if all(part is None for part in parts):
+            masks.append(None)
+        else:
+            full = zip(parts, operands, strict=True)
+            masks.append(join([_filled(part, s.lo) for part, s in full]))
+    lo, hi = join([s.lo for s in operands]), join([s.hi for s in operands])
+    return Sets(lo, hi, *masks)
+
+
+def either(*masks: Mask | None) -> Mask | None:
+    """Where one of the masks is set."""
+    found: Mask | None = None
+    for mask in masks:
+        if mask is not None:
+            found = mask if found is None else found | mask
+    return found
+
+
+def both(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Where both masks are set."""
+    return None if a is None or b is None else a & b
+
+
+def without(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Where the first mask is set and the second is not."""
+    return a if a is None or b is None else a & ~b
+
+
+def somewhere(mask: Mask | None) -> Mask | None:
+    """The mask, or None where it is set nowhere: keeps the common case on the fast path."""
+    return mask if mask is not None and mask.any() else None
+
+
+def _filled(mask: Mask | None, like: Array) -> Mask:
+    return np.zeros(like.shape, np.bool_) if mask is None else np.broadcast_to(mask, like.shape)

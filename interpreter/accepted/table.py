@@ -1,0 +1,36 @@
+"""The table of set rules: what an op may return for operands taken from sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from uop.interpreter.accepted.sets import Sets
+from uop.spec.ops.names import Op
+
+# rule(u, profile, *operands) on sets in storage dtype, of one dimension or more. The `any` and
+# `invalid` of the operands are no concern of a rule: they are carried over to its result.
+SetRule = Callable[..., Sets]
+
+FLOAT_RULES: dict[Op, SetRule] = {}
+INT_RULES: dict[Op, SetRule] = {}
+
+
+def accepts_floats(*ops: Op) -> Callable[[SetRule], SetRule]:
+    """Makes the rule say what the ops may return for operands of a float dtype."""
+    return _registers(FLOAT_RULES, ops)
+
+
+def accepts_ints(*ops: Op) -> Callable[[SetRule], SetRule]:
+    """Makes the rule say what the ops may return for operands of any other dtype."""
+    return _registers(INT_RULES, ops)
+
+
+def _registers(table: dict[Op, SetRule], ops: tuple[Op, ...]) -> Callable[[SetRule], SetRule]:
+    def register(rule: SetRule) -> SetRule:
+        for op in ops:
+            if op in table:
+                raise ValueError(f"two set rules for {op.name}")
+            table[op] = rule
+        return rule
+
+    return register
