@@ -1,0 +1,42 @@
+"""Turns the errors of an adapter into problems of one program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind
+from uop.spec.errors import (
+    BackendError,
+    InvalidError,
+    MalformedError,
+    PassError,
+    UndefinedError,
+    UnsupportedError,
+    UopError,
+)
+
+KINDS: tuple[tuple[type[UopError], ProblemKind], ...] = (
+    (UnsupportedError, ProblemKind.UNSUPPORTED),
+    (MalformedError, ProblemKind.INVALID),
+    (InvalidError, ProblemKind.INVALID),
+    (UndefinedError, ProblemKind.TRAP),
+    (BackendError, ProblemKind.COMPILE),
+    (PassError, ProblemKind.INTERNAL),
+)
+
+
+def attempt(run: Callable[[], Outputs]) -> Outcome:
+    """The outputs, or the problem that an error of this project stands for."""
+    try:
+        return run()
+    except UopError as error:
+        return problem_of(error)
+
+
+def problem_of(error: UopError) -> Problem:
+    """The problem that an error stands for."""
+    label = error.label if isinstance(error, InvalidError) else ""
+    for kind, problem in KINDS:
+        if isinstance(error, kind):
+            return Problem(problem, str(error), label)
+    return Problem(ProblemKind.INTERNAL, str(error))

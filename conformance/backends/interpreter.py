@@ -1,0 +1,41 @@
+"""The reference as a backend: it proves the suite, and judges that the text form loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from uop.conformance.backends.attempt import attempt
+from uop.conformance.protocol import Hello, Outcome, Outputs, Program
+from uop.interpreter.evaluate import Output, evaluate
+from uop.interpreter.values import Array
+from uop.spec.dtype import DTYPES
+from uop.spec.ops.names import Op
+from uop.spec.text import parse
+
+
+class InterpreterBackend:
+    """Evaluates every program, each value checked against its derived properties."""
+
+    def hello(self) -> Hello:
+        return Hello("interpreter", version("uop"), "numpy", EVERY_OP, EVERY_DTYPE)
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [attempt(lambda p=program: interpret(p)) for program in programs]  # type: ignore[misc]
+
+
+EVERY_OP = frozenset(op.name for op in Op)
+EVERY_DTYPE = frozenset(DTYPES)
+
+
+def interpret(program: Program) -> Outputs:
+    """Evaluate one program on each of its batches."""
+    root = parse(program.text)
+    return Outputs(tuple(in_order(evaluate(root, batch)) for batch in program.batches))
+
+
+def in_order(output: Output) -> tuple[Array, ...]:
+    """The outputs of a program as a tuple: a value, the members of a TUPLE, the buffers by slot."""
+    if isinstance(output, dict):
+        return tuple(output[slot] for slot in sorted(output))
+    return output if isinstance(output, tuple) else (output,)

@@ -1,0 +1,248 @@
+"""Judges cases: sends them to a backend as text, computes what is accepted meanwhile, compares."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from uop.conformance.case import Case, InvalidCase
+from uop.conformance.compare import Symptom, compare
+from uop.conformance.protocol import LOST, Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.wire import Json
+from uop.conformance.workers import Session
+from uop.interpreter.accept import accept
+from uop.interpreter.accepted.result import Accepted
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UndefinedError
+from uop.spec.latitude import Profile
+from uop.spec.ops.names import Op
+from uop.spec.text import print_program
+from uop.spec.uop import UOp
+
+GRAPH_NODES = 8
+"""From this many computing nodes on a program counts as a graph."""
+NOT_COMPUTING = frozenset(
+    {Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY, Op.STACK, Op.TUPLE, Op.SINK, Op.GROUP}
+)
+ALWAYS_SUPPORTED = frozenset({dtypes.index, dtypes.void})
+CONFIRMED = 8
+"""Failures of one call that are run again alone; where more fail, batching is not the cause."""
+ALONE_PASSES = "only together with other programs: "
+
+
+class Status(StrEnum):
+    """What became of a case."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a case failed, in one line, and on which batch, output and element (row-major)."""
+
+    symptom: Symptom
+    message: str
+    batch: int = 0
+    output: int = 0
+    element: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The result of one case. `digest` tells distinct graphs apart, empty for anything smaller."""
+
+    id: str
+    status: Status
+    checks: int = 0
+    elements: int = 0
+    single: int = 0
+    constrained: int = 0
+    max_ulp: float = 0.0
+    reason: str = ""
+    fault: Fault | None = None
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A case on its way: the program that was sent, and what it may give per batch."""
+
+    case: Case | InvalidCase
+    program: Program
+    reason: str = ""
+
+
+class Judge:
+    """Judges cases by one profile on one session."""
+
+    def __init__(self, session: Session, profile: Profile) -> None:
+        self.session, self.profile = session, profile
+
+    def judge(self, cases: Sequence[Case | InvalidCase]) -> list[Verdict]:
+        """One verdict per case, in order. A failure is confirmed by running the program alone."""
+        prepared = [self._prepare(case) for case in cases]
+        asked = [p for p in prepared if not p.reason]
+        size = self.session.hello.limits.programs
+        verdicts: dict[Prepared, Verdict] = {}
+        for start in range(0, len(asked), size):
+            together = asked[start : start + size]
+            found = dict(zip(together, self._judged(together), strict=True))
+            failed = [p for p, verdict in found.items() if verdict.status is Status.FAILED]
+            if len(together) > 1:
+                found |= {p: self._confirmed(p, found[p]) for p in failed[:CONFIRMED]}
+            verdicts |= found
+        return [verdicts[p] if p in verdicts else skipped(p.case, p.reason) for p in prepared]
+
+    def accepted(self, case: Case | InvalidCase) -> list[tuple[Accepted, ...]]:
+        """What each batch of a case may give. UndefinedError for a program without meaning."""
+        if isinstance(case, InvalidCase):
+            return []
+        return [accept(case.root, batch.inputs, self.profile) for batch in case.batches]
+
+    def _judged(self, together: Sequence[Prepared]) -> list[Verdict]:
+        """Judge programs sent together; while the backend runs them, compute what they may give."""
+        self.session.submit([p.program for p in together])
+        accepted: list[list[tuple[Accepted, ...]] | UndefinedError] = []
+        for p in together:
+            try:
+                accepted.append(self.accepted(p.case))
+            except UndefinedError as error:
+                accepted.append(error)
+        outcomes = self.session.collect()
+        return [
+            skipped(p.case, f"no meaning: {sets}")
+            if isinstance(sets, UndefinedError)
+            else verdict_of(p.case, sets, outcome)
+            for p, sets, outcome in zip(together, accepted, outcomes, strict=True)
+        ]
+
+    def _confirmed(self, p: Prepared, verdict: Verdict) -> Verdict:
+        alone = self._judged([p])[0]
+        if alone.status is not Status.PASSED or verdict.fault is None:
+            return alone
+        message = ALONE_PASSES + verdict.fault.message
+        return replace(verdict, fault=replace(verdict.fault, message=message))
+
+    def _prepare(self, case: Case | InvalidCase) -> Prepared:
+        if isinstance(case, InvalidCase):
+            return Prepared(case, Program(case.text))
+        batches = tuple(batch.inputs for batch in case.batches)
+        program = Program(print_program(case.root), batches, str(self.profile))
+        return Prepared(case, program, unsupported(case.root, self.session.hello))
+
+
+def unsupported(root: UOp, hello: Hello) -> str:
+    """Why a backend cannot run a program, or nothing."""
+    nodes = root.toposort()
+    ops = sorted({u.op.name for u in nodes} - hello.ops)
+    kinds = {u.dtype for u in nodes} - ALWAYS_SUPPORTED
+    lacking = [*ops, *sorted(d.name for d in kinds if d.name not in hello.dtypes)]
+    if lacking:
+        return f"{hello.name} does not support {', '.join(lacking)}"
+    largest = max((_elements(u) for u in nodes), default=0)
+    if hello.limits.elements is not None and largest > hello.limits.elements:
+        return f"{hello.name} takes at most {hello.limits.elements} elements"
+    return ""
+
+
+def verdict_of(
+    case: Case | InvalidCase, accepted: Sequence[tuple[Accepted, ...]], outcome: Outcome
+) -> Verdict:
+    """Judge what a backend gave for a case."""
+    if isinstance(case, InvalidCase):
+        return _verdict_on_rejection(case, outcome)
+    if isinstance(outcome, Problem):
+        return _verdict_on_problem(case, outcome)
+    return _verdict_on_outputs(case, accepted, outcome)
+
+
+def skipped(case: Case | InvalidCase, reason: str) -> Verdict:
+    return Verdict(str(case.id), Status.SKIPPED, reason=reason)
+
+
+def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
+    id = str(case.id)
+    if isinstance(outcome, Outputs):
+        fault = Fault(Symptom.NOT_REJECTED, f"{case.label}: a program that breaks it was accepted")
+        return Verdict(id, Status.FAILED, 1, fault=fault)
+    match outcome.kind:
+        case ProblemKind.INVALID if outcome.label in ("", case.label):
+            return Verdict(id, Status.PASSED, 1)
+        case ProblemKind.INVALID:
+            said = f"rejected for {outcome.label} instead of {case.label}"
+        case ProblemKind.UNSUPPORTED:
+            return skipped(case, outcome.message)
+        case _:
+            said = f"{outcome.kind.value} instead of a rejection: {outcome.message}"
+    status = Status.CRASHED if outcome.kind in LOST else Status.FAILED
+    return Verdict(id, status, 1, fault=Fault(_symptom(outcome.kind), f"{case.label}: {said}"))
+
+
+def _verdict_on_problem(case: Case, problem: Problem) -> Verdict:
+    if problem.kind is ProblemKind.UNSUPPORTED:
+        return skipped(case, problem.message)
+    status = Status.CRASHED if problem.kind in LOST else Status.FAILED
+    message = problem.message
+    if problem.kind not in LOST:
+        message = f"{problem.kind.value}: {message}"
+    return Verdict(
+        str(case.id), status, len(case.batches), fault=Fault(_symptom(problem.kind), message)
+    )
+
+
+def _symptom(kind: ProblemKind) -> Symptom:
+    return Symptom(kind.value) if kind in LOST else Symptom.REFUSED
+
+
+def _verdict_on_outputs(
+    case: Case, accepted: Sequence[tuple[Accepted, ...]], outcome: Outputs
+) -> Verdict:
+    if len(outcome.batches) != len(case.batches):
+        message = f"{len(outcome.batches)} results for {len(case.batches)} inputs"
+        return Verdict(
+            str(case.id), Status.FAILED, len(accepted), fault=Fault(Symptom.VALUE, message)
+        )
+    compared = [compare(s, o) for s, o in zip(accepted, outcome.batches, strict=True)]
+    fault: Fault | None = None
+    for batch, found in enumerate(compared):
+        if fault is None and (wrong := found.mismatch) is not None:
+            fault = Fault(wrong.symptom, wrong.message, batch, wrong.output, wrong.element)
+    return Verdict(
+        id=str(case.id),
+        status=Status.PASSED if fault is None else Status.FAILED,
+        checks=len(compared),
+        elements=sum(c.elements for c in compared),
+        single=sum(c.single for c in compared),
+        constrained=sum(c.constrained for c in compared),
+        max_ulp=max((c.max_ulp for c in compared), default=0.0),
+        fault=fault,
+        digest=digest(case.root),
+    )
+
+
+def digest(root: UOp) -> str:
+    """A fingerprint of a graph that computes in many nodes; empty for a smaller one."""
+    if sum(u.op not in NOT_COMPUTING for u in root.toposort()) < GRAPH_NODES:
+        return ""
+    return hashlib.blake2b(print_program(root).encode(), digest_size=8).hexdigest()
+
+
+def _elements(u: UOp) -> int:
+    return math.prod(u.shape)
+
+
+def verdict_from_json(found: Json) -> Verdict:
+    """The inverse of dataclasses.asdict, after JSON."""
+    fault = found["fault"]
+    changed = {"status": Status(found["status"]), "fault": fault and fault_from_json(fault)}
+    return Verdict(**{**found, **changed})
+
+
+def fault_from_json(found: Json) -> Fault:
+    return Fault(**{**found, "symptom": Symptom(found["symptom"])})

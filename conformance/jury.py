@@ -1,0 +1,124 @@
+"""The processes that judge, seen from the run: each takes one task at a time and answers it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from uop.conformance import wire
+from uop.conformance.options import Options
+from uop.conformance.protocol import Hello
+from uop.spec.errors import BackendError, PassError
+
+Task = wire.Json
+Answer = wire.Json
+PATIENCE = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class Juror:
+    """One judging process, and the task it is at."""
+
+    process: subprocess.Popen[bytes]
+    requests: int
+    replies: int
+    task: Task | None = None
+
+    @classmethod
+    def start(cls, options: Options) -> Juror:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-P", "-m", "uop.conformance.juror"),
+                *(options.backend, options.profile, str(options.seed)),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Ctrl-C is for the run, which still wants to hear of finished cases.
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        return cls(process, process.stdin.fileno(), process.stdout.fileno())
+
+    def ask(self, task: Task) -> None:
+        self.task = task
+        try:
+            wire.write(self.requests, wire.Packer().frame(task))
+        except wire.ClosedError:
+            raise self._ended() from None
+
+    def answer(self) -> Answer:
+        """The answer to the task; BackendError where the backend is lost for good."""
+        try:
+            answer, _ = wire.read(self.replies)
+        except wire.ClosedError:
+            raise self._ended() from None
+        self.task = None
+        if "lost" in answer:
+            raise BackendError(answer["lost"])
+        return answer
+
+    def end(self) -> None:
+        """Let it end its worker and itself."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _ended(self) -> PassError:
+        code = self.process.wait()
+        return PassError(f"a judging process of the suite ended with exit code {code}")
+
+
+@dataclass(slots=True, eq=False)
+class Jury:
+    """Judging processes that share tasks; all of them start at once."""
+
+    jurors: list[Juror] = field(default_factory=list)
+
+    @classmethod
+    def start(cls, options: Options) -> Jury:
+        return cls([Juror.start(options) for _ in range(options.workers)])
+
+    def hello(self) -> Hello:
+        """Who is judged. BackendError where the backend does not start."""
+        answers = [juror.answer() for juror in self.jurors]
+        return wire.hello_from_json(answers[0]["hello"])
+
+    def answers(
+        self, tasks: Iterator[Task], keep_on: Callable[[], bool] = lambda: True
+    ) -> Iterator[tuple[Task, dict[str, Any]]]:
+        """Each task with its answer, as they come; no new task once `keep_on` says no."""
+        for juror in self.jurors:
+            self._next(juror, tasks, keep_on)
+        while busy := {juror.replies: juror for juror in self.jurors if juror.task is not None}:
+            for ready in select.select(list(busy), [], [])[0]:
+                juror, task = busy[ready], busy[ready].task
+                answer = juror.answer()
+                self._next(juror, tasks, keep_on)
+                if task is not None:
+                    yield task, answer
+
+    def end(self) -> None:
+        for juror in self.jurors:
+            if juror.process.poll() is None:
+                juror.process.send_signal(signal.SIGTERM)
+        for juror in self.jurors:
+            juror.end()
+
+    def _next(self, juror: Juror, tasks: Iterator[Task], keep_on: Callable[[], bool]) -> None:
+        task = next(tasks, None) if keep_on() else None
+        if task is not None:
+            juror.ask(task)

@@ -1,0 +1,101 @@
+"""What a run is asked to do, checked before anything starts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from uop.conformance.backends import find
+from uop.conformance.case import EFFORTS, LEVELS, CaseId
+from uop.interpreter.accept import SUPPORTED_KNOBS
+from uop.spec.dtype import DTYPES
+from uop.spec.errors import UopError
+from uop.spec.latitude import parse_profile
+from uop.spec.ops.names import Op
+
+DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h|)")
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class OptionError(UopError):
+    """An option asks for what does not exist: says which, what it may be, what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The choices of a run. None selects all; `examples` is per level, op, dtype and group."""
+
+    backend: str
+    levels: tuple[str, ...] = LEVELS
+    ops: tuple[str, ...] | None = None
+    dtypes: tuple[str, ...] | None = None
+    cases: tuple[str, ...] = ()
+    seed: int = 0
+    examples: int | None = None
+    effort: str = "default"
+    seconds: float | None = None
+    workers: int = 0
+    profile: str = "strict"
+    json: Path | None = None
+    output: Path = Path("uop-failures")
+
+    def checked(self) -> Options:
+        """These options with the number of workers filled in; OptionError where one is wrong."""
+        find(self.backend)
+        _one_of("--level", self.levels, LEVELS)
+        _one_of("--op", self.ops or (), Op.__members__)
+        _one_of("--dtype", self.dtypes or (), DTYPES)
+        _one_of("--effort", (self.effort,), EFFORTS)
+        for id in self.cases:
+            CaseId.parse(id)
+        unknown = parse_profile(self.profile).declared().keys() - SUPPORTED_KNOBS
+        if unknown:
+            raise OptionError(f"--profile: nothing is judged by {', '.join(sorted(unknown))} yet")
+        if self.workers < 0 or (self.examples is not None and self.examples < 1):
+            raise OptionError("-n and --examples: expected a positive number")
+        if self.json is not None:
+            writable(self.json)
+        writable(self.output / "repro.uop")
+        return self if self.workers else replace(self, workers=os.cpu_count() or 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a report says about them."""
+        return {
+            "seed": self.seed,
+            "levels": list(self.levels),
+            "ops": None if self.ops is None else list(self.ops),
+            "dtypes": None if self.dtypes is None else list(self.dtypes),
+            "cases": list(self.cases),
+            "examples": self.examples,
+            "effort": self.effort,
+            "seconds": self.seconds,
+        }
+
+
+def parse_duration(text: str) -> float:
+    """Seconds: 30, 30s, 5m or 1h. OptionError for anything else."""
+    found = DURATION.fullmatch(text)
+    if found is None or not float(found["number"]):
+        raise OptionError(f"--time: expected a duration such as 30, 30s or 5m, found {text!r}")
+    return float(found["number"]) * UNITS[found["unit"]]
+
+
+def writable(path: Path) -> None:
+    """OptionError unless the file can be written, its missing folders created."""
+    folder = path.parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise OptionError(f"cannot write {path}: {folder} is no folder that this user may write to")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise OptionError(f"cannot write {path}: it is read-only")
+
+
+def _one_of(option: str, given: Collection[str], known: Collection[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise OptionError(f"{option}: expected one of {', '.join(known)}; found {name!r}")

@@ -1,0 +1,225 @@
+"""Shows a run on a terminal or in a log: progress, then the verdict, the matrix, the failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from uop.conformance.case import LEVELS
+from uop.conformance.judge import Verdict
+from uop.conformance.options import Options
+from uop.conformance.protocol import Hello
+from uop.conformance.report import Cell, Conclusion, Failure, Report, Tally, share
+
+COLUMNS = (
+    ("bool",),
+    ("int8", "int16", "int32", "int64"),
+    ("uint8", "uint16", "uint32", "uint64"),
+    ("float16", "bfloat16", "float32", "float64", "fp8e4m3", "fp8e5m2"),
+)
+KNOWN = frozenset(name for group in COLUMNS for name in group)
+LEGEND = (
+    ". passed  F failed  s skipped   columns: bool | int8 16 32 64 | uint8 16 32 64 |",
+    "float16 bfloat16 float32 float64 fp8e4m3 fp8e5m2",
+)
+NAME_WIDTH = 19
+MOST_LINES = 60
+MOST_FAILURES = 5
+MESSAGE_WIDTH = 150
+FIRST_STEP = 1.0
+
+
+class Log:
+    """Plain lines without control characters, so few that a run of any length fits a page."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self.write, self.options = write, Options("")
+        self.next_line, self.lines = 0.0, 0
+
+    def started(self, hello: Hello, options: Options, cases: int) -> None:
+        self.options = options
+        self._line(headline(hello, options, cases))
+
+    def progress(self, tally: Tally, seconds: float) -> None:
+        """A line at the first result, and then whenever the time has doubled."""
+        if seconds >= self.next_line:
+            self._line(f"{seconds:7.1f} s  {progress_of(tally)}")
+            self.next_line = max(FIRST_STEP, 2 * seconds)
+
+    def failed(self, verdict: Verdict) -> None:
+        """Shown at the end, one line per cause."""
+
+    def finished(self, report: Report) -> None:
+        for line in summary(report, self.options, MOST_LINES - self.lines):
+            self._line(line)
+
+    def _line(self, line: str) -> None:
+        self.lines += 1
+        self.write(line)
+
+
+class Screen:
+    """A table per level that is redrawn in place while the run goes."""
+
+    def __init__(self, console: Console) -> None:
+        self.console, self.options = console, Options("")
+        self.live = Live(console=console, transient=True, refresh_per_second=4)
+        self.cases, self.last_failure = 0, ""
+
+    def started(self, hello: Hello, options: Options, cases: int) -> None:
+        self.options, self.cases = options, cases
+        self.console.print(headline(hello, options, cases), highlight=False, markup=False)
+        self.live.start()
+
+    def progress(self, tally: Tally, seconds: float) -> None:
+        self.live.update(self._table(tally, seconds))
+
+    def failed(self, verdict: Verdict) -> None:
+        if verdict.fault is not None:
+            self.last_failure = one_line(f"{verdict.id}: {verdict.fault.message}")
+
+    def stop(self) -> None:
+        """Give the terminal back; harmless where nothing was shown."""
+        self.live.stop()
+
+    def finished(self, report: Report) -> None:
+        self.stop()
+        color = {
+            Conclusion.CONFORMS: "green",
+            Conclusion.DOES_NOT: "red",
+            Conclusion.INCONCLUSIVE: "yellow",
+        }
+        verdict, *rest = summary(report, self.options, MOST_LINES)
+        self.console.print(
+            verdict, style=f"bold {color[report.conclusion]}", highlight=False, markup=False
+        )
+        for line in rest:
+            self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def _table(self, tally: Tally, seconds: float) -> Table:
+        done = sum(tally.counts.values())
+        caption = f"{done:,} of {self.cases:,} cases, {seconds:.0f} s\n{self.last_failure}"
+        table = Table("level", caption=caption, caption_justify="left")
+        for name in ("programs", "elements", "constrained", "failed"):
+            table.add_column(name, justify="right")
+        for level in LEVELS:
+            cells = [cell for cell in tally.cells.values() if cell.level == level]
+            elements = sum(cell.elements for cell in cells)
+            constrained = share(sum(cell.constrained for cell in cells), elements)
+            failed = sum(cell.failed for cell in cells)
+            table.add_row(
+                level,
+                f"{sum(cell.programs for cell in cells):,}",
+                f"{elements:,}",
+                f"{constrained:.1%}",
+                f"{failed:,}",
+                style="red" if failed else None,
+            )
+        return table
+
+
+def headline(hello: Hello, options: Options, cases: int) -> str:
+    """Who is judged, by what, on how much."""
+    return (
+        f"{hello.name} {hello.version} on {hello.device}, profile {options.profile}, "
+        f"seed {options.seed}: {cases:,} cases"
+    )
+
+
+def progress_of(tally: Tally) -> str:
+    failed = sum(cell.failed for cell in tally.cells.values())
+    return f"{tally.programs:,} programs, {tally.elements:,} elements, {failed:,} failed"
+
+
+def summary(report: Report, options: Options, most_lines: int) -> list[str]:
+    """The end of a run: the verdict first."""
+    head = [verdict_line(report), figures_line(report), ""]
+    tail = ["", *failure_lines(report), *next_lines(report, options)]
+    return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
+
+
+def verdict_line(report: Report) -> str:
+    name, conclusion = report.backend.name, report.conclusion
+    early = " so far (interrupted)" if report.interrupted else ""
+    match conclusion:
+        case Conclusion.CONFORMS:
+            return f"{name} conforms{early} under the profile {report.profile}"
+        case Conclusion.DOES_NOT:
+            return f"{name} does not conform: outside the declared profile {report.profile}{early}"
+    return f"{name}: inconclusive{early}, {report.lost or 'nothing was checked'}"
+
+
+def figures_line(report: Report) -> str:
+    tally = report.tally
+    return (
+        f"{progress_of(tally)}; {tally.checks:,} checks, "
+        f"{share(tally.constrained, tally.elements):.1%} constrained, "
+        f"{share(tally.single, tally.elements):.1%} single, "
+        f"{len(tally.graphs):,} distinct graphs; {report.seconds:.1f} s"
+    )
+
+
+def matrix(report: Report, most_lines: int) -> list[str]:
+    """A character per op and dtype, two ops to a line; levels about many ops at the end."""
+    rows: dict[str, list[Cell]] = {}
+    for cell in report.tally.cells.values():
+        rows.setdefault(cell.op if cell.level == "op" else cell.level, []).append(cell)
+    names = sorted(rows, key=lambda name: (name in LEVELS, name))
+    entries = [f"{name:<{NAME_WIDTH}}{_cells(rows[name])}" for name in names]
+    half = -(-len(entries) // 2)
+    left, right = entries[:half], entries[half:] + [""] * (2 * half - len(entries))
+    lines = [f"{a:<40}{b}".rstrip() for a, b in zip(left, right, strict=True)]
+    room = most_lines - len(LEGEND)
+    if len(lines) > room:
+        lines = [*lines[: room - 1], f"... and {len(lines) - room + 1} more lines"]
+    return [*LEGEND, *lines] if lines else []
+
+
+def _cells(cells: list[Cell]) -> str:
+    by_dtype: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_dtype.setdefault(cell.dtype, []).append(cell)
+    if not KNOWN & by_dtype.keys():
+        return _mark(cells)
+    return " ".join("".join(_mark(by_dtype.get(d, [])) for d in group) for group in COLUMNS)
+
+
+def _mark(cells: list[Cell]) -> str:
+    if any(cell.failed for cell in cells):
+        return "F"
+    if any(cell.programs for cell in cells):
+        return "."
+    return "s" if cells else " "
+
+
+def failure_lines(report: Report) -> list[str]:
+    """A line per cause, and the command that shows it again."""
+    lines = []
+    for failure in report.failures[:MOST_FAILURES]:
+        lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {failure.message}"))
+        lines.append(f"       {replay_command(report, failure)}")
+    more = len(report.failures) - MOST_FAILURES
+    return [*lines, f"... and {more} more causes"] if more > 0 else lines
+
+
+def replay_command(report: Report, failure: Failure) -> str:
+    return f"uop replay {failure.repro} {report.backend.name}"
+
+
+def next_lines(report: Report, options: Options) -> list[str]:
+    """What to do next."""
+    command = f"uop conform {options.backend}"
+    if report.failures:
+        first = report.failures[0].id
+        return [f"the whole case again: {command} --seed {options.seed} --case {first}"]
+    reasons = {c.skipped_reason for c in report.tally.cells.values() if c.skipped_reason}
+    skipped = [f"skipped: {one_line(reason)}" for reason in sorted(reasons)[:MOST_FAILURES]]
+    return [*skipped, f"next: {command} --effort full"]
+
+
+def one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MESSAGE_WIDTH else line[: MESSAGE_WIDTH - 3] + "..."

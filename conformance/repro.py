@@ -1,0 +1,117 @@
+"""Repros: a failing program shrunk, with its data and what it may give, as one `.uop` case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from uop.conformance import storage
+from uop.conformance.accepted_text import element_sets, output_keys
+from uop.conformance.case import Batch, CaseId, InvalidCase
+from uop.conformance.case import Case as SuiteCase
+from uop.conformance.compare import Symptom
+from uop.conformance.judge import Fault, Judge
+from uop.conformance.reduce import Candidate, is_computing, reduce_program
+from uop.conformance.wire import Json
+from uop.interpreter.accept import accept
+from uop.spec.case import Case, ElementSet, UopFile
+from uop.spec.dtype import dtypes
+from uop.spec.latitude import Profile
+from uop.spec.uop_file import print_file
+
+WRONG_RESULTS = frozenset({Symptom.VALUE, Symptom.SPECIAL, Symptom.ULP})
+NOT_SHRUNK = frozenset({Symptom.HANG, Symptom.LEAK})
+"""Every try would cost as much as the failure did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A failure ready for the report: what it is about, and the text of its repro."""
+
+    id: str
+    symptom: Symptom
+    label: str
+    ops: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    message: str
+    text: str
+
+    @property
+    def signature(self) -> str:
+        """Equal for failures of one cause, as far as one can tell."""
+        kind = "result" if self.symptom in WRONG_RESULTS else self.symptom.value
+        return " ".join(filter(None, (kind, "+".join(self.ops), "+".join(self.dtypes))))
+
+
+def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Finding:
+    """Shrink a failure and write it down."""
+    if isinstance(case, InvalidCase):
+        return _rejection(case, fault)
+    start = Candidate(case.root, case.batches[fault.batch].inputs)
+    if fault.symptom in NOT_SHRUNK:
+        return as_found(case, fault, judge.profile)
+
+    def probe(candidates: Sequence[Candidate]) -> list[Fault | None]:
+        return [f if f and _alike(f, fault) else None for f in faults(judge, candidates)]
+
+    smallest, shown = reduce_program(start, fault, probe)
+    return written(case.id, smallest, shown, judge.profile)
+
+
+def as_found(case: SuiteCase | InvalidCase, fault: Fault, profile: Profile) -> Finding:
+    """A failure written down without shrinking it."""
+    if isinstance(case, InvalidCase):
+        return _rejection(case, fault)
+    return written(case.id, Candidate(case.root, case.batches[fault.batch].inputs), fault, profile)
+
+
+def finding_from_json(found: Json) -> Finding:
+    """The inverse of dataclasses.asdict, after JSON."""
+    lists = {name: tuple(found[name]) for name in ("ops", "dtypes")}
+    return Finding(**{**found, **lists, "symptom": Symptom(found["symptom"])})
+
+
+def written(id: CaseId, candidate: Candidate, fault: Fault, profile: Profile) -> Finding:
+    """A failing program as a finding, as it is."""
+    nodes = [u for u in candidate.root.toposort() if is_computing(u)] or [candidate.root]
+    case = Case(
+        str(id),
+        candidate.root,
+        {slot: storage.to_literal(a) for slot, a in candidate.inputs.items()},
+        accept=_accepted_sets(candidate, profile),
+        profile=profile,
+        comment=fault.message,
+    )
+    ops = tuple(sorted({u.op.name for u in nodes}))
+    kinds = tuple(sorted({u.dtype.name for u in nodes if u.dtype is not dtypes.void}))
+    text = print_file(UopFile((case,)))
+    return Finding(str(id), fault.symptom, fault.symptom.value, ops, kinds, fault.message, text)
+
+
+def faults(judge: Judge, candidates: Sequence[Candidate]) -> list[Fault | None]:
+    """The fault of each candidate, None where it passes, is skipped or has no meaning."""
+    cases = [
+        SuiteCase(CaseId("reduce", "MIXED", "MIXED", "candidate", k), c.root, (Batch(c.inputs),))
+        for k, c in enumerate(candidates)
+    ]
+    return [verdict.fault for verdict in judge.judge(cases)]
+
+
+def _accepted_sets(candidate: Candidate, profile: Profile) -> dict[int, tuple[ElementSet, ...]]:
+    accepted = accept(candidate.root, candidate.inputs, profile)
+    keys = output_keys(candidate.root, candidate.inputs)
+    return {key: element_sets(a) for key, a in zip(keys, accepted, strict=True)}
+
+
+def _alike(found: Fault, wanted: Fault) -> bool:
+    return found.symptom is wanted.symptom or {found.symptom, wanted.symptom} <= WRONG_RESULTS
+
+
+def _rejection(case: InvalidCase, fault: Fault) -> Finding:
+    """A program to be rejected is small already; its text ends with the broken node."""
+    *nodes, broken = case.text.strip().splitlines()
+    comment = f"; {fault.message}".splitlines()[0]
+    text = "\n".join([f"case {case.id}", comment, *nodes, f"invalid {case.label}", broken]) + "\n"
+    return Finding(
+        str(case.id), fault.symptom, case.label, (case.op,), (case.dtype,), fault.message, text
+    )

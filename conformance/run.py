@@ -1,0 +1,169 @@
+"""A run of the suite: shares out the cases, adds up verdicts, shrinks failures, reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import chain, islice, repeat
+from typing import Protocol
+
+from uop.conformance.case import LEVELS, CaseId
+from uop.conformance.compare import Symptom
+from uop.conformance.generate import case_by_id, groups
+from uop.conformance.judge import Status, Verdict, verdict_from_json
+from uop.conformance.jury import Jury, Task
+from uop.conformance.options import Options
+from uop.conformance.protocol import Hello
+from uop.conformance.report import BackendInfo, Failure, Report, Tally
+from uop.conformance.report_files import write_failure, write_json
+from uop.conformance.repro import Finding, as_found, finding_from_json
+from uop.spec.errors import BackendError
+from uop.spec.latitude import parse_profile
+
+CHUNKS = (4, 8, 16)
+"""Sizes of the first tasks, for an early first result; then as many as the backend takes."""
+CAUSES = 24
+"""Failures that are shrunk and reported, at most; the others are only counted."""
+
+
+class Display(Protocol):
+    """What shows a run."""
+
+    def started(self, hello: Hello, options: Options, cases: int) -> None: ...
+
+    def progress(self, tally: Tally, seconds: float) -> None: ...
+
+    def failed(self, verdict: Verdict) -> None: ...
+
+    def finished(self, report: Report) -> None: ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def started(self, hello: Hello, options: Options, cases: int) -> None: ...
+
+    def progress(self, tally: Tally, seconds: float) -> None: ...
+
+    def failed(self, verdict: Verdict) -> None: ...
+
+    def finished(self, report: Report) -> None: ...
+
+
+def conform(options: Options, display: Display | None = None) -> Report:
+    """Judge a backend. Ctrl-C ends the run early: the report says so, and holds what was found."""
+    return _Run(options.checked(), display or Silent()).result()
+
+
+def selected(options: Options) -> list[CaseId]:
+    """The ids of the cases of a run, in order."""
+    if options.cases:
+        return [case_by_id(id, options.seed).id for id in options.cases]
+    return [
+        group.id(index)
+        for level in LEVELS
+        if level in options.levels
+        for group in groups(level)
+        if (options.ops is None or group.op in options.ops)
+        and (options.dtypes is None or group.dtype in options.dtypes)
+        for index in range(min(group.count(options.effort), options.examples or 1 << 60))
+    ]
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    options: Options
+    display: Display
+    begun: float = field(default_factory=time.monotonic)
+    tally: Tally = field(default_factory=Tally)
+    failed: dict[str, Verdict] = field(default_factory=dict)
+    findings: dict[str, Finding] = field(default_factory=dict)
+    lost: str = ""
+    interrupted: bool = False
+
+    def result(self) -> Report:
+        ids = selected(self.options)
+        jury = Jury.start(self.options)
+        try:
+            hello = jury.hello()
+            self.display.started(hello, self.options, len(ids))
+            causes = self._judge(jury, ids, hello.limits.programs)
+        finally:
+            jury.end()
+        report = Report(
+            BackendInfo(hello.name, hello.version, hello.device),
+            self.options.profile,
+            self.options.to_json(),
+            self.tally,
+            self._failures(causes),
+            self._seconds(),
+            self.lost,
+            self.interrupted,
+        )
+        if self.options.json is not None:
+            write_json(report, self.options.json)
+        self.display.finished(report)
+        return report
+
+    def _judge(self, jury: Jury, ids: list[CaseId], size: int) -> list[Verdict]:
+        """Judge all, shrink one failure of each kind; gives the latter, whatever ended the run."""
+        causes: list[Verdict] = []
+        try:
+            for _, answer in jury.answers(_tasks(ids, size), self._is_in_time):
+                for found in answer["verdicts"]:
+                    self._add(verdict_from_json(found))
+                self.display.progress(self.tally, self._seconds())
+            causes = self._one_of_each_kind(ids)
+            shrink: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in causes]
+            for _, answer in jury.answers(iter(shrink)):
+                finding = finding_from_json(answer["finding"])
+                self.findings[finding.id] = finding
+        except KeyboardInterrupt:
+            self.interrupted = True
+        except BackendError as error:
+            self.lost = str(error)
+        return causes or self._one_of_each_kind(ids)
+
+    def _add(self, verdict: Verdict) -> None:
+        self.tally.add(verdict)
+        if verdict.status in (Status.FAILED, Status.CRASHED):
+            self.failed[verdict.id] = verdict
+            self.display.failed(verdict)
+
+    def _one_of_each_kind(self, ids: list[CaseId]) -> list[Verdict]:
+        """The first failure of each level, op, dtype and symptom, the gravest symptoms first."""
+        first: dict[tuple[str, ...], Verdict] = {}
+        for id in ids:
+            verdict = self.failed.get(str(id))
+            if verdict is not None and verdict.fault is not None:
+                key = (id.level, id.op, id.dtype, verdict.fault.symptom)
+                first.setdefault(key, verdict)
+        by_gravity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
+        return [verdict for found in by_gravity.values() for verdict in found][:CAUSES]
+
+    def _failures(self, causes: list[Verdict]) -> tuple[Failure, ...]:
+        """One failure per signature, its repro written."""
+        found: dict[str, Finding] = {}
+        for verdict in causes:
+            finding = self.findings.get(verdict.id) or self._unshrunk(verdict)
+            found.setdefault(finding.signature, finding)
+        return tuple(write_failure(f, self.options.output) for f in found.values())
+
+    def _unshrunk(self, verdict: Verdict) -> Finding:
+        case = case_by_id(verdict.id, self.options.seed)
+        assert verdict.fault is not None
+        return as_found(case, verdict.fault, parse_profile(self.options.profile))
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self.begun
+
+    def _is_in_time(self) -> bool:
+        return self.options.seconds is None or self._seconds() < self.options.seconds
+
+
+def _tasks(ids: list[CaseId], size: int) -> Iterator[Task]:
+    rest = iter([str(id) for id in ids])
+    sizes = chain((min(n, size) for n in CHUNKS), repeat(size))
+    while chunk := list(islice(rest, next(sizes))):
+        yield {"ids": chunk}

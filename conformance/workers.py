@@ -1,0 +1,223 @@
+"""A backend in a process of its own: a crash, a hang or a leak is a result, not the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from uop.conformance import wire
+from uop.conformance.protocol import (
+    LOST,
+    Backend,
+    Hello,
+    Outcome,
+    Problem,
+    ProblemKind,
+    Program,
+)
+from uop.spec.errors import BackendError
+
+STDERR_SHOWN = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a backend may use before it is taken for hung or leaking."""
+
+    start_seconds: float = 60.0
+    batch_seconds: float = 30.0
+    program_seconds: float = 1.0
+    bytes: int = 4 << 30
+    restarts: int = 40
+
+    def seconds(self, programs: int) -> float:
+        return self.batch_seconds + self.program_seconds * programs
+
+
+class Session(Protocol):
+    """A started backend. `submit` hands over programs, `collect` waits for their outcomes."""
+
+    @property
+    def hello(self) -> Hello: ...
+
+    def submit(self, programs: Sequence[Program]) -> None: ...
+
+    def collect(self) -> list[Outcome]: ...
+
+    def close(self) -> None: ...
+
+
+class Local:
+    """A backend in this process, for tests and for backends that are trusted."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.hello = backend.hello()
+        self.submitted: tuple[Program, ...] = ()
+
+    def submit(self, programs: Sequence[Program]) -> None:
+        self.submitted = tuple(programs)
+
+    def collect(self) -> list[Outcome]:
+        return list(self.backend.run(self.submitted))
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class LostError(Exception):
+    """The process crashed, hung or leaked while it had programs."""
+
+    def __init__(self, kind: ProblemKind, message: str) -> None:
+        super().__init__(message)
+        self.problem = Problem(kind, message)
+
+
+class Worker:
+    """A backend in a child process, started again whenever it is lost.
+
+    BackendError where it cannot be started, or has been lost too often.
+    """
+
+    def __init__(self, backend: str, folder: Path, allowance: Allowance | None = None) -> None:
+        self.backend, self.folder = backend, folder
+        self.allowance = allowance or Allowance()
+        self.starts = 0
+        self.submitted: tuple[Program, ...] = ()
+        self.pending_loss: LostError | None = None
+        self.resident = self.resident_at_start = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self.hello = self._start()
+
+    def submit(self, programs: Sequence[Program]) -> None:
+        self.submitted, self.pending_loss = tuple(programs), None
+        try:
+            self._send(self.submitted)
+        except LostError as lost:
+            self.pending_loss = lost
+
+    def collect(self) -> list[Outcome]:
+        try:
+            if self.pending_loss is not None:
+                raise self.pending_loss
+            return self._receive(self.submitted)
+        except LostError as lost:
+            return self._after_loss(self.submitted, lost)
+
+    def close(self) -> None:
+        self._kill()
+
+    def _after_loss(self, programs: tuple[Program, ...], lost: LostError) -> list[Outcome]:
+        """Find the culprits by halves, each half in a process that has seen nothing else."""
+        self._restart()
+        if len(programs) == 1:
+            return [lost.problem]
+        middle = len(programs) // 2
+        outcomes = [*self._alone(programs[:middle]), *self._alone(programs[middle:])]
+        if not any(isinstance(o, Problem) and o.kind in LOST for o in outcomes):
+            together = f"{lost} (on {len(programs)} programs together, not on fewer)"
+            outcomes[0] = Problem(lost.problem.kind, together)
+        return outcomes
+
+    def _alone(self, programs: tuple[Program, ...]) -> list[Outcome]:
+        try:
+            self._send(programs)
+            return self._receive(programs)
+        except LostError as lost:
+            return self._after_loss(programs, lost)
+
+    def _send(self, programs: tuple[Program, ...]) -> None:
+        limit = self.allowance.seconds(len(programs))
+        self.deadline = time.monotonic() + limit
+        try:
+            wire.write(self.requests, wire.pack_programs(programs, limit))
+        except wire.ClosedError:
+            raise self._crashed() from None
+
+    def _receive(self, programs: tuple[Program, ...]) -> list[Outcome]:
+        try:
+            header, body = wire.read(self.replies, self.deadline)
+            outcomes = wire.unpack_outcomes(header, body)
+            resident = int(header["resident"])
+        except wire.LateError:
+            limit = self.allowance.seconds(len(programs))
+            raise LostError(ProblemKind.HANG, f"no answer within {limit:g} s") from None
+        except (wire.ClosedError, LookupError, TypeError, ValueError):
+            raise self._crashed() from None
+        if len(outcomes) != len(programs):
+            said = f"{len(outcomes)} outcomes for {len(programs)} programs"
+            raise LostError(ProblemKind.CRASH, said)
+        self._check_memory(resident)
+        return outcomes
+
+    def _check_memory(self, resident: int) -> None:
+        grown, self.resident = resident - self.resident, resident
+        if grown > self.allowance.bytes:
+            raise LostError(ProblemKind.LEAK, f"kept {grown >> 20} MiB after its programs ended")
+        if resident - self.resident_at_start > self.allowance.bytes:
+            self._restart()
+
+    def _restart(self) -> None:
+        self._kill()
+        if self.starts > self.allowance.restarts:
+            raise BackendError(f"backend {self.backend!r} was lost {self.starts} times")
+        self._start()
+
+    def _start(self) -> Hello:
+        self.starts += 1
+        self.log = self.folder / f"stderr-{self.starts}"
+        # Processes that share PoCL's cache wait for each other.
+        environment = {**os.environ, "POCL_CACHE_DIR": str(self.folder / "pocl")}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "uop.conformance.serve", self.backend],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.requests, self.replies = self.process.stdin.fileno(), self.process.stdout.fileno()
+        try:
+            header, _ = wire.read(self.replies, time.monotonic() + self.allowance.start_seconds)
+        except (wire.ClosedError, wire.LateError):
+            crash = self._crashed()
+            self._kill()
+            raise BackendError(f"backend {self.backend!r} did not start: {crash}") from None
+        if "refused" in header:
+            self._kill()
+            raise BackendError(f"backend {self.backend!r} did not start: {header['refused']}")
+        self.resident = self.resident_at_start = int(header["resident"])
+        return wire.hello_from_json(header["hello"])
+
+    def _crashed(self) -> LostError:
+        code = self._exit_code()
+        said = self.log.read_text(errors="replace").strip()[-STDERR_SHOWN:]
+        how = "closed its pipe" if code is None else f"ended with exit code {code}"
+        if code is not None and code < 0:
+            how = f"was ended by {signal.Signals(-code).name}"
+        return LostError(ProblemKind.CRASH, f"the process {how}" + (f"\n{said}" if said else ""))
+
+    def _exit_code(self) -> int | None:
+        try:
+            return self.process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _kill(self) -> None:
+        """End the process and what it started."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()

@@ -1,0 +1,122 @@
+"""`uop conform`: judges a backend by the suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uop.cli import Exit
+
+if TYPE_CHECKING:
+    from uop.conformance.options import Options
+    from uop.conformance.report import Report
+
+
+def names(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Names given one by one or separated by commas; None where there are none."""
+    return tuple(name for text in given for name in text.split(",") if name) or None
+
+
+@click.command("conform")
+@click.argument("backend")
+@click.option("--op", "ops", multiple=True, callback=names, metavar="OP", help="Only these ops.")
+@click.option(
+    "--dtype", "dtypes", multiple=True, callback=names, metavar="DTYPE", help="Only these dtypes."
+)
+@click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    callback=names,
+    metavar="LEVEL",
+    help="Only these levels: op, invalid, property, graph.",
+)
+@click.option("--case", "cases", multiple=True, metavar="ID", help="Only the case of this id.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
+@click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")
+@click.option(
+    "--effort", default="default", show_default=True, help="How many: smoke, default or full."
+)
+@click.option("--time", "duration", metavar="TIME", help="Stop after 30s, 5m or 1h.")
+@click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
+@click.option("--profile", default="strict", show_default=True, help="What is allowed, as knobs.")
+@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("uop-failures"),
+    show_default=True,
+    metavar="FOLDER",
+    help="Where failing programs are written.",
+)
+def command(
+    backend: str,
+    ops: tuple[str, ...] | None,
+    dtypes: tuple[str, ...] | None,
+    levels: tuple[str, ...] | None,
+    cases: tuple[str, ...],
+    seed: int,
+    examples: int | None,
+    effort: str,
+    duration: str | None,
+    workers: int | None,
+    profile: str,
+    json: Path | None,
+    output: Path,
+) -> int:
+    """Judge a backend by the conformance suite.
+
+    Ends with the verdict: it conforms, it does not, or nothing was learned. Each cause of failure
+    is shrunk and written as a file for `uop replay`.
+    """
+    from uop.conformance.case import LEVELS
+    from uop.conformance.options import Options, parse_duration
+
+    options = Options(
+        backend,
+        levels or LEVELS,
+        ops,
+        dtypes,
+        cases,
+        seed,
+        examples,
+        effort,
+        None if duration is None else parse_duration(duration),
+        workers or 0,
+        profile,
+        json,
+        output,
+    )
+    return judge(options)
+
+
+def judge(options: Options) -> Exit:
+    """Run the suite, shown in place on a terminal and as plain lines elsewhere."""
+    from rich.console import Console
+
+    from uop.conformance.report_terminal import Log, Screen
+    from uop.conformance.run import conform
+
+    console = Console()
+    if not console.is_terminal:
+        return exit_code(conform(options, Log(click.echo)))
+    screen = Screen(console)
+    try:
+        return exit_code(conform(options, screen))
+    finally:
+        screen.stop()
+
+
+def exit_code(report: Report) -> Exit:
+    """What the shell is told about a run."""
+    if report.interrupted:
+        return Exit.INTERRUPTED
+    return {
+        "conforms": Exit.OK,
+        "does not conform": Exit.FAILED,
+        "inconclusive": Exit.INCONCLUSIVE,
+    }[report.conclusion.value]
