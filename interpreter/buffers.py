@@ -76,7 +76,7 @@ class Buffer:
         where = np.broadcast_to(positions, lanes)[put]
         target: tuple[Array, ...] = (where,)
         if self._private:
-            target = (*np.nonzero(put), where)
+            target = (*(np.nonzero(put) if put.ndim else ()), where)
         elif len(np.unique(where)) != where.size:
             raise UndefinedError("race: two work items write one element")
         self._data[target] = np.broadcast_to(value.data, lanes)[put]
