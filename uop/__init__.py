@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from uop.compiler.pipeline import compile as compile
     from uop.interpreter.evaluate import evaluate as evaluate
     from uop.interpreter.evaluate import evaluate_full as evaluate_full
     from uop.interpreter.values import Value as Value
@@ -22,6 +23,7 @@ _HOME = {
     "Op": "uop.spec.ops.names",
     "UOp": "uop.spec.uop",
     "Value": "uop.interpreter.values",
+    "compile": "uop.compiler.pipeline",
     "const": "uop.spec.uop",
     "dtypes": "uop.spec.dtype",
     "evaluate": "uop.interpreter.evaluate",
@@ -36,6 +38,7 @@ __all__ = [
     "Op",
     "UOp",
     "Value",
+    "compile",
     "const",
     "dtypes",
     "evaluate",

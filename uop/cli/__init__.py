@@ -21,6 +21,9 @@ class Exit(IntEnum):
 # Name -> its line in `uop --help`. The command `NAME` is `command` in the file NAME.py.
 COMMANDS = {
     "run": "Run a program and print its results.",
+    "compile": "Compile a program and print its source, or the program that a stage leaves.",
+    "backends": "List the backends and say which can be used here.",
+    "conform": "Judge a backend by the conformance suite.",
 }
 
 

@@ -1,4 +1,4 @@
-"""`uop run`: a program on its inputs, by the interpreter."""
+"""`uop run`: a program on its inputs, by the interpreter or by a backend."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from uop.interpreter.values import Array, Value
     from uop.spec.case import Case
     from uop.spec.uop import UOp
+
+
+INTERPRETER = "interpreter"
 
 
 def slot_files(
@@ -52,9 +55,15 @@ def slot_files(
 @click.option(
     "--output", type=click.Path(path_type=Path), help="Write results as .npy to a folder."
 )
+@click.option("--backend", default=INTERPRETER, show_default=True, help="Who runs it.")
 @click.option("--trace", is_flag=True, help="Print the value of every node.")
 def command(
-    file: Path, case_id: str | None, inputs: dict[int, Path], output: Path | None, trace: bool
+    file: Path,
+    case_id: str | None,
+    inputs: dict[int, Path],
+    output: Path | None,
+    backend: str,
+    trace: bool,
 ) -> None:
     """Run a program and print its results.
 
@@ -62,10 +71,18 @@ def command(
     SINK writes go by their slots. With --output each is written as N.npy, and where elements are
     absent or open, a mask N.invalid.npy or N.unspecified.npy beside it.
     """
+    if trace and backend != INTERPRETER:
+        raise click.UsageError("--trace is for the interpreter: a backend gives its results only")
     case, root = read_case(file, case_id)
     if output is not None:
         make_folder(output)
-    results = interpret(root, arrays(case, root, inputs), trace)
+    given = arrays(case, root, inputs)
+    if backend == INTERPRETER:
+        results = interpret(root, given, trace)
+    else:
+        from uop.cli.backend import run_on
+
+        results = run_on(backend, root, given)
     for number, value in results.items():
         report(number, value, output)
 
@@ -90,10 +107,12 @@ def arrays(case: Case, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
 def interpret(root: UOp, given: dict[int, Array], trace: bool) -> dict[int, Value]:
     """The results by the interpreter, every value on the way checked."""
     from uop.cli.trace import Trace
-    from uop.interpreter.check import check_value
+    from uop.interpreter.check import check_elements, check_value
     from uop.interpreter.evaluate import evaluate_full
+    from uop.interpreter.machine import is_kernel_program
 
-    return numbered(evaluate_full(root, given, Trace(root) if trace else check_value))
+    check = check_elements if is_kernel_program(root) else check_value
+    return numbered(evaluate_full(root, given, Trace(root, check) if trace else check))
 
 
 def numbered(result: FullOutput) -> dict[int, Value]:

@@ -1,0 +1,78 @@
+"""`uop compile`: the source for each target, what each stage leaves, and bad usage."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STAGES = (
+    "callify",
+    "rangeify",
+    "optimize",
+    "expand",
+    "select",
+    "linearize",
+    "plan",
+    "render",
+)
+# A 3-cycle of distinct values; the sum is exact in any order.
+PROGRAM = """\
+%0 = PARAM [2,3,2] {slot=0, dtype=int32} : int32[2,3,2]
+%1 = PERMUTE %0 {order=(1,2,0)} : int32[3,2,2]
+%2 = REDUCE %1 {op=ADD, axes=(1)} : int32[3,1,2]
+%3 = RESHAPE %2, [3,2] : int32[3,2]
+input 0 = [[[1,2],[3,4],[5,6]],[[70,80],[90,100],[110,120]]]
+"""
+LINES = ["[[3, 150],", "[7, 190],", "[11, 230]]"]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.uop"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("target", "word"), [("opencl", "kernel void"), ("cuda", 'extern "C" __global__ void')]
+)
+def test_the_source_is_in_the_language_of_the_target(
+    uop: Any, program: Path, target: str, word: str
+) -> None:
+    outcome = uop("compile", program, "--target", target)
+    assert outcome.code == 0
+    assert word in outcome.out
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_a_stage_leaves_is_a_file_that_runs_and_agrees(
+    uop: Any, program: Path, tmp_path: Path, stage: str
+) -> None:
+    left = tmp_path / f"{stage}.uop"
+    left.write_text(uop("compile", program, "--stage", stage).out)
+    *_, first, second, third = uop("run", left).out.splitlines()
+    assert first.endswith(LINES[0])
+    assert [line.strip() for line in (second, third)] == LINES[1:]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["--target", "abacus"], "expected one of opencl, cuda"),
+        (["--stage", "polish"], f"expected one of {', '.join(STAGES)}"),
+        (["--case", "two"], "no case 'two'"),
+    ],
+)
+def test_wrong_usage(uop: Any, program: Path, option: list[str], said: str) -> None:
+    outcome = uop("compile", program, *option)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
+def test_a_broken_constraint_is_said_by_label_and_place(uop: Any, tmp_path: Path) -> None:
+    path = tmp_path / "bad.uop"
+    path.write_text("%0 = PARAM [2] {slot=0, dtype=int8}\n%1 = PERMUTE %0 {order=(1,)}\n")
+    outcome = uop("compile", path)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "PERMUTE.c1" in outcome.err
+    assert f"{path}:2:1" in outcome.err

@@ -1,0 +1,52 @@
+"""One program on one backend, in a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from uop.conformance.backends import find
+from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.workers import Worker
+from uop.interpreter.inputs import bind_inputs
+from uop.interpreter.memory import base_of, slot_of
+from uop.interpreter.values import Array, Value
+from uop.spec.errors import BackendError, UndefinedError, UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.text import print_program
+from uop.spec.uop import UOp
+
+
+def run_on(name: str, root: UOp, given: dict[int, Array]) -> dict[int, Value]:
+    """The results by number; an error where the backend cannot be started or gives none."""
+    find(name)
+    bind_inputs(root, given)
+    with TemporaryDirectory(prefix="uop-") as folder:
+        worker = Worker(name, Path(folder))
+        try:
+            worker.submit([Program(print_program(root), (given,))])
+            (outcome,) = worker.collect()
+        finally:
+            worker.close()
+    arrays = outputs_of(name, outcome)
+    return {number: Value(a) for number, a in zip(numbers(root, len(arrays)), arrays, strict=True)}
+
+
+def outputs_of(name: str, outcome: Outcome) -> tuple[Array, ...]:
+    """The arrays of the one batch, or the problem as an error."""
+    match outcome:
+        case Outputs(batches=(arrays,)):
+            return arrays
+        case Problem(kind=ProblemKind.UNSUPPORTED, message=message):
+            raise UnsupportedError(f"backend {name!r}: {message}")
+        case Problem(kind=ProblemKind.TRAP, message=message):
+            raise UndefinedError(f"backend {name!r}: {message}")
+        case Problem(kind=kind, message=message):
+            raise BackendError(f"backend {name!r} ({kind.value}): {message}")
+    raise BackendError(f"backend {name!r}: outputs of {len(outcome.batches)} batches for one")
+
+
+def numbers(root: UOp, count: int) -> list[int]:
+    """The slots that effects write, or positions."""
+    stored = {slot_of(base_of(u.src[0])) for u in root.toposort() if u.op is Op.STORE}
+    return sorted(stored) if len(stored) == count and stored else list(range(count))

@@ -1,0 +1,34 @@
+"""`uop compile`: what the compiler makes of a program, at any stage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from uop.cli.files import case_option, program_argument, read_case
+
+
+@click.command("compile")
+@program_argument
+@case_option
+@click.option("--target", default="opencl", show_default=True, help="opencl or cuda.")
+@click.option("--stage", metavar="NAME", help="Print what this stage leaves, not the source.")
+def command(file: Path, case_id: str | None, target: str, stage: str | None) -> None:
+    """Compile a program and print its source, or the program that a stage leaves.
+
+    No device is needed. What a stage leaves comes with the inputs of the case, for `uop run`.
+    """
+    from uop.compiler.pipeline import compile
+    from uop.spec.case import Case, UopFile
+    from uop.spec.uop_file import print_file
+
+    case, root = read_case(file, case_id)
+    compiled = compile(root, target)
+    if stage is None:
+        click.echo(compiled.source, nl=not compiled.source.endswith("\n"))
+        return
+    if stage not in compiled.stages:
+        raise click.UsageError(f"no stage {stage!r}: expected one of {', '.join(compiled.stages)}")
+    left = Case(root=compiled.stages[stage], inputs=case.inputs)
+    click.echo(print_file(UopFile((left,))), nl=False)
