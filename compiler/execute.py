@@ -23,6 +23,7 @@ from uop.spec.args import BinaryArg, BufferArg, ParamArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import size
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, toposort
 
@@ -61,9 +62,17 @@ class Executable:
         linears = dict.fromkeys(step.linear for step in self.steps)
         return {linear: f"kernel_{number}" for number, linear in enumerate(linears)}
 
-    def contents(self, inputs: Inputs) -> list[Array]:
-        """What each buffer starts with, as bytes. InvalidError for inputs that do not fit."""
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The bytes of each buffer."""
+        return tuple(size(u.shape) * u.dtype.itemsize for u in self.buffers)
+
+    def check_inputs(self, inputs: Inputs) -> None:
+        """InvalidError for a missing, unknown or ill-fitting input."""
         check_inputs(self.slots, inputs)
+
+    def contents(self, inputs: Inputs) -> list[Array]:
+        """What each buffer starts with, as bytes."""
         return [_initial(u, inputs) for u in self.buffers]
 
     def output(self, contents: Sequence[Array]) -> Output:
@@ -81,6 +90,7 @@ class Executable:
 
     def run(self, inputs: Inputs, source: str) -> Output:
         """Run on the device of the target."""
+        self.check_inputs(inputs)
         contents = self.contents(inputs)
         if not self.steps:
             return self.output(contents)
@@ -138,7 +148,7 @@ def check_inputs(slots: Mapping[int, UOp], inputs: Inputs) -> None:
     for slot, u in slots.items():
         spelled = f"slot {slot}: {u.op.name} {u.dtype.name}{list(u.shape)}"
         if slot in inputs:
-            given = inputs[slot]
+            given = np.asarray(inputs[slot])
             if given.shape != u.shape or given.dtype != np_dtype(u.dtype):
                 raise InvalidError(
                     "INPUT.c4",
@@ -155,7 +165,7 @@ def _initial(u: UOp, inputs: Inputs) -> Array:
         return np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8)
     if slot_of(u) in inputs:
         return np.ascontiguousarray(inputs[slot_of(u)]).reshape(-1).view(np.uint8)
-    return np.full(np.prod(u.shape, dtype=int) * u.dtype.itemsize, POISON, np.uint8)
+    return np.full(size(u.shape) * u.dtype.itemsize, POISON, np.uint8)
 
 
 def _typed(contents: Array, u: UOp) -> Array:

@@ -11,6 +11,7 @@ from typing import cast
 
 from uop.compiler.rewrite import Fired, Rewriter, quietly
 from uop.compiler.simplify import SIMPLIFY, int_value, truth
+from uop.compiler.validity import identity
 from uop.spec.args import (
     AddrSpace,
     AxisType,
@@ -78,7 +79,9 @@ class Lowering:
         return UOp(Op.RANGE, index_const(bound), arg=RangeArg(self._ranges - 1, axis_type))
 
     def flat(self, at: Index, shape: Shape) -> UOp:
-        """The row-major position of an index."""
+        """The row-major position of an index. Of none, it stays the loop that runs never."""
+        if 0 in shape:
+            return at[shape.index(0)]
         position = ZERO
         for i, dim in zip(at, shape, strict=True):
             position = self.alu(Op.ADD, self.alu(Op.MUL, position, index_const(dim)), i)
@@ -97,12 +100,10 @@ class Lowering:
         """An op on indices or conditions, simplified."""
         return self.simplify(UOp(op, *src))
 
-    def computed(self, tensor: UOp, at: Index) -> UOp:
-        """The element of a tensor from its sources, even where it is stored."""
-        return self._run(Element(tensor, at), self._rule(Element(tensor, at)))
-
-    def _run(self, first: Element, steps: Steps) -> UOp:
-        stack: list[tuple[Element, Steps]] = [(first, steps)]
+    def element(self, tensor: UOp, at: Index) -> UOp:
+        """The element of a tensor as a scalar."""
+        first = Element(tensor, at)
+        stack: list[tuple[Element, Steps]] = [(first, self._steps(first))]
         answer: UOp | None = None
         while stack:
             element, steps = stack[-1]
@@ -118,6 +119,8 @@ class Lowering:
         return cast(UOp, answer)
 
     def _steps(self, e: Element) -> Steps:
+        if 0 in e.tensor.shape:
+            return self._nothing(e)
         buffer = self._stored(e.tensor)
         return self._rule(e) if buffer is None else self._load(e, buffer)
 
@@ -127,6 +130,11 @@ class Lowering:
         if e.tensor.op not in RULES:
             raise UnsupportedError(f"rangeify: {e.tensor.op.name} in a tensor graph")
         return RULES[e.tensor.op](self, e)
+
+    def _nothing(self, e: Element) -> Steps:
+        """An empty tensor has no element: what asks for one runs never."""
+        yield from ()
+        return const(0, e.tensor.dtype)
 
     def _load(self, e: Element, buffer: UOp) -> Steps:
         yield from ()
@@ -259,6 +267,8 @@ class Lowering:
         if len(e.tensor.src) > 1:
             raise UnsupportedError("rangeify: a REDUCE over RANGEs in a tensor graph")
         source = e.tensor.src[0]
+        if 0 in source.shape:
+            return identity(arg.op, e.tensor.dtype)
         at = list(e.at)
         for axis in arg.axes:
             at[axis] = self.range(source.shape[axis], AxisType.REDUCE)

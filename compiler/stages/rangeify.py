@@ -154,7 +154,7 @@ class _Split:
     def _call(self, kernel: Lowering, target: UOp, value: UOp) -> UOp:
         place = kernel.param(target, value.shape)
         at = tuple(kernel.range(dim, AxisType.LOOP) for dim in value.shape)
-        stored = kernel.computed(value, at)
+        stored = kernel.element(value, at)
         effect = UOp(Op.STORE, UOp(Op.INDEX, place, kernel.flat(at, value.shape)), stored)
         for r in reversed(at):
             if r.op is Op.RANGE:

@@ -68,10 +68,12 @@ def _launched(body: UOp) -> UOp:
     item = UOp(Op.SPECIAL, index_const(math.prod(bounds)), arg=SpecialArg("gidx0"))
     new: dict[UOp, UOp] = {}
     inner = 1
-    for r, bound in zip(reversed(ranges), reversed(bounds), strict=True):
+    if 0 in bounds:
+        new = dict.fromkeys(ranges, item)
+    for r, bound in [] if 0 in bounds else zip(reversed(ranges), reversed(bounds), strict=True):
         quotient = UOp(Op.IDIV, item, index_const(inner))
-        new[r] = UOp(Op.MOD, quotient, index_const(max(bound, 1)))
-        inner *= max(bound, 1)
+        new[r] = UOp(Op.MOD, quotient, index_const(bound))
+        inner *= bound
     for u in body.toposort():
         if u not in new:
             src = [new[s] for s in u.src]
