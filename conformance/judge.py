@@ -133,7 +133,7 @@ class Judge:
         if isinstance(case, InvalidCase):
             return Prepared(case, Program(case.text))
         batches = tuple(batch.inputs for batch in case.batches)
-        program = Program(print_program(case.root), batches, str(self.profile))
+        program = Program(print_program(case.root), batches)
         return Prepared(case, program, unsupported(case.root, self.session.hello))
 
 

@@ -34,14 +34,10 @@ class Hello:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A program as text, to be compiled once and run on each batch of inputs by slot.
-
-    `profile` is the one it will be judged by; only a backend that imitates latitudes reads it.
-    """
+    """A program as text, to be compiled once and run on each batch of inputs by slot."""
 
     text: str
     batches: tuple[Mapping[int, Array], ...] = ()
-    profile: str = "strict"
 
 
 class ProblemKind(Enum):

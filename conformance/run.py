@@ -18,7 +18,7 @@ from uop.conformance.protocol import Hello
 from uop.conformance.report import BackendInfo, Failure, Report, Tally
 from uop.conformance.report_files import write_failure, write_json
 from uop.conformance.repro import Finding, as_found, finding_from_json
-from uop.spec.errors import BackendError
+from uop.spec.errors import BackendError, PassError
 from uop.spec.latitude import parse_profile
 
 CHUNKS = (4, 8, 16)
@@ -121,7 +121,7 @@ class _Run:
                 self.findings[finding.id] = finding
         except KeyboardInterrupt:
             self.interrupted = True
-        except BackendError as error:
+        except (BackendError, PassError) as error:
             self.lost = str(error)
         return causes or self._one_of_each_kind(ids)
 

@@ -101,7 +101,6 @@ def pack_programs(programs: tuple[Program, ...], limit: float) -> bytes:
     described = [
         {
             "text": program.text,
-            "profile": program.profile,
             "batches": [
                 [[slot, packer.pack(a)] for slot, a in batch.items()] for batch in program.batches
             ],
@@ -117,7 +116,6 @@ def unpack_programs(header: Json, body: bytes) -> list[Program]:
         Program(
             described["text"],
             tuple({slot: unpacker.unpack(a) for slot, a in b} for b in described["batches"]),
-            described["profile"],
         )
         for described in header["programs"]
     ]

@@ -1,0 +1,39 @@
+"""The adversarial conformer as a backend: it takes every liberty, and must never be accused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from zlib import crc32
+
+from uop.conformance.backends.attempt import attempt
+from uop.conformance.backends.interpreter import EVERY_DTYPE, EVERY_OP, in_order
+from uop.conformance.protocol import Hello, Outcome, Outputs, Program
+from uop.interpreter.adversary import evaluate_adversarially
+from uop.spec.ops.names import Op
+from uop.spec.text import parse
+
+
+@dataclass(frozen=True, slots=True)
+class AdversaryBackend:
+    """Moves every result as far as it may go; with `push`, those of one op a step further."""
+
+    push: Op | None = None
+
+    def hello(self) -> Hello:
+        return Hello("adversary", version("uop"), "numpy", EVERY_OP, EVERY_DTYPE)
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [attempt(lambda p=program: self._move(p)) for program in programs]  # type: ignore[misc]
+
+    def _move(self, program: Program) -> Outputs:
+        root = parse(program.text)
+        # What it does must not depend on the programs that came before.
+        seed = crc32(program.text.encode())
+        return Outputs(
+            tuple(
+                in_order(evaluate_adversarially(root, inputs, seed + batch, self.push))
+                for batch, inputs in enumerate(program.batches)
+            )
+        )
