@@ -31,7 +31,7 @@ Literal = bool | int | float | str | tuple["Literal", ...] | None
 
 _TOKEN = re.compile(
     r"""[ \t\r]*(?:
-      (?P<node>%[0-9]+)
+      (?P<node>%[0-9]{1,18}(?![A-Za-z0-9_.]))
     | (?P<string>"(?:[^"\\]|\\.)*")
     | (?P<word>
           nan:0x[0-9a-fA-F]+ | hex:[0-9a-fA-F]* | base64:[A-Za-z0-9+/=]*

@@ -142,6 +142,8 @@ class Scope:
             raise line.fail(error.message, brace) from None
         except InvalidError as error:
             raise _at(error, line, token.column) from None
+        if not (line.at(":") or line.at("!")):
+            line.need_end()
         return number, Unbuilt(declaration.op, src, arg)
 
     def _operands(self, line: Line) -> tuple[UOp, ...]:

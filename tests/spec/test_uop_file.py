@@ -1,0 +1,195 @@
+"""`.uop` files: cases read back equal, data gets the dtype of its node, errors say where."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from uop.spec.array import LIST_LIMIT, Array
+from uop.spec.case import Case, ElementSet, UopFile, outputs, slots
+from uop.spec.dtype import dtypes
+from uop.spec.errors import InvalidError, MalformedError
+from uop.spec.latitude import Profile
+from uop.spec.ops.names import Op
+from uop.spec.text import parse
+from uop.spec.uop import UOp, param
+from uop.spec.uop_file import parse_file, print_file, read_file, write_file
+
+FILE = """\
+; The head of the file,
+; two lines.
+
+case ops/first-1
+; Why this case stands here.
+profile max_nan=number
+%0 = PARAM [2,2] {slot=0, dtype=float32} : float32[2,2]
+%1 = RECIP %0 : float32[2,2]
+input 0 = [[0x1p+0,0x1.4p+1],[nan:0x7fc00000,-0x0p+0]]
+expect 0 = [[0x1p+0,0x1.99999ap-2],[nan:0x7fc00001,-inf]]
+accept 0 = [0x1p-1,0x1p+0] | nan, any, 0x1.4p+2, nan:0x7fc00001
+
+case must_reject
+%0 = PARAM [2,3] {slot=0, dtype=int32} : int32[2,3]
+invalid REDUCE.c2
+%1 = REDUCE %0 {op=ADD, axes=(1,0)}
+
+case effects
+%0 = BUFFER [2] {slot=3, dtype=bool, addrspace=GLOBAL} : bool[2] &GLOBAL
+%1 = PARAM [2] {slot=1, dtype=bool} : bool[2]
+%2 = STORE %0, %1 : void[]
+%3 = SINK %2 : void[]
+input 1 = [true,false]
+expect 3 = [true,false]
+undefined
+"""
+
+
+def test_a_file_prints_as_it_was_written() -> None:
+    assert print_file(parse_file(FILE)) == FILE
+
+
+def test_cases_hold_what_stands_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.uop"
+    path.write_text(FILE)
+    file = read_file(path)
+    first, reject, effects = file.cases
+    assert file.comment == "The head of the file,\ntwo lines."
+    assert (first.id, first.profile) == ("ops/first-1", Profile(max_nan="number"))
+    assert first.comment == "Why this case stands here."
+    assert first.inputs[0].values[:2] == [1.0, 2.5]
+    assert math.copysign(1, first.inputs[0].values[3]) == -1
+    assert first.expect[0].bits[2] == 0x7FC00001
+    assert first.accept[0] == (
+        ElementSet(0x3F000000, 0x3F800000, nan=True),
+        ElementSet(any=True),
+        ElementSet(0x40A00000, 0x40A00000),
+        ElementSet(nan_bits=0x7FC00001),
+    )
+    assert (reject.invalid, reject.root) == ("REDUCE.c2", None)
+    assert reject.rejected is not None
+    with pytest.raises(InvalidError, match=r"REDUCE\.c2"):
+        reject.rejected.build()
+    with pytest.raises(InvalidError, match=r"REDUCE\.c2"):
+        parse(reject.text)
+    assert effects.undefined
+    assert effects.expect[3].values == [True, False]
+
+
+def test_numbers_are_scoped_to_a_case() -> None:
+    one = "case a\n%0 = CONST {value=1, dtype=int8}\n"
+    with pytest.raises(MalformedError, match="%0 is not defined before this line"):
+        parse_file(one + "case b\n%1 = NEG %0\n")
+
+
+def test_a_file_without_case_holds_one() -> None:
+    (case,) = parse_file("%0 = PARAM [2] {slot=0, dtype=int8}\ninput 0 = [1, -1]").cases
+    assert case.id == ""
+    assert case.inputs[0].bits == [1, 255]
+    assert parse_file(print_file(UopFile((case,)))) == UopFile((case,))
+
+
+def test_large_data_is_written_as_bytes_and_reads_back(tmp_path: Path) -> None:
+    count = LIST_LIMIT + 1
+    data = Array.of(range(count), dtypes.int16)
+    case = Case("big", param(0, (count,), dtypes.int16), {0: data}, {0: data})
+    path = tmp_path / "big.uop"
+    write_file(path, UopFile((case,)))
+    assert "base64:" in path.read_text()
+    assert read_file(path) == UopFile((case,))
+
+
+@pytest.mark.parametrize(
+    ("shape", "written", "bits"),
+    [
+        ("", "7", [7]),
+        ("0,3", "[]", []),
+        ("2,0", "[[],[]]", []),
+        ("2,2", "[1,2,3,4]", [1, 2, 3, 4]),
+        ("2,2", "[[1,2],[3,4]]", [1, 2, 3, 4]),
+        ("1,2,1", "[[[1],[2]]]", [1, 2]),
+        ("2", "base64:AQI=", [1, 2]),
+    ],
+)
+def test_data_is_nested_flat_or_bytes(shape: str, written: str, bits: list[int]) -> None:
+    text = f"%0 = PARAM [{shape}] {{slot=0, dtype=uint8}}\ninput 0 = {written}"
+    (case,) = parse_file(text).cases
+    assert case.inputs[0].bits == bits
+    assert parse_file(print_file(UopFile((case,)))).cases == (case,)
+
+
+def test_outputs_are_a_value_the_members_of_a_tuple_or_locations() -> None:
+    value, other = param(0, (2,), dtypes.int8), param(1, (2,), dtypes.int8)
+    assert outputs(value) == {0: value}
+    assert outputs(UOp(Op.TUPLE, value, other)) == {0: value, 1: other}
+    effects = parse_file(FILE).cases[2].root
+    assert effects is not None
+    assert list(outputs(effects)) == [3]
+    assert sorted(slots(effects)) == [1, 3]
+
+
+P = "%0 = PARAM [2] {slot=0, dtype=uint8}\n"
+F = "%0 = PARAM [2] {slot=0, dtype=float32}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ("", 1, 1, "no program"),
+        ("case", 1, 1, "expected case ID"),
+        ("case a b", 1, 1, "expected case ID"),
+        ("case a\n", 1, 1, "no program: expected a node"),
+        (f"case a\n{P}case a\n{P}", 3, 1, "the case a stands twice"),
+        (f"{P}case a\n{P}", 2, 1, "a case without ID"),
+        ("foo bar", 1, 1, "expected %N, case, profile"),
+        (P + "input 1 = [1,2]", 2, 7, "the program has no PARAM or BUFFER in slot 1"),
+        (P + "expect 1 = [1,2]", 2, 8, "the program has no output 1"),
+        (P + "input 0 = [1]", 2, 11, "expected 2 values for uint8[2], found 1"),
+        (P + "input 0 = [1,2,3]", 2, 11, "expected 2 values for uint8[2], found 3"),
+        (P + "input 0 = [[1],[2]]", 2, 11, "expected a value of uint8, found a list of 1"),
+        (P + "input 0 = 3", 2, 11, "expected a list for uint8[2], found 3"),
+        (P + "input 0 = [1,nan]", 2, 11, "expected an integer, found nan"),
+        (P + "input 0 = [1,300]", 2, 11, "300 is outside uint8"),
+        (P + "input 0 = [1,2", 2, 15, "expected ']', found the end of the line"),
+        (P + "input 0 = base64:AQ==", 2, 11, "expected 2 bytes for uint8[2], found 1"),
+        (P + "input 0 = base64:AQI", 2, 11, "bytes that are no base64"),
+        (P.replace("uint8", "bool") + "input 0 = base64:AQI=", 2, 11, "no bit pattern of bool"),
+        (P + "input 0 = [1,2]\ninput 0 = [1,2]", 3, 7, "input 0 stands twice"),
+        (P + "input 0 = [1,2]\n%1 = NEG %0", 3, 1, "expected no node behind input"),
+        ("input 0 = [1,2]\n" + P, 1, 1, "no program: expected a node"),
+        (P + "accept 0 = [2,1]", 2, 12, "expected lo <= hi"),
+        (F + "accept 0 = [0,-0.0]", 2, 12, "expected lo <= hi, where -0 is below +0"),
+        (F + "accept 0 = [0,nan]", 2, 12, "found a NaN as an end"),
+        (P + "accept 0 = nan", 2, 12, "expected an integer, found nan"),
+        (P + "accept 0 = 1, 2, 3", 2, 12, "expected 1 set or 2, found 3"),
+        (P + "accept 0 = 1 | 2", 2, 12, "expected one value or [lo,hi] in a set, found two"),
+        (P + "profile fast", 2, 9, "expected knob=value"),
+        (P + "invalid ADD.c77", 2, 9, "unknown label 'ADD.c77'"),
+        ("case a\n" + P + "invalid ADD.c1", 1, 1, "expected the node that breaks ADD.c1"),
+        (P + "invalid NEG.c1\n%1 = NEG %0\n%2 = NEG %0", 4, 1, "expected the end of the case"),
+        (P + "%1 = NEG %0\ninvalid NEG.arity\n%2 = NEG", 2, 1, "%1 is used by no node"),
+        (P + "invalid NEG.arity\n%1 = NEG %0 : uint8[2]", 3, 13, "expected the end of the line"),
+        (P + "undefined 3", 2, 11, "expected the end of the line"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_in_its_place(
+    text: str, line: int, column: int, message: str
+) -> None:
+    with pytest.raises(MalformedError) as caught:
+        parse_file(text, "x.uop")
+    assert message in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_bytes_that_are_no_text_are_refused_in_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.uop"
+    path.write_bytes(b"; fine\n; \xff\n")
+    with pytest.raises(MalformedError, match=f"{path}:2:3: expected UTF-8 text"):
+        read_file(path)
+
+
+def test_a_broken_node_that_is_not_marked_is_invalid() -> None:
+    with pytest.raises(InvalidError, match=r"NEG\.arity") as caught:
+        parse_file(P + "%1 = NEG %0, %0", "x.uop")
+    assert caught.value.where == "x.uop:2:1"
