@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Buffer:
-    """Flat mutable memory: elements on the last axis; private memory has the work items before it."""
+    """Flat mutable memory: elements on the last axis, before it the work items where private."""
 
     def __init__(self, contents: Value, *, private: bool = False) -> None:
         self._data = contents.data
         self._unspecified = _or_zeros(contents.unspecified, contents.data.shape)
         self._free_nan = _or_zeros(contents.free_nan, contents.data.shape)
         self._private = private
-        self.is_written = False
+        self.is_stored_to = False
 
     @classmethod
     def unwritten(cls, u: UOp, axes: int) -> Buffer:
@@ -85,7 +85,6 @@ class Buffer:
             (self._free_nan, value.free_nan),
         ):
             mask[target] = False if given is None else np.broadcast_to(given, lanes)[put]
-        self.is_written = True
 
     def _grow(self, lanes: tuple[int, ...]) -> None:
         if lanes != self._data.shape[:-1]:
@@ -128,11 +127,11 @@ class Buffers:
         )
 
     def written(self) -> dict[int, Value]:
-        """Slot to contents, in the shape of the BUFFER, of what a kernel wrote."""
+        """Slot to contents, in the shape of the BUFFER, of what a kernel stores to."""
         return {
             slot_of(u): _shaped(b.contents, u.shape)
             for u, b in self._buffers.items()
-            if b.is_written
+            if b.is_stored_to
         }
 
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from uop.interpreter import masks
 from uop.interpreter.buffers import Buffer, Buffers
-from uop.interpreter.rules.reduce import fold
-from uop.interpreter.schedule import Items, Loop, of_graph, of_linear
+from uop.interpreter.memory import base_of
+from uop.interpreter.rules.reduce import fold, identity
+from uop.interpreter.schedule import Items, Loop, bound, executed_sources, of_graph, of_linear
 from uop.interpreter.tensor import Observer, constant
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import AddrSpace, ConstArg, ParamArg, ReduceArg
@@ -65,7 +66,10 @@ class _Kernel:
             nodes = linear.src
         else:
             self._items = of_graph(linear)
-            nodes = tuple(linear.toposort())
+            nodes = tuple(toposort([linear], executed_sources))
+        for u in linear.toposort():
+            if u.op is Op.STORE and base_of(u.src[0]).op is Op.PARAM:
+                arguments[cast(ParamArg, base_of(u.src[0]).arg).slot].is_stored_to = True
         loops = set(_loop_ranges(self._items))
         axes = [u for u in nodes if u.op in (Op.SPECIAL, Op.RANGE) and u not in loops]
         if len(axes) > MOST_AXES:
@@ -73,12 +77,14 @@ class _Kernel:
         self._axis_of = {u: k for k, u in enumerate(axes)}
 
     def run(self) -> None:
-        self._run(self._items)
+        """Nothing runs without work items."""
+        if all(bound(u) for u in self._axis_of if u.op is Op.SPECIAL):
+            self._run(self._items)
 
     def _run(self, items: Items) -> None:
         for item in items:
             if isinstance(item, Loop):
-                for position in range(_bound(item.range)):
+                for position in range(bound(item.range)):
                     self._values[item.range] = Value(np.asarray(position))
                     self._run(item.items)
             else:
@@ -106,7 +112,7 @@ class _Kernel:
         if u.op is Op.CONST:
             return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
         if u in self._axis_of:
-            return Value(np.arange(_bound(u)).reshape(self._shape_along(u)))
+            return Value(np.arange(bound(u)).reshape(self._shape_along(u)))
         if u.op is Op.LOAD:
             return self._load(u)
         if u.op is Op.REDUCE:
@@ -119,7 +125,7 @@ class _Kernel:
 
     def _shape_along(self, u: UOp) -> tuple[int, ...]:
         axis = self._axis_of[u]
-        return tuple(_bound(u) if k == axis else 1 for k in range(len(self._axis_of)))
+        return tuple(bound(u) if k == axis else 1 for k in range(len(self._axis_of)))
 
     def _locate(self, u: UOp) -> None:
         """Which memory a location stands in; an INDEX into it also has a position."""
@@ -128,7 +134,7 @@ class _Kernel:
         elif u.op is Op.BUFFER:
             if u.addrspace is not AddrSpace.REG:
                 raise UnsupportedError(f"a {u.addrspace} BUFFER inside a kernel")
-            self._memory[u] = Buffer.unwritten(u, len(self._axis_of))
+            self._memory[u] = Buffer.unwritten(u, max(len(self._axis_of), 1))
         elif u.op in (Op.AFTER, Op.INDEX):
             self._memory[u] = self._memory[u.src[0]]
         else:
@@ -176,6 +182,8 @@ class _Kernel:
     def _reduce(self, u: UOp) -> Value:
         """Fold over the axes of the ranges, the first one outermost."""
         op = cast(ReduceArg, u.arg).op
+        if any(bound(r) == 0 for r in u.src[1:]):
+            return Value(identity(op, u.dtype))
         axes = [self._axis_of[r] for r in u.src[1:]]
         value = self._of(u.src[0])
 
@@ -183,7 +191,7 @@ class _Kernel:
             full = array.reshape((1,) * (len(self._axis_of) - array.ndim) + array.shape)
             wanted = list(full.shape)
             for r, axis in zip(u.src[1:], axes, strict=True):
-                wanted[axis] = _bound(r)
+                wanted[axis] = bound(r)
             moved = np.moveaxis(np.broadcast_to(full, wanted), axes, range(len(axes)))
             return moved.reshape(size(moved.shape[: len(axes)]), *moved.shape[len(axes) :])
 
@@ -195,12 +203,6 @@ class _Kernel:
         if value.unspecified is not None:
             unspecified = kept(np.asarray(steps(value.unspecified).any(axis=0)))
         return Value(data, None, unspecified, masks.made_nan(u, data))
-
-
-def _bound(u: UOp) -> int:
-    if u.src[0].op is not Op.CONST:
-        raise UnsupportedError("symbolic sizes: the bound of a RANGE or SPECIAL is no CONST")
-    return int(cast(ConstArg, u.src[0].arg).value)
 
 
 def _loop_ranges(items: Items) -> list[UOp]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from uop.interpreter.memory import base_of
-from uop.spec.args import AddrSpace
-from uop.spec.errors import UndefinedError
+from uop.spec.args import AddrSpace, ConstArg
+from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
+from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -49,12 +50,12 @@ def of_linear(instructions: Iterable[UOp]) -> Items:
 
 
 def of_graph(body: UOp) -> Items:
-    """The loops of a body that is still a graph, by data flow."""
-    order = body.toposort()
+    """The loops of a body that is still a graph, by data flow; nothing of those that never run."""
+    order = toposort([body], executed_sources)
     serial = serial_ranges(order)
     open_at: dict[UOp, frozenset[UOp]] = {}
     for u in order:
-        inside = frozenset().union(*(open_at[s] for s in u.src)) if u.src else frozenset()
+        inside = frozenset().union(*(open_at[s] for s in executed_sources(u)))
         if u in serial:
             inside |= {u}
         elif u.op is Op.END:
@@ -63,6 +64,19 @@ def of_graph(body: UOp) -> Items:
     if open_at[body]:
         raise UndefinedError("a serial RANGE is never closed")
     return _block(order, open_at, frozenset())
+
+
+def executed_sources(u: UOp) -> tuple[UOp, ...]:
+    """The sources that run: an END or REDUCE over a range without iterations runs nothing."""
+    ranges = u.src[1:] if u.op in (Op.END, Op.REDUCE) else ()
+    return () if any(bound(r) == 0 for r in ranges) else u.src
+
+
+def bound(u: UOp) -> int:
+    """How often a RANGE runs, how many items a SPECIAL has."""
+    if u.src[0].op is not Op.CONST:
+        raise UnsupportedError("symbolic sizes: the bound of a RANGE or SPECIAL is no CONST")
+    return int(cast(ConstArg, u.src[0].arg).value)
 
 
 def serial_ranges(order: Iterable[UOp]) -> set[UOp]:
@@ -87,9 +101,9 @@ def _block(
         if u in current or not open_at[u] <= current:
             continue
         closed = u.src[1] if u.op is Op.END else None
-        if closed is None or closed not in open_at[closed]:
+        if closed is None or closed not in open_at.get(closed, ()):
             items.append(u)
             continue
-        content = [v for v in u.src[0].toposort() if closed in open_at[v]]
+        content = [v for v in u.src[0].toposort() if closed in open_at.get(v, ())]
         items.append(Loop(closed, _block(content, open_at, current | {closed})))
     return tuple(items)

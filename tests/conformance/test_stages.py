@@ -1,0 +1,46 @@
+"""Every stage of the compiler leaves a program that means what the source program means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from uop.compiler.stages.lower import Lowering
+from uop.conformance.case import Case
+from uop.conformance.generate import case_by_id, cases
+from uop.conformance.stages import first_fault
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims, param
+
+
+def sampled(level: str, step: int) -> list[str]:
+    """The ids of every `step`-th program of a level, but for the exhaustive ones."""
+    programs = [c for c in cases((level,), effort="smoke") if isinstance(c, Case)]
+    return [str(c.id) for c in programs if not c.is_exhaustive][::step]
+
+
+@pytest.mark.parametrize("id", [*sampled("op", 9), *sampled("graph", 3)])
+def test_no_stage_changes_what_a_program_means(id: str) -> None:
+    case = case_by_id(id)
+    assert isinstance(case, Case)
+    for batch in case.batches[:1]:
+        assert first_fault(case.root, batch.inputs) is None
+
+
+def padded() -> UOp:
+    return UOp(Op.NEG, UOp(Op.PAD, param(0, (3,), dtypes.int32), dims((2,)), dims((6,))))
+
+
+def test_a_fault_is_charged_to_the_stage_that_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = {0: np.array([1, 2, 4], np.int32)}
+    assert first_fault(padded(), inputs) is None
+    shifted = Lowering._shifted
+    monkeypatch.setattr(
+        Lowering,
+        "_shifted",
+        lambda self, at, offsets: shifted(self, at, [offset + 1 for offset in offsets]),
+    )
+    fault = first_fault(padded(), inputs)
+    assert fault is not None
+    assert fault.stage == "rangeify"
