@@ -126,25 +126,27 @@ class AcceptedEvaluation(TensorEvaluation):
             return self._tuple_sets[u.src[0]][cast(GetTupleArg, u.arg).idx]
         sources = data_sources(u)
         operands = [self._values[s] for s in sources]
-        if not any(s in self._sets for s in sources) and not _widens(
+        if not any(s in self._sets for s in sources) and not widens(
             u, self._profile, operands, value
         ):
             return None
-        result = self._rule(u, [self._of(s) for s in sources])
+        result = accepted_results(u, self._profile, [self._of(s) for s in sources])
         return None if is_reference(result, value, u.dtype) else result
-
-    def _rule(self, u: UOp, operands: list[Sets]) -> Sets:
-        if u.op in MOVES:
-            return MOVES[u.op](u, *operands)
-        if u.op is Op.REDUCE:
-            return reduce(u, self._profile, *operands)
-        if u.op is Op.BITCAST or u.declaration.is_elementwise:
-            return elementwise(u, self._profile, *operands)
-        return operands[0]
 
     def _of(self, u: UOp) -> Sets:
         sets = self._sets.get(u)
         return points(self._values[u], u.dtype.is_float) if sets is None else sets
+
+
+def accepted_results(u: UOp, profile: Profile, operands: list[Sets]) -> Sets:
+    """What a node may be for operands taken from sets."""
+    if u.op in MOVES:
+        return MOVES[u.op](u, *operands)
+    if u.op is Op.REDUCE:
+        return reduce(u, profile, *operands)
+    if u.op is Op.BITCAST or u.declaration.is_elementwise:
+        return elementwise(u, profile, *operands)
+    return operands[0]
 
 
 def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
@@ -156,12 +158,12 @@ def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
     if s.nan is not None:
         reference = points(value, dtype.is_float)
         closed = without(reference.exact, s.exact)
-        nan = s.nan if s.only is None else s.only & order.is_nan(value.data)
-        alike = np.where(s.nan, nan & (~closed if closed is not None else True), alike)
+        alone = np.False_ if s.only is None else s.only & order.is_nan(value.data)
+        alike = np.where(s.nan, alone if closed is None else alone & ~closed, alike)
     return bool((alike if opened is None else alike | opened).all())
 
 
-def _widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
+def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
     """Whether an op may return something else than the reference on single operands."""
     if profile.int_div == "trunc" and u.op in (Op.IDIV, Op.MOD):
         return True

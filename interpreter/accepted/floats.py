@@ -6,7 +6,7 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import overflow_threshold
-from uop.interpreter.accepted.sets import Sets, both, either, somewhere
+from uop.interpreter.accepted.sets import Sets, both, either, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats
 from uop.interpreter.numeric import round_to
 from uop.interpreter.values import Array, Mask
@@ -86,6 +86,7 @@ def maximum(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     if profile.max_nan == "propagate":
         return Sets(lo, hi, either(a.nan, b.nan), either(a.only, b.only))
     for nan, only, other in ((a.nan, a.only, b), (b.nan, b.only, a)):
+        nan = without(nan, other.only)
         if nan is not None:
             # Beside a NaN the other operand is a result; beside nothing but NaN it is the only one.
             alone = False if only is None else only

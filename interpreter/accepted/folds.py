@@ -24,7 +24,7 @@ from uop.spec.registry import Node
 def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
     """What a REDUCE over axes may return: absent terms are skipped, one open term opens it."""
     arg = cast(ReduceArg, u.arg)
-    flat = t.map(lambda a: _terms_first(a, arg.axes))
+    flat = t.map(lambda a: terms_first(a, arg.axes))
     if len(flat.lo) == 0:
         nothing = np.broadcast_to(identity(arg.op, u.dtype), u.shape)
         return Sets(nothing, nothing)
@@ -42,7 +42,7 @@ def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
     return result.map(lambda a: a.reshape(u.shape))
 
 
-def _terms_first(a: Array, axes: tuple[int, ...]) -> Array:
+def terms_first(a: Array, axes: tuple[int, ...]) -> Array:
     """One leading axis of all terms, in any order; then the axes that stay."""
     others = [axis for axis in range(a.ndim) if axis not in axes]
     kept = [a.shape[axis] for axis in others]

@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from uop.interpreter.numeric import BITS
+from uop.interpreter.numeric import BITS, np_dtype
 from uop.interpreter.values import Array, Mask
+from uop.spec.dtype import FLOATS, FloatFormat
 
 SIGNED: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.int8),
     2: np.dtype(np.int16),
     4: np.dtype(np.int32),
     8: np.dtype(np.int64),
+}
+
+SMALL_FLOATS: dict[np.dtype[Any], FloatFormat] = {
+    np_dtype(d): d.format for d in FLOATS if d.bits < 32
 }
 
 
@@ -73,7 +78,15 @@ def same_bits(a: Array, b: Array) -> Mask:
 
 def is_nan(a: Array) -> Mask:
     """Where an array holds a NaN; nowhere for integers and bools."""
-    return np.asarray(a != a)
+    if not is_float(a.dtype):
+        return np.zeros(a.shape, np.bool_)
+    if a.dtype not in SMALL_FLOATS:
+        return np.isnan(a)
+    # By bits: ml_dtypes goes through float32, which warns of a signalling NaN.
+    form = SMALL_FLOATS[a.dtype]
+    last = form.exponent_mask if form.has_inf else form.max_bits
+    magnitude = a.view(BITS[a.dtype.itemsize]) & (form.sign_bit - 1)
+    return np.asarray(magnitude > last)
 
 
 def contains_negative_zero(lo: Array, hi: Array) -> Mask:

@@ -1,0 +1,159 @@
+"""The adversarial conformer: an evaluator that takes every liberty that a backend may take.
+
+Its results must never be accused. With one op pushed outside what it may return they must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from uop.interpreter.accept import accepted_results, widens
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.folds import terms_first
+from uop.interpreter.accepted.sets import Sets, either, points
+from uop.interpreter.evaluate import Output
+from uop.interpreter.inputs import Inputs, bind_inputs
+from uop.interpreter.machine import is_kernel_program
+from uop.interpreter.masks import made_nan
+from uop.interpreter.numeric import BITS
+from uop.interpreter.orders import fold_somehow, maximum_somehow
+from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.rules.reduce import identity, neutral
+from uop.interpreter.tensor import TensorEvaluation, body_arguments
+from uop.interpreter.values import Array, Value
+from uop.spec.args import ReduceArg
+from uop.spec.errors import UnsupportedError
+from uop.spec.latitude import STRICT, Maximum, Reduced
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+def evaluate_adversarially(
+    root: UOp, inputs: Inputs | None = None, seed: int = 0, push: Op | None = None
+) -> Output:
+    """`evaluate`, every result moved at random inside what its op may return for its operands.
+
+    Every node of the op `push` is moved one representable value outside instead.
+    """
+    if is_kernel_program(root):
+        raise UnsupportedError("an adversarial run of a kernel program")
+    random = np.random.default_rng(seed)
+    given = bind_inputs(root, inputs or {})
+    with np.errstate(all="ignore"):
+        result = _Adversary(root, given, random, push).result()
+        if isinstance(result, dict):
+            return {slot: _filled(value, random) for slot, value in result.items()}
+        if isinstance(result, tuple):
+            return tuple(_filled(value, random) for value in result)
+        return _filled(result, random)
+
+
+class _Adversary(TensorEvaluation):
+    def __init__(
+        self,
+        root: UOp,
+        given: Mapping[UOp, Value],
+        random: np.random.Generator,
+        push: Op | None,
+    ) -> None:
+        super().__init__(root, given, None)
+        self._random, self._push = random, push
+
+    def _called(self, u: UOp) -> tuple[Value, ...]:
+        body = u.src[0]
+        params = body_arguments(body).items()
+        given = {p: self._values[u.src[1 + slot]] for p, slot in params}
+        inner = _Adversary(body, given, self._random, self._push)
+        return cast("tuple[Value, ...]", inner.result())
+
+    def _value(self, u: UOp) -> Value:
+        value = super()._value(u)
+        if u in self._given or not u.src or u.op is Op.GETTUPLE:
+            return value
+        operands = [self._values[s] for s in data_sources(u)]
+        if u.op is self._push:
+            return replace(value, data=self._pushed(u, operands, value))
+        return self._moved(u, operands, value)
+
+    def _moved(self, u: UOp, operands: list[Value], value: Value) -> Value:
+        if not u.src[0].dtype.is_float:
+            return value
+        latitude = u.declaration.latitude
+        if isinstance(latitude, Reduced):
+            data = self._folded(u, operands[0])
+        elif isinstance(latitude, Maximum):
+            data = maximum_somehow(operands[0].data, operands[1].data, self._random)
+        elif widens(u, STRICT, operands, value):
+            data = self._member(self._sets(u, operands), value.data)
+        else:
+            return value
+        return replace(value, data=data, free_nan=made_nan(u, data))
+
+    def _folded(self, u: UOp, t: Value) -> Array:
+        """A REDUCE in some order; the absent elements are no terms."""
+        arg = cast(ReduceArg, u.arg)
+        absent = np.zeros(t.data.shape, np.bool_) if t.invalid is None else t.invalid
+        data = np.where(absent, neutral(arg.op, u.dtype), t.data)
+        result = fold_somehow(arg.op, u.dtype, terms_first(data, arg.axes), self._random)
+        nothing = absent.all(axis=arg.axes).reshape(-1)
+        return np.where(nothing, identity(arg.op, u.dtype), result.reshape(-1)).reshape(u.shape)
+
+    def _sets(self, u: UOp, operands: list[Value]) -> Sets:
+        given = [points(v, s.dtype.is_float) for v, s in zip(operands, u.src, strict=False)]
+        return accepted_results(u, STRICT, given)
+
+    def _member(self, s: Sets, reference: Array) -> Array:
+        """A value of each set: mostly an end, now and then the same end of all."""
+        weights = ((1.0, 0, 0), (0, 1.0, 0), (0.4, 0.4, 0.2))[self._random.integers(3)]
+        which = self._random.choice(3, size=s.lo.shape, p=weights)
+        data = np.where(which == 0, s.lo, np.where(which == 1, s.hi, reference))
+        if s.nan is None:
+            return data
+        only = np.False_ if s.only is None else s.only
+        nan = only | (s.nan & (self._random.random(s.lo.shape) < 0.5))
+        return np.where(nan, s.lo.dtype.type(np.nan), data)
+
+    def _pushed(self, u: UOp, operands: list[Value], value: Value) -> Array:
+        """One value above or below what the op may return; the reference where none is."""
+        s = self._sets(u, operands)
+        ends = np.asarray([u.dtype.min, u.dtype.max]).astype(s.lo.dtype)
+        lowest, highest = order.keys(ends)
+        lo, hi = order.keys(s.lo), order.keys(s.hi)
+        up, down = hi < highest, lo > lowest
+        upwards = up & (~down | (self._random.random(lo.shape) < 0.5))
+        one = lo.dtype.type(1)
+        moved = np.where(upwards, hi + one * up, lo - one * down)
+        data = order.unkeys(moved, s.lo.dtype)
+        if s.only is not None:
+            data = np.where(s.only, s.lo.dtype.type(1), data)
+        return np.where(up | down | (False if s.only is None else s.only), data, value.data)
+
+
+def _filled(value: Value, random: np.random.Generator) -> Array:
+    """The data, with random values where the spec gives none and random bits in open NaNs."""
+    data = np.array(value.data)
+    opened = either(value.unspecified, value.invalid)
+    if opened is not None:
+        data = np.where(opened, _any_bits(data, random), data)
+    if value.free_nan is not None:
+        data = np.where(value.free_nan, _any_nan(data, random), data)
+    return data
+
+
+def _any_bits(like: Array, random: np.random.Generator) -> Array:
+    if like.dtype == np.bool_:
+        return random.random(like.shape) < 0.5
+    raw = random.bytes(like.size * like.dtype.itemsize)
+    return np.frombuffer(raw, like.dtype).reshape(like.shape)
+
+
+def _any_nan(like: Array, random: np.random.Generator) -> Array:
+    """NaNs of random sign and payload: random bits, with those set that make them NaNs."""
+    bits = BITS[like.dtype.itemsize]
+    quiet = np.full(like.shape, np.nan, like.dtype).view(bits)
+    drawn = _any_bits(like, random).view(bits)
+    return np.asarray((drawn | quiet).view(like.dtype))
