@@ -76,7 +76,8 @@ class _Adversary(TensorEvaluation):
             return value
         operands = [self._values[s] for s in data_sources(u)]
         if u.op is self._push:
-            return replace(value, data=self._pushed(u, operands, value))
+            data = self._pushed(u, operands, value)
+            return replace(value, data=data, free_nan=None)
         return self._moved(u, operands, value)
 
     def _moved(self, u: UOp, operands: list[Value], value: Value) -> Value:
@@ -120,8 +121,8 @@ class _Adversary(TensorEvaluation):
     def _pushed(self, u: UOp, operands: list[Value], value: Value) -> Array:
         """One value above or below what the op may return; the reference where none is."""
         s = self._sets(u, operands)
-        ends = np.asarray([u.dtype.min, u.dtype.max]).astype(s.lo.dtype)
-        lowest, highest = order.keys(ends)
+        ends = (np.asarray([end]).astype(s.lo.dtype) for end in (u.dtype.min, u.dtype.max))
+        lowest, highest = (order.keys(end)[0] for end in ends)
         lo, hi = order.keys(s.lo), order.keys(s.hi)
         up, down = hi < highest, lo > lowest
         upwards = up & (~down | (self._random.random(lo.shape) < 0.5))

@@ -128,7 +128,7 @@ def index(u: UOp, t: Value, *indices: Value) -> Value:
 def _aligned(u: UOp, axis: int, mask: Mask) -> Mask:
     """The mask of one index, aligned with the axes of the result that stand behind its own."""
     behind = len(u.shape) - sum(len(i.shape) for i in u.src[1 : 2 + axis])
-    return mask.reshape(*mask.shape, *(1,) * behind)
+    return mask.reshape((*mask.shape, *(1,) * behind))
 
 
 def bitcast(u: UOp, t: Value) -> Value:

@@ -95,7 +95,7 @@ class Memory:
             view = view.take(position, axis=axis)
             if i.invalid is not None:
                 behind = view.ndim - axis - i.invalid.ndim
-                absent = i.invalid.reshape(*i.invalid.shape, *(1,) * behind)
+                absent = i.invalid.reshape((*i.invalid.shape, *(1,) * behind))
                 view = np.where(absent, ABSENT, view)
         return view
 

@@ -43,7 +43,7 @@ def index(u: UOp, t: Sets, *indices: Sets) -> Sets:
         checked_index(u, axis, i.hi, i.invalid)
         positions.append(checked_index(u, axis, i.lo, i.invalid))
         absent = either(absent, _over_result(u, axis, i.invalid))
-        unsure = either(unsure, _over_result(u, axis, ~i.is_point()))
+        unsure = either(unsure, _over_result(u, axis, np.asarray(~i.is_point())))
     picked = t.map(lambda a: np.asarray(RULES[Op.INDEX](u, a, *positions)))
     return replace(picked, any=either(picked.any, unsure), invalid=either(picked.invalid, absent))
 
@@ -73,7 +73,7 @@ def _over_result(u: UOp, axis: int, mask: Mask | None) -> Mask | None:
     if mask is None:
         return None
     behind = len(u.shape) - sum(len(i.shape) for i in u.src[1 : 2 + axis])
-    return np.broadcast_to(mask.reshape(*mask.shape, *(1,) * behind), u.shape)
+    return np.broadcast_to(mask.reshape((*mask.shape, *(1,) * behind)), u.shape)
 
 
 MOVES: dict[Op, Callable[..., Sets]] = {
