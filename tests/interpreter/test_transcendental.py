@@ -135,6 +135,12 @@ def test_ties_and_exact_results(dtype: DType) -> None:
     check_pow(dtype, list(product(bases, encoded(dtype, [2, 3, -1, -2, 0.5, 0.25, 1.5, -0.5]))))
 
 
+@pytest.mark.parametrize(("op", "pattern"), [(Op.EXP2, 0x3B429D37), (Op.SIN, 0x46199998)])
+def test_a_float32_that_rounding_a_float64_gets_wrong(op: Op, pattern: int) -> None:
+    # Near a tie by less than 2^-54, relatively; found by searching 2^27 operands.
+    check_unary(op, dtypes.float32, [pattern])
+
+
 def test_the_sine_near_multiples_of_pi() -> None:
     # Of all float64 and of all float32, these two are the nearest to a multiple of pi / 2.
     check_unary(Op.SIN, dtypes.float64, encoded(dtypes.float64, [6381956970095103 * 2.0**797]))
