@@ -137,7 +137,7 @@ def test_ties_and_exact_results(dtype: DType) -> None:
 
 @pytest.mark.parametrize(("op", "pattern"), [(Op.EXP2, 0x3B429D37), (Op.SIN, 0x46199998)])
 def test_a_float32_that_rounding_a_float64_gets_wrong(op: Op, pattern: int) -> None:
-    # Near a tie by less than 2^-54, relatively; found by searching 2^27 operands.
+    # Nearer to a tie than 2^-53, relatively; found by searching 2^27 operands.
     check_unary(op, dtypes.float32, [pattern])
 
 
