@@ -1,4 +1,4 @@
-"""The backends that can be judged: entry points of the group `uop.backends`."""
+"""The backends that can be judged: entry points of the group `uop.backends`, or `module:Class`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ def load(name: str) -> Backend:
     """The adapter of that name, not started. UnsupportedError where its package lacks something."""
     try:
         made: Backend = find(name).load()()
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         raise UnsupportedError(f"backend {name!r} cannot be imported: {error}") from error
     return made
 
 
 def find(name: str) -> EntryPoint:
-    """The entry point of that name. NoSuchBackendError where there is none."""
+    """The entry point of that name, or written out as `module:Class`. NoSuchBackendError else."""
     for entry in entry_points(group=GROUP, name=name):
         return entry
-    raise NoSuchBackendError(f"no backend {name!r}; known: {', '.join(names())}")
+    if ":" in name:
+        return EntryPoint(name, name, GROUP)
+    raise NoSuchBackendError(f"no backend {name!r}; known: {', '.join(names())}, or module:Class")

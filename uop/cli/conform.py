@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from uop.conformance.options import Options
     from uop.conformance.report import Report
 
+CODES = {
+    "conforms": Exit.OK,
+    "does not conform": Exit.FAILED,
+    "inconclusive": Exit.INCONCLUSIVE,
+}
+"""The exit code of each verdict."""
+
 
 def names(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
@@ -113,10 +120,4 @@ def judge(options: Options) -> Exit:
 
 def exit_code(report: Report) -> Exit:
     """What the shell is told about a run."""
-    if report.interrupted:
-        return Exit.INTERRUPTED
-    return {
-        "conforms": Exit.OK,
-        "does not conform": Exit.FAILED,
-        "inconclusive": Exit.INCONCLUSIVE,
-    }[report.conclusion.value]
+    return Exit.INTERRUPTED if report.interrupted else CODES[report.conclusion.value]

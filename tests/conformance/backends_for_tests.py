@@ -1,0 +1,136 @@
+"""Backends with one fault each, loaded by workers as `backends_for_tests:Name`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from uop.conformance.backends.interpreter import InterpreterBackend, interpret
+from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Program
+from uop.interpreter.numeric import to_bits
+from uop.spec.errors import UnsupportedError
+
+kept = []
+
+
+class Faulty(InterpreterBackend):
+    """The interpreter, but for programs whose text holds the word `trigger`."""
+
+    trigger = "SIN"
+
+    def hello(self) -> Hello:
+        known = super().hello()
+        return Hello(type(self).__name__, "1", "test", known.ops, known.dtypes, Limits(16))
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [
+            self.misbehave(p) if self.trigger in p.text else super(Faulty, self).run([p])[0]
+            for p in programs
+        ]
+
+    def misbehave(self, program: Program) -> Outcome:
+        raise NotImplementedError
+
+
+class Crashing(Faulty):
+    def misbehave(self, program: Program) -> Outcome:
+        print("about to crash", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
+        raise AssertionError
+
+
+class Exiting(Faulty):
+    def misbehave(self, program: Program) -> Outcome:
+        os._exit(7)
+
+
+class Hanging(Faulty):
+    def misbehave(self, program: Program) -> Outcome:
+        time.sleep(3600)
+        raise AssertionError
+
+
+class Leaking(Faulty):
+    def misbehave(self, program: Program) -> Outcome:
+        kept.append(np.ones(64 << 20, np.uint8))
+        return interpret(program)
+
+
+class Chattering(Faulty):
+    """Prints on stdout, which is where the frames go."""
+
+    def misbehave(self, program: Program) -> Outcome:
+        print("hello from a driver", flush=True)
+        os.write(1, b"more of it\n")
+        return interpret(program)
+
+
+class Inaccurate(Faulty):
+    """The last bit of the first element of every result is wrong."""
+
+    trigger = "ADD"
+
+    def misbehave(self, program: Program) -> Outcome:
+        return Outputs(tuple(tuple(map(flipped, b)) for b in interpret(program).batches))
+
+
+class CrashingTogether(Faulty):
+    """Crashes on two programs at once, on neither alone."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        if len(programs) > 1:
+            os._exit(3)
+        return InterpreterBackend.run(self, programs)
+
+
+class WrongTogether(Faulty):
+    """Gives wrong results only for several programs at once."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        results = InterpreterBackend.run(self, programs)
+        if len(programs) == 1:
+            return results
+        wrong = results[0]
+        assert isinstance(wrong, Outputs)
+        return [Outputs(tuple(tuple(map(flipped, b)) for b in wrong.batches)), *results[1:]]
+
+
+class Poor(Faulty):
+    """Knows ADD on float32 and nothing else."""
+
+    def hello(self) -> Hello:
+        ops = frozenset({"ADD", "PARAM", "CONST", "STACK"})
+        return Hello("poor", "1", "test", ops, frozenset({"float32"}))
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return InterpreterBackend.run(self, programs)
+
+
+class Missing(Faulty):
+    def hello(self) -> Hello:
+        raise UnsupportedError("no driver here; install it with: pip install driver")
+
+
+class DeadAtStart(Faulty):
+    def hello(self) -> Hello:
+        os._exit(1)
+
+
+class Slow(Faulty):
+    """Takes a while for every program."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        time.sleep(0.2 * len(programs))
+        return InterpreterBackend.run(self, programs)
+
+
+def flipped(a: np.ndarray) -> np.ndarray:
+    changed = np.array(a, order="C")
+    if changed.size and changed.dtype != np.bool_:
+        to_bits(changed).reshape(-1)[0] ^= 1
+    return changed

@@ -1,0 +1,167 @@
+"""The report: sums, verdicts, its JSON against the shipped schema, and what a terminal shows of it."""
+
+import json
+from dataclasses import replace
+from importlib.resources import files
+from io import StringIO
+from itertools import product
+from typing import Any
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from uop.conformance.compare import Symptom
+from uop.conformance.judge import Fault, Status, Verdict
+from uop.conformance.options import Options
+from uop.conformance.protocol import Hello
+from uop.conformance.report import BackendInfo, Conclusion, Failure, Report, Tally
+from uop.conformance.report_terminal import MOST_LINES, Log, Screen
+from uop.spec.dtype import DTYPES
+from uop.spec.ops.names import Op
+
+SCHEMA = json.loads(files("uop.conformance").joinpath("uop-report-1.schema.json").read_text())
+HELLO = Hello("some", "1", "device", frozenset(), frozenset())
+OPTIONS = Options("some")
+PASSED = Verdict("op/ADD/int8/edges/0", Status.PASSED, 2, 100, 90, 95, 1.0)
+FAILED = replace(
+    PASSED, id="op/ADD/int8/edges/1", status=Status.FAILED, fault=Fault(Symptom.VALUE, "wrong")
+)
+SKIPPED = Verdict("op/SIN/float16/edges/0", Status.SKIPPED, reason="no float16")
+CRASHED = replace(FAILED, id="graph/MIXED/int8/random/0", status=Status.CRASHED)
+FAILURE = Failure(
+    FAILED.id, "result ADD int8", "value", "op", ("ADD",), ("int8",), "wrong", "f/result-ADD.uop"
+)
+
+
+def report(*verdicts: Verdict, failures: tuple[Failure, ...] = (), **fields: Any) -> Report:
+    tally = Tally()
+    for verdict in verdicts:
+        tally.add(verdict)
+    backend = BackendInfo("some", "1", "device")
+    return Report(backend, "strict", OPTIONS.to_json(), tally, failures, 1.5, **fields)
+
+
+def full(verdict: Verdict = PASSED) -> Report:
+    """A report with a cell for every op and dtype, all of them failing if that verdict does."""
+    ids = (f"op/{op.name}/{dtype}/edges/0" for op, dtype in product(Op, DTYPES))
+    failures = tuple(
+        replace(FAILURE, message="a\nlong " * 100, signature=str(k)) for k in range(20)
+    )
+    return report(*(replace(verdict, id=id) for id in ids), failures=failures)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "fields", "conclusion"),
+    [
+        ([PASSED], {}, Conclusion.CONFORMS),
+        ([PASSED, SKIPPED], {}, Conclusion.CONFORMS),
+        ([PASSED, FAILED], {}, Conclusion.DOES_NOT),
+        ([CRASHED], {}, Conclusion.DOES_NOT),
+        ([], {}, Conclusion.INCONCLUSIVE),
+        ([SKIPPED], {}, Conclusion.INCONCLUSIVE),
+        ([PASSED], {"lost": "gone"}, Conclusion.INCONCLUSIVE),
+        ([PASSED, FAILED], {"lost": "gone"}, Conclusion.DOES_NOT),
+        ([PASSED], {"interrupted": True}, Conclusion.CONFORMS),
+    ],
+)
+def test_the_verdict(
+    verdicts: list[Verdict], fields: dict[str, Any], conclusion: Conclusion
+) -> None:
+    assert report(*verdicts, **fields).conclusion is conclusion
+
+
+def test_sums() -> None:
+    found = report(PASSED, FAILED, SKIPPED, failures=(FAILURE,)).to_json()
+    summary = found["summary"]
+    assert summary == {
+        "verdict": "does not conform",
+        "programs": 2,
+        "checks": 4,
+        "elements": 200,
+        "constrained_share": 0.95,
+        "single_share": 0.9,
+        "passed": 1,
+        "failed": 1,
+        "skipped": 1,
+        "crashed": 0,
+        "seconds": 1.5,
+    }
+    add, sin = found["cells"]
+    assert (add["op"], add["programs"], add["failed"], add["skipped_reason"]) == ("ADD", 2, 1, None)
+    assert (sin["op"], sin["programs"], sin["skipped_reason"]) == ("SIN", 0, "no float16")
+
+
+def test_the_order_of_verdicts_does_not_matter() -> None:
+    verdicts = [PASSED, FAILED, SKIPPED, replace(SKIPPED, reason="another")]
+    assert report(*verdicts).to_json() == report(*reversed(verdicts)).to_json()
+
+
+@pytest.mark.parametrize(
+    "made", [report(), report(PASSED, FAILED, SKIPPED, CRASHED, failures=(FAILURE,)), full()]
+)
+def test_the_json_is_as_the_shipped_schema_says(made: Report) -> None:
+    found = json.loads(json.dumps(made.to_json(), allow_nan=False))
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(found, SCHEMA)
+
+
+def test_the_schema_names_every_key_of_the_report() -> None:
+    found = report(PASSED, FAILED, failures=(FAILURE,)).to_json()
+    properties = SCHEMA["properties"]
+    assert set(SCHEMA["required"]) == set(properties) == set(found)
+    for part, value in (
+        (properties["backend"], found["backend"]),
+        (properties["summary"], found["summary"]),
+        (properties["cells"]["items"], found["cells"][0]),
+        (properties["failures"]["items"], found["failures"][0]),
+    ):
+        assert set(part["required"]) == set(part["properties"]) == set(value)
+    assert set(properties["options"]["required"]) <= set(found["options"])
+
+
+def logged(made: Report, updates: int = 1) -> list[str]:
+    lines: list[str] = []
+    log = Log(lines.append)
+    log.started(HELLO, OPTIONS, 10)
+    for k in range(updates):
+        log.progress(made.tally, 0.3 * k)
+    log.finished(made)
+    return lines
+
+
+@pytest.mark.parametrize("made", [report(), full(), full(FAILED)])
+def test_a_log_of_any_run_is_short_and_plain(made: Report) -> None:
+    lines = logged(made, updates=10_000)
+    assert len(lines) <= MOST_LINES
+    assert all("\n" not in line and "\x1b" not in line for line in lines)
+    assert max(map(len, lines)) <= 200
+
+
+def test_a_log_shows_the_first_result_at_once_and_the_verdict_after_the_progress() -> None:
+    lines = logged(report(PASSED))
+    assert "some 1 on device" in lines[0]
+    assert "1 programs" in lines[1]
+    assert lines[2] == "some conforms under the profile strict"
+
+
+def test_a_failure_is_shown_with_the_commands_that_show_it_again() -> None:
+    text = "\n".join(logged(report(FAILED, failures=(FAILURE,))))
+    assert "does not conform" in text
+    assert "uop replay f/result-ADD.uop some" in text
+    assert f"uop conform some --seed 0 --case {FAILED.id}" in text
+
+
+def test_what_was_skipped_is_said() -> None:
+    assert any("skipped: no float16" in line for line in logged(report(PASSED, SKIPPED)))
+
+
+def test_a_terminal_shows_the_same_verdict() -> None:
+    stream = StringIO()
+    screen = Screen(Console(file=stream, force_terminal=True, width=100))
+    made = report(PASSED, FAILED, failures=(FAILURE,))
+    screen.started(HELLO, OPTIONS, 10)
+    screen.progress(made.tally, 1.0)
+    screen.failed(FAILED)
+    screen.finished(made)
+    assert "does not conform" in stream.getvalue()

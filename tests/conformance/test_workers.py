@@ -1,0 +1,146 @@
+"""Backends in processes: what they do wrong is a result, and only of the program that caused it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uop.conformance.backends import NoSuchBackendError, find, names
+from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.workers import Allowance, Worker
+from uop.interpreter.numeric import np_dtype, to_bits
+from uop.interpreter.values import Array
+from uop.spec.dtype import dtypes
+from uop.spec.errors import BackendError
+from uop.spec.ops.names import Op
+from uop.spec.text import print_program
+from uop.spec.uop import UOp, param
+
+QUICK = Allowance(batch_seconds=1.0, program_seconds=0.0, bytes=32 << 20)
+DATA = np.array([0.0, 1.0, -2.5], np.float32)
+
+
+def program(op: Op) -> Program:
+    return Program(print_program(UOp(op, param(0, (3,), dtypes.float32))), ({0: DATA},))
+
+
+FINE, CULPRIT = program(Op.TRUNC), program(Op.SIN)
+
+
+@contextmanager
+def started(name: str, folder: Path, allowance: Allowance = QUICK) -> Iterator[Worker]:
+    worker = Worker(f"backends_for_tests:{name}", folder, allowance)
+    try:
+        yield worker
+    finally:
+        worker.close()
+
+
+def run(worker: Worker, *programs: Program) -> list[Outcome]:
+    worker.submit(programs)
+    return worker.collect()
+
+
+def result(outcome: Outcome) -> Array:
+    assert isinstance(outcome, Outputs), outcome
+    return outcome.batches[0][0]
+
+
+def test_arrays_of_every_dtype_survive_the_wire(tmp_path: Path) -> None:
+    worker = Worker("interpreter", tmp_path)
+    bits = np.arange(256, dtype=np.uint8)
+    try:
+        for dtype in (dtypes.bool, dtypes.fp8e4m3, dtypes.bfloat16, dtypes.float64, dtypes.int16):
+            a = (bits & 1 if dtype is dtypes.bool else bits).view(np_dtype(dtype))
+            same = UOp(Op.CONTIGUOUS, param(0, a.shape, dtype))
+            (outcome,) = run(worker, Program(print_program(same), ({0: a},)))
+            back = result(outcome)
+            assert back.dtype == a.dtype
+            np.testing.assert_array_equal(to_bits(back), to_bits(a))
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("Crashing", ProblemKind.CRASH, "SIGSEGV"),
+        ("Exiting", ProblemKind.CRASH, "exit code 7"),
+        ("Hanging", ProblemKind.HANG, "1 s"),
+        ("Leaking", ProblemKind.LEAK, "MiB"),
+    ],
+)
+def test_only_the_culprit_in_a_batch_is_blamed(
+    tmp_path: Path, name: str, kind: ProblemKind, said: str
+) -> None:
+    with started(name, tmp_path) as worker:
+        outcomes = run(worker, FINE, CULPRIT, FINE)
+        blamed = outcomes[1]
+        assert isinstance(blamed, Problem)
+        assert blamed.kind is kind
+        assert said in blamed.message
+        for place in (0, 2):
+            np.testing.assert_array_equal(result(outcomes[place]), np.trunc(DATA))
+        # The worker is there for the next batch.
+        np.testing.assert_array_equal(result(run(worker, FINE)[0]), np.trunc(DATA))
+
+
+def test_what_a_backend_says_before_it_crashes_is_told(tmp_path: Path) -> None:
+    with started("Crashing", tmp_path) as worker:
+        (outcome,) = run(worker, CULPRIT)
+    assert isinstance(outcome, Problem)
+    assert "about to crash" in outcome.message
+
+
+def test_a_crash_of_programs_together_is_reported(tmp_path: Path) -> None:
+    with started("CrashingTogether", tmp_path) as worker:
+        first, second = run(worker, FINE, FINE)
+    assert isinstance(first, Problem)
+    assert first.kind is ProblemKind.CRASH
+    assert "2 programs together" in first.message
+    assert isinstance(second, Outputs)
+
+
+def test_output_of_a_driver_does_not_disturb_the_frames(tmp_path: Path) -> None:
+    with started("Chattering", tmp_path) as worker:
+        np.testing.assert_allclose(result(run(worker, CULPRIT)[0]), np.sin(DATA), rtol=0, atol=1)
+
+
+def test_a_backend_that_is_lost_too_often_ends_the_run(tmp_path: Path) -> None:
+    allowance = Allowance(batch_seconds=5.0, restarts=2)
+    with started("Exiting", tmp_path, allowance) as worker, pytest.raises(BackendError, match="3"):
+        for _ in range(4):
+            run(worker, CULPRIT)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("Missing", "pip install driver"), ("DeadAtStart", "1")]
+)
+def test_a_backend_that_does_not_start_says_why(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(BackendError, match=said), started(name, tmp_path):
+        pass
+
+
+def test_a_module_that_cannot_be_imported_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match="no_such_module"):
+        Worker("no_such_module:Backend", tmp_path)
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(NoSuchBackendError) as error:
+        find("nonsense")
+    for name in names():
+        assert name in str(error.value)
+
+
+def test_the_shipped_backends_are_registered() -> None:
+    assert set(names()) >= {"adversary", "interpreter", "opencl"}
+
+
+def test_close_ends_the_process(tmp_path: Path) -> None:
+    worker = Worker("interpreter", tmp_path)
+    process = worker.process
+    worker.close()
+    assert process.returncode is not None
