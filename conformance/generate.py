@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from itertools import chain
 
 from uop.conformance.case import EFFORTS, LEVELS, Case, CaseId, InvalidCase, NoSuchCaseError
-from uop.conformance.levels import calls, casts, elementwise, graph, memory, movement, reduce
+from uop.conformance.levels import (
+    calls,
+    casts,
+    elementwise,
+    graph,
+    invalid,
+    memory,
+    movement,
+    property,
+    reduce,
+    written,
+)
 from uop.conformance.levels.group import Group
+from uop.conformance.levels.invalid import InvalidGroup
+
+AnyGroup = Group | InvalidGroup
 
 __all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases"]
 
@@ -33,16 +47,36 @@ def cases(
 def case_by_id(text: str, seed: int = 0) -> Case | InvalidCase:
     """The one case of this id, without making the others. NoSuchCaseError where there is none."""
     id = CaseId.parse(text)
-    for group in groups(id.level):
-        if (group.op, group.dtype, group.name) == (id.op, id.dtype, id.group):
-            return group.case(id.index, seed)
-    raise NoSuchCaseError(f"no case {text!r}")
+    group = _by_name(id.level).get((id.op, id.dtype, id.group))
+    if group is None or id.index >= max(group.counts):
+        raise NoSuchCaseError(f"no case {text!r}")
+    return group.case(id.index, seed)
 
 
 @cache
-def groups(level: str) -> tuple[Group, ...]:
+def groups(level: str) -> tuple[AnyGroup, ...]:
     """The groups of a level, in the order in which they run."""
-    if level == "op":
-        sections = (elementwise, casts, movement, reduce, memory, calls)
-        return tuple(chain.from_iterable(section.groups() for section in sections))
-    return tuple(graph.groups()) if level == "graph" else ()
+    modules = LEVEL_MODULES.get(level, ())
+    return tuple(chain.from_iterable(module() for module in modules))
+
+
+@cache
+def _by_name(level: str) -> dict[tuple[str, str, str], AnyGroup]:
+    return {(group.op, group.dtype, group.name): group for group in groups(level)}
+
+
+LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
+    "op": (
+        elementwise.groups,
+        casts.groups,
+        movement.groups,
+        reduce.groups,
+        memory.groups,
+        calls.groups,
+        written.groups,
+    ),
+    "invalid": (invalid.groups,),
+    "property": (property.groups,),
+    "graph": (graph.groups,),
+}
+"""What makes the groups of each level."""

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from uop.conformance import values
-from uop.conformance.choices import Choices, data_key, pick
+from uop.conformance.choices import Choices, data_key
 from uop.conformance.levels.group import Group, Program, op_group, program
 from uop.interpreter.numeric import np_dtype, to_bits
 from uop.interpreter.values import Array
@@ -155,7 +155,7 @@ def constant(value: Array, dtype: DType) -> UOp:
 
 def _counts(op: Op, others: tuple[DTypes, ...], choices: Choices, index: int) -> Program:
     """Shifts whose count has another dtype than what is shifted."""
-    dts = others[index] if index else pick(choices, others)
+    dts = others[(index + choices.below(len(others))) % len(others)]
     edges = edge_columns(op, dts)
     return program(_flat(op, dts, len(edges[0])), edges)
 

@@ -16,12 +16,12 @@ from uop.conformance.levels.group import Group, Program
 from uop.conformance.levels.growth import Growth
 from uop.conformance.levels.steps import Step
 from uop.interpreter.evaluate import evaluate_full
+from uop.spec.case import slots
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
 
 BASES: tuple[tuple[Shape, int], ...] = (
     ((8, 8), 4),
@@ -157,10 +157,8 @@ def _stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
 
 def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     """The data the graph grew on, and other data where the graph has a meaning on it."""
-    slots = {u.arg.slot for u in _leaves(root)}  # type: ignore[union-attr]
-    first, second = (
-        Batch({slot: growth.inputs[slot][k] for slot in sorted(slots)}) for k in range(2)
-    )
+    used = sorted(slots(root))
+    first, second = (Batch({slot: growth.inputs[slot][k] for slot in used}) for k in range(2))
     start = perf_counter()
     try:
         evaluate_full(root, second.inputs)
@@ -169,8 +167,3 @@ def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     finally:
         growth.interpreting += perf_counter() - start
     return first, second
-
-
-def _leaves(root: UOp) -> list[UOp]:
-    """The inputs of a program, without the PARAMs of the functions it calls."""
-    return [u for u in toposort([root], outside_bodies) if u.op in (Op.PARAM, Op.BUFFER)]

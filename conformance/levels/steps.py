@@ -198,16 +198,18 @@ def _flip(choices: Choices, u: UOp) -> UOp:
 
 
 def _shift(choices: Choices, u: UOp) -> UOp:
-    """Zeros come in on one side, as many elements go on the other."""
+    return shift(choices, u, PadFill.ZERO)
+
+
+def shift(choices: Choices, u: UOp, fill: PadFill) -> UOp:
+    """The fill comes in on one side of an axis longer than 1, as much goes on the other."""
     axis = pick(choices, [k for k, s in enumerate(u.shape) if s > 1])
     by = between(choices, 1, u.shape[axis] - 1)
-    before = [by * (k == axis) for k in range(len(u.shape))]
-    sizes = [s + b for s, b in zip(u.shape, before, strict=True)]
-    if chance(choices, 50):
-        padded = pad(u, before, sizes, PadFill.ZERO)
-        return UOp(Op.SHRINK, padded, dims((0,) * len(sizes)), dims(u.shape))
-    padded = pad(u, (0,) * len(sizes), sizes, PadFill.ZERO)
-    return UOp(Op.SHRINK, padded, dims(before), dims(u.shape))
+    none = [0] * len(u.shape)
+    step = [by * (k == axis) for k in range(len(u.shape))]
+    sizes = [s + b for s, b in zip(u.shape, step, strict=True)]
+    before, after = (step, none) if chance(choices, 50) else (none, step)
+    return UOp(Op.SHRINK, pad(u, before, sizes, fill), dims(after), dims(u.shape))
 
 
 def _there_and_back(choices: Choices, u: UOp) -> UOp:

@@ -1,0 +1,151 @@
+"""Level property: programs whose derived intervals are neither a point nor the whole dtype.
+
+Every result must lie in the min_max of its node; a compiler that simplifies by intervals must not
+go further than they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from uop.conformance.case import MIXED
+from uop.conformance.choices import Choices, between, chance, pick, weighted
+from uop.conformance.levels import steps
+from uop.conformance.levels.graph import BASES, batches, rooted
+from uop.conformance.levels.group import Group, Program
+from uop.conformance.levels.growth import Growth
+from uop.conformance.levels.steps import Step
+from uop.spec.args import DTypeArg, PadFill, ReduceArg
+from uop.spec.dtype import DTYPES, INTS, DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.properties.interval import full
+from uop.spec.uop import UOp, const
+
+DTYPES_OF_INTERVALS = (*INTS, dtypes.index, *(DTYPES[n] for n in ("float32", "float64", "float16")))
+SMALL = (DTYPES["int8"], DTYPES["uint8"], dtypes.bool)
+LARGEST = 40
+"""Of the constants: products of a few leave an 8-bit dtype sometimes, not always."""
+
+
+def groups() -> Iterator[Group]:
+    for dtype in DTYPES_OF_INTERVALS:
+        build = partial(_intervals, dtype)
+        yield Group("property", MIXED, dtype.name, "intervals", (2, 10, 100), build)
+
+
+def _intervals(dtype: DType, choices: Choices, index: int) -> Program:
+    """Narrow values first, then ops on them until there are about ten nodes."""
+    growth = Growth(choices, weighted(choices, BASES), (dtype,))
+    with np.errstate(all="ignore"):
+        for _ in range(2):
+            growth.add(narrow(growth, dtype))
+        for _ in range(40):
+            if len(growth.live) >= 14:
+                break
+            candidate = weighted(choices, TABLE)(growth)
+            if candidate is not None and candidate.min_max != full(candidate.dtype):
+                growth.offer(candidate)
+        root = rooted(growth, choices)
+    return Program(root, batches(growth, root))
+
+
+def narrow(g: Growth, dtype: DType) -> UOp:
+    """Inputs made narrow: by MOD, by CAST from a smaller dtype, by WHERE between constants."""
+    kind = g.choices.below(3)
+    if kind == 0 and not dtype.is_float:
+        x = g.input(dtype, g.base)
+        return UOp(Op.MOD, x, const(between(g.choices, 2, LARGEST), dtype))
+    if kind == 1:
+        small = pick(g.choices, [d for d in SMALL if d is not dtype])
+        return UOp(Op.CAST, g.input(small, g.base), arg=DTypeArg(dtype))
+    condition = g.input(dtypes.bool, g.base)
+    return UOp(Op.WHERE, condition, _constant(g, dtype), _constant(g, dtype))
+
+
+def _constant(g: Growth, dtype: DType) -> UOp:
+    low = 0 if dtype.min == 0 else -LARGEST
+    return const(between(g.choices, low, LARGEST), dtype)
+
+
+def _operand(g: Growth, u: UOp) -> UOp:
+    """A constant, another narrow value, or one made now."""
+    if chance(g.choices, 40):
+        return _constant(g, u.dtype)
+    other = g.take(lambda v: v.dtype is u.dtype)
+    return narrow(g, u.dtype) if other is None else other
+
+
+def _numeric(g: Growth) -> UOp | None:
+    return g.take(lambda v: v.dtype is not dtypes.bool)
+
+
+def arithmetic(g: Growth) -> UOp | None:
+    u = _numeric(g)
+    if u is None:
+        return None
+    return UOp(pick(g.choices, (Op.ADD, Op.SUB, Op.MUL, Op.MAX)), u, _operand(g, u))
+
+
+def division(g: Growth) -> UOp | None:
+    """By a positive constant, which may be larger than every dividend."""
+    u = g.take(lambda v: v.dtype is not dtypes.bool and not v.dtype.is_float)
+    if u is None:
+        return None
+    divisor = const(between(g.choices, 1, 3 * LARGEST), u.dtype)
+    return UOp(pick(g.choices, (Op.IDIV, Op.MOD)), u, divisor)
+
+
+def sign(g: Growth) -> UOp | None:
+    u = _numeric(g)
+    return None if u is None else UOp(pick(g.choices, (Op.NEG, Op.TRUNC)), u)
+
+
+def comparison(g: Growth) -> UOp | None:
+    """With a constant at or near a bound of the operand's interval, where a wrong rule decides."""
+    u = g.take(lambda v: v.dtype is not dtypes.bool and not v.dtype.is_float)
+    if u is None or u.min_max is None:
+        return None
+    bound = int(pick(g.choices, (u.min_max.min, u.min_max.max))) + between(g.choices, -1, 1)
+    if not u.dtype.min <= bound <= u.dtype.max:
+        return None
+    compared = UOp(pick(g.choices, (Op.CMPLT, Op.CMPNE)), u, const(bound, u.dtype))
+    return UOp(Op.WHERE, compared, u, _constant(g, u.dtype))
+
+
+def padded(g: Growth) -> UOp | None:
+    """Zeros join the interval."""
+    u = _numeric(g)
+    if u is None or not u.shape:
+        return None
+    shifted = steps.shift(g.choices, u, PadFill.ZERO) if max(u.shape) > 1 else u
+    return UOp(Op.ADD, shifted, _constant(g, u.dtype))
+
+
+def largest(g: Growth) -> UOp | None:
+    u = g.take(lambda v: any(s > 1 for s in v.shape))
+    if u is None:
+        return None
+    return UOp(Op.REDUCE, u, arg=ReduceArg(Op.MAX, (len(u.shape) - 1,)))
+
+
+def converted(g: Growth) -> UOp | None:
+    """To a smaller dtype and back: what does not fit wraps."""
+    u = g.take(lambda v: not v.dtype.is_float and v.dtype is not dtypes.bool)
+    if u is None:
+        return None
+    small = pick(g.choices, [d for d in SMALL if d is not u.dtype])
+    return UOp(Op.CAST, UOp(Op.CAST, u, arg=DTypeArg(small)), arg=DTypeArg(u.dtype))
+
+
+TABLE: tuple[tuple[Step, int], ...] = (
+    (arithmetic, 8),
+    (division, 3),
+    (comparison, 3),
+    (converted, 2),
+    (sign, 2),
+    (padded, 1),
+    (largest, 1),
+)

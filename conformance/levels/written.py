@@ -1,0 +1,46 @@
+"""Level op, by hand: the cases of the files in cases/op, one file per op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+from importlib.resources import files
+
+from uop.conformance import storage
+from uop.conformance.choices import Choices
+from uop.conformance.levels.group import Group, Program, program
+from uop.spec.case import Case
+from uop.spec.uop import UOp
+from uop.spec.uop_file import parse_file
+
+
+def groups() -> Iterator[Group]:
+    """A group of one for every case that has a meaning."""
+    for op, cases in by_op().items():
+        for case in cases:
+            root = case.root
+            if root is not None and not case.undefined:
+                build = partial(_program, root, case)
+                name = f"hand-{case.id or op}"
+                yield Group("op", op, _dtype(root, case), name, (1, 1, 1), build)
+
+
+@cache
+def by_op() -> dict[str, tuple[Case, ...]]:
+    """The cases by the name of the file, which is that of the op."""
+    folder = files("uop.conformance") / "cases" / "op"
+    return {
+        file.name.removesuffix(".uop"): parse_file(file.read_text("utf-8"), file.name).cases
+        for file in sorted(folder.iterdir(), key=lambda f: f.name)
+    }
+
+
+def _dtype(root: UOp, case: Case) -> str:
+    """That of the first input; of a program without one, that of its first node."""
+    if case.inputs:
+        return case.inputs[min(case.inputs)].dtype.name
+    return root.toposort()[0].dtype.name
+
+
+def _program(root: UOp, case: Case, choices: Choices, index: int) -> Program:
+    return program(root, {slot: storage.from_literal(a) for slot, a in case.inputs.items()})
