@@ -111,8 +111,8 @@ def test_results_of_effects_are_numbered_by_slot() -> None:
         "%0 = BUFFER [1] {slot=5, dtype=int8}\n%1 = CONST {value=2, dtype=int8}\n%2 = STACK %1\n"
         "%3 = STORE %0, %2\n%4 = SINK %3\n"
     )
-    assert backend.numbers(root, 1) == [5]
-    assert backend.numbers(parse("%0 = CONST {value=2, dtype=int8}"), 1) == [0]
+    results = backend.run_on("interpreter", root, {})
+    assert {slot: value.data.tolist() for slot, value in results.items()} == {5: [2]}
 
 
 def test_a_worker_starts_in_a_folder_that_hides_the_packages(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ COMMANDS = {
     "compile": "Compile a program and print its source, or the program that a stage leaves.",
     "backends": "List the backends and say which can be used here.",
     "conform": "Judge a backend by the conformance suite.",
+    "replay": "Judge the programs of files again, on BACKEND or on opencl.",
 }
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from uop.conformance.accepted_text import output_keys
 from uop.conformance.backends import find
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.workers import Worker
-from uop.interpreter.inputs import bind_inputs
-from uop.interpreter.memory import base_of, slot_of
 from uop.interpreter.values import Array, Value
 from uop.spec.errors import BackendError, UndefinedError, UnsupportedError
-from uop.spec.ops.names import Op
 from uop.spec.text import print_program
 from uop.spec.uop import UOp
 
@@ -20,7 +18,8 @@ from uop.spec.uop import UOp
 def run_on(name: str, root: UOp, given: dict[int, Array]) -> dict[int, Value]:
     """The results by number; an error where the backend cannot be started or gives none."""
     find(name)
-    bind_inputs(root, given)
+    # First the interpreter: inputs that do not fit are refused before a process starts.
+    numbers = output_keys(root, given)
     with TemporaryDirectory(prefix="uop-") as folder:
         worker = Worker(name, Path(folder))
         try:
@@ -29,7 +28,9 @@ def run_on(name: str, root: UOp, given: dict[int, Array]) -> dict[int, Value]:
         finally:
             worker.close()
     arrays = outputs_of(name, outcome)
-    return {number: Value(a) for number, a in zip(numbers(root, len(arrays)), arrays, strict=True)}
+    if len(arrays) != len(numbers):
+        raise BackendError(f"backend {name!r}: {len(arrays)} outputs for {len(numbers)}")
+    return {number: Value(a) for number, a in zip(numbers, arrays, strict=True)}
 
 
 def outputs_of(name: str, outcome: Outcome) -> tuple[Array, ...]:
@@ -44,9 +45,3 @@ def outputs_of(name: str, outcome: Outcome) -> tuple[Array, ...]:
         case Problem(kind=kind, message=message):
             raise BackendError(f"backend {name!r} ({kind.value}): {message}")
     raise BackendError(f"backend {name!r}: outputs of {len(outcome.batches)} batches for one")
-
-
-def numbers(root: UOp, count: int) -> list[int]:
-    """The slots that effects write, or positions."""
-    stored = {slot_of(base_of(u.src[0])) for u in root.toposort() if u.op is Op.STORE}
-    return sorted(stored) if len(stored) == count and stored else list(range(count))
