@@ -1,0 +1,136 @@
+"""`uop conform` and `uop replay`: exit codes, what stands on the screen and on disk, Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FAULTY = Path(__file__).parents[1] / "conformance"
+SMALL = ("--level", "op", "--op", "PERMUTE", "--dtype", "int8", "-n", 1)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs leave their failures in the working folder; the faulty backends are importable."""
+    monkeypatch.chdir(tmp_path)
+    paths = [str(FAULTY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+
+
+def test_a_backend_that_conforms_is_exit_0_in_plain_lines(uop: Any) -> None:
+    outcome = uop("conform", "interpreter", *SMALL, "--json", "report.json")
+    assert outcome.code == 0
+    assert "interpreter conforms" in outcome.out
+    assert "\x1b" not in outcome.out
+    assert len(outcome.out.splitlines()) <= 60
+    report = json.loads(Path("report.json").read_text())
+    assert report["summary"]["verdict"] == "conforms"
+    assert {(c["op"], c["dtype"]) for c in report["cells"]} == {("PERMUTE", "int8")}
+
+
+def test_a_backend_that_does_not_is_exit_1_and_its_repro_replays(uop: Any) -> None:
+    select = ("--level", "op", "--op", "ADD", "--dtype", "int32", "-n", 1, "--examples", 2)
+    backend = "backends_for_tests:Inaccurate"
+    outcome = uop("conform", backend, *select, "--json", "report.json")
+    assert outcome.code == 1
+    assert "does not conform" in outcome.out
+    failures = json.loads(Path("report.json").read_text())["failures"]
+    repro = Path(failures[0]["repro"])
+    assert repro.is_file()
+    assert f"uop replay {repro}" in outcome.out
+    assert uop("replay", repro, backend).code == 1
+    assert uop("replay", "uop-failures", "interpreter").code == 0
+
+
+def test_a_run_that_checks_nothing_is_exit_4(uop: Any) -> None:
+    outcome = uop("conform", "interpreter", "--level", "op", "--op", "SIN", "--dtype", "int8")
+    assert outcome.code == 4
+    assert "inconclusive" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        ("no_such_module:Backend", "No module named 'no_such_module'"),
+        ("backends_for_tests:Missing", "pip install driver"),
+        ("backends_for_tests:DeadAtStart", "did not start"),
+    ],
+)
+def test_a_backend_that_does_not_start_is_exit_3(uop: Any, backend: str, said: str) -> None:
+    outcome = uop("conform", backend, *SMALL)
+    assert outcome.code == 3
+    assert said in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["abacus"], "no backend 'abacus'; known: "),
+        (["interpreter", "--op", "PLUS"], "'PLUS'"),
+        (["interpreter", "--dtype", "int7"], "'int7'"),
+        (["interpreter", "--level", "sea"], "'sea'"),
+        (["interpreter", "--effort", "none"], "'none'"),
+        (["interpreter", "--time", "soon"], "'soon'"),
+        (["interpreter", "--case", "op/ADD"], "'op/ADD'"),
+        (["interpreter", "--profile", "lax=1"], "lax"),
+        (["interpreter", "--seed", "x"], "'x'"),
+        (["interpreter", "-n", "-1"], "-n"),
+        (["interpreter", "--examples", "0"], "--examples"),
+        (["interpreter", "--json", "file/report.json"], "cannot write file/report.json"),
+        (["interpreter", "--json", "."], "cannot write"),
+        (["interpreter", "--output", "file"], "cannot write"),
+        ([], "BACKEND"),
+    ],
+)
+def test_bad_usage_is_exit_2_before_anything_runs(uop: Any, options: list[str], said: str) -> None:
+    Path("file").write_text("no folder")
+    outcome = uop("conform", *options)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "no file or folder bad.uop"),
+        ("%0 = CONST {value=1, dt", "bad.uop:1:"),
+        ("%0 = PLUS 1, 2", "bad.uop:1:6: unknown op 'PLUS'"),
+        ("case a\nexpect 0 = 1\n", "bad.uop:"),
+    ],
+)
+def test_replay_says_what_is_wrong_with_a_file(uop: Any, text: str | None, said: str) -> None:
+    if text is not None:
+        Path("bad.uop").write_text(text)
+    outcome = uop("replay", "bad.uop", "interpreter")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
+def test_ctrl_c_gives_the_verdict_so_far_and_leaves_the_report(tmp_path: Path) -> None:
+    command = "import sys\nfrom uop.__main__ import main\nsys.exit(main())"
+    options = ["conform", "interpreter", "--json", "report.json", "-n", "1"]
+    run = subprocess.Popen(
+        [sys.executable, "-P", "-u", "-c", command, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert run.stdout is not None
+    # The second line is the first result.
+    head = [run.stdout.readline() for _ in range(2)]
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert "programs" in head[1]
+    assert "(interrupted)" in out
+    assert "Traceback" not in err
+    summary = json.loads((tmp_path / "report.json").read_text())["summary"]
+    assert summary["programs"] > 0
