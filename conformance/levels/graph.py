@@ -21,7 +21,7 @@ from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, dims
 
 BASES: tuple[tuple[Shape, int], ...] = (
     ((8, 8), 4),
@@ -105,11 +105,11 @@ def groups() -> Iterator[Group]:
     """For every flavour and each dtype it may start with."""
     for name, flavour in FLAVOURS.items():
         for home in flavour.homes:
-            build = partial(_graph, home, flavour)
-            yield Group("graph", MIXED, home.name, name, flavour.counts, build)
+            make = partial(build, home, flavour)
+            yield Group("graph", MIXED, home.name, name, flavour.counts, make)
 
 
-def _graph(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def build(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     with np.errstate(all="ignore"):
         growth = grown(home, flavour, choices)
     root = rooted(growth, choices)
@@ -140,24 +140,27 @@ def rooted(growth: Growth, choices: Choices) -> UOp:
 
 
 def _stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
-    """A STORE: plain, under a gate, through a view, or read again after it was done."""
-    target = growth.buffer(output.dtype, output.shape)
-    kind = choices.below(5)
+    """A STORE: plain, under a gate, through views into a part, or read again after it was done."""
+    shape, kind = output.shape, choices.below(5)
     if kind == 0:
-        gate = growth.input(dtypes.bool, output.shape)
-        return UOp(Op.STORE, target, output, gate)
-    if kind == 1 and output.shape:
-        return UOp(Op.STORE, memory.flip_all(target), output)
+        gate = growth.input(dtypes.bool, shape)
+        return UOp(Op.STORE, growth.buffer(output.dtype, shape), output, gate)
+    if kind == 1 and shape:
+        offset = [choices.below(2) for _ in shape]
+        whole = growth.buffer(output.dtype, tuple(s + 1 for s in shape))
+        part = UOp(Op.SHRINK, whole, dims(offset), dims(shape))
+        return UOp(Op.STORE, memory.flip_all(part), output)
+    target = growth.blank(output.dtype, shape)
     store = UOp(Op.STORE, target, output)
-    if kind == 2 and output.shape:
-        copy = growth.buffer(output.dtype, output.shape)
+    if kind == 2:
+        copy = growth.blank(output.dtype, shape)
         return UOp(Op.STORE, copy, memory.flip_all(UOp(Op.AFTER, target, store)))
     return store
 
 
 def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     """The data the graph grew on, and other data where the graph has a meaning on it."""
-    used = sorted(slots(root))
+    used = [slot for slot in sorted(slots(root)) if slot in growth.inputs]
     first, second = (Batch({slot: growth.inputs[slot][k] for slot in used}) for k in range(2))
     start = perf_counter()
     try:

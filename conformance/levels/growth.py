@@ -54,26 +54,31 @@ class Growth:
     live: dict[UOp, None] = field(default_factory=dict)
     wide: dict[UOp, int] = field(default_factory=dict)
     known: dict[UOp, Value] = field(default_factory=dict)
-    inputs: list[tuple[Array, Array]] = field(default_factory=list)
+    inputs: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+    slots: int = 0
     interpreting: float = 0.0
 
     # Leaves.
 
     def input(self, dtype: DType, shape: Shape, draw: values.Draw = values.draw_mixed) -> UOp:
         """A PARAM with data of its own."""
-        u = param(len(self.inputs), shape, dtype)
-        return self._with_data(u, draw)
+        self.slots += 1
+        return self._with_data(param(self.slots - 1, shape, dtype), draw)
 
     def buffer(self, dtype: DType, shape: Shape) -> UOp:
         """A BUFFER that starts with contents."""
-        u = UOp(Op.BUFFER, dims(shape), arg=BufferArg(len(self.inputs), dtype))
-        return self._with_data(u, values.draw_mixed)
+        return self._with_data(self.blank(dtype, shape), values.draw_mixed)
+
+    def blank(self, dtype: DType, shape: Shape) -> UOp:
+        """A BUFFER to be written whole before it is read."""
+        self.slots += 1
+        return UOp(Op.BUFFER, dims(shape), arg=BufferArg(self.slots - 1, dtype))
 
     def _with_data(self, u: UOp, draw: values.Draw) -> UOp:
         n = prod(u.shape)
         key = data_key(self.choices)
         first, second = (draw(u.dtype, n, key + k).reshape(u.shape) for k in (0, 1 << 33))
-        self.inputs.append((first, second))
+        self.inputs[self.slots - 1] = (first, second)
         self.known[u] = Value(first)
         return u
 
@@ -117,7 +122,7 @@ class Growth:
             value = self.value(u)
         except UndefinedError:
             return False
-        if self.width(u) > DEEPEST_WIDE or not _is_alive(value):
+        if self.width(u) > DEEPEST_WIDE or not _is_alive(value) or self._repeats(u, value):
             return False
         self.add(u)
         return True
@@ -127,6 +132,13 @@ class Growth:
         self._count(u)
         self.candidates.append(u)
         self.unused[u] = None
+
+    def _repeats(self, u: UOp, value: Value) -> bool:
+        """Whether an op on several operands gives just one of them: then the others are dead."""
+        if len(u.src) < 2 or not u.declaration.is_elementwise:
+            return False
+        same = (self.known[s].data for s in u.src if s.dtype is u.dtype and s.shape == u.shape)
+        return any(np.array_equal(to_bits(value.data), to_bits(data)) for data in same)
 
     def _count(self, u: UOp) -> None:
         """Enter the new nodes from u down."""
@@ -167,8 +179,8 @@ class Growth:
 
 
 def parts(base: Shape) -> Sequence[Shape]:
-    """Shapes that broadcast to the base: often itself, without its first axis, its last as 1."""
-    return (base, base, base[1:], (*base[:-1], 1))
+    """Shapes that broadcast to the base: mostly itself, without its first axis, its last as 1."""
+    return (base, base, base, base[1:] or base, (*base[:-1], 1))
 
 
 def pad(u: UOp, before: Sequence[int], sizes: Sequence[int], fill: PadFill) -> UOp:

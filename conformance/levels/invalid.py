@@ -140,6 +140,7 @@ def draw_node(choices: Choices, declaration: OpDef) -> Unbuilt:
     names = [*declaration.src, *("?" * count)]
     operands = [draw_operand(choices, names[k], common) for k in range(count)]
     arg = None if declaration.arg is None else draw_arg(choices, declaration.arg)
+    arg = declaration.default_arg if arg is None else arg
     return Unbuilt(declaration.op, tuple(operands), arg)
 
 

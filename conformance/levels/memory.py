@@ -183,6 +183,6 @@ BUILDERS: dict[Op, tuple[tuple[str, Build, Counts], ...]] = {
         ("in-place", _read_modify_write, (0, 2, 4)),
     ),
     Op.AFTER: (("chain", _after, (1, 2, 6)),),
-    Op.GROUP: (("two", _group, (0, 1, 3)),),
-    Op.SINK: (("several", _sink, (0, 1, 3)),),
+    Op.GROUP: (("two", _group, (1, 1, 3)),),
+    Op.SINK: (("several", _sink, (1, 1, 3)),),
 }

@@ -295,13 +295,17 @@ def gather(g: Growth) -> UOp | None:
 def gated(g: Growth) -> UOp | None:
     """LOAD with alt where a gate is false."""
     u = g.take(lambda v: v.shape == g.base)
-    alt = g.take(lambda v: u is not None and v.dtype is u.dtype and v.shape == g.base)
+    alt = g.take(lambda v: _pairs(u, v, g.base))
     gate = g.take(lambda v: v.dtype is dtypes.bool and v.shape == g.base and not g.width(v))
     if u is None or alt is None:
         return None
     if gate is None or g.value(gate).unspecified is not None:
         gate = g.input(dtypes.bool, g.base)
     return UOp(Op.LOAD, u, alt, gate)
+
+
+def _pairs(u: UOp | None, v: UOp, base: Shape) -> bool:
+    return u is not None and v is not u and v.dtype is u.dtype and v.shape == base
 
 
 def copied(g: Growth) -> UOp | None:
@@ -314,7 +318,7 @@ def copied(g: Growth) -> UOp | None:
 def joined(g: Growth) -> UOp | None:
     """A STACK of two values, folded or one of them taken again."""
     u = g.take(lambda v: v.shape == g.base)
-    other = g.take(lambda v: u is not None and v.dtype is u.dtype and v.shape == g.base)
+    other = g.take(lambda v: _pairs(u, v, g.base))
     if u is None or other is None:
         return None
     both = UOp(Op.STACK, u, other)

@@ -1,0 +1,232 @@
+"""The cases are the same for the same seed, reach every op and dtype, and have a meaning."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from uop.conformance import generate
+from uop.conformance.case import Case, CaseId, InvalidCase, NoSuchCaseError
+from uop.conformance.levels.elementwise import decomposed
+from uop.interpreter.evaluate import evaluate
+from uop.spec.dtype import DTYPES, FLOATS, dtypes
+from uop.spec.errors import InvalidError
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, labels
+from uop.spec.text import parse, print_program
+from uop.spec.uop import UOp, param
+
+OF_KERNELS = {Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.SOURCE, Op.CALL}
+"""Ops of which no tensor program is made."""
+
+
+def smoke(level: str) -> list[Case]:
+    return [c for c in generate.cases([level], effort="smoke") if isinstance(c, Case)]
+
+
+def content(case: Case | InvalidCase) -> object:
+    """All that a case is, as plain data."""
+    if isinstance(case, InvalidCase):
+        return case.label, case.text
+    arrays = [
+        [(slot, a.dtype, a.shape, a.tobytes()) for slot, a in batch.inputs.items()]
+        for batch in case.batches
+    ]
+    return print_program(case.root), arrays
+
+
+@pytest.mark.parametrize("level", generate.LEVELS)
+def test_a_case_is_found_by_its_id_and_is_the_same(level: str) -> None:
+    for case in list(generate.cases([level], seed=5, effort="smoke"))[::17]:
+        again = generate.case_by_id(str(case.id), seed=5)
+        assert again.id == case.id
+        assert content(again) == content(case)
+
+
+def test_selection_does_not_change_a_case() -> None:
+    everything = {
+        str(c.id): content(c) for c in generate.cases(["op"], effort="smoke", ops=["MAX", "PAD"])
+    }
+    some = {
+        str(c.id): content(c) for c in generate.cases(["op"], effort="default", dtypes=["int8"])
+    }
+    shared = everything.keys() & some.keys()
+    assert len(shared) > 4
+    assert all(everything[id] == some[id] for id in shared)
+
+
+def test_another_seed_gives_other_graphs() -> None:
+    one, two = (
+        {content(c)[0] for c in generate.cases(["graph"], seed, "smoke")}  # type: ignore[index]
+        for seed in (0, 1)
+    )
+    assert not one & two
+
+
+@pytest.mark.parametrize("level", generate.LEVELS)
+def test_ids_are_distinct_and_read_back(level: str) -> None:
+    ids = [g.id(i) for g in generate.groups(level) for i in range(g.count("full"))]
+    assert len(set(map(str, ids))) == len(ids)
+    assert all(CaseId.parse(str(id)) == id for id in ids[::101])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "op/MAX",
+        "op/MAX/int8/edges/x",
+        "op/MAX/int8/none/0",
+        "op/MAX/int8/edges/9",
+        "no/MAX/int8/edges/0",
+    ],
+)
+def test_an_id_that_names_no_case_is_refused(text: str) -> None:
+    with pytest.raises(NoSuchCaseError):
+        generate.case_by_id(text)
+
+
+def test_efforts_grow() -> None:
+    for level in generate.LEVELS:
+        for group in generate.groups(level):
+            assert list(group.counts) == sorted(group.counts), group
+
+
+def test_the_default_effort_is_as_large_as_promised() -> None:
+    ids = [
+        g.id(i)
+        for level in generate.LEVELS
+        for g in generate.groups(level)
+        for i in range(g.count("default"))
+    ]
+    assert sum(id.group != "exhaustive" for id in ids) >= 2000
+    assert sum(id.level == "graph" for id in ids) >= 1000
+
+
+def test_every_tensor_op_and_each_of_its_dtypes_has_programs() -> None:
+    cells = {(g.op, g.dtype) for g in generate.groups("op") if g.count("smoke")}
+    for op, declaration in DECLARATIONS.items():
+        if op not in OF_KERNELS:
+            expected = [d.name for d in declaration.dtypes] or ["int32"]
+            missing = [name for name in expected if (op.name, name) not in cells]
+            assert not missing, (op, missing)
+
+
+def test_every_pair_of_dtypes_is_cast_and_bitcast() -> None:
+    names = {(g.op, g.dtype, g.name) for g in generate.groups("op")}
+    values = [d for d in DTYPES.values() if d is not dtypes.void]
+    for source in values:
+        for target in values:
+            if not (source.is_float and target is dtypes.index):
+                assert ("CAST", source.name, f"to-{target.name}") in names
+            if dtypes.index not in (source, target):
+                assert ("BITCAST", source.name, f"to-{target.name}") in names
+
+
+@pytest.mark.parametrize(
+    ("id", "elements"),
+    [
+        ("op/EXP2/bfloat16/exhaustive/0", 1 << 16),
+        ("op/ADD/fp8e4m3/exhaustive/0", 1 << 16),
+        ("op/MOD/int8/exhaustive/0", 1 << 16),
+        ("op/SHL/uint8/exhaustive/0", 8 << 8),
+        ("op/NEG/int8/exhaustive/0", 1 << 8),
+    ],
+)
+def test_exhaustive_programs_hold_every_combination(id: str, elements: int) -> None:
+    case = generate.case_by_id(id)
+    assert isinstance(case, Case)
+    assert case.is_exhaustive
+    (batch,) = case.batches
+    columns = [a.view(f"u{a.dtype.itemsize}") for a in batch.inputs.values()]
+    assert len(set(zip(*(c.tolist() for c in columns), strict=True))) == elements
+
+
+def test_a_float_edge_case_meets_each_special_value_with_each() -> None:
+    case = generate.case_by_id("op/MAX/float32/edges/0")
+    assert isinstance(case, Case)
+    a, b = case.batches[0].inputs.values()
+    pairs = list(zip(a.tolist(), b.tolist(), strict=True))
+    bits = set(zip(a.view(np.uint32).tolist(), b.view(np.uint32).tolist(), strict=True))
+    assert (0x80000000, 0x00000000) in bits
+    assert (0x7F800001, 0x3F800000) in bits
+    assert (np.inf, -np.inf) in pairs
+    assert (2.0**-149, -(2.0**-149)) in pairs
+
+
+def test_shapes_reach_rank_0_no_elements_large_and_broadcast() -> None:
+    shapes = set()
+    for index in range(9):
+        case = generate.case_by_id(f"op/ADD/int32/shapes/{index}")
+        assert isinstance(case, Case)
+        shapes.add(case.root.shape)
+    sizes = {int(np.prod(s)) for s in shapes}
+    assert () in shapes
+    assert 0 in sizes
+    assert max(sizes) > 1024
+    assert any(n % 2 and n > 1 for n in sizes)
+
+
+def test_constants_stand_in_for_inputs() -> None:
+    case = generate.case_by_id("op/MUL/float32/constants/0")
+    assert isinstance(case, Case)
+    folded = [u for u in case.root.src if all(s.op is Op.CONST for s in u.src)]
+    mixed = [u for u in case.root.src if {s.op for s in u.src} == {Op.CONST, Op.PARAM}]
+    assert folded
+    assert mixed
+
+
+def test_a_twin_holds_no_decomposed_op() -> None:
+    x, y = (param(k, (3,), dtypes.float32) for k in range(2))
+    for op in (Op.POW, Op.SUB, Op.CMPLE, Op.DIV):
+        twin = decomposed(UOp(op, x, y))
+        assert all(u.declaration.decomposition is None for u in twin.toposort())
+    assert [u.op for u in decomposed(UOp(Op.SUB, x, y)).toposort()].count(Op.MUL) == 1
+
+
+@pytest.mark.parametrize("level", ["op", "property", "graph"])
+def test_programs_have_a_meaning_and_keep_their_properties(level: str) -> None:
+    """`evaluate` checks every value against its derived dtype, shape and min_max."""
+    for case in smoke(level):
+        for batch in case.batches:
+            evaluate(case.root, batch.inputs)
+
+
+def test_property_programs_have_intervals_that_say_something() -> None:
+    narrow = total = 0
+    for case in smoke("property"):
+        for u in case.root.toposort():
+            if u.min_max is None or u.op in (Op.CONST, Op.STACK):
+                continue
+            total += 1
+            whole = (u.dtype.min, u.dtype.max)
+            narrow += (u.min_max.min, u.min_max.max) != whole and u.min_max.min != u.min_max.max
+    assert narrow > total / 3
+
+
+def test_every_label_has_a_program_that_is_rejected_for_it() -> None:
+    seen: Counter[str] = Counter()
+    for case in generate.cases(["invalid"]):
+        assert isinstance(case, InvalidCase)
+        with pytest.raises(InvalidError) as caught:
+            parse(case.text)
+        assert caught.value.label == case.label, case.id
+        seen[case.label] += 1
+    no_wrong_text = {f"{op.name}.arg" for op, d in DECLARATIONS.items() if d.default_arg}
+    open_arity = {
+        f"{op.name}.arity" for op, d in DECLARATIONS.items() if d.most is None and not d.least
+    }
+    assert not set(labels()) - set(seen) - open_arity - no_wrong_text
+
+
+def test_float_cells_see_every_class_of_special_values() -> None:
+    for dtype in FLOATS:
+        case = generate.case_by_id(f"op/CMPLT/{dtype.name}/edges/0")
+        assert isinstance(case, Case)
+        with np.errstate(invalid="ignore"):
+            column = case.batches[0].inputs[0].astype(np.float64)
+        assert np.isnan(column).any()
+        assert (column == 0).any()
+        assert np.isinf(column).any() == dtype.format.has_inf

@@ -1,0 +1,108 @@
+"""Random graphs are large, distinct, alive, and mean the same however they are made."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from uop.conformance import generate
+from uop.conformance.case import Batch, Case
+from uop.conformance.choices import CountedChoices
+from uop.conformance.levels import graph
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.values import Value
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+NOT_COUNTED = (Op.PARAM, Op.BUFFER, Op.CONST, Op.TUPLE, Op.SINK)
+
+
+@pytest.fixture(scope="module")
+def graphs() -> list[Case]:
+    """Every fourth graph of the default effort."""
+    cases = [c for c in generate.cases(["graph"]) if isinstance(c, Case)]
+    return cases[::4]
+
+
+def counted(root: UOp) -> list[UOp]:
+    """The nodes of a program that are neither sources nor shapes."""
+    return [
+        u
+        for u in root.toposort()
+        if u.op not in NOT_COUNTED and not (u.op is Op.STACK and u.dtype is dtypes.index)
+    ]
+
+
+def test_graphs_are_distinct_and_have_at_least_eight_nodes(graphs: list[Case]) -> None:
+    assert len({case.root for case in graphs}) == len(graphs)
+    assert min(len(counted(case.root)) for case in graphs) >= 8
+    assert np.mean([len(counted(case.root)) for case in graphs]) > 15
+
+
+def test_graphs_use_most_ops_and_dtypes(graphs: list[Case]) -> None:
+    nodes = [u for case in graphs for u in counted(case.root)]
+    ops, seen = Counter(u.op for u in nodes), {u.dtype for u in nodes}
+    for op in (Op.PAD, Op.REDUCE, Op.BITCAST, Op.CAST, Op.LOAD, Op.FUNCTION, Op.INDEX, Op.AFTER):
+        assert ops[op] >= 10, op
+    assert len(ops) > 45
+    assert len(seen) >= 15
+    assert {Op.TUPLE, Op.SINK} <= {case.root.op for case in graphs}
+
+
+def test_graphs_share_subgraphs(graphs: list[Case]) -> None:
+    def shared(root: UOp) -> int:
+        uses = Counter(s for u in root.toposort() for s in set(u.src))
+        return sum(uses[u] > 1 for u in counted(root))
+
+    assert np.mean([shared(case.root) for case in graphs]) > 1
+
+
+def outputs(case: Case) -> list[Value]:
+    full = evaluate_full(case.root, case.batches[0].inputs)
+    if isinstance(full, Value):
+        return [full]
+    return list(full.values()) if isinstance(full, dict) else list(full)
+
+
+def test_almost_all_outputs_are_alive_and_specified(graphs: list[Case]) -> None:
+    constant = total = gone = elements = 0
+    for case in graphs:
+        for value in outputs(case):
+            bits = value.data.reshape(-1).view(f"u{value.data.dtype.itemsize}")
+            total += 1
+            constant += value.data.size > 1 and bool((bits == bits[0]).all())
+            elements += value.data.size
+            gone += sum(
+                int(np.count_nonzero(mask))
+                for mask in (value.invalid, value.unspecified)
+                if mask is not None
+            )
+    assert constant <= total / 100
+    assert gone <= elements / 100
+
+
+def test_a_changed_input_changes_the_result(graphs: list[Case]) -> None:
+    """Of the inputs that a graph kept, hardly one is dead."""
+    dead = total = 0
+    for case in graphs[::6]:
+        if len(case.batches) < 2:
+            continue
+        before = [v.data.tobytes() for v in outputs(case)]
+        inputs = case.batches[0].inputs
+        for slot, array in inputs.items():
+            if array.size == 1 or array.dtype == np.bool_:
+                continue
+            changed = inputs | {slot: case.batches[1].inputs[slot]}
+            other = Case(case.id, case.root, (Batch(changed),))
+            total += 1
+            dead += [v.data.tobytes() for v in outputs(other)] == before
+    assert dead <= total / 20
+
+
+def test_growing_is_determined_by_the_stream() -> None:
+    flavour = graph.FLAVOURS["integers"]
+    roots = {graph.build(dtypes.int32, flavour, CountedChoices(3, "x"), 0).root for _ in range(3)}
+    assert len(roots) == 1
