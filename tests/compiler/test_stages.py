@@ -1,0 +1,47 @@
+"""Every stage against the meaning of the program: what it leaves, run by the interpreter, agrees."""
+
+from __future__ import annotations
+
+from graphs import Inputs, graphs, stores
+from hypothesis import HealthCheck, given, reject, settings
+
+from uop.compiler.pipeline import compile
+from uop.conformance.compare import compare
+from uop.interpreter.accept import accept
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.inputs import slots_of
+from uop.spec.errors import UndefinedError
+from uop.spec.uop import UOp
+
+SLOW = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+@SLOW
+@given(graphs())
+def test_each_stage_agrees_on_graphs(program: tuple[UOp, Inputs]) -> None:
+    agree_at_every_stage(*program)
+
+
+@SLOW
+@given(stores())
+def test_each_stage_agrees_on_stores(program: tuple[UOp, Inputs]) -> None:
+    agree_at_every_stage(*program)
+
+
+def agree_at_every_stage(root: UOp, inputs: Inputs) -> None:
+    try:
+        accepted = accept(root, inputs)
+    except UndefinedError:
+        reject()
+    compiled = compile(root)
+    for name, stage in compiled.stages.items():
+        given = {slot: a for slot, a in inputs.items() if slot in slots_of(stage)}
+        contents = evaluate(stage, given)
+        assert isinstance(contents, dict)
+        outputs = [contents[slot] for slot in compiled.executable.results]
+        mismatch = compare(accepted, outputs).mismatch
+        assert mismatch is None, f"{name}: {mismatch.message}"
