@@ -34,7 +34,7 @@ class AxisType(Enum):
 
 
 class PadFill(Enum):
-    """What stands outside the operand of a PAD."""
+    """What stands outside the operand of a PAD (D-002)."""
 
     INVALID = "INVALID"
     ZERO = "ZERO"
@@ -63,7 +63,7 @@ class BufferArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class ConstArg(Arg):
-    """A constant by its bits, so that 0.0 and -0.0 differ and a NaN equals itself."""
+    """A constant by its bits (D-018), so that 0.0 and -0.0 differ and a NaN equals itself."""
 
     bits: int
     dtype: DType
@@ -118,7 +118,7 @@ class GetTupleArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class LoadArg(Arg):
-    """Where the anonymous buffer of a LOAD lives; nothing set: where the operand does."""
+    """Where the anonymous buffer of a LOAD lives (D-004); nothing set: where the operand does."""
 
     device: Device = None
     addrspace: AddrSpace | None = None
@@ -126,7 +126,7 @@ class LoadArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class RangeArg(Arg):
-    """The id makes two loops of one bound distinct nodes."""
+    """The id makes two loops of one bound distinct nodes (D-008)."""
 
     id: int
     axis_type: AxisType = AxisType.LOOP

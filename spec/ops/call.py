@@ -73,7 +73,7 @@ def _argument_differs(u: Node) -> str | None:
 
 
 def _buffer_differs(u: Node) -> str | None:
-    """A kernel sees its buffers flat, so here only the number of elements counts."""
+    """A kernel sees its buffers flat (D-017): only the number of elements counts."""
 
     def fits(given: Node, param: Node) -> bool:
         return (prod(given.shape), given.dtype) == (prod(param.shape), param.dtype)

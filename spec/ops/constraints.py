@@ -21,7 +21,7 @@ def names(allowed: Sequence[DType]) -> str:
 
 
 def one_dtype(label: str, *positions: int) -> Constraint:
-    """The operands at these positions (all without any) share one dtype."""
+    """The operands at these positions (all without any) share one dtype (D-020)."""
 
     def broken(u: Node) -> str | None:
         found = [u.src[p].dtype for p in positions] if positions else [s.dtype for s in u.src]
@@ -39,7 +39,7 @@ def dtype_among(label: str, position: int, allowed: Sequence[DType]) -> Constrai
 
 
 def has_value(label: str, position: int = 0) -> Constraint:
-    """The operand is no void node."""
+    """The operand is no void node (D-012)."""
 
     def broken(u: Node) -> str | None:
         found = u.src[position]
@@ -61,7 +61,7 @@ def one_device(label: str) -> Constraint:
 
 
 def one_axis(label: str) -> Constraint:
-    """Sharded operands are sharded along the same axis, counted from the right."""
+    """Sharded operands are sharded along the same axis, counted from the right (D-058)."""
 
     def broken(u: Node) -> str | None:
         sharded = [s for s in u.src if isinstance(s.device, tuple) and s.axis is not None]
@@ -72,7 +72,7 @@ def one_axis(label: str) -> Constraint:
 
 
 def splits_over_devices(label: str, target: Callable[[Node], tuple[Device, Shape]]) -> Constraint:
-    """What is sharded over n devices has an axis 0 of n equal parts."""
+    """What is sharded over n devices has an axis 0 of n equal parts (D-058)."""
 
     def broken(u: Node) -> str | None:
         device, shape = target(u)
@@ -85,7 +85,7 @@ def splits_over_devices(label: str, target: Callable[[Node], tuple[Device, Shape
 
 
 def is_shape(label: str, position: int, *, like: int | None = None) -> Constraint:
-    """The operand is a STACK of ()-shaped index nodes >= 0, one per axis of operand `like`."""
+    """The operand is a STACK of ()-shaped index nodes >= 0 (D-009), one per axis of `like`."""
 
     def broken(u: Node) -> str | None:
         found = u.src[position]

@@ -21,7 +21,7 @@ def _neg(build: Build, u: Node) -> Node:
     (a,) = u.src
     if a.dtype.is_signed or a.dtype.is_float:
         return build(Op.MUL, a, _const(build, a, -1))
-    # -1 of an unsigned dtype is its largest value, for products wrap.
+    # -1 of an unsigned dtype is its largest value, for products wrap (D-045).
     return build(Op.MUL, a, _const(build, a, a.dtype.max))
 
 

@@ -1,7 +1,7 @@
 """Intervals of values: the type of the derived property min_max, and its rules' arithmetic.
 
 Law: every ordinary element of every value lies in its interval. What a rule cannot bound becomes
-the dtype range.
+the dtype range (D-059).
 """
 
 from __future__ import annotations

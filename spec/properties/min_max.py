@@ -69,7 +69,7 @@ def join_all(u: Node) -> Interval | None:
 
 
 def pad(u: Node) -> Interval:
-    """T, joined with 0 where the fill is ZERO; INVALID elements are no values."""
+    """T, joined with 0 where the fill is ZERO; INVALID elements are no values (D-024)."""
     assert isinstance(u.arg, PadArg)
     inside = _of(u, 0)
     return inside.join(Interval(0, 0)) if u.arg.fill is PadFill.ZERO else inside
@@ -84,7 +84,7 @@ def load(u: Node) -> Interval:
 
 
 def counter(u: Node) -> Interval:
-    """RANGE and SPECIAL: [0, n-1]; a bound of 0 runs nothing, so any interval is sound there."""
+    """RANGE and SPECIAL: [0, n-1]; a bound of 0 runs nothing, so any interval is sound (D-056)."""
     return Interval(0, max(int(_of(u, 0).max) - 1, 0))
 
 
@@ -116,7 +116,7 @@ def neg(u: Node) -> Interval:
 
 
 def mul(u: Node) -> Interval:
-    """[min, max] of products, unless a product can leave the dtype."""
+    """[min, max] of products, unless a product can leave the dtype (D-060)."""
     a, b = _of(u, 0), _of(u, 1)
     corners = tuple(product((a.min, a.max), (b.min, b.max)))
     if u.dtype.is_float:
@@ -130,7 +130,7 @@ def mul(u: Node) -> Interval:
 
 
 def maximum(u: Node) -> Interval:
-    """[max(a, b), max(A, B)]; from a to B where a NaN may give way to the other operand."""
+    """[max(a, b), max(A, B)]; from a to B where a NaN may give way to the other (D-033)."""
     a, b = _of(u, 0), _of(u, 1)
     if a.may_be_nan or b.may_be_nan:
         return a.join(b)
@@ -196,7 +196,7 @@ def reduce(u: Node) -> Interval | None:
 
 
 def cast(u: Node) -> Interval:
-    """The operand where the target holds it all; else the target's range, for a cast wraps."""
+    """The operand where the target holds it all; else its range, for a cast wraps (D-060)."""
     a, target = _of(u, 0), u.dtype
     source = u.src[0].dtype
     if target == source:

@@ -58,13 +58,13 @@ def stack(u: Node) -> Shape:
 
 
 def index(u: Node) -> Shape:
-    """A ()-shaped index removes its axis, a (k,)-shaped one makes it k, the others stay."""
+    """A ()-shaped index removes its axis, a (k,)-shaped one makes it k, others stay (D-011)."""
     kept = tuple(dim for i in u.src[1:] for dim in i.shape)
     return kept + u.src[0].shape[len(u.src) - 1 :]
 
 
 def bitcast(u: Node) -> Shape:
-    """The last axis scales by the ratio of the item sizes."""
+    """The last axis scales by the ratio of the item sizes (D-022)."""
     shape, old, new = u.src[0].shape, u.src[0].dtype.itemsize, u.dtype.itemsize
     if old == new:
         return shape
@@ -77,7 +77,7 @@ def reduce(u: Node) -> Shape:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape | None:
-    """Right-aligned, each axis equal or 1; None where they do not fit."""
+    """Right-aligned, each axis equal or 1 (D-019); None where they do not fit."""
     rank = max((len(s) for s in shapes), default=0)
     aligned = [(1,) * (rank - len(s)) + s for s in shapes]
     result = []

@@ -370,11 +370,6 @@ def test_erratum_a_cast_wraps_and_does_not_clamp() -> None:
     assert u.min_max == Interval(0, 255)
 
 
-def test_erratum_where_is_the_hull_of_its_branches_not_of_its_condition() -> None:
-    p, a, b = param(0, (2,), dtypes.bool), between(7, 9, dtypes.int8), between(3, 5, dtypes.int8)
-    assert UOp(Op.WHERE, p, a, b).min_max == Interval(3, 9)
-
-
 def test_erratum_movement_that_fills_is_not_the_interval_of_its_source() -> None:
     padded = UOp(Op.PAD, const(7, dtypes.int8), dims(()), dims(()), arg=PadArg(PadFill.ZERO))
     assert padded.min_max == Interval(0, 7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from uop.spec import latitude as lat
 from uop.spec.args import (
     AddrSpace,
     BinaryArg,
@@ -192,6 +193,31 @@ def test_a_location_has_an_addrspace_and_a_value_has_none() -> None:
         UOp(Op.CONTIGUOUS, local),
     ):
         assert u.addrspace is None
+
+
+LATITUDES = {
+    Op.ADD: lat.ADD,
+    Op.SUB: lat.ADD,
+    Op.MULACC: lat.ADD,
+    Op.MUL: lat.MUL,
+    Op.CAST: lat.CAST,
+    Op.MAX: lat.MAX,
+    Op.CMPGE: lat.CMP_NAN,
+    Op.CMPLE: lat.CMP_NAN,
+    Op.REDUCE: lat.REDUCE,
+    Op.RECIP: lat.RECIP,
+    Op.DIV: lat.DIV,
+    Op.EXP2: lat.EXP2,
+    Op.LOG2: lat.LOG2,
+    Op.SIN: lat.SIN,
+    Op.SQRT: lat.SQRT,
+    Op.POW: lat.POW,
+}
+
+
+@pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
+def test_ops_have_the_latitude_of_the_table(op: Op) -> None:
+    assert DECLARATIONS[op].latitude == LATITUDES.get(op, lat.EXACT)
 
 
 SHARDED = values((4, 6), device=TWO)

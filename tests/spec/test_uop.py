@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import uop.spec.args
-from uop.spec.args import Arg, ConstArg, FlipArg, PadArg, PadFill, PermuteArg
+from uop.spec.args import Arg, ConstArg, FlipArg, PadArg, PadFill, PermuteArg, RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.json_form import dumps, loads
@@ -46,6 +46,12 @@ def test_equal_nodes_are_one_object() -> None:
 def test_constants_are_keyed_by_bits_and_dtype(a: UOp, b: UOp) -> None:
     assert a is not b
     assert a != b
+
+
+def test_two_loops_of_one_bound_are_two_nodes() -> None:
+    first, second = (UOp(Op.RANGE, index_const(4), arg=RangeArg(i)) for i in (0, 1))
+    assert first is not second
+    assert first is UOp(Op.RANGE, index_const(4), arg=RangeArg(0))
 
 
 def test_a_nan_constant_equals_itself_and_no_other_payload() -> None:
