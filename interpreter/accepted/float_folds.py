@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import largest_finite, overflow_threshold, wide_storage
 from uop.interpreter.accepted.sets import Sets, either, somewhere
 from uop.interpreter.numeric import round_to
@@ -42,11 +43,12 @@ def sum_of(dtype: DType, t: Terms) -> Sets:
     """
     wide = wide_storage(dtype)
     lo, hi = _finite(t.lo, t.only, dtype, wide), _finite(t.hi, t.only, dtype, wide)
-    u, more = 2.0**-dtype.format.precision, np.maximum(t.count - 1, 0)
+    u, count = 2.0**-dtype.format.precision, t.count.astype(wide)
+    more = np.maximum(count - 1, 0)
     magnitude = np.maximum(np.abs(lo), np.abs(hi)).sum(axis=0)
     # The second part covers the roundings of the sums computed here.
     error = more * (u + 2 * _unit(wide)) * magnitude
-    reach, edge = np.where(more > 0, 1 + t.count * (u + 2 * _unit(wide)), 1), _edge(dtype)
+    reach, edge = np.where(more > 0, 1 + count * (u + 2 * _unit(wide)), 1), _edge(dtype)
     positive = np.maximum(hi, 0).sum(axis=0) * reach >= edge
     negative = np.minimum(lo, 0).sum(axis=0) * reach <= -edge
     bounds = Bounds(lo.sum(axis=0) - error, hi.sum(axis=0) + error, _some(t.nan), _some(t.only))
@@ -55,7 +57,8 @@ def sum_of(dtype: DType, t: Terms) -> Sets:
     else:
         result = _without_infinity(dtype, bounds, positive | negative)
     # Terms cancel to a zero of either sign; one term stays what it is, or is added to +0.
-    lo = np.where((result.lo == 0) & (more > 0), -np.abs(result.lo), result.lo)
+    minus = (more > 0) | np.signbit(order.unkeys(order.keys(t.lo).min(axis=0), t.lo.dtype))
+    lo = np.where((result.lo == 0) & minus, -np.abs(result.lo), result.lo)
     hi = np.where((result.hi == 0) & (t.count > 0), np.abs(result.hi), result.hi)
     return Sets(lo, hi, result.nan, result.only)
 
@@ -70,8 +73,8 @@ def product_of(dtype: DType, t: Terms) -> Sets:
     ends = [np.abs(_finite(end, t.only, dtype, wide, nothing=1)) for end in (t.lo, t.hi)]
     mixed = np.signbit(t.lo) != np.signbit(t.hi)
     least, most = np.where(mixed, 0, np.minimum(*ends)), np.maximum(*ends)
-    u, more = 2.0**-form.precision, np.maximum(t.count - 1, 0)
-    growth = np.exp(more * np.log1p(u + 4 * _unit(wide)))
+    u, more = 2.0**-form.precision, np.maximum(t.count.astype(wide) - 1, 0)
+    growth = np.exp(more * np.log1p(wide.type(u + 4 * _unit(wide))))
     grown, shrunk = _product(np.maximum(most, 1)), _product(np.minimum(least, 1))
     eta = float(form.finite(1))
     underflows = (shrunk < 2.0**form.emin * growth) & (more > 0)
