@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from types import EllipsisType
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -41,8 +43,7 @@ def permute(u: UOp, t: Array) -> Array:
 
 @evaluates(Op.FLIP)
 def flip(u: UOp, t: Array) -> Array:
-    flags = cast(FlipArg, u.arg).flags
-    return t[(..., *(slice(None, None, -1 if f else 1) for f in flags))]
+    return _windowed(t, (slice(None, None, -1 if f else 1) for f in cast(FlipArg, u.arg).flags))
 
 
 @evaluates(Op.RESHAPE)
@@ -72,8 +73,14 @@ def outside_pad(u: UOp) -> Mask:
 
 @evaluates(Op.SHRINK)
 def shrink(u: UOp, t: Array) -> Array:
-    offsets = index_values(u.src[1])
-    return t[(..., *(slice(o, o + s) for o, s in zip(offsets, u.shape, strict=True)))]
+    starts = zip(index_values(u.src[1]), u.shape, strict=True)
+    return _windowed(t, (slice(o, o + size) for o, size in starts))
+
+
+def _windowed(t: Array, window: Iterable[slice]) -> Array:
+    """A view; the ellipsis keeps a ()-shaped array one, where no index would give a scalar."""
+    parts: tuple[EllipsisType | slice, ...] = (..., *window)
+    return t[parts]
 
 
 @evaluates(Op.STACK)
