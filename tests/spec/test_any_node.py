@@ -1,0 +1,105 @@
+"""Whatever is put together is a node with all its properties, or breaks a constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import (
+    addrspaces,
+    bits_of,
+    devices,
+    dtypes_of_values,
+    programs,
+)
+
+from uop.spec.args import (
+    AddrSpace,
+    Arg,
+    AxisType,
+    BinaryArg,
+    BufferArg,
+    ConstArg,
+    DTypeArg,
+    FlipArg,
+    GetTupleArg,
+    LoadArg,
+    PadArg,
+    PadFill,
+    ParamArg,
+    PermuteArg,
+    RangeArg,
+    ReduceArg,
+    SourceArg,
+    SpecialArg,
+)
+from uop.spec.dtype import DTYPES
+from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.json_form import dumps, loads
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+from uop.spec.text import parse, print_program
+from uop.spec.uop import UOp, dims, index_const
+
+every_dtype = st.sampled_from(list(DTYPES.values()))
+small = st.integers(-1, 3)
+numbers = st.lists(small, max_size=3).map(tuple)
+
+ARGS: dict[type[Arg], st.SearchStrategy[Any]] = {
+    ParamArg: st.builds(ParamArg, small, every_dtype, devices, addrspaces),
+    BufferArg: st.builds(BufferArg, small, every_dtype, devices, st.sampled_from(AddrSpace)),
+    ConstArg: dtypes_of_values.flatmap(lambda d: st.builds(ConstArg, bits_of(d), st.just(d))),
+    BinaryArg: st.builds(BinaryArg, st.binary(max_size=3)),
+    PermuteArg: st.builds(PermuteArg, st.one_of(numbers, st.permutations(range(2)).map(tuple))),
+    FlipArg: st.builds(FlipArg, st.lists(st.booleans(), max_size=3).map(tuple)),
+    PadArg: st.builds(PadArg, st.sampled_from(PadFill)),
+    DTypeArg: st.builds(DTypeArg, every_dtype),
+    ReduceArg: st.builds(ReduceArg, st.sampled_from([*Op][:40]), numbers),
+    GetTupleArg: st.builds(GetTupleArg, small),
+    LoadArg: st.builds(LoadArg, devices, addrspaces),
+    RangeArg: st.builds(RangeArg, small, st.sampled_from(AxisType)),
+    SpecialArg: st.builds(SpecialArg, st.text(max_size=3)),
+    SourceArg: st.builds(SourceArg, st.text(max_size=3)),
+}
+OPERANDS = st.one_of(
+    programs(most=4),
+    programs(most=4),
+    numbers.map(dims),
+    small.map(index_const),
+    st.just(UOp(Op.SINK)),
+)
+
+
+def test_every_kind_of_arg_is_drawn() -> None:
+    assert set(ARGS) == {d.arg for d in DECLARATIONS.values()} - {None}
+
+
+@st.composite
+def attempts(draw: Callable[[st.SearchStrategy[Any]], Any]) -> tuple[Op, list[UOp], Arg | None]:
+    """An op with operands and an arg that need not fit, but have the right number and type."""
+    declaration = draw(st.sampled_from(list(DECLARATIONS.values())))
+    least = declaration.least
+    most = least + 2 if declaration.most is None else declaration.most
+    src = draw(st.lists(OPERANDS, min_size=least, max_size=most))
+    return declaration.op, src, None if declaration.arg is None else draw(ARGS[declaration.arg])
+
+
+@settings(max_examples=400, deadline=None)
+@given(attempts())
+def test_a_node_has_all_its_properties_or_is_invalid(
+    attempt: tuple[Op, list[UOp], Arg | None],
+) -> None:
+    op, src, arg = attempt
+    try:
+        u = UOp(op, *src, arg=arg)
+    except (InvalidError, UnsupportedError):
+        return
+    assert all(dim >= 0 for dim in u.shape)
+    assert (u.min_max is None) == (u.dtype is DTYPES["void"])
+    if u.min_max is not None:
+        assert u.dtype.min <= u.min_max.min <= u.min_max.max <= u.dtype.max
+    assert u.axis is None or 0 <= u.axis < len(u.shape)
+    assert parse(print_program(u)) is u
+    assert loads(dumps(u)) is u
