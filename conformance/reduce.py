@@ -12,14 +12,15 @@ import numpy as np
 
 from uop.conformance.judge import Fault
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.inputs import slots_of
+from uop.interpreter.inputs import bind_inputs, slots_of
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Array, Value
-from uop.spec.args import ConstArg, ParamArg
+from uop.spec.args import ConstArg, GetTupleArg, ParamArg
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
+from uop.spec.walk import free_params, outside_bodies, toposort
 
 SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
 SHAPES = frozenset({Op.STACK})
@@ -57,6 +58,7 @@ def is_computing(u: UOp) -> bool:
 def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candidate, Fault]:
     """The smallest program found that still fails, and its fault."""
     best = start, fault
+    best = _first_failing(best, probe, inlined(best[0]))
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
     for depth in DEPTHS:
@@ -75,11 +77,53 @@ def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candid
     return Candidate(*renumbered(best[0])), best[1]
 
 
+def walk(root: UOp) -> list[UOp]:
+    """The nodes of a program, but those of called bodies, whose PARAMs are other ones."""
+    return toposort([root], _outside)
+
+
+def replaced(root: UOp, new: Mapping[UOp, UOp]) -> UOp:
+    """The program with nodes replaced, called bodies as they are; what is put in stays as it is."""
+    done: dict[UOp, UOp] = dict(new)
+    for u in toposort([root], lambda v: () if v in new else _outside(v)):
+        if u not in done:
+            outside = _outside(u)
+            body = u.src[: len(u.src) - len(outside)]
+            done[u] = u.with_src((*body, *(done[s] for s in outside)))
+    return done[root]
+
+
+def _outside(u: UOp) -> tuple[UOp, ...]:
+    return cast("tuple[UOp, ...]", outside_bodies(u))
+
+
+def inlined(candidate: Candidate) -> Iterator[Step]:
+    """The program with its functions written out where they are called."""
+    if any(u.op is Op.FUNCTION for u in walk(candidate.root)):
+        yield partial(_inline, candidate)
+
+
+def _inline(candidate: Candidate) -> Candidate:
+    root = candidate.root
+    while call := next((u for u in walk(root) if u.op is Op.FUNCTION), None):
+        body = call.src[0]
+        params = cast("list[UOp]", free_params(body))
+        given = {p: call.src[1 + cast(ParamArg, p.arg).slot] for p in params}
+        root = replaced(root, {call: replaced(body, given)})
+    while member := next((u for u in walk(root) if _is_unpacking(u)), None):
+        root = replaced(root, {member: member.src[0].src[cast(GetTupleArg, member.arg).idx]})
+    return with_used_inputs(root, candidate.inputs)
+
+
+def _is_unpacking(u: UOp) -> bool:
+    return u.op is Op.GETTUPLE and u.src[0].op is Op.TUPLE
+
+
 def one_element(candidate: Candidate, fault: Fault) -> Iterator[Step]:
     """An elementwise graph on the one element that failed."""
     root = candidate.root
     outputs = root.src if root.op is Op.TUPLE else (root,)
-    computing = [u for u in outputs[fault.output].toposort() if is_computing(u)]
+    computing = [u for u in walk(outputs[fault.output]) if is_computing(u)]
     elementwise = all(u.declaration.is_elementwise for u in computing)
     if fault.element is not None and elementwise and outputs[fault.output].shape:
         yield partial(_at_element, candidate, outputs[fault.output], fault.element)
@@ -89,7 +133,7 @@ def _at_element(candidate: Candidate, output: UOp, element: int) -> Candidate:
     place = np.unravel_index(element, output.shape)
     done: dict[UOp, UOp] = {}
     inputs: dict[int, Array] = {}
-    for u in output.toposort():
+    for u in walk(output):
         if u.op is Op.PARAM:
             slot = cast(ParamArg, u.arg).slot
             done[u] = param(slot, (), u.dtype)
@@ -110,19 +154,22 @@ def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:
 def neighbourhoods(candidate: Candidate, depth: int) -> Iterator[Step]:
     """Each node with what lies less than `depth` below it, and the interpreted values beyond."""
     values = interpreted(candidate)
-    for u in candidate.root.toposort():
+    for u in walk(candidate.root):
         if is_computing(u) and u.dtype.kind not in (Kind.VOID, Kind.INDEX) and not u.addrspace:
             yield partial(cut, u, candidate.inputs, values, _beyond(u, depth))
 
 
 def without_one_node(candidate: Candidate) -> Iterator[Step]:
-    """The program with one node replaced by a PARAM, or by an operand of its dtype and shape."""
+    """The program without its root, or with one node replaced by a PARAM or by its operand."""
+    for s in candidate.root.src:
+        if is_computing(s) and s.dtype.kind not in (Kind.VOID, Kind.INDEX) and not s.addrspace:
+            yield partial(with_used_inputs, s, candidate.inputs)
     values = interpreted(candidate)
-    nodes = [u for u in candidate.root.toposort() if is_computing(u) and u is not candidate.root]
+    nodes = [u for u in walk(candidate.root) if is_computing(u) and u is not candidate.root]
     for u in reversed(nodes):
         if u in values:
             yield partial(cut, candidate.root, candidate.inputs, values, (u,))
-    for u in candidate.root.toposort():
+    for u in walk(candidate.root):
         for s in u.src:
             same = (s.dtype, s.shape, s.addrspace) == (u.dtype, u.shape, u.addrspace)
             if same and is_computing(u):
@@ -159,7 +206,7 @@ def renumbered(candidate: Candidate) -> tuple[UOp, dict[int, Array]]:
     for k, (slot, u) in enumerate(sorted(slots.items())):
         new[u] = param(k, u.shape, u.dtype, u.device)
         inputs[k] = candidate.inputs[slot]
-    return candidate.root.substitute(new), inputs
+    return replaced(candidate.root, new), inputs
 
 
 def cut(
@@ -173,11 +220,11 @@ def cut(
             slot = max(given, default=-1) + 1
             given[slot] = values[u]
             new[u] = param(slot, u.shape, u.dtype, u.device)
-    return with_used_inputs(root.substitute(new), given)
+    return with_used_inputs(replaced(root, new), given)
 
 
 def substituted(candidate: Candidate, new: Mapping[UOp, UOp]) -> Candidate:
-    return with_used_inputs(candidate.root.substitute(new), candidate.inputs)
+    return with_used_inputs(replaced(candidate.root, new), candidate.inputs)
 
 
 def with_used_inputs(root: UOp, inputs: Mapping[int, Array]) -> Candidate:
@@ -220,4 +267,6 @@ def _first_failing(
 def _built(steps: Iterator[Step]) -> Iterator[Candidate]:
     for step in steps:
         with suppress(UopError):
-            yield step()
+            candidate = step()
+            bind_inputs(candidate.root, candidate.inputs)
+            yield candidate

@@ -12,7 +12,7 @@ from uop.conformance.case import LEVELS
 from uop.conformance.judge import Verdict
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
-from uop.conformance.report import Cell, Conclusion, Failure, Report, Tally, share
+from uop.conformance.report import Cell, Conclusion, Report, Tally, share
 
 COLUMNS = (
     ("bool",),
@@ -137,7 +137,7 @@ def progress_of(tally: Tally) -> str:
 def summary(report: Report, options: Options, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
     head = [verdict_line(report), figures_line(report), ""]
-    tail = ["", *failure_lines(report), *next_lines(report, options)]
+    tail = ["", *failure_lines(report, options.backend), *next_lines(report, options)]
     return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
 
 
@@ -195,18 +195,14 @@ def _mark(cells: list[Cell]) -> str:
     return "s" if cells else " "
 
 
-def failure_lines(report: Report) -> list[str]:
+def failure_lines(report: Report, backend: str) -> list[str]:
     """A line per cause, and the command that shows it again."""
     lines = []
     for failure in report.failures[:MOST_FAILURES]:
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {failure.message}"))
-        lines.append(f"       {replay_command(report, failure)}")
+        lines.append(f"       uop replay {failure.repro} {backend}")
     more = len(report.failures) - MOST_FAILURES
     return [*lines, f"... and {more} more causes"] if more > 0 else lines
-
-
-def replay_command(report: Report, failure: Failure) -> str:
-    return f"uop replay {failure.repro} {report.backend.name}"
 
 
 def next_lines(report: Report, options: Options) -> list[str]:

@@ -1,4 +1,4 @@
-"""The report: sums, verdicts, its JSON against the shipped schema, and what a terminal shows of it."""
+"""The report: sums, verdicts, its JSON against the shipped schema, and what is shown of it."""
 
 import json
 from dataclasses import replace

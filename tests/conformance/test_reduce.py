@@ -1,0 +1,167 @@
+"""Shrinking: faults of known size end as programs of that size, whatever they were found in."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from uop.conformance.backends.interpreter import InterpreterBackend, interpret
+from uop.conformance.case import Batch, Case, CaseId
+from uop.conformance.judge import Judge, Status
+from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.reduce import Candidate, is_computing
+from uop.conformance.repro import Finding, find_cause
+from uop.conformance.workers import Local
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.numeric import to_bits
+from uop.interpreter.values import Array
+from uop.spec.args import ReduceArg
+from uop.spec.dtype import dtypes
+from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
+from uop.spec.text import parse
+from uop.spec.uop import UOp, const, param
+from uop.spec.uop_file import parse_file
+
+Broken = Callable[[UOp], bool]
+I32 = dtypes.int32
+
+
+class OffByOne(InterpreterBackend):
+    """One more in the last element of the result of each node that `broken` picks."""
+
+    def __init__(self, broken: Broken) -> None:
+        self.broken = broken
+        self.runs = 0
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        self.runs += 1
+        return [self._run(program) for program in programs]
+
+    def _run(self, program: Program) -> Outcome:
+        root = parse(program.text)
+        return Outputs(
+            tuple(
+                tuple(self._value(u, batch) for u in (root.src if root.op is Op.TUPLE else (root,)))
+                for batch in program.batches
+            )
+        )
+
+    def _value(self, root: UOp, inputs: dict[int, Array]) -> Array:
+        new: dict[UOp, UOp] = {}
+        given = dict(inputs)
+        for u in root.toposort():
+            same = u.with_src(new[s] for s in u.src)
+            if self.broken(u):
+                value = np.array(evaluate(same, used(same, given)))
+                to_bits(value).reshape(-1)[-1:] += 1
+                given[slot := 100 + len(given)] = value
+                same = param(slot, u.shape, u.dtype)
+            new[u] = same
+        result = evaluate(new[root], used(new[root], given))
+        assert isinstance(result, np.ndarray)
+        return result
+
+
+def used(root: UOp, inputs: dict[int, Array]) -> dict[int, Array]:
+    slots = {u.arg.slot for u in root.toposort() if u.op is Op.PARAM}  # type: ignore[union-attr]
+    return {slot: a for slot, a in inputs.items() if slot in slots}
+
+
+def large_graph(heart: Callable[[UOp, UOp], UOp]) -> UOp:
+    """A graph of many nodes around a small one."""
+    x, y = param(0, (4, 6), I32), param(1, (4, 6), I32)
+    a = UOp(Op.XOR, UOp(Op.ADD, x, y), UOp(Op.MAX, x, const(3, I32)))
+    b = UOp(Op.SUB, UOp(Op.NEG, y), a)
+    z = heart(a, b)
+    for _ in range(5):
+        z = UOp(Op.XOR, UOp(Op.ADD, z, b), a)
+    return z
+
+
+def find(root: UOp, backend: InterpreterBackend) -> Finding:
+    """Judge a program and shrink its failure."""
+    random = np.random.default_rng(0)
+    inputs = {slot: random.integers(-99, 99, (4, 6)).astype(np.int32) for slot in (0, 1)}
+    case = Case(CaseId("graph", "MIXED", "int32", "test", 0), root, (Batch(inputs),))
+    judge = Judge(Local(backend), STRICT)
+    (verdict,) = judge.judge([case])
+    assert verdict.status is Status.FAILED
+    assert verdict.fault is not None
+    return find_cause(judge, case, verdict.fault)
+
+
+def size(finding: Finding) -> int:
+    (case,) = parse_file(finding.text).cases
+    assert case.root is not None
+    return Candidate(case.root, {}).size
+
+
+def test_a_fault_of_one_op_ends_as_that_op_on_single_elements() -> None:
+    root = large_graph(lambda a, b: UOp(Op.MUL, a, b))
+    backend = OffByOne(lambda u: u.op is Op.MUL)
+    finding = find(root, backend)
+    assert finding.ops == ("MUL",)
+    assert finding.dtypes == ("int32",)
+    assert size(finding) == 1
+    (case,) = parse_file(finding.text).cases
+    assert case.root is not None
+    assert case.root.shape == ()
+    assert backend.runs <= 20
+
+
+def test_a_fault_of_two_ops_together_keeps_both() -> None:
+    root = large_graph(lambda a, b: UOp(Op.MAX, UOp(Op.MUL, a, b), a))
+    fused = OffByOne(lambda u: u.op is Op.MAX and u.src[0].op is Op.MUL)
+    finding = find(root, fused)
+    assert finding.ops == ("MAX", "MUL")
+    assert size(finding) == 2
+
+
+def test_a_fault_in_one_of_many_outputs_keeps_that_one() -> None:
+    x, y = param(0, (4, 6), I32), param(1, (4, 6), I32)
+    root = UOp(Op.TUPLE, UOp(Op.ADD, x, y), UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (1,))), y)
+    finding = find(root, OffByOne(lambda u: u.op is Op.REDUCE))
+    assert finding.ops == ("REDUCE",)
+    assert size(finding) == 1
+
+
+def test_a_refused_program_is_shrunk_to_what_is_refused() -> None:
+    class Refusing(InterpreterBackend):
+        def run(self, programs: Sequence[Program]) -> list[Outcome]:
+            refused = Problem(ProblemKind.COMPILE, "does not build")
+            return [refused if "IDIV" in p.text else interpret(p) for p in programs]
+
+    finding = find(large_graph(lambda a, b: UOp(Op.IDIV, a, b)), Refusing())
+    assert finding.ops == ("IDIV",)
+    assert finding.signature == "refused IDIV int32"
+
+
+def test_a_repro_holds_data_sets_and_its_own_verdict() -> None:
+    finding = find(large_graph(lambda a, b: UOp(Op.MUL, a, b)), OffByOne(lambda u: u.op is Op.MUL))
+    (case,) = parse_file(finding.text).cases
+    assert case.root is not None
+    assert case.accept
+    inputs = {slot: a.values[0] for slot, a in case.inputs.items()}
+    operands = [
+        u.arg.value if u.op is Op.CONST else inputs[u.arg.slot]  # type: ignore[union-attr]
+        for u in case.root.src
+    ]
+    product = int(operands[0]) * int(operands[1])
+    (accepted,) = case.accept[0]
+    assert accepted.low is not None
+    assert dtypes.int32.decode(accepted.low) == product
+
+
+@pytest.mark.parametrize(
+    ("u", "counts"),
+    [
+        (param(0, (2,), I32), False),
+        (const(1, I32), False),
+        (param(0, (2,), I32).src[0], False),
+        (UOp(Op.STACK, const(1, I32), const(2, I32)), True),
+        (UOp(Op.NEG, param(0, (2,), I32)), True),
+    ],
+)
+def test_what_counts_as_a_node(u: UOp, counts: bool) -> None:
+    assert is_computing(u) is counts

@@ -1,0 +1,129 @@
+"""Replaying files: by what they accept, expect or reject, else by the spec; on the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from uop.__main__ import main
+from uop.cli import Exit
+from uop.conformance.backends.interpreter import InterpreterBackend
+from uop.conformance.judge import Status
+from uop.conformance.replay import judge_files
+from uop.conformance.workers import Local
+from uop.spec.uop_file import parse_file
+
+ADD = """\
+%0 = PARAM [3] {slot=0, dtype=float32} : float32[3]
+%1 = ADD %0, %0 : float32[3]
+input 0 = [1.0, -0.0, 0x1p127]
+"""
+BUFFERS = """\
+%0 = PARAM [2] {slot=0, dtype=int32} : int32[2]
+%1 = BUFFER [2] {slot=3, dtype=int32, addrspace=GLOBAL} : int32[2] &GLOBAL
+%2 = STORE %1, %0 : void[]
+%3 = SINK %2 : void[]
+input 0 = [4,5]
+"""
+NAN = """\
+%0 = PARAM [2] {slot=0, dtype=float32} : float32[2]
+%1 = ADD %0, %0 : float32[2]
+input 0 = [nan:0x7fc00000, 1.0]
+"""
+REJECT = """\
+%0 = PARAM [2,3] {slot=0, dtype=int32} : int32[2,3]
+invalid PERMUTE.c1
+%1 = PERMUTE %0 {order=(0,0)}
+"""
+
+
+def status(text: str) -> Status:
+    file = parse_file(text)
+    (verdict,) = judge_files(file.cases, Local(InterpreterBackend()))
+    return verdict.status
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        (ADD, True),
+        (ADD + "accept 0 = 2.0, -0.0, inf\n", True),
+        (ADD + "accept 0 = 2.0, 0.0, inf\n", False),
+        (ADD + "accept 0 = [1.0,3.0], any, any\n", True),
+        (ADD + "accept 0 = nan, any, any\n", False),
+        (ADD + "expect 0 = [2.0,-0.0,inf]\n", True),
+        (ADD + "expect 0 = [2.0,0.0,inf]\n", False),
+        (NAN + "accept 0 = nan, 2.0\n", True),
+        (NAN + "accept 0 = nan:0x7fc00001, 2.0\n", False),
+        (NAN + "accept 0 = [1.0,2.0] | nan, 2.0\n", True),
+        (NAN + "accept 0 = [1.0,2.0], 2.0\n", False),
+        (NAN + "expect 0 = [nan:0xffc12345,2.0]\n", True),
+        (BUFFERS, True),
+        (BUFFERS + "expect 3 = [4,5]\n", True),
+        (BUFFERS + "expect 3 = [5,4]\n", False),
+        (BUFFERS + "accept 3 = 4, [0,9]\n", True),
+        (REJECT, True),
+    ],
+)
+def test_a_case_is_judged_by_what_its_file_says(text: str, passes: bool) -> None:
+    assert status(text) is (Status.PASSED if passes else Status.FAILED)
+
+
+def test_a_program_without_meaning_is_not_run() -> None:
+    assert status(ADD + "undefined\n") is Status.SKIPPED
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "some" / "below"
+    folder.mkdir(parents=True)
+    (folder / "add.uop").write_text(ADD)
+    (folder / "wrong.uop").write_text(ADD + "expect 0 = [0.0,0.0,0.0]\n")
+    (tmp_path / "two.uop").write_text(f"case a\n{ADD}case b\n{REJECT}")
+    return tmp_path
+
+
+def test_files_and_folders_are_replayed(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(files / "two.uop"), "interpreter"]) == Exit.OK
+    assert "2 passed" in capsys.readouterr().out
+    assert main(["replay", str(files / "some"), str(files / "two.uop"), "interpreter"]) == 1
+    out = capsys.readouterr().out
+    assert "3 passed, 1 failed" in out
+    first = out.splitlines()[0]
+    assert first.startswith("FAILED")
+    assert "wrong.uop" in first
+
+
+def test_a_backend_of_the_same_name_as_a_folder_is_the_backend(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "interpreter").mkdir()
+    monkeypatch.chdir(files)
+    assert main(["replay", "two.uop", "interpreter"]) == Exit.OK
+    assert "interpreter: conforms" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "no file or folder"),
+        ("%0 = PARAM [3", "1:"),
+        (ADD.replace("input 0 = [1.0, -0.0, 0x1p127]\n", ""), "INPUT.c3"),
+        ("", "no program"),
+    ],
+)
+def test_bad_files_are_one_clear_message(
+    text: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bad.uop"
+    if text is not None:
+        file.write_text(text)
+    assert main(["replay", str(file), "interpreter"]) == Exit.USAGE
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "bad.uop" in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_a_folder_without_files_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(tmp_path), "interpreter"]) == Exit.USAGE
+    assert "no .uop file" in capsys.readouterr().err
