@@ -8,9 +8,8 @@ import numpy as np
 
 # The rules enter their tables on import.
 from uop.interpreter.accepted import casts, choices, floats, integers, reals  # noqa: F401
-from uop.interpreter.accepted.sets import Sets, either
+from uop.interpreter.accepted.sets import Sets, either, nan_alone
 from uop.interpreter.accepted.table import FLOAT_RULES, INT_RULES
-from uop.interpreter.values import Mask
 from uop.spec.errors import UnsupportedError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
@@ -39,13 +38,5 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
             any=either(result.any, *(s.any for s in operands)),
             invalid=either(result.invalid, *(s.invalid for s in operands)),
         )
-    if result.only is not None:
-        result = _nan_alone(result, result.only)
+    result = nan_alone(result)
     return result if u.shape else result.map(lambda a: a.reshape(()))
-
-
-def _nan_alone(s: Sets, only: Mask) -> Sets:
-    """NaN at both ends where there is no ordinary value: later rules then see no other."""
-    nan = s.lo.dtype.type(np.nan)
-    open_ = only if s.exact is None else only & ~s.exact
-    return replace(s, lo=np.where(open_, nan, s.lo), hi=np.where(open_, nan, s.hi))

@@ -11,7 +11,7 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.float_folds import Terms, product_of, sum_of
 from uop.interpreter.accepted.integers import SAFE, unless_wrapped
-from uop.interpreter.accepted.sets import Sets, somewhere, without
+from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, without
 from uop.interpreter.rules.reduce import fold, identity
 from uop.interpreter.values import Array, Mask
 from uop.spec.args import ReduceArg
@@ -39,7 +39,7 @@ def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
         result.only,
         any=None if opened is None else somewhere(np.asarray(opened.any(axis=0))),
     )
-    return result.map(lambda a: a.reshape(u.shape))
+    return nan_alone(result).map(lambda a: a.reshape(u.shape))
 
 
 def terms_first(a: Array, axes: tuple[int, ...]) -> Array:

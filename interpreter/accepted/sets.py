@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,9 +16,10 @@ class Sets:
     """One set per element; a mask of None means nowhere.
 
     The ordinary values of an element are those from `lo` to `hi` in the total order. Where `nan` is
-    set a NaN is in the set too, where `only` is set (it implies `nan`) no ordinary value is, where
-    `exact` is set (it implies `only`) the bits of the NaN are those in `lo`. Where `any` is set the
-    spec gives no value, where `invalid` is set the element is absent; the rest says nothing there.
+    set a NaN is in the set too, where `only` is set (it implies `nan`) no ordinary value is and both
+    ends are NaN, where `exact` is set (it implies `only`) the bits of the NaN are those in `lo`.
+    Where `any` is set the spec gives no value, where `invalid` is set the element is absent; the
+    rest says nothing there.
     """
 
     lo: Array
@@ -66,6 +67,15 @@ def together(operands: Sequence[Sets], join: Callable[[list[Array]], Array]) -> 
             masks.append(join([_filled(part, s.lo) for part, s in full]))
     lo, hi = join([s.lo for s in operands]), join([s.hi for s in operands])
     return Sets(lo, hi, *masks)
+
+
+def nan_alone(s: Sets) -> Sets:
+    """The same sets with NaN at both ends where there is no ordinary value, for rules to see."""
+    if s.only is None:
+        return s
+    nan = s.lo.dtype.type(np.nan)
+    free = s.only if s.exact is None else s.only & ~s.exact
+    return replace(s, lo=np.where(free, nan, s.lo), hi=np.where(free, nan, s.hi))
 
 
 def either(*masks: Mask | None) -> Mask | None:
