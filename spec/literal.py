@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from uop.spec.errors import MalformedError
 
@@ -49,9 +49,11 @@ _TOKEN = re.compile(
 _BOOLS = {"true": True, "false": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A word of a line: its kind (a group of the pattern), its text and its column from 1."""
+class Token(NamedTuple):
+    """A word of a line: its kind (a group of the pattern), its text and its column from 1.
+
+    A NamedTuple and no dataclass, for a long program makes a million of them.
+    """
 
     kind: str
     text: str
