@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+
 from uop.spec.dtype import FLOATS, dtypes
 from uop.spec.latitude import (
     DIV,
