@@ -1,0 +1,1 @@
+"""The derived properties of a node, one file each."""
