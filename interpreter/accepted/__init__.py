@@ -1,0 +1,1 @@
+"""Arithmetic on accepted sets: what an op may return for operands that may be several values."""

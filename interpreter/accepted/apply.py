@@ -10,6 +10,7 @@ import numpy as np
 from uop.interpreter.accepted import casts, choices, floats, integers, reals  # noqa: F401
 from uop.interpreter.accepted.sets import Sets, either, nan_alone
 from uop.interpreter.accepted.table import FLOAT_RULES, INT_RULES
+from uop.interpreter.values import Array
 from uop.spec.errors import UnsupportedError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
@@ -28,7 +29,7 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         raise UnsupportedError(f"{u.op.name} of {u.src[-1].dtype.name} has no accepted sets")
     shape = u.shape or (1,)
     if u.op is not Op.BITCAST:
-        operands = tuple(s.map(lambda a: np.broadcast_to(a, shape)) for s in operands)
+        operands = tuple(s.map(lambda a: _broadcast(a, shape)) for s in operands)
     elif not u.shape:
         operands = tuple(s.map(lambda a: a.reshape(1)) for s in operands)
     result = table[u.op](u, profile, *operands)
@@ -40,3 +41,7 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         )
     result = nan_alone(result)
     return result if u.shape else result.map(lambda a: a.reshape(()))
+
+
+def _broadcast(a: Array, shape: tuple[int, ...]) -> Array:
+    return a if a.shape == shape else np.broadcast_to(a, shape)

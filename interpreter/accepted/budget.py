@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ def floats_between(below: Array, above: Array, dtype: DType) -> Sets:
     return Sets(_ceiling(lo, dtype), _floor(hi, dtype), somewhere(nan), somewhere(only))
 
 
+@cache
 def overflow_threshold(dtype: DType) -> float:
     """max + ulp(max)/2, for dtypes whose threshold a float64 holds; infinity for float64."""
     form = dtype.format
@@ -74,6 +76,7 @@ def overflow_threshold(dtype: DType) -> float:
     return float(largest + half_step) if dtype.bits < 64 else np.inf
 
 
+@cache
 def largest_finite(dtype: DType) -> float:
     form = dtype.format
     return float(form.finite(form.max_bits))

@@ -20,6 +20,9 @@ SIGNED: dict[int, np.dtype[Any]] = {
 SMALL_FLOATS: dict[np.dtype[Any], FloatFormat] = {
     np_dtype(d): d.format for d in FLOATS if d.bits < 32
 }
+MIRRORS: dict[np.dtype[Any], tuple[Any, Any]] = {
+    d: (d.type(8 * d.itemsize - 1), d.type(np.iinfo(d).max)) for d in SIGNED.values()
+}
 
 
 def is_float(storage: np.dtype[Any]) -> bool:
@@ -99,5 +102,5 @@ def contains_positive_zero(lo: Array, hi: Array) -> Mask:
 
 def _mirrored(bits: Array) -> Array:
     """Sign-magnitude to two's complement and back, -0 being -1."""
-    width = bits.dtype.itemsize * 8
-    return np.asarray(bits ^ ((bits >> (width - 1)) & np.iinfo(bits.dtype).max))
+    shift, magnitude = MIRRORS[bits.dtype]
+    return np.asarray(bits ^ ((bits >> shift) & magnitude))

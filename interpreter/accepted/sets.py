@@ -16,10 +16,10 @@ class Sets:
     """One set per element; a mask of None means nowhere.
 
     The ordinary values of an element are those from `lo` to `hi` in the total order. Where `nan` is
-    set a NaN is in the set too, where `only` is set (it implies `nan`) no ordinary value is and both
-    ends are NaN, where `exact` is set (it implies `only`) the bits of the NaN are those in `lo`.
-    Where `any` is set the spec gives no value, where `invalid` is set the element is absent; the
-    rest says nothing there.
+    set a NaN is in the set too, where `only` is set (it implies `nan`) no ordinary value is and
+    both ends are NaN, where `exact` is set (it implies `only`) the bits of the NaN are those in
+    `lo`. Where `any` is set the spec gives no value, where `invalid` is set the element is absent;
+    the rest says nothing there.
     """
 
     lo: Array
