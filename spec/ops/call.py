@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import GetTupleArg, ParamArg
 from uop.spec.dtype import dtypes
+from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.registry import Constraint, OpDef, define
@@ -81,66 +82,40 @@ def _buffer_differs(u: Node) -> str | None:
     return _misfit(u, fits)
 
 
-define(
-    OpDef(
-        Op.FUNCTION,
-        section="call",
-        doc="The body TUPLE with each PARAM k replaced by the argument a_k.",
-        src=("body", "a*"),
-        dtype=dtype.always(dtypes.void),
-        shape=shape.scalar,
-        device=device.of_arguments,
-        addrspace=addrspace.value,
-        min_max=min_max.none,
-        axis=axis.null,
-        constraints=(
-            Constraint("FUNCTION.c1", "the body is a TUPLE", _no_tuple),
-            Constraint(
-                "FUNCTION.c2",
-                "each PARAM k of the body has an argument a_k of its shape and dtype",
-                _argument_differs,
-            ),
-        ),
-    )
+effect(
+    Op.FUNCTION,
+    "call",
+    "The body TUPLE with each PARAM k replaced by the argument a_k.",
+    ("body", "a*"),
+    Constraint("FUNCTION.c1", "the body is a TUPLE", _no_tuple),
+    Constraint(
+        "FUNCTION.c2",
+        "each PARAM k of the body has an argument a_k of its shape and dtype",
+        _argument_differs,
+    ),
+    on=device.of_arguments,
 )
 
-define(
-    OpDef(
-        Op.CALL,
-        section="call",
-        doc="Run a kernel: each PARAM k of the body is the buffer a_k.",
-        src=("body", "a*"),
-        dtype=dtype.always(dtypes.void),
-        shape=shape.scalar,
-        device=device.of_arguments,
-        addrspace=addrspace.value,
-        min_max=min_max.none,
-        axis=axis.null,
-        constraints=(
-            Constraint("CALL.c1", "the body is a SINK, LINEAR or PROGRAM", _no_kernel),
-            Constraint(
-                "CALL.c2",
-                "each PARAM k of the body has a buffer a_k of its size and dtype",
-                _buffer_differs,
-            ),
-        ),
-    )
+effect(
+    Op.CALL,
+    "call",
+    "Run a kernel: each PARAM k of the body is the buffer a_k.",
+    ("body", "a*"),
+    Constraint("CALL.c1", "the body is a SINK, LINEAR or PROGRAM", _no_kernel),
+    Constraint(
+        "CALL.c2",
+        "each PARAM k of the body has a buffer a_k of its size and dtype",
+        _buffer_differs,
+    ),
+    on=device.of_arguments,
 )
 
-define(
-    OpDef(
-        Op.TUPLE,
-        section="call",
-        doc="Pack values: what a FUNCTION returns.",
-        src=("v*",),
-        dtype=dtype.always(dtypes.void),
-        shape=shape.scalar,
-        device=device.first_that_has_one,
-        addrspace=addrspace.value,
-        min_max=min_max.none,
-        axis=axis.null,
-        constraints=(Constraint("TUPLE.c1", "operands have a value", _no_value),),
-    )
+effect(
+    Op.TUPLE,
+    "call",
+    "Pack values: what a FUNCTION returns.",
+    ("v*",),
+    Constraint("TUPLE.c1", "operands have a value", _no_value),
 )
 
 define(

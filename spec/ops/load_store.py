@@ -13,6 +13,7 @@ from uop.spec.ops.constraints import (
     one_dtype,
     splits_over_devices,
 )
+from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.registry import Constraint, OpDef, Shape, define
@@ -69,25 +70,15 @@ define(
     )
 )
 
-define(
-    OpDef(
-        Op.STORE,
-        section="store",
-        doc="Write val into the location buf where gate is true; INVALID elements change nothing.",
-        src=("buf", "val", "gate?"),
-        dtype=dtype.always(dtypes.void),
-        shape=shape.scalar,
-        device=device.first_that_has_one,
-        addrspace=addrspace.value,
-        min_max=min_max.none,
-        axis=axis.null,
-        constraints=(
-            Constraint("STORE.c1", "buf, val and gate have one shape", _shapes_differ),
-            one_dtype("STORE.c2", 0, 1),
-            Constraint("STORE.c3", "gate is bool", _gate_not_bool),
-            Constraint("STORE.c4", "buf is a location", _no_location),
-            one_device("STORE.c5"),
-            one_axis("STORE.c6"),
-        ),
-    )
+effect(
+    Op.STORE,
+    "store",
+    "Write val into the location buf where gate is true; INVALID elements change nothing.",
+    ("buf", "val", "gate?"),
+    Constraint("STORE.c1", "buf, val and gate have one shape", _shapes_differ),
+    one_dtype("STORE.c2", 0, 1),
+    Constraint("STORE.c3", "gate is bool", _gate_not_bool),
+    Constraint("STORE.c4", "buf is a location", _no_location),
+    one_device("STORE.c5"),
+    one_axis("STORE.c6"),
 )

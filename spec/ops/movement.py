@@ -197,7 +197,7 @@ define(
             Constraint("PAD.c3", "T at o lies inside s'", _sticks_out),
             has_value("PAD.c4"),
         ),
-        **(OF_T | {"min_max": min_max.pad}),
+        **(OF_T | {"min_max": min_max.pad, "addrspace": addrspace.pad}),
     )
 )
 

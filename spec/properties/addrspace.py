@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import AddrSpace, BufferArg, ParamArg
+from uop.spec.args import AddrSpace, BufferArg, PadArg, PadFill, ParamArg
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -20,3 +20,9 @@ def from_arg(u: Node) -> AddrSpace | None:
 
 def of_first(u: Node) -> AddrSpace | None:
     return u.src[0].addrspace
+
+
+def pad(u: Node) -> AddrSpace | None:
+    """A PAD with zeros is WHERE(inside, PAD, 0), a value: its zeros are no memory."""
+    is_zero = cast(PadArg, u.arg).fill is PadFill.ZERO
+    return None if is_zero else u.src[0].addrspace

@@ -1,0 +1,73 @@
+"""What ops without a value share: they are void, of shape (), and derive at most a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from uop.spec.args import Arg, Device
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.registry import Constraint, OpDef, define
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
+
+def effect(
+    op: Op,
+    section: str,
+    doc: str,
+    src: tuple[str, ...],
+    *constraints: Constraint,
+    arg: type[Arg] | None = None,
+    on: Callable[[Node], Device] = device.first_that_has_one,
+) -> OpDef:
+    """Declare an op without a value; `on` derives its device."""
+    return define(
+        OpDef(
+            op,
+            section=section,
+            doc=doc,
+            src=src,
+            arg=arg,
+            dtype=dtype.always(dtypes.void),
+            shape=shape.scalar,
+            device=on,
+            addrspace=addrspace.value,
+            min_max=min_max.none,
+            axis=axis.null,
+            constraints=constraints,
+        )
+    )
+
+
+def counter(op: Op, section: str, doc: str, arg: type[Arg]) -> OpDef:
+    """Declare an op that counts from 0 to its bound - 1: a loop variable or a work item."""
+    return define(
+        OpDef(
+            op,
+            section=section,
+            doc=doc,
+            src=("bound",),
+            arg=arg,
+            dtype=dtype.always(dtypes.index),
+            shape=shape.scalar,
+            device=device.null,
+            addrspace=addrspace.value,
+            min_max=min_max.counter,
+            axis=axis.null,
+            constraints=(Constraint(f"{op.name}.c1", BOUND, _no_bound),),
+        )
+    )
+
+
+BOUND = "the bound is a ()-shaped index, not negative"
+
+
+def _no_bound(u: Node) -> str | None:
+    bound = u.src[0]
+    if bound.dtype is not dtypes.index or bound.shape != ():
+        return f"{bound.dtype.name}{list(bound.shape)}"
+    return "a negative bound" if bound.min_max and bound.min_max.max < 0 else None
