@@ -70,6 +70,7 @@ class Rewriter:
     def __call__(self, root: UOp) -> UOp:
         """The graph in which no rule applies anywhere; sources are rewritten before their users."""
         done = self._done
+        # What replaces a node, until that is rewritten itself.
         waits: dict[UOp, UOp] = {}
         stack = [root]
         while stack:
@@ -79,7 +80,7 @@ class Rewriter:
                 continue
             if u in waits:
                 if waits[u] not in done:
-                    raise PassError(f"rewrite: a rule puts {u!r} below its own replacement")
+                    raise self._circle(u)
                 done[u] = done[waits[u]]
                 continue
             pending = [s for s in u.src if s not in done]
@@ -102,6 +103,10 @@ class Rewriter:
                 self._spend(rule, u, after)
                 return after
         return None
+
+    def _circle(self, u: UOp) -> PassError:
+        rule = next(rule for rule in self.rules.of(u.op) if rule(u) is not None)
+        return PassError(f"rewrite: {rule.__name__} goes in a circle, from {u!r} to itself")
 
     def _spend(self, rule: Rule, before: UOp, after: UOp) -> None:
         self.budget -= 1

@@ -254,12 +254,40 @@ def choose(u: UOp) -> UOp | None:
     return chosen if chosen.shape == u.shape else None
 
 
+@rewrites(Op.WHERE)
+def choose_condition(u: UOp) -> UOp | None:
+    """WHERE(p, true, false) -> p."""
+    p, a, b = u.src
+    return p if truth(a) is True and truth(b) is False and p.shape == u.shape else None
+
+
+@rewrites(Op.WHERE)
+def choose_twice(u: UOp) -> UOp | None:
+    """WHERE(p, WHERE(p, a, c), b) -> WHERE(p, a, b), and the same in the other branch."""
+    p, a, b = u.src
+    if u.shape != ():
+        return None
+    if a.op is Op.WHERE and a.src[0] is p:
+        return UOp(Op.WHERE, p, a.src[1], b)
+    if b.op is Op.WHERE and b.src[0] is p:
+        return UOp(Op.WHERE, p, a, b.src[2])
+    return None
+
+
+@rewrites(Op.WHERE)
+def choose_like_a_gate(u: UOp) -> UOp | None:
+    """WHERE(p, LOAD(i, b, p), b) -> LOAD(i, b, p): the gate has chosen already."""
+    p, a, b = u.src
+    return a if a.op is Op.LOAD and a.src[1:] == (b, p) else None
+
+
 @rewrites(Op.CAST)
 def cast_to_itself(u: UOp) -> UOp | None:
     """A CAST to the same dtype is a bit copy. No other pair of casts is joined: each one rounds or
     wraps.
     """
-    return u.src[0] if u.src[0].dtype is u.dtype and u.src[0].op is not Op.INDEX else None
+    source = u.src[0]
+    return source if source.dtype is u.dtype and source.addrspace is None else None
 
 
 @rewrites(Op.LOAD, Op.STORE)
@@ -287,6 +315,9 @@ SIMPLIFY = FOLD + RuleSet(
     compare_terms,
     and_condition,
     choose,
+    choose_condition,
+    choose_twice,
+    choose_like_a_gate,
     cast_to_itself,
     open_gate,
     closed_gate,

@@ -1,4 +1,4 @@
-"""Every stage against the meaning of the program: what it leaves, run by the interpreter, agrees."""
+"""Every stage against the meaning of the program: what it leaves, interpreted, agrees."""
 
 from __future__ import annotations
 

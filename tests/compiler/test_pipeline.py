@@ -1,0 +1,210 @@
+"""The pipeline on the device: every dtype, every kind of root, batches, and what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from graphs import contents
+from numpy.typing import NDArray
+
+from uop.compiler import batch, execute, pipeline
+from uop.compiler.batch import Batch, Job, run_many
+from uop.compiler.pipeline import Compiled, compile, compile_many
+from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.conformance.case import Case
+from uop.conformance.compare import compare
+from uop.conformance.generate import cases
+from uop.interpreter.accept import accept
+from uop.interpreter.evaluate import evaluate
+from uop.spec.args import BufferArg, FlipArg, ReduceArg
+from uop.spec.dtype import DTYPES, DType, Kind, dtypes
+from uop.spec.errors import BackendError, InvalidError, PassError, UnsupportedError, UopError
+from uop.spec.forms import FORMS
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, dims, param
+
+Array = NDArray[Any]
+STORED = [d for d in DTYPES.values() if d.kind is not Kind.VOID]
+
+
+@pytest.fixture(autouse=True)
+def device(opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenCLDevice]:
+    """The device of the session, with its kernel cache."""
+    for module in (execute, batch):
+        monkeypatch.setattr(module, "open_device", lambda target: opencl)
+    yield opencl
+
+
+def bits(dtype: DType, count: int) -> Array:
+    return contents(dtype, (count,), 7)
+
+
+def chosen(dtype: DType) -> UOp:
+    """Bit copies only, so exact for every dtype: the reverse where the first is not zero."""
+    x = param(0, (70,), dtype)
+    flipped = UOp(Op.FLIP, x, arg=FlipArg((True,)))
+    return UOp(Op.WHERE, UOp(Op.CMPNE, x, const(0, dtype)), flipped, x)
+
+
+def outputs(result: Any) -> list[Array]:
+    if isinstance(result, dict):
+        return [result[slot] for slot in sorted(result)]
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def test_one_program_alone() -> None:
+    x, y = param(0, (3, 4), dtypes.float32), param(1, (4,), dtypes.float32)
+    a, b = np.arange(12, dtype=np.float32).reshape(3, 4), np.arange(4, dtype=np.float32)
+    total = UOp(Op.REDUCE, UOp(Op.ADD, x, y), arg=ReduceArg(Op.ADD, (1,)))
+    np.testing.assert_array_equal(compile(total).run({0: a, 1: b}), (a + b).sum(1, keepdims=True))
+
+
+def test_every_dtype_is_copied_bit_by_bit() -> None:
+    programs = [compile(chosen(dtype)) for dtype in STORED]
+    inputs = [bits(dtype, 70) for dtype in STORED]
+    results = run_many([Job(p, [{0: a}]) for p, a in zip(programs, inputs, strict=True)])
+    for dtype, a, result in zip(STORED, inputs, results, strict=True):
+        assert isinstance(result, list)
+        (got,) = result
+        assert isinstance(got, np.ndarray)
+        expected = evaluate(chosen(dtype), {0: a})
+        assert isinstance(expected, np.ndarray)
+        assert got.dtype == a.dtype
+        assert got.tobytes() == expected.tobytes(), dtype.name
+
+
+def test_each_kind_of_root_gives_what_evaluate_gives() -> None:
+    b = UOp(Op.BUFFER, dims((3,)), arg=BufferArg(4, dtypes.int32))
+    one = const(1, dtypes.int32)
+    stored = UOp(Op.SINK, UOp(Op.STORE, b, UOp(Op.ADD, b, one)))
+    x = np.array([5, 6, 7], np.int32)
+    for root in (stored, UOp(Op.TUPLE, b, UOp(Op.NEG, b)), b, UOp(Op.TUPLE), UOp(Op.SINK)):
+        inputs = {4: x} if b in root.toposort() else {}
+        got, expected = compile(root).run(inputs), evaluate(root, inputs)
+        assert type(got) is type(expected)
+        for g, e in zip(outputs(got), outputs(expected), strict=True):
+            np.testing.assert_array_equal(g, e)
+
+
+def test_inputs_that_do_not_fit_are_named() -> None:
+    program = compile(param(0, (2,), dtypes.int32))
+    for inputs, label in (
+        ({}, "INPUT.c3"),
+        ({0: np.zeros(3, np.int32)}, "INPUT.c4"),
+        ({0: np.zeros(2, np.int64)}, "INPUT.c4"),
+        ({0: np.zeros(2, np.int32), 1: np.zeros(2, np.int32)}, "INPUT.c2"),
+    ):
+        with pytest.raises(InvalidError, match=label):
+            program.run(inputs)
+
+
+def test_everything_is_observed_and_every_stage_kept() -> None:
+    seen: list[tuple[str, str]] = []
+    x = param(0, (3, 4), dtypes.float16)
+    program = compile(UOp(Op.ADD, x, x), observe=lambda stage, rule, *_: seen.append((stage, rule)))
+    assert [stage for stage, rule in seen if rule == ""] == list(FORMS) == list(program.stages)
+    assert ("optimize", "run_outputs_in_parallel") in seen
+    assert ("select", "emulate") in seen
+    assert "kernel void" in program.source
+
+
+def test_a_stage_that_breaks_its_form_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "linearize", lambda root, fired: root)
+    with pytest.raises(PassError, match=r"linearize: a body is a LINEAR .*SINK"):
+        compile(param(0, (2,), dtypes.int32))
+
+
+def test_programs_that_do_not_compile_do_not_stop_others() -> None:
+    good = param(0, (2,), dtypes.int32)
+    bad = UOp(Op.ADD, good, param(0, (1,), dtypes.int32))
+    first, second = compile_many([bad, good])
+    assert isinstance(first, InvalidError)
+    assert isinstance(second, Compiled)
+    with pytest.raises(UnsupportedError, match="no target tpu"):
+        compile(good, "tpu")
+
+
+@pytest.mark.parametrize("level", ["op", "graph"])
+def test_a_sample_of_the_suite_runs_in_batches(level: str) -> None:
+    """Everything the generator makes, on the device, inside the accepted sets."""
+    found = [c for c in cases((level,), effort="smoke") if isinstance(c, Case)]
+    sample = [c for c in found if not c.is_exhaustive][:: 21 if level == "op" else 8]
+    programs = [compile(c.root) for c in sample]
+    jobs = [Job(p, [b.inputs for b in c.batches]) for p, c in zip(programs, sample, strict=True)]
+    for case, result in zip(sample, run_many(jobs), strict=True):
+        assert not isinstance(result, UopError), (str(case.id), result)
+        for row, got in zip(case.batches, result, strict=True):
+            mismatch = compare(accept(case.root, row.inputs), outputs(got)).mismatch
+            assert mismatch is None, f"{case.id}: {mismatch.message}"
+
+
+def doubled(slot: int) -> Compiled:
+    x = param(slot, (5,), dtypes.int32)
+    return compile(UOp(Op.ADD, x, x))
+
+
+def test_a_batch_runs_rows_of_different_number() -> None:
+    rows = [np.arange(5, dtype=np.int32) + k for k in range(3)]
+    jobs = [
+        Job(doubled(0), [{0: a} for a in rows]),
+        Job(doubled(1), [{1: rows[2]}]),
+        Job(doubled(2), []),
+    ]
+    jobs.append(Job(doubled(0), [{0: np.zeros(4, np.int32)}]))
+    first, second, third, fourth = run_many(jobs)
+    assert isinstance(first, list)
+    assert isinstance(second, list)
+    np.testing.assert_array_equal(np.array(first), 2 * np.array(rows))
+    np.testing.assert_array_equal(second[0], 2 * rows[2])
+    assert third == []
+    assert isinstance(fourth, InvalidError)
+
+
+def test_a_failing_source_is_bisected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One program of eight spoils every source it is in; the others still get their results."""
+    jobs = [Job(doubled(0), [{0: np.full(5, k, np.int32)}]) for k in range(8)]
+    built: list[int] = []
+    original = Batch.source.fget  # type: ignore[attr-defined]
+
+    def source(self: Batch) -> str:
+        built.append(len(self.jobs))
+        text: str = original(self)
+        return text + ("no C" if jobs[5] in self.jobs else "")
+
+    monkeypatch.setattr(Batch, "source", property(source))
+    results = run_many(jobs)
+    assert built == [8, 4, 4, 2, 1, 1, 2]
+    assert isinstance(results[5], BackendError)
+    for k in (0, 1, 2, 3, 4, 6, 7):
+        result = results[k]
+        assert isinstance(result, list)
+        np.testing.assert_array_equal(result[0], np.full(5, 2 * k))
+
+
+def test_a_write_outside_an_output_is_charged_to_its_program(
+    device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [Job(doubled(0), [{0: np.full(5, k, np.int32)}]) for k in range(3)]
+    together = Batch(jobs)
+    end = together._places[1].stop - 1
+
+    def run(built: Any, launches: Any, buffers: list[Array]) -> list[Array]:
+        (after,) = OpenCLDevice.run(device, built, launches, buffers)
+        after[end] ^= 1
+        return [after]
+
+    monkeypatch.setattr(batch, "open_device", lambda target: Trespassing(device, run))
+    first, second, third = together.run()
+    assert isinstance(second, BackendError)
+    assert isinstance(first, list)
+    assert isinstance(third, list)
+
+
+class Trespassing:
+    """A device whose kernels write one byte too many."""
+
+    def __init__(self, device: OpenCLDevice, run: Any) -> None:
+        self.build, self.run = device.build, run

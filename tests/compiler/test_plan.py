@@ -1,0 +1,86 @@
+"""plan: temporaries share memory, and never while both hold something."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from uop.compiler.pipeline import compile
+from uop.compiler.stages.plan import check_shared, lifetimes, memory_of, plan
+from uop.compiler.stages.rangeify import TEMPORARY
+from uop.interpreter.evaluate import evaluate
+from uop.spec.args import ReduceArg
+from uop.spec.dtype import dtypes
+from uop.spec.errors import PassError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, param
+
+
+def running_maximum(steps: int) -> UOp:
+    """Each step folds the one before: a chain of temporaries of one size."""
+    x = param(0, (3, 3), dtypes.int32)
+    for _ in range(steps):
+        row = UOp(Op.REDUCE, x, arg=ReduceArg(Op.MAX, (0,)))
+        column = UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (1,)))
+        x = UOp(Op.SUB, UOp(Op.ADD, row, column), x)
+    return x
+
+
+def temporaries(program: UOp) -> set[UOp]:
+    return {u for u in program.toposort() if u.op is Op.BUFFER and u.tag == TEMPORARY}
+
+
+def test_a_chain_needs_few_buffers() -> None:
+    stages = compile(running_maximum(12)).stages
+    before, after = stages["linearize"], stages["plan"]
+    assert len(temporaries(before)) == 12 * 2 + 11
+    assert len(temporaries(after)) <= 6
+    x = np.arange(9, dtype=np.int32).reshape(3, 3) % 5
+    results = [evaluate(stage, {0: x}) for stage in (before, after)]
+    for slot in (1,):
+        np.testing.assert_array_equal(results[0][slot], results[1][slot])  # type: ignore[index]
+
+
+def test_what_is_read_later_keeps_its_memory() -> None:
+    """The first temporary lives to the end, so nobody may take its place."""
+    x = param(0, (4, 4), dtypes.int32)
+    first = UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (0,)))
+    second = UOp(Op.REDUCE, UOp(Op.MUL, x, first), arg=ReduceArg(Op.MAX, (0,)))
+    third = UOp(Op.REDUCE, UOp(Op.ADD, x, second), arg=ReduceArg(Op.ADD, (0,)))
+    planned = compile(UOp(Op.SUB, third, first)).stages["plan"]
+    assert len(temporaries(planned)) == 3
+
+
+def test_other_dtypes_and_sizes_do_not_share() -> None:
+    x = param(0, (4, 4), dtypes.int32)
+    first = UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (0, 1)))
+    second = UOp(Op.REDUCE, UOp(Op.ADD, x, first), arg=ReduceArg(Op.ADD, (0,)))
+    third = UOp(Op.REDUCE, UOp(Op.CMPLT, second, x), arg=ReduceArg(Op.ADD, (0,)))
+    planned = compile(UOp(Op.NOT, third)).stages["plan"]
+    assert len(temporaries(planned)) == 3
+
+
+def test_lifetimes_are_from_first_to_last_use() -> None:
+    program = compile(running_maximum(2)).stages["linearize"]
+    calls = [u for u in program.toposort() if u.op is Op.CALL]
+    for life in lifetimes(calls):
+        using = [
+            k for k, c in enumerate(calls) if any(memory_of(a) is life.buffer for a in c.src[1:])
+        ]
+        assert (life.first, life.last) == (using[0], using[-1])
+
+
+def test_memory_given_away_too_early_is_found() -> None:
+    program = compile(running_maximum(2)).stages["linearize"]
+    calls = [u for u in program.toposort() if u.op is Op.CALL]
+    buffers = [life.buffer for life in lifetimes(calls)]
+    same = [b for b in buffers if b.shape == (1, 3)]
+    assert len(same) > 1
+    one_place = dict.fromkeys((b for b in buffers if b.dtype is dtypes.int32), same[0])
+    with pytest.raises(PassError, match="plan:"):
+        check_shared(calls, one_place)
+
+
+def test_a_program_without_temporaries_is_left_alone() -> None:
+    program = compile(UOp(Op.NEG, param(0, (3,), dtypes.int32))).stages["linearize"]
+    assert plan(program) is program

@@ -1,0 +1,173 @@
+"""Simplification: every rule, alone and with all others, keeps the value of every expression."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uop.compiler.rewrite import Rule, RuleSet, rewrite
+from uop.compiler.simplify import SIMPLIFY
+from uop.spec.args import ConstArg, DTypeArg, RangeArg, SpecialArg
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, index_const, param
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+G = UOp(Op.SPECIAL, index_const(24), arg=SpecialArg("gidx0"))
+R = UOp(Op.RANGE, index_const(5), arg=RangeArg(0))
+PLACES = list(itertools.product(range(24), range(5)))
+MEANING: Mapping[Op, Callable[..., int]] = {
+    Op.ADD: lambda a, b: a + b,
+    Op.SUB: lambda a, b: a - b,
+    Op.MUL: lambda a, b: a * b,
+    Op.NEG: lambda a: -a,
+    Op.MAX: max,
+    Op.IDIV: lambda a, b: a // b,
+    Op.MOD: lambda a, b: a % b,
+    Op.CMPLT: lambda a, b: a < b,
+    Op.CMPNE: lambda a, b: a != b,
+    Op.AND: lambda a, b: a and b,
+    Op.WHERE: lambda p, a, b: a if p else b,
+    Op.CAST: lambda a: a,
+}
+STEPS = (2, 3, 4, 6, 12, 24, 1, 5)
+numbers = st.one_of(st.sampled_from(STEPS), st.integers(-30, 30))
+
+
+def value(root: UOp, g: int, r: int) -> int:
+    """An oracle in Python's integers."""
+    at: dict[UOp, int] = {G: g, R: r}
+    for u in root.toposort():
+        if isinstance(u.arg, ConstArg):
+            at[u] = int(u.arg.value)
+        elif u not in at:
+            at[u] = int(MEANING[u.op](*(at[s] for s in u.src)))
+    return at[root]
+
+
+@st.composite
+def indices(draw: Draw) -> UOp:
+    """Sums, products, quotients and remainders; half of them of what addressing is made of."""
+    pool = [G, R, index_const(draw(numbers))]
+    for _ in range(draw(st.integers(1, 8))):
+        op = draw(st.sampled_from([Op.ADD, Op.ADD, Op.SUB, Op.MUL, Op.MUL, Op.NEG, Op.IDIV,
+                                   Op.IDIV, Op.MOD, Op.MOD, Op.MAX]))  # fmt: skip
+        a, b = draw(st.sampled_from(pool)), draw(st.sampled_from(pool))
+        if op in (Op.IDIV, Op.MOD) or (op is Op.MUL and draw(st.booleans())):
+            b = index_const(draw(numbers.filter(lambda n: n != 0)))
+        pool.append(UOp(op, a) if op is Op.NEG else UOp(op, a, b))
+    return pool[-1]
+
+
+@st.composite
+def conditions(draw: Draw) -> UOp:
+    made = []
+    for _ in range(draw(st.integers(1, 3))):
+        a, b = draw(indices()), draw(st.one_of(indices(), numbers.map(index_const)))
+        op, (a, b) = draw(st.sampled_from([Op.CMPLT, Op.CMPNE])), draw(st.permutations([a, b]))
+        made.append(UOp(op, a, b))
+    made.append(const(draw(st.booleans()), dtypes.bool))
+    result = made[0]
+    for c in made[1:]:
+        result = UOp(Op.AND, result, c)
+    return result
+
+
+expressions = st.one_of(
+    indices(), conditions(), st.builds(lambda p, a, b: UOp(Op.WHERE, p, a, b), conditions(), indices(), indices())
+)  # fmt: skip
+
+
+def check(before: UOp, rules: RuleSet) -> None:
+    after = rewrite(before, rules)
+    assert rewrite(after, rules) is after
+    for g, r in PLACES:
+        assert value(after, g, r) == value(before, g, r), (g, r)
+
+
+@settings(max_examples=300, deadline=None)
+@given(expressions)
+def test_all_rules_together_keep_the_value(before: UOp) -> None:
+    check(before, SIMPLIFY)
+
+
+@pytest.mark.parametrize("rule", SIMPLIFY.rules, ids=lambda rule: rule.__name__)
+@settings(max_examples=40, deadline=None)
+@given(before=expressions)
+def test_each_rule_alone_keeps_the_value(rule: Rule, before: UOp) -> None:
+    check(before, RuleSet(rule))
+
+
+def div(a: UOp, c: int) -> UOp:
+    return UOp(Op.IDIV, a, index_const(c))
+
+
+def mod(a: UOp, c: int) -> UOp:
+    return UOp(Op.MOD, a, index_const(c))
+
+
+def mul(a: UOp, c: int) -> UOp:
+    return UOp(Op.MUL, a, index_const(c))
+
+
+def add(a: UOp, b: UOp | int) -> UOp:
+    return UOp(Op.ADD, a, index_const(b) if isinstance(b, int) else b)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (add(mul(add(mul(div(G, 12), 3), mod(div(G, 4), 3)), 4), mod(G, 4)), G),
+        (add(mul(div(G, 6), 6), mod(G, 6)), G),
+        (add(mul(mod(div(G, 3), 4), 6), mul(mod(G, 3), 2)), mul(mod(G, 12), 2)),
+        (div(add(mul(G, 6), R), 6), G),
+        (mod(add(mul(G, 6), R), 6), R),
+        (div(add(mul(G, 6), add(R, 14)), 6), add(add(G, div(add(R, 2), 6)), 2)),
+        (div(R, 5), index_const(0)),
+        (div(div(G, 2), 3), div(G, 6)),
+        (mod(mod(G, 12), 4), mod(G, 4)),
+        (div(mod(G, 12), 3), mod(div(G, 3), 4)),
+        (UOp(Op.SUB, add(G, R), add(R, 2)), add(G, -2)),
+        (UOp(Op.CMPLT, add(G, 3), index_const(10)), UOp(Op.CMPLT, G, index_const(7))),
+        (UOp(Op.CMPLT, G, index_const(24)), const(True, dtypes.bool)),
+        (UOp(Op.CMPLT, index_const(23), G), const(False, dtypes.bool)),
+    ],
+)
+def test_addresses_become_simple(before: UOp, after: UOp) -> None:
+    assert rewrite(before, SIMPLIFY) is after
+
+
+def test_the_smallest_interval_of_a_quotient_is_kept_apart() -> None:
+    """-1 // 4 is -1, not 0: floor division, also of what a FLIP or SHRINK makes negative."""
+    before = div(UOp(Op.SUB, R, index_const(4)), 4)
+    assert [value(rewrite(before, SIMPLIFY), 0, r) for r in range(5)] == [-1, -1, -1, -1, 0]
+
+
+def test_data_is_left_alone() -> None:
+    """Integers of a dtype wrap, floats round: no algebra on them."""
+    x = param(0, (), dtypes.uint8)
+    f = param(1, (), dtypes.float32)
+    zero, one = const(0, dtypes.uint8), const(1.0, dtypes.float32)
+    kept = [
+        UOp(Op.ADD, UOp(Op.ADD, x, const(200, dtypes.uint8)), const(100, dtypes.uint8)),
+        UOp(Op.MUL, x, zero),
+        UOp(Op.IDIV, UOp(Op.MUL, x, const(2, dtypes.uint8)), const(2, dtypes.uint8)),
+        UOp(Op.MUL, f, one),
+        UOp(Op.ADD, f, const(0.0, dtypes.float32)),
+        UOp(Op.CAST, UOp(Op.CAST, f, arg=DTypeArg(dtypes.float16)), arg=DTypeArg(dtypes.float32)),
+        UOp(Op.CMPNE, f, f),
+    ]
+    for u in kept:
+        assert rewrite(u, SIMPLIFY) is u
+
+
+def test_constants_that_leave_64_bits_are_left_alone() -> None:
+    huge = index_const(1 << 62)
+    for u in (UOp(Op.MUL, UOp(Op.MUL, G, huge), huge), UOp(Op.IDIV, UOp(Op.IDIV, G, huge), huge)):
+        assert rewrite(u, SIMPLIFY).dtype is dtypes.index
