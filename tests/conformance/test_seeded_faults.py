@@ -34,7 +34,7 @@ pytest.importorskip("pyopencl")
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 MOST_NODES = 3
-CHUNK = 32
+CHUNK = 8
 CPU = Path("/proc/cpuinfo")
 FUSES = CPU.exists() and " fma " in CPU.read_text()
 

@@ -1,0 +1,196 @@
+"""Prints the figures this project promises, as measured here.
+
+`python benchmarks/figures.py [PART...]`; the parts are command, interpreter, adversary, pushed and
+opencl, without any all of them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from uop.conformance.backends.adversary import AdversaryBackend
+from uop.conformance.case import Case
+from uop.conformance.generate import case_by_id, groups
+from uop.conformance.judge import Judge, Status
+from uop.conformance.options import Options
+from uop.conformance.reduce import is_computing
+from uop.conformance.report import Report, Tally, share
+from uop.conformance.run import conform, selected
+from uop.conformance.workers import Local
+from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+
+UOP = [sys.executable, "-m", "uop"]
+WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One promise and what was measured; `holds` None where nothing was promised."""
+
+    name: str
+    promised: str
+    measured: str
+    holds: bool | None = None
+
+
+def judged(backend: str, **chosen: Any) -> Report:
+    """A run of the suite, with an empty kernel cache, as all runs are."""
+    with tempfile.TemporaryDirectory() as folder:
+        return conform(Options(backend, workers=WORKERS, output=Path(folder), **chosen))
+
+
+def first_result(backend: str) -> float:
+    """Seconds from the command to the first result on screen."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            [*UOP, "conform", backend, "-n", str(WORKERS), "--time", "1", "--output", folder],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.readline()
+        seconds = time.monotonic() - begun
+        process.communicate()
+    return seconds
+
+
+def command() -> Iterator[Figure]:
+    """The command line itself."""
+    subprocess.run([*UOP, "--help"], check=True, capture_output=True)
+    times = []
+    for _ in range(5):
+        begun = time.monotonic()
+        subprocess.run([*UOP, "--help"], check=True, capture_output=True)
+        times.append(time.monotonic() - begun)
+    yield at_most("uop --help", min(times), 0.3, "s")
+
+
+def interpreter() -> Iterator[Figure]:
+    """The reference judged by the suite, as a whole and on random graphs of some size."""
+    whole = judged("interpreter")
+    yield equal("uop conform interpreter", whole.conclusion.value, "conforms")
+    yield Figure("speed over all levels", "", f"{speed(whole):,.0f} programs/s")
+    middle = graphs_of(range(8, 13))
+    nodes = sum(map(computing, middle)) / len(middle)
+    inputs = [a.size for case in middle for batch in case.batches for a in batch.inputs.values()]
+    about = f"{len(middle)} graphs, {nodes:.1f} nodes and {sum(inputs) / len(inputs):.0f} elements"
+    report = judged("interpreter", cases=tuple(str(case.id) for case in middle))
+    yield at_least(f"speed on {about} on average", speed(report), 300, "programs/s")
+
+
+def graphs_of(sizes: range) -> list[Case]:
+    """The random graphs with so many computing nodes."""
+    ids = selected(Options("interpreter", levels=("graph",), effort="full"))
+    cases = (case_by_id(str(id)) for id in ids)
+    return [case for case in cases if isinstance(case, Case) and computing(case) in sizes]
+
+
+def computing(case: Case) -> int:
+    return sum(is_computing(u) for u in case.root.toposort())
+
+
+def speed(report: Report) -> float:
+    return report.tally.programs / report.seconds
+
+
+def adversary() -> Iterator[Figure]:
+    """The adversarial conformer: never accused."""
+    elements = alarms = seed = 0
+    while elements < 10**7:
+        tally = judged("adversary", seed=seed).tally
+        elements, seed = elements + tally.elements, seed + 1
+        alarms += wrong(tally)
+    yield at_least("uop conform adversary: elements", elements, 10**7, "")
+    yield equal("alarms", alarms, 0)
+
+
+def pushed() -> Iterator[Figure]:
+    """The adversarial conformer with one op pushed outside what it may return: always accused."""
+    programs = accused = 0
+    for op in [d.op for d in DECLARATIONS.values() if d.is_elementwise]:
+        judge = Judge(Local(AdversaryBackend(op)), STRICT)
+        cases = list(single_op_cases(op))
+        statuses = [verdict.status for verdict in judge.judge(cases)]
+        programs, accused = programs + len(cases), accused + statuses.count(Status.FAILED)
+    yield equal(f"accused of {programs} single-op programs, each op pushed", accused, programs)
+
+
+def single_op_cases(op: Op) -> Iterator[Case]:
+    """The programs of one op on special values, per dtype."""
+    for group in groups("op"):
+        if group.op == op.name and group.id(0).group == "edges":
+            case = group.case(0, 0)
+            if isinstance(case, Case):
+                yield case
+
+
+def opencl() -> Iterator[Figure]:
+    """The project's own compiler on OpenCL."""
+    report = judged("opencl")
+    tally = report.tally
+    exhaustive = sum(id.group == "exhaustive" for id in selected(Options("opencl")))
+    cells = [cell for cell in tally.cells.values() if cell.level == "op" and cell.elements]
+    least = min(cells, key=lambda cell: cell.constrained_share)
+    yield equal(f"uop conform opencl, {report.backend.device}", report.conclusion.value, "conforms")
+    yield equal("failed, crashed", wrong(tally), 0)
+    yield at_least("programs but the exhaustive ones", tally.programs - exhaustive, 2000, "")
+    yield at_least("distinct graphs of 8 nodes or more", len(tally.graphs), 1000, "")
+    yield at_least("elements", tally.elements, 10**6, "")
+    yield at_least("constrained", 100 * share(tally.constrained, tally.elements), 97, "%")
+    name = f"least constrained cell of level op ({least.op} {least.dtype})"
+    yield at_least(name, 100 * least.constrained_share, 90, "%")
+    yield at_most("time from an empty kernel cache", report.seconds, 240, "s")
+    yield at_most("first result on screen", first_result("opencl"), 5, "s")
+
+
+def wrong(tally: Tally) -> int:
+    return tally.counts[Status.FAILED] + tally.counts[Status.CRASHED]
+
+
+def at_least(name: str, measured: float, promised: float, unit: str) -> Figure:
+    return Figure(name, f">= {promised:,g} {unit}", f"{measured:,.5g} {unit}", measured >= promised)
+
+
+def at_most(name: str, measured: float, promised: float, unit: str) -> Figure:
+    return Figure(name, f"<= {promised:,g} {unit}", f"{measured:,.3g} {unit}", measured <= promised)
+
+
+def equal(name: str, measured: object, promised: object) -> Figure:
+    return Figure(name, f"{promised}", f"{measured}", measured == promised)
+
+
+PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
+    part.__name__: part for part in (command, interpreter, adversary, pushed, opencl)
+}
+
+
+def main(chosen: list[str]) -> int:
+    """Measure and print; 1 where a figure does not hold."""
+    table = Table("figure", "promised", "measured", "")
+    holds = True
+    for name in chosen or PARTS:
+        for figure in PARTS[name]():
+            table.add_row(
+                figure.name, figure.promised, figure.measured, "" if figure.holds else "NO"
+            )
+            holds &= figure.holds is not False
+    Console(width=130).print(table)
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
