@@ -1,4 +1,4 @@
-"""Golden programs: what a stage leaves of one, as text. Both are run too: a wrong blessing fails."""
+"""Golden programs: what a stage leaves of one, as text. Both are run too: wrong ones fail."""
 
 from __future__ import annotations
 

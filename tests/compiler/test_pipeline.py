@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -31,11 +30,11 @@ STORED = [d for d in DTYPES.values() if d.kind is not Kind.VOID]
 
 
 @pytest.fixture(autouse=True)
-def device(opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenCLDevice]:
+def device(opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
     """The device of the session, with its kernel cache."""
     for module in (execute, batch):
         monkeypatch.setattr(module, "open_device", lambda target: opencl)
-    yield opencl
+    return opencl
 
 
 def bits(dtype: DType, count: int) -> Array:

@@ -79,9 +79,8 @@ def conditions(draw: Draw) -> UOp:
     return result
 
 
-expressions = st.one_of(
-    indices(), conditions(), st.builds(lambda p, a, b: UOp(Op.WHERE, p, a, b), conditions(), indices(), indices())
-)  # fmt: skip
+choices = st.tuples(conditions(), indices(), indices()).map(lambda s: UOp(Op.WHERE, *s))
+expressions = st.one_of(indices(), conditions(), choices)
 
 
 def check(before: UOp, rules: RuleSet) -> None:
