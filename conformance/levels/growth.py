@@ -19,7 +19,7 @@ from uop.interpreter.values import Array, Value
 from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
-from uop.spec.latitude import Ulp
+from uop.spec.latitude import Exact, Rounded, Ulp
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, dims, param
@@ -43,7 +43,8 @@ class Growth:
     """The candidates, which others may use, and what they evaluate to.
 
     Every candidate has a shape that broadcasts to `base`. `unused` are those that nothing uses yet,
-    `live` all nodes at or below a candidate but for sources and shapes.
+    `live` all nodes at or below a candidate but for sources and shapes, `loose` those of which a
+    backend may return another value than the reference has.
     """
 
     choices: Choices
@@ -53,6 +54,7 @@ class Growth:
     unused: dict[UOp, None] = field(default_factory=dict)
     live: dict[UOp, None] = field(default_factory=dict)
     wide: dict[UOp, int] = field(default_factory=dict)
+    loose: set[UOp] = field(default_factory=set)
     known: dict[UOp, Value] = field(default_factory=dict)
     inputs: dict[int, tuple[Array, Array]] = field(default_factory=dict)
     slots: int = 0
@@ -106,6 +108,8 @@ class Growth:
             self.known[u] = known = _computed(u, operands)
             self.interpreting += perf_counter() - start
             self.wide[u] = max((self.width(s) for s in sources), default=0) + _widens(u)
+            if _is_loose(u) or not self.loose.isdisjoint(sources):
+                self.loose.add(u)
         return known
 
     def width(self, u: UOp) -> int:
@@ -194,6 +198,12 @@ def _computed(u: UOp, operands: list[Value]) -> Value:
     if meaning is not None:
         return meaning(u, *operands)
     return masks.elementwise(u, *operands) if u.declaration.is_elementwise else operands[0]
+
+
+def _is_loose(u: UOp) -> bool:
+    if isinstance(DECLARATIONS[u.op].latitude, Exact | Rounded):
+        return False
+    return u.dtype.is_float or any(s.dtype.is_float for s in u.src)
 
 
 def _widens(u: UOp) -> int:

@@ -125,7 +125,7 @@ def _is_broken(constraint: Constraint, node: Unbuilt) -> bool:
     """Whether it is broken; behind a broken constraint there are others that cannot be asked."""
     try:
         return constraint.broken(node) is not None  # type: ignore[arg-type]
-    except (ValueError, IndexError, UnsupportedError):
+    except (ValueError, IndexError, ArithmeticError, UnsupportedError):
         return False
 
 

@@ -70,11 +70,13 @@ def _load(dtype: DType, choices: Choices, index: int) -> Program:
 
 
 def _load_gated(dtype: DType, choices: Choices, index: int) -> Program:
-    """alt stands where the gate is false; the gate is an input or a comparison."""
+    """alt stands where the gate is false, nowhere without one; a gate is an input or computed."""
     shape = _shape(choices, index)
     source = buffer(0, shape, dtype) if index % 2 else param(0, shape, dtype)
     alt = param(1, shape, dtype)
     data = [_data(dtype, shape, choices), _data(dtype, shape, choices)]
+    if index % 3 == 2:
+        return program(UOp(Op.LOAD, source, alt), data)
     gate = param(2, shape, dtypes.bool)
     data.append(_data(dtypes.bool, shape, choices))
     if chance(choices, 50):
@@ -83,10 +85,11 @@ def _load_gated(dtype: DType, choices: Choices, index: int) -> Program:
 
 
 def _buffer(dtype: DType, choices: Choices, index: int) -> Program:
-    """Contents that were there, read whole, and through a view."""
+    """Contents that were there, read whole, and through two views."""
     shape = _shape(choices, index)
     source = buffer(0, shape, dtype)
-    view = movement.reshape(choices, source)
+    views = list(movement.VIEWS.values())
+    view = pick(choices, views)(choices, pick(choices, views)(choices, source))
     root = UOp(Op.TUPLE, UOp(Op.CONTIGUOUS, source), UOp(Op.CONTIGUOUS, view))
     return program(root, [_data(dtype, shape, choices)])
 
@@ -174,7 +177,7 @@ Counts = tuple[int, int, int]
 Build = Callable[[DType, Choices, int], Program]
 
 BUILDERS: dict[Op, tuple[tuple[str, Build, Counts], ...]] = {
-    Op.LOAD: (("copy", _load, (1, 1, 6)), ("gated", _load_gated, (1, 2, 6))),
+    Op.LOAD: (("copy", _load, (1, 1, 6)), ("gated", _load_gated, (1, 3, 6))),
     Op.BUFFER: (("contents", _buffer, (1, 1, 4)),),
     Op.STORE: (
         ("whole", _store, (1, 2, 6)),

@@ -296,7 +296,7 @@ def gated(g: Growth) -> UOp | None:
     """LOAD with alt where a gate is false."""
     u = g.take(lambda v: v.shape == g.base)
     alt = g.take(lambda v: _pairs(u, v, g.base))
-    gate = g.take(lambda v: v.dtype is dtypes.bool and v.shape == g.base and not g.width(v))
+    gate = g.take(lambda v: v.dtype is dtypes.bool and v.shape == g.base and v not in g.loose)
     if u is None or alt is None:
         return None
     if gate is None or g.value(gate).unspecified is not None:
@@ -345,4 +345,6 @@ def called(g: Growth) -> UOp | None:
     result = UOp(Op.GETTUPLE, UOp(Op.FUNCTION, body, u, other), arg=GetTupleArg(idx))
     g.known[result] = g.value(inlined)
     g.wide[result] = g.width(inlined)
+    if inlined in g.loose:
+        g.loose.add(result)
     return result
