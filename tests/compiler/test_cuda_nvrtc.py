@@ -14,6 +14,8 @@ from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 
+pytestmark = pytest.mark.cuda
+
 COMPARISONS = (Op.CMPLT, Op.CMPNE, Op.CMPGT, Op.CMPGE, Op.CMPLE, Op.CMPEQ)
 VALUES = [dtype for dtype in DTYPES.values() if dtype is not dtypes.void]
 

@@ -268,6 +268,7 @@ def test_a_source_has_only_the_helpers_it_uses() -> None:
     assert "FN" not in render_source([render_kernel(doubled(), "k", OPENCL)], OPENCL)
 
 
+@pytest.mark.cuda
 def test_the_same_kernels_compile_for_cuda() -> None:
     kernels = [doubled(), row_sums(3, 4), shifted_copy(8, 1)]
     texts = [render_kernel(kernel, f"k{n}", CUDA) for n, kernel in enumerate(kernels)]

@@ -83,6 +83,7 @@ def test_the_kernel_cache_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (tmp_path / "worker" / "3").is_dir()
 
 
+@pytest.mark.cuda
 def test_a_missing_gpu_is_no_crash() -> None:
     cupy = pytest.importorskip("cupy")
     try:
