@@ -184,9 +184,8 @@ def main(chosen: list[str]) -> int:
     holds = True
     for name in chosen or PARTS:
         for figure in PARTS[name]():
-            table.add_row(
-                figure.name, figure.promised, figure.measured, "" if figure.holds else "NO"
-            )
+            missed = "NO" if figure.holds is False else ""
+            table.add_row(figure.name, figure.promised, figure.measured, missed)
             holds &= figure.holds is not False
     Console(width=130).print(table)
     return 0 if holds else 1
