@@ -95,7 +95,7 @@ def test_a_changed_input_changes_the_result(graphs: list[Case]) -> None:
         for slot, array in inputs.items():
             if array.size == 1 or array.dtype == np.bool_:
                 continue
-            changed = inputs | {slot: case.batches[1].inputs[slot]}
+            changed = {**inputs, slot: case.batches[1].inputs[slot]}
             other = Case(case.id, case.root, (Batch(changed),))
             total += 1
             dead += [v.data.tobytes() for v in outputs(other)] == before
