@@ -207,3 +207,17 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
     assert err == ""
     report = json.loads(file.read_text())
     assert report["summary"]["passed"] >= 4
+
+
+def test_the_verdict_is_by_the_declared_profile(judged: Conform) -> None:
+    chosen: dict[str, Any] = {"ops": ("MAX",), "dtypes": ("float32",)}
+    assert judged(profile="max_nan=propagate", **chosen).conclusion is Conclusion.CONFORMS
+    report = judged(profile="max_nan=number", **chosen)
+    assert report.conclusion is Conclusion.DOES_NOT
+    assert report.to_json()["profile"] == "max_nan=number"
+    assert "profile max_nan=number" in Path(report.failures[0].repro).read_text()
+
+
+def test_a_profile_that_nothing_is_judged_by_yet_is_refused(judged: Conform) -> None:
+    with pytest.raises(OptionError, match="wmma"):
+        judged(profile="wmma=true")
