@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from time import perf_counter
 
@@ -16,13 +17,14 @@ from uop.interpreter.numeric import to_bits
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor import MEANINGS, constant
 from uop.interpreter.values import Array, Value
-from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill
+from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill, ParamArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.latitude import Exact, Rounded, Ulp
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
-from uop.spec.uop import UOp, const, dims, param
+from uop.spec.uop import UOp, const
+from uop.spec.uop import dims as new_dims
 
 MOST_OPEN = 0.04
 """The largest share of absent or unspecified elements a node may have that others build on."""
@@ -65,7 +67,8 @@ class Growth:
     def input(self, dtype: DType, shape: Shape, draw: values.Draw = values.draw_mixed) -> UOp:
         """A PARAM with data of its own."""
         self.slots += 1
-        return self._with_data(param(self.slots - 1, shape, dtype), draw)
+        u = UOp(Op.PARAM, dims(shape), arg=ParamArg(self.slots - 1, dtype))
+        return self._with_data(u, draw)
 
     def buffer(self, dtype: DType, shape: Shape) -> UOp:
         """A BUFFER that starts with contents."""
@@ -126,10 +129,12 @@ class Growth:
             value = self.value(u)
         except UndefinedError:
             return False
-        if self.width(u) > DEEPEST_WIDE or not _is_alive(value) or self._repeats(u, value):
-            return False
-        self.add(u)
-        return True
+        start = perf_counter()
+        tells = self.width(u) <= DEEPEST_WIDE and _is_alive(value) and not self._repeats(u, value)
+        self.interpreting += perf_counter() - start
+        if tells:
+            self.add(u)
+        return tells
 
     def add(self, u: UOp) -> None:
         """Make the node a candidate; the candidates below it are used now."""
@@ -187,8 +192,14 @@ def parts(base: Shape) -> Sequence[Shape]:
     return (base, base, base, base[1:] or base, (*base[:-1], 1))
 
 
+@lru_cache(maxsize=1024)
+def dims(values: tuple[int, ...]) -> UOp:
+    """A shape or offset operand; graphs share few of them, so the nodes are kept."""
+    return new_dims(values)
+
+
 def pad(u: UOp, before: Sequence[int], sizes: Sequence[int], fill: PadFill) -> UOp:
-    return UOp(Op.PAD, u, dims(before), dims(sizes), arg=PadArg(fill))
+    return UOp(Op.PAD, u, dims(tuple(before)), dims(tuple(sizes)), arg=PadArg(fill))
 
 
 def _computed(u: UOp, operands: list[Value]) -> Value:

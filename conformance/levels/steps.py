@@ -8,13 +8,13 @@ from math import prod
 
 from uop.conformance import values
 from uop.conformance.choices import Choices, between, chance, pick, weighted
-from uop.conformance.levels.growth import Growth, pad
+from uop.conformance.levels.growth import Growth, dims, pad
 from uop.spec.args import DTypeArg, FlipArg, GetTupleArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.dtype import INTS, DType, Kind, dtypes
 from uop.spec.latitude import Ulp, Unordered
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
-from uop.spec.uop import UOp, const, dims, param
+from uop.spec.uop import UOp, const, param
 
 Step = Callable[[Growth], UOp | None]
 
@@ -209,7 +209,7 @@ def shift(choices: Choices, u: UOp, fill: PadFill) -> UOp:
     step = [by * (k == axis) for k in range(len(u.shape))]
     sizes = [s + b for s, b in zip(u.shape, step, strict=True)]
     before, after = (step, none) if chance(choices, 50) else (none, step)
-    return UOp(Op.SHRINK, pad(u, before, sizes, fill), dims(after), dims(u.shape))
+    return UOp(Op.SHRINK, pad(u, before, sizes, fill), dims(tuple(after)), dims(u.shape))
 
 
 def _there_and_back(choices: Choices, u: UOp) -> UOp:
@@ -228,7 +228,7 @@ def _row(choices: Choices, u: UOp) -> UOp:
     axis = pick(choices, [k for k, s in enumerate(u.shape) if s > 1])
     offset = [choices.below(s) if k == axis else 0 for k, s in enumerate(u.shape)]
     sizes = [1 if k == axis else s for k, s in enumerate(u.shape)]
-    return UOp(Op.SHRINK, u, dims(offset), dims(sizes))
+    return UOp(Op.SHRINK, u, dims(tuple(offset)), dims(tuple(sizes)))
 
 
 VIEWS = ((_flip, 4), (_shift, 3), (_there_and_back, 3), (_row, 1))
@@ -257,11 +257,11 @@ def padded(g: Growth) -> UOp | None:
         inside = pad(UOp(Op.EXPAND, true, dims(u.shape)), before, sizes, PadFill.ZERO)
         changed = UOp(Op.WHERE, inside, changed, g.constant(u.dtype))
     start = [g.choices.below(t - s + 1) for s, t in zip(u.shape, sizes, strict=True)]
-    return UOp(Op.SHRINK, changed, dims(start), dims(u.shape))
+    return UOp(Op.SHRINK, changed, dims(tuple(start)), dims(u.shape))
 
 
-def _kept(shape: Shape, axis: int) -> list[int]:
-    return [1 if k == axis else s for k, s in enumerate(shape)]
+def _kept(shape: Shape, axis: int) -> Shape:
+    return tuple(1 if k == axis else s for k, s in enumerate(shape))
 
 
 def reduce(g: Growth) -> UOp | None:
