@@ -27,6 +27,7 @@ class Buffer:
         self._unspecified = _or_zeros(contents.unspecified, contents.data.shape)
         self._free_nan = _or_zeros(contents.free_nan, contents.data.shape)
         self._private = private
+        self._is_written = False
         self.is_stored_to = False
 
     @classmethod
@@ -48,10 +49,8 @@ class Buffer:
         data, unspecified, free_nan = (
             self._at(array, positions) for array in (self._data, self._unspecified, self._free_nan)
         )
-        if self._private:
-            never = unspecified if gate is None else unspecified & gate
-            if never.any():
-                raise UndefinedError("a register is read before it is written")
+        if self._private and not self._is_written and (gate is None or gate.any()):
+            raise UndefinedError("a register is read before it is written")
         return Value(data, None, _or_none(unspecified), _or_none(free_nan))
 
     def _at(self, array: Array, positions: Array) -> Array:
@@ -80,6 +79,7 @@ class Buffer:
         elif len(np.unique(where)) != where.size:
             raise UndefinedError("race: two work items write one element")
         self._data[target] = np.broadcast_to(value.data, lanes)[put]
+        self._is_written = True
         for mask, given in (
             (self._unspecified, value.unspecified),
             (self._free_nan, value.free_nan),
