@@ -1,8 +1,8 @@
 """rangeify: the function is split into kernels, and each is broken down to scalars over ranges.
 
-What is stored: the outputs; every REDUCE, LOAD and CONTIGUOUS; and each value that would otherwise
-be computed at two different indices, so that every node is lowered once, whatever the graph. Views
-of inputs are never stored.
+What is stored: the outputs; every REDUCE, LOAD and CONTIGUOUS; and each value that is read at more
+than one index and takes more than a few nodes to compute. So however often a graph uses its nodes,
+the kernels grow only in proportion to it. Views of inputs are never stored.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ TEMPORARY = "temporary"
 
 LEAVES = (Op.PARAM, Op.CONST, Op.BINARY)
 VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK)
+COSTLY = (Op.EXP2, Op.LOG2, Op.SIN, Op.POW, Op.THREEFRY)
+LIGHT = 8
+"""What takes so few nodes is computed again rather than stored."""
+HEAVY = LIGHT + 1
 STORED = (Op.REDUCE, Op.LOAD, Op.CONTIGUOUS)
 
 
@@ -48,6 +52,7 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
     for u in order:
         if u.op in LEAVES or (u.op in VIEWS and u.src[0] in views):
             views.add(u)
+    weights = _weights(order, views)
     stored: set[UOp] = set()
     # For each node the indices it is read at, as numbers: one per reader and index of the reader.
     read_at: dict[UOp, set[int]] = {u: set() for u in order}
@@ -57,7 +62,7 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
     for u in reversed(order):
         if u in views:
             continue
-        if u.op in STORED or len(read_at[u]) > 1:
+        if u.op in STORED or (len(read_at[u]) > 1 and weights[u] > LIGHT):
             stored.add(u)
             read_at[u] = {numbers.setdefault(u, len(numbers))}
         for at in read_at[u]:
@@ -67,6 +72,18 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
                         key if isinstance(key, int) else numbers.setdefault(key, len(numbers))
                     )
     return stored
+
+
+def _weights(order: Sequence[UOp], views: set[UOp]) -> dict[UOp, int]:
+    """How much it takes to compute an element of each from what is certainly in memory."""
+    weights: dict[UOp, int] = {}
+    for u in order:
+        if u in views or u.op in STORED:
+            weights[u] = 0
+        else:
+            own = HEAVY if u.op in COSTLY else 0 if u.op in VIEWS else 1
+            weights[u] = min(own + sum(weights[s] for s in _operands(u)), HEAVY)
+    return weights
 
 
 def _operands(u: UOp) -> Sequence[UOp]:

@@ -65,8 +65,10 @@ def test_what_is_read_at_two_indices_is_stored_once() -> None:
     deep = X
     for _ in range(40):
         deep = UOp(Op.ADD, UOp(Op.FLIP, deep, arg=flip), UOp(Op.MUL, deep, deep))
-    # Without it the same graph would have 2^40 nodes.
-    assert len(kernels(deep)) == 40
+    found = kernels(deep)
+    # Lowered at every index it would have 2^40 nodes. What is light is computed again.
+    assert 5 < len(found) < 40
+    assert sum(len(call.src[0].toposort()) for call in found) < 40 * 40
 
 
 def test_views_of_inputs_are_never_stored() -> None:
