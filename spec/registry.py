@@ -5,7 +5,7 @@ Rules are typed on the Node protocol, so declarations do not import the node and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -47,6 +47,10 @@ class Build(Protocol):
     def __call__(self, op: Op, *src: Node, arg: Arg | None = None) -> Node: ...
 
 
+Gradient = Callable[[Build, Node, Node], Sequence[Node | None]]
+"""(build, u, the gradient of u) -> the contribution to each operand; None where none flows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """A labelled condition on a node. `broken` says what was found, None where the node is fine."""
@@ -62,7 +66,7 @@ class OpDef:
 
     `src` names the operands in the spec's words: `alt?` may be absent, `i*` stands for any number.
     `undefined` says in which elements the spec gives no value; `decomposition` builds the op from
-    others.
+    others; `gradient` gives, from the gradient of the node, that of each operand.
     """
 
     op: Op
@@ -81,7 +85,8 @@ class OpDef:
     constraints: tuple[Constraint, ...] = ()
     latitude: Latitude = EXACT
     undefined: str = ""
-    decomposition: Callable[[Build, Node], Node] | None = None
+    decomposition: Callable[[Build, Node], Node | None] | None = None
+    gradient: Gradient | None = None
 
     @property
     def least(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uop.spec import latitude as lat
 from uop.spec.args import ConstArg
 from uop.spec.dtype import FLOATS, Number, dtypes
+from uop.spec.ops import gradients
 from uop.spec.ops.elementwise import AB, BOOL, NUMBERS, TO_BOOL, VALUES, elementwise
 from uop.spec.ops.names import Op
 from uop.spec.properties import min_max
@@ -84,6 +85,7 @@ elementwise(
     section=SECTION,
     interval=min_max.neg,
     decomposition=_neg,
+    gradient=gradients.neg,
 )
 elementwise(
     Op.SUB,
@@ -94,8 +96,18 @@ elementwise(
     interval=min_max.sub,
     latitude=lat.ADD,
     decomposition=_sub,
+    gradient=gradients.sub,
 )
-elementwise(Op.DIV, AB, "a / b.", FLOATS, section=SECTION, latitude=lat.DIV, decomposition=_div)
+elementwise(
+    Op.DIV,
+    AB,
+    "a / b.",
+    FLOATS,
+    section=SECTION,
+    latitude=lat.DIV,
+    decomposition=_div,
+    gradient=gradients.div,
+)
 elementwise(
     Op.CMPGT,
     AB,
@@ -135,9 +147,33 @@ elementwise(
     decomposition=_cmpeq,
 )
 elementwise(Op.NOT, ("A",), "not a.", BOOL, section=SECTION, decomposition=_not_of)
-elementwise(Op.EXP2, ("A",), "2 to the power x.", FLOATS, section=SECTION, latitude=lat.EXP2)
-elementwise(Op.LOG2, ("A",), "The logarithm to base 2.", FLOATS, section=SECTION, latitude=lat.LOG2)
-elementwise(Op.SIN, ("A",), "The sine, of radians.", FLOATS, section=SECTION, latitude=lat.SIN)
+elementwise(
+    Op.EXP2,
+    ("A",),
+    "2 to the power x.",
+    FLOATS,
+    section=SECTION,
+    latitude=lat.EXP2,
+    gradient=gradients.exp2,
+)
+elementwise(
+    Op.LOG2,
+    ("A",),
+    "The logarithm to base 2.",
+    FLOATS,
+    section=SECTION,
+    latitude=lat.LOG2,
+    gradient=gradients.log2,
+)
+elementwise(
+    Op.SIN,
+    ("A",),
+    "The sine, of radians.",
+    FLOATS,
+    section=SECTION,
+    latitude=lat.SIN,
+    gradient=gradients.sin,
+)
 elementwise(
     Op.SQRT,
     ("A",),
@@ -146,6 +182,7 @@ elementwise(
     section=SECTION,
     latitude=lat.SQRT,
     decomposition=_sqrt,
+    gradient=gradients.sqrt,
 )
 elementwise(
     Op.POW,
@@ -155,6 +192,7 @@ elementwise(
     section=SECTION,
     latitude=lat.POW,
     decomposition=_pow,
+    gradient=gradients.power,
 )
 elementwise(
     Op.MULACC,
@@ -164,6 +202,7 @@ elementwise(
     section=SECTION,
     latitude=lat.ADD,
     decomposition=_mulacc,
+    gradient=gradients.mulacc,
 )
 elementwise(
     Op.THREEFRY,

@@ -9,6 +9,7 @@ from uop.spec import latitude as lat
 from uop.spec.args import Arg, DTypeArg
 from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, Kind, dtypes
 from uop.spec.latitude import Latitude
+from uop.spec.ops import gradients
 from uop.spec.ops.constraints import (
     broadcastable,
     dtype_among,
@@ -19,7 +20,7 @@ from uop.spec.ops.constraints import (
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.interval import Interval
-from uop.spec.registry import Build, Constraint, OpDef, define
+from uop.spec.registry import Build, Constraint, Gradient, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -43,6 +44,7 @@ def elementwise(
     latitude: Latitude = lat.EXACT,
     undefined: str = "",
     decomposition: Callable[[Build, Node], Node] | None = None,
+    gradient: Gradient | None = None,
     one_dtype_at: tuple[int, ...] | None = None,
     arg: type[Arg] | None = None,
     extra: tuple[Constraint, ...] = (),
@@ -69,6 +71,7 @@ def elementwise(
             latitude=latitude,
             undefined=undefined,
             decomposition=decomposition,
+            gradient=gradient,
             constraints=(
                 dtype_among(f"{name}.c1", shared[0], allowed),
                 *((one_dtype(f"{name}.c2", *shared),) if len(shared) > 1 else ()),
@@ -93,7 +96,7 @@ TO_BOOL = dtype.always(dtypes.bool)
 DIVISOR_0 = "Elements whose divisor is 0."
 COUNT = "Elements whose count is outside 0..bits-1."
 
-elementwise(Op.RECIP, ("T",), "1/x.", FLOATS, latitude=lat.RECIP)
+elementwise(Op.RECIP, ("T",), "1/x.", FLOATS, latitude=lat.RECIP, gradient=gradients.recip)
 elementwise(
     Op.TRUNC,
     ("T",),
@@ -111,14 +114,27 @@ elementwise(
     result=dtype.from_arg,
     interval=min_max.cast,
     latitude=lat.CAST,
+    gradient=gradients.cast_,
     undefined="Float to integer where the truncated value does not fit, and NaN.",
     extra=(Constraint("CAST.c2", "not to void, and not from a float to index", _float_to_index),),
 )
 elementwise(
-    Op.ADD, AB, "a + b; integers wrap, on bool OR.", VALUES, interval=min_max.add, latitude=lat.ADD
+    Op.ADD,
+    AB,
+    "a + b; integers wrap, on bool OR.",
+    VALUES,
+    interval=min_max.add,
+    latitude=lat.ADD,
+    gradient=gradients.add,
 )
 elementwise(
-    Op.MUL, AB, "a * b; integers wrap, on bool AND.", VALUES, interval=min_max.mul, latitude=lat.MUL
+    Op.MUL,
+    AB,
+    "a * b; integers wrap, on bool AND.",
+    VALUES,
+    interval=min_max.mul,
+    latitude=lat.MUL,
+    gradient=gradients.mul,
 )
 elementwise(
     Op.MAX,
@@ -127,6 +143,7 @@ elementwise(
     VALUES,
     interval=min_max.maximum,
     latitude=lat.MAX,
+    gradient=gradients.maximum,
 )
 elementwise(
     Op.MOD,
@@ -178,5 +195,6 @@ elementwise(
     VALUES,
     one_dtype_at=(1, 2),
     interval=min_max.where,
+    gradient=gradients.where,
     extra=(dtype_among("WHERE.c5", 0, BOOL),),
 )

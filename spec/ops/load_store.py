@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import Device, LoadArg
 from uop.spec.dtype import dtypes
+from uop.spec.ops import gradients
 from uop.spec.ops.constraints import (
     has_value,
     one_axis,
@@ -59,6 +60,7 @@ define(
         addrspace=addrspace.value,
         min_max=min_max.load,
         axis=axis.load,
+        gradient=gradients.load,
         constraints=(
             has_value("LOAD.c1"),
             Constraint("LOAD.c2", "alt has the dtype of buf", _alt_differs),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import OpDef, define
+from uop.spec.registry import Gradient, OpDef, define
 
 
-def marker(op: Op, doc: str) -> OpDef:
+def marker(op: Op, doc: str, gradient: Gradient | None) -> OpDef:
     """Declare an op that is the identity on values."""
     return define(
         OpDef(
@@ -22,11 +23,12 @@ def marker(op: Op, doc: str) -> OpDef:
             addrspace=addrspace.value,
             min_max=min_max.of_src(0),
             axis=axis.of_first,
+            gradient=gradient,
             constraints=(has_value(f"{op.name}.c1"),),
         )
     )
 
 
-marker(Op.CONTIGUOUS, "T, in contiguous memory.")
-marker(Op.CONTIGUOUSBACKWARD, "T; its gradient is made contiguous.")
-marker(Op.DETACH, "T; no gradient flows through it.")
+marker(Op.CONTIGUOUS, "T, in contiguous memory.", gradients.to_first)
+marker(Op.CONTIGUOUSBACKWARD, "T; its gradient is made contiguous.", gradients.contiguous)
+marker(Op.DETACH, "T; no gradient flows through it.", None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg
 from uop.spec.dtype import Kind, dtypes
+from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value, is_shape, one_axis, one_device, one_dtype
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
@@ -125,6 +126,7 @@ define(
         arg=PermuteArg,
         shape=shape.permute,
         axis=axis.follow_permutation,
+        gradient=gradients.permute,
         constraints=(
             Constraint("PERMUTE.c1", "pi is a permutation of the axes of T", _no_permutation),
             has_value("PERMUTE.c2"),
@@ -141,6 +143,7 @@ define(
         arg=FlipArg,
         shape=shape.of_first,
         axis=axis.of_first,
+        gradient=gradients.flip,
         constraints=(
             Constraint("FLIP.c1", "one flag for each axis of T", _wrong_flags),
             has_value("FLIP.c2"),
@@ -156,6 +159,7 @@ define(
         src=("T", "s'"),
         shape=shape.operand(1),
         axis=axis.reshape,
+        gradient=gradients.reshape,
         constraints=(
             is_shape("RESHAPE.c1", 1),
             Constraint("RESHAPE.c2", "the product of s' is the product of s", _size_changes),
@@ -173,6 +177,7 @@ define(
         src=("T", "s'"),
         shape=shape.operand(1),
         axis=axis.of_first,
+        gradient=gradients.expand,
         constraints=(
             is_shape("EXPAND.c1", 1, like=0),
             Constraint("EXPAND.c2", "each axis of T is 1 or that of s'", _cannot_expand),
@@ -191,6 +196,7 @@ define(
         default_arg=PadArg(),
         shape=shape.operand(2),
         axis=axis.of_first,
+        gradient=gradients.pad,
         constraints=(
             is_shape("PAD.c1", 1, like=0),
             is_shape("PAD.c2", 2, like=0),
@@ -208,6 +214,7 @@ define(
         src=("T", "o", "s'"),
         shape=shape.operand(2),
         axis=axis.of_first,
+        gradient=gradients.shrink,
         constraints=(
             is_shape("SHRINK.c1", 1, like=0),
             is_shape("SHRINK.c2", 2, like=0),
@@ -226,6 +233,7 @@ define(
         shape=shape.index,
         axis=axis.index,
         undefined="Nothing: out of bounds has no meaning at all, an INVALID index gives INVALID.",
+        gradient=gradients.index,
         constraints=(
             Constraint("INDEX.c1", "at most as many indices as T has axes", _too_many_indices),
             Constraint("INDEX.c2", "indices are integers of shape () or (k,)", _wrong_index),
@@ -243,6 +251,7 @@ define(
         src=("T*",),
         shape=shape.stack,
         axis=axis.stack,
+        gradient=gradients.stack,
         constraints=(
             one_dtype("STACK.c1"),
             Constraint("STACK.c2", "operands have one shape", _shapes_differ),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from uop.spec.args import RangeArg
 from uop.spec.dtype import dtypes
+from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
@@ -59,6 +60,7 @@ define(
         addrspace=addrspace.of_first,
         min_max=min_max.of_src(0),
         axis=axis.of_first,
+        gradient=gradients.after,
         constraints=(has_value("AFTER.c1"),),
     )
 )

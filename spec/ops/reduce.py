@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from uop.spec import latitude as lat
 from uop.spec.args import ReduceArg
+from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
@@ -47,6 +48,7 @@ define(
         min_max=min_max.reduce,
         axis=axis.reduce,
         latitude=lat.REDUCE,
+        gradient=gradients.reduce,
         constraints=(
             Constraint("REDUCE.c1", "op is ADD, MAX or MUL", _other_op),
             Constraint("REDUCE.c2", "axes are sorted, distinct and axes of T", _wrong_axes),

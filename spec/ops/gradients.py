@@ -1,0 +1,274 @@
+"""The gradient of each op: rules that declarations name, one contribution for each operand.
+
+A rule gets the node u and the gradient g of the loss with respect to u, of u's shape; None stands
+for an operand that no gradient flows to. An elementwise rule may return the shape of u: who calls
+it sums over the axes along which the operand was broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import (
+    Arg,
+    BinaryArg,
+    ConstArg,
+    DTypeArg,
+    LoadArg,
+    PadArg,
+    PadFill,
+    PermuteArg,
+    ReduceArg,
+)
+from uop.spec.dtype import Number, dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Build, Node
+
+Parts = Sequence["Node | None"]
+
+
+def to_first(build: Build, u: Node, g: Node) -> Parts:
+    """The identity in its first operand."""
+    return (g, *[None] * (len(u.src) - 1))
+
+
+def add(build: Build, u: Node, g: Node) -> Parts:
+    return g, g
+
+
+def sub(build: Build, u: Node, g: Node) -> Parts:
+    return g, build(Op.NEG, g)
+
+
+def neg(build: Build, u: Node, g: Node) -> Parts:
+    return (build(Op.NEG, g),)
+
+
+def mul(build: Build, u: Node, g: Node) -> Parts:
+    a, b = u.src
+    return build(Op.MUL, g, b), build(Op.MUL, g, a)
+
+
+def mulacc(build: Build, u: Node, g: Node) -> Parts:
+    a, b, _ = u.src
+    return build(Op.MUL, g, b), build(Op.MUL, g, a), g
+
+
+def recip(build: Build, u: Node, g: Node) -> Parts:
+    return (build(Op.NEG, build(Op.MUL, g, build(Op.MUL, u, u))),)
+
+
+def div(build: Build, u: Node, g: Node) -> Parts:
+    share = build(Op.DIV, g, u.src[1])
+    return share, build(Op.NEG, build(Op.MUL, share, u))
+
+
+def maximum(build: Build, u: Node, g: Node) -> Parts:
+    """To the larger operand; of equal ones, half to each."""
+    a, b = u.src
+    zero = _const(build, g, 0)
+    equal = build(Op.WHERE, build(Op.CMPEQ, a, b), build(Op.MUL, g, _const(build, g, 0.5)), zero)
+    return (
+        build(Op.WHERE, build(Op.CMPLT, b, a), g, equal),
+        build(Op.WHERE, build(Op.CMPLT, a, b), g, equal),
+    )
+
+
+def where(build: Build, u: Node, g: Node) -> Parts:
+    condition, zero = u.src[0], _const(build, g, 0)
+    return (
+        None,
+        build(Op.WHERE, condition, g, zero),
+        build(Op.WHERE, condition, zero, g),
+    )
+
+
+def cast_(build: Build, u: Node, g: Node) -> Parts:
+    """Between floats; what passes through another dtype is a step function."""
+    (t,) = u.src
+    if not (u.dtype.is_float and t.dtype.is_float):
+        return (None,)
+    return (build(Op.CAST, g, arg=DTypeArg(t.dtype)),)
+
+
+def exp2(build: Build, u: Node, g: Node) -> Parts:
+    return (build(Op.MUL, g, build(Op.MUL, u, _const(build, g, math.log(2)))),)
+
+
+def log2(build: Build, u: Node, g: Node) -> Parts:
+    return (build(Op.MUL, build(Op.DIV, g, u.src[0]), _const(build, g, 1 / math.log(2))),)
+
+
+def sin(build: Build, u: Node, g: Node) -> Parts:
+    """cos x is 1 - 2 sin(x/2)^2: a quarter turn added to x would round away for a large x."""
+    half = build(Op.SIN, build(Op.MUL, u.src[0], _const(build, g, 0.5)))
+    twice = build(Op.MUL, _const(build, g, 2), build(Op.MUL, half, half))
+    return (build(Op.MUL, g, build(Op.SUB, _const(build, g, 1), twice)),)
+
+
+def sqrt(build: Build, u: Node, g: Node) -> Parts:
+    return (build(Op.DIV, g, build(Op.MUL, u, _const(build, g, 2))),)
+
+
+def power(build: Build, u: Node, g: Node) -> Parts:
+    """b a^(b-1), which is 0 where b is 0, and a^b ln a, which is 0 where a is 0 and b is not."""
+    a, b = u.src
+    zero, one = _const(build, g, 0), _const(build, g, 1)
+    slope = build(Op.MUL, b, build(Op.POW, a, build(Op.SUB, b, one)))
+    base = build(Op.WHERE, build(Op.CMPEQ, a, zero), one, a)
+    log = build(Op.MUL, build(Op.LOG2, base), _const(build, g, math.log(2)))
+    return (
+        build(Op.WHERE, build(Op.CMPEQ, b, zero), zero, build(Op.MUL, g, slope)),
+        build(Op.MUL, g, build(Op.MUL, u, log)),
+    )
+
+
+def permute(build: Build, u: Node, g: Node) -> Parts:
+    order = cast(PermuteArg, u.arg).order
+    inverse = tuple(order.index(axis) for axis in range(len(order)))
+    return (build(Op.PERMUTE, g, arg=PermuteArg(inverse)),)
+
+
+def flip(build: Build, u: Node, g: Node) -> Parts:
+    return (build(Op.FLIP, g, arg=u.arg),)
+
+
+def reshape(build: Build, u: Node, g: Node) -> Parts:
+    return _reshape(build, g, u.src[0].shape), None
+
+
+def expand(build: Build, u: Node, g: Node) -> Parts:
+    pairs = zip(u.src[0].shape, u.shape, strict=True)
+    return _sum(build, g, [axis for axis, (old, new) in enumerate(pairs) if old != new]), None
+
+
+def pad(build: Build, u: Node, g: Node) -> Parts:
+    return build(Op.SHRINK, g, u.src[1], _dims(build, u.src[0].shape)), None, None
+
+
+def shrink(build: Build, u: Node, g: Node) -> Parts:
+    size = _dims(build, u.src[0].shape)
+    return build(Op.PAD, g, u.src[1], size, arg=PadArg(PadFill.ZERO)), None, None
+
+
+def index(build: Build, u: Node, g: Node) -> Parts:
+    """Each element of T gets the sum over the places that read it."""
+    t, indices = u.src[0], u.src[1:]
+    for k in reversed(range(len(indices))):
+        # Axes to the right of this one are those of T again, to the left those the indices keep.
+        left = sum(len(i.shape) for i in indices[:k])
+        g = _put(build, g, indices[k], left, t.shape[k])
+    return (g, *[None] * len(indices))
+
+
+def _put(build: Build, g: Node, i: Node, left: int, size: int) -> Node:
+    """g with the axis of `size` that i has read put back behind the first `left` axes."""
+    kept = left + len(i.shape)
+    shape = (*g.shape[:kept], 1, *g.shape[kept:])
+    right = (1,) * (len(shape) - kept - 1)
+    wanted = _reshape(build, build(Op.CAST, i, arg=DTypeArg(dtypes.int64)), (*i.shape, 1))
+    read = build(Op.CMPEQ, wanted, _positions(build, size))
+    read = _reshape(build, read, (*i.shape, size, *right))
+    spread = build(Op.WHERE, read, _reshape(build, g, shape), _const(build, g, 0))
+    if not i.shape:
+        return spread
+    total = _sum(build, spread, [left])
+    return _reshape(build, total, (*spread.shape[:left], *spread.shape[left + 1 :]))
+
+
+def stack(build: Build, u: Node, g: Node) -> Parts:
+    return [build(Op.INDEX, g, _index(build, k)) for k, _ in enumerate(u.src)]
+
+
+def reduce(build: Build, u: Node, g: Node) -> Parts:
+    if len(u.src) > 1:
+        raise UnsupportedError("the gradient of a REDUCE over RANGEs: it is part of a kernel")
+    arg = cast(ReduceArg, u.arg)
+    return (_FOLDS[arg.op](build, u, g),)
+
+
+def _of_sum(build: Build, u: Node, g: Node) -> Node:
+    return build(Op.EXPAND, g, _dims(build, u.src[0].shape))
+
+
+def _of_max(build: Build, u: Node, g: Node) -> Node:
+    """In equal shares to the largest elements."""
+    (t,) = u.src
+    largest = build(Op.CMPEQ, t, u)
+    ones = build(Op.CAST, largest, arg=DTypeArg(g.dtype))
+    count = _sum(build, ones, cast(ReduceArg, u.arg).axes)
+    return build(Op.WHERE, largest, build(Op.DIV, g, count), _const(build, g, 0))
+
+
+def _of_product(build: Build, u: Node, g: Node) -> Node:
+    """Times the product of the others: dividing the product by the element fails at zeros."""
+    (t,), axes = u.src, cast(ReduceArg, u.arg).axes
+    rest = tuple(axis for axis in range(len(t.shape)) if axis not in axes)
+    order = (*rest, *axes)
+    kept, n = tuple(t.shape[a] for a in rest), math.prod(t.shape[a] for a in axes)
+    row = _reshape(build, build(Op.PERMUTE, t, arg=PermuteArg(order)), (*kept, 1, n))
+    own = build(Op.CMPEQ, _reshape(build, _positions(build, n), (n, 1)), _positions(build, n))
+    others = build(Op.WHERE, own, _const(build, g, 1), row)
+    product = build(Op.REDUCE, others, arg=ReduceArg(Op.MUL, (len(kept) + 1,)))
+    moved = _reshape(build, product, tuple(t.shape[axis] for axis in order))
+    inverse = tuple(order.index(axis) for axis in range(len(order)))
+    return build(Op.MUL, g, build(Op.PERMUTE, moved, arg=PermuteArg(inverse)))
+
+
+_FOLDS: dict[Op, Callable[[Build, Node, Node], Node]] = {
+    Op.ADD: _of_sum,
+    Op.MAX: _of_max,
+    Op.MUL: _of_product,
+}
+
+
+def load(build: Build, u: Node, g: Node) -> Parts:
+    """Back to where the operand lives; to alt where the gate is false."""
+    if cast(LoadArg, u.arg).device is not None and u.src[0].device is not None:
+        g = build(Op.LOAD, g, arg=LoadArg(u.src[0].device))
+    if len(u.src) < 3:
+        return to_first(build, u, g)
+    gate, zero = u.src[2], _const(build, g, 0)
+    return build(Op.WHERE, gate, g, zero), build(Op.WHERE, gate, zero, g), None
+
+
+def contiguous(build: Build, u: Node, g: Node) -> Parts:
+    return (build(Op.CONTIGUOUS, g),)
+
+
+def after(build: Build, u: Node, g: Node) -> Parts:
+    if len(u.src) > 1:
+        raise UnsupportedError("the gradient of an AFTER: none flows through what is stored")
+    return (g,)
+
+
+def _const(build: Build, like: Node, value: Number) -> Node:
+    return build(Op.CONST, arg=ConstArg.of(value, like.dtype))
+
+
+def _index(build: Build, value: int) -> Node:
+    return build(Op.CONST, arg=ConstArg.of(value, dtypes.index))
+
+
+def _dims(build: Build, shape: Iterable[int]) -> Node:
+    return build(Op.STACK, *(_index(build, dim) for dim in shape))
+
+
+def _reshape(build: Build, t: Node, shape: tuple[int, ...]) -> Node:
+    return t if t.shape == shape else build(Op.RESHAPE, t, _dims(build, shape))
+
+
+def _sum(build: Build, t: Node, axes: Sequence[int]) -> Node:
+    arg: Arg = ReduceArg(Op.ADD, tuple(axes))
+    return build(Op.REDUCE, t, arg=arg) if axes else t
+
+
+def _positions(build: Build, size: int) -> Node:
+    """0, 1, ... as int64, one node of data however many there are."""
+    data = b"".join(k.to_bytes(8, "little") for k in range(size))
+    return build(Op.BITCAST, build(Op.BINARY, arg=BinaryArg(data)), arg=DTypeArg(dtypes.int64))
