@@ -1,0 +1,36 @@
+"""Reads DECISIONS.md: every reading of an open point, by its number."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+PATH = Path(__file__).parent / "DECISIONS.md"
+_ENTRY = re.compile(r"^## (D-\d{3}) (.+?)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+_READING = re.compile(r"^\*\*Reading\.\*\* (.*?)(?=^\*\*|\Z)", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One entry: its number, its title, and its text as it stands in the file."""
+
+    number: str
+    title: str
+    text: str
+
+    @property
+    def reading(self) -> str:
+        """The paragraph that says what is decided, on one line."""
+        match = _READING.search(self.text)
+        return " ".join(match[1].split()) if match else ""
+
+
+@cache
+def decisions() -> dict[str, Decision]:
+    """Every entry by its number, in order."""
+    return {
+        number: Decision(number, title, text.strip())
+        for number, title, text in _ENTRY.findall(PATH.read_text())
+    }
