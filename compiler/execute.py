@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from uop.compiler.fold import np_dtype
 from uop.compiler.runtime.cuda import open_cuda
-from uop.compiler.runtime.device import Device, Launch
+from uop.compiler.runtime.device import Built, Device, Launch
 from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.stages.plan import memory_of
 from uop.compiler.stages.render import work_items
@@ -103,7 +103,7 @@ class Executable:
             for step in self.steps
             if all(items := work_items(step.linear))
         ]
-        return self.output(device.run(device.build(source), launches, contents))
+        return self.output(device.run(build(device, source), launches, contents))
 
 
 def executable(root: UOp, callified: UOp, planned: UOp, target: Target) -> Executable:
@@ -181,6 +181,12 @@ def open_device(target: str) -> Device:
     if target not in OPEN:
         raise UnsupportedError(f"no runtime for target {target}")
     return cast(Device, OPEN[target]())
+
+
+@lru_cache(maxsize=64)
+def build(device: Device, source: str) -> Built:
+    """A source built once, for a program that runs often."""
+    return device.build(source)
 
 
 OPEN: Mapping[str, Callable[[], Any]] = {"opencl": open_opencl, "cuda": open_cuda}

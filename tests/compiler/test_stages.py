@@ -16,6 +16,7 @@ from uop.spec.uop import UOp
 SLOW = settings(
     max_examples=150,
     deadline=None,
+    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
