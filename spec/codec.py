@@ -48,9 +48,15 @@ def decode_arg(declaration: OpDef, given: Mapping[str, Literal] | None) -> Arg |
     Without any it is absent, which the op itself accepts or not; an empty set of fields on an op
     that has no arg is the empty Arg, which no op accepts.
     """
+    return decode_fields(declaration.op.name, declaration.arg, given)
+
+
+def decode_fields(
+    name: str, kind: type[Arg] | None, given: Mapping[str, Literal] | None
+) -> Arg | None:
+    """`decode_arg` of an op that is known by its name and the type of its arg."""
     if given is None:
         return None
-    name, kind = declaration.op.name, declaration.arg
     if kind is None:
         if given:
             raise MalformedError(f"{name} has no arg, found the field {next(iter(given))!r}")

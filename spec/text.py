@@ -9,10 +9,10 @@ give. A tag, where there is one, ends the line: `!"tag"`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from uop.spec.args import Arg, Device
-from uop.spec.codec import decode_arg, encode_arg, op_named, shown
+from uop.spec.codec import decode_fields, encode_arg, op_named, shown
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
 from uop.spec.literal import Line, Literal, Quoted, print_literal
@@ -30,8 +30,8 @@ def print_unbuilt(node: Unbuilt) -> str:
     """The program under a node that has not been checked, which is the last line."""
     printer = _Printer()
     lines = printer.print(printer.operands(node))
-    written = print_node(node.op, [printer.operand(s) for s in node.src], node.arg)
-    return "\n".join([*lines, f"%{len(lines)} = {written}{_tag(node.tag)}"]) + "\n"
+    written = print_node(node.op.name, [printer.operand(s) for s in node.src], node.arg)
+    return "\n".join([*lines, f"%{len(lines)} = {written}{print_tag(node.tag)}"]) + "\n"
 
 
 def parse(text: str, path: str = "") -> UOp:
@@ -45,9 +45,9 @@ def parse(text: str, path: str = "") -> UOp:
     return scope.root()
 
 
-def print_node(op: Op, src: list[str], arg: Arg | None) -> str:
+def print_node(name: str, src: list[str], arg: Arg | None) -> str:
     """The part of a line that a node is made of: op, operands and arg."""
-    words = [op.name, ", ".join(src)] if src else [op.name]
+    words = [name, ", ".join(src)] if src else [name]
     fields = encode_arg(arg)
     if fields is not None:
         words.append("{" + ", ".join(f"{n}={print_literal(v)}" for n, v in fields.items()) + "}")
@@ -68,7 +68,10 @@ class Unbuilt:
 
 
 class Scope:
-    """The numbered nodes of one program while it is read."""
+    """The numbered nodes of one program while it is read.
+
+    A subclass gives other names a meaning: what arg they have, and which node they build.
+    """
 
     __slots__ = ("_path", "_place", "_used", "nodes")
 
@@ -83,23 +86,31 @@ class Scope:
         if line.peek().kind == "end":
             return
         start = line.peek()
-        number, node = self._define(line)
-        u = self._build(node, line, start.column)
+        number, name, src, arg = self._define(line)
+        u = self._build(name, src, arg, None, line, start.column)
         if line.at(":"):
             _check_derived(line, u)
         tag = _read_tag(line)
         line.need_end()
         if tag is not None:
-            u = self._build(replace(node, tag=tag), line, start.column)
+            u = self._build(name, src, arg, tag, line, start.column)
         self.nodes[number] = u
 
     def read_unbuilt(self, line: Line) -> Unbuilt:
         """Read a node without building it; it has no derived part."""
-        _, node = self._define(line)
-        node = replace(node, tag=_read_tag(line))
+        _, name, src, arg = self._define(line)
+        node = Unbuilt(Op[name], src, arg, _read_tag(line))
         line.need_end()
         self._check_used(None)
         return node
+
+    def arg_type(self, name: str) -> type[Arg] | None:
+        """The type of the arg of what has this name; MalformedError where nothing has."""
+        return op_named(name).arg
+
+    def build(self, name: str, src: tuple[UOp, ...], arg: Arg | None, tag: str | None) -> UOp:
+        """The node of this name."""
+        return UOp(Op[name], *src, arg=arg, tag=tag)
 
     def root(self, line: int = 1) -> UOp:
         """The last node; every other one must be used. `line` is where a missing one belongs."""
@@ -120,7 +131,7 @@ class Scope:
                     self._path,
                 )
 
-    def _define(self, line: Line) -> tuple[int, Unbuilt]:
+    def _define(self, line: Line) -> tuple[int, str, tuple[UOp, ...], Arg | None]:
         """The part of a line before the derived part."""
         token = line.need_kind("node", "%N")
         number = int(token.text[1:])
@@ -130,21 +141,23 @@ class Scope:
         line.need("=")
         name = line.need_kind("word", "the name of an op")
         try:
-            declaration = op_named(name.text)
+            kind = self.arg_type(name.text)
         except MalformedError as error:
             raise line.fail(error.message, name) from None
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{_place(line, name.column)}: {error}") from None
         src = self._operands(line)
         brace = line.peek()
         fields = _read_fields(line)
         try:
-            arg = decode_arg(declaration, fields)
+            arg = decode_fields(name.text, kind, fields)
         except MalformedError as error:
             raise line.fail(error.message, brace) from None
         except InvalidError as error:
             raise _at(error, line, token.column) from None
         if not (line.at(":") or line.at("!")):
             line.need_end()
-        return number, Unbuilt(declaration.op, src, arg)
+        return number, name.text, src, arg
 
     def _operands(self, line: Line) -> tuple[UOp, ...]:
         if not _operand_next(line):
@@ -172,9 +185,17 @@ class Scope:
             raise line.fail(str(error), token) from None
         raise line.fail(f"expected an operand: %N, an integer or [...], found {token}")
 
-    def _build(self, node: Unbuilt, line: Line, column: int) -> UOp:
+    def _build(
+        self,
+        name: str,
+        src: tuple[UOp, ...],
+        arg: Arg | None,
+        tag: str | None,
+        line: Line,
+        column: int,
+    ) -> UOp:
         try:
-            return node.build()
+            return self.build(name, src, arg, tag)
         except InvalidError as error:
             raise _at(error, line, column) from None
         except UnsupportedError as error:
@@ -192,7 +213,7 @@ class _Printer:
         """The operands that need a line of their own."""
         for s in u.src:
             if s not in self._in_place:
-                self._in_place[s] = _in_place(s)
+                self._in_place[s] = in_place(s)
         return [s for s in u.src if self._in_place[s] is None]
 
     def operand(self, u: UOp) -> str:
@@ -202,12 +223,12 @@ class _Printer:
         lines: list[str] = []
         for u in toposort(roots, self.operands):
             self._number[u] = len(lines)
-            written = print_node(u.op, [self.operand(s) for s in u.src], u.arg)
-            lines.append(f"%{len(lines)} = {written} {_derived(u)}{_tag(u.tag)}")
+            written = print_node(u.op.name, [self.operand(s) for s in u.src], u.arg)
+            lines.append(f"%{len(lines)} = {written} {derived(u)}{print_tag(u.tag)}")
         return lines
 
 
-def _in_place(u: UOp) -> str | None:
+def in_place(u: UOp) -> str | None:
     """`3` for an index constant, `[2,3]` for a STACK of them; None for what needs its own line."""
     if u.tag is not None or u.dtype is not dtypes.index:
         return None
@@ -222,14 +243,14 @@ def _device_literal(device: Device) -> Literal:
     return tuple(map(Quoted, device)) if isinstance(device, tuple) else device
 
 
-def _derived(u: UOp) -> str:
+def derived(u: UOp) -> str:
     text = f": {u.dtype.name}[{','.join(map(str, u.shape))}]"
     if u.device is not None:
         text += f" @{print_literal(_device_literal(u.device))}"
     return text if u.addrspace is None else f"{text} &{u.addrspace.name}"
 
 
-def _tag(tag: str | None) -> str:
+def print_tag(tag: str | None) -> str:
     return "" if tag is None else f" !{print_literal(Quoted(tag))}"
 
 
@@ -283,8 +304,8 @@ def _check_derived(line: Line, u: UOp) -> None:
         text += f" @{print_literal(line.literal())}"
     if line.take("&"):
         text += f" &{line.need_kind('word', 'an addrspace').text}"
-    if text != _derived(u):
-        raise line.fail(f"expected {_derived(u)[2:]}, found {text[2:]}", start)
+    if text != derived(u):
+        raise line.fail(f"expected {derived(u)[2:]}, found {text[2:]}", start)
 
 
 def _at(error: InvalidError, line: Line, column: int) -> InvalidError:
