@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+_PACKAGE = __name__.partition(".")[0] + "."
+
 
 class UopError(Exception):
     """The root of the errors below."""
@@ -46,3 +50,13 @@ class PassError(UopError):
 
 class BackendError(UopError):
     """A backend crashed, hung or sent a bad reply."""
+
+
+def users_line() -> str:
+    """The first frame outside this package, as file:line; empty where there is none."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        if frame.f_back is None:
+            return ""
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 from weakref import WeakValueDictionary
@@ -10,7 +9,7 @@ from weakref import WeakValueDictionary
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
 from uop.spec.dtype import DType, Number, dtypes
-from uop.spec.errors import InvalidError
+from uop.spec.errors import InvalidError, users_line
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
@@ -20,7 +19,6 @@ Key = tuple[Op, "tuple[UOp, ...]", Arg | None, str | None]
 
 _INTERNED: WeakValueDictionary[Key, UOp] = WeakValueDictionary()
 _NOT_YET: Any = object()
-_PACKAGE = __name__.partition(".")[0] + "."
 
 
 class UOp:
@@ -143,17 +141,7 @@ def _invalid(constraint: Constraint, u: UOp, found: str) -> InvalidError:
         for s in u.src
     )
     node = f"{u.op.name}({operands})" + (f" {u.arg}" if u.arg is not None else "")
-    return InvalidError(constraint.label, constraint.title, node, found, _users_line())
-
-
-def _users_line() -> str:
-    """The first frame outside this package, as file:line."""
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        if frame.f_back is None:
-            return ""
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return InvalidError(constraint.label, constraint.title, node, found, users_line())
 
 
 def const(value: Number, dtype: DType) -> UOp:
