@@ -47,10 +47,15 @@ def cases(
 def case_by_id(text: str, seed: int = 0) -> Case | InvalidCase:
     """The one case of this id, without making the others. NoSuchCaseError where there is none."""
     id = CaseId.parse(text)
+    return group_of(id).case(id.index, seed)
+
+
+def group_of(id: CaseId) -> AnyGroup:
+    """The group that makes the case of this id. NoSuchCaseError where there is none."""
     group = _by_name(id.level).get((id.op, id.dtype, id.group))
     if group is None or id.index >= max(group.counts):
-        raise NoSuchCaseError(f"no case {text!r}")
-    return group.case(id.index, seed)
+        raise NoSuchCaseError(f"no case {str(id)!r}")
+    return group
 
 
 @cache

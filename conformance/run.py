@@ -10,7 +10,7 @@ from typing import Protocol
 
 from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
-from uop.conformance.generate import case_by_id, groups
+from uop.conformance.generate import case_by_id, group_of, groups
 from uop.conformance.judge import Status, Verdict, verdict_from_json
 from uop.conformance.jury import Jury, Task
 from uop.conformance.options import Options
@@ -59,7 +59,8 @@ def conform(options: Options, display: Display | None = None) -> Report:
 def selected(options: Options) -> list[CaseId]:
     """The ids of the cases of a run, in order."""
     if options.cases:
-        return [case_by_id(id, options.seed).id for id in options.cases]
+        ids = [CaseId.parse(id) for id in options.cases]
+        return [group_of(id).id(id.index) for id in ids]
     return [
         group.id(index)
         for level in LEVELS

@@ -34,7 +34,7 @@ class Allowance:
     start_seconds: float = 60.0
     batch_seconds: float = 30.0
     program_seconds: float = 1.0
-    bytes: int = 4 << 30
+    bytes: int = 2 << 30
     restarts: int = 40
 
     def seconds(self, programs: int) -> float:
