@@ -124,7 +124,7 @@ def numbered(result: FullOutput) -> dict[int, Value]:
 
 def report(number: int, value: Value, folder: Path | None) -> None:
     """Print one result, and write it where a folder is given."""
-    from uop.cli.values import dtype_of, show_value
+    from uop.interpreter.show import dtype_of, show_value
 
     shape = ",".join(map(str, value.data.shape))
     click.echo(show_value(f"{number} : {dtype_of(value.data).name}[{shape}] = ", value))

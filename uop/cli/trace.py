@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from uop.cli.values import show_value
+from uop.interpreter.show import show_value
 from uop.interpreter.tensor import Observer
 from uop.interpreter.values import Value
 from uop.spec.literal import Line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.numeric import STORAGE, to_bits
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.codec import encode_scalar
@@ -39,15 +40,11 @@ def show_value(before: str, value: Value) -> str:
         separator=", ",
         threshold=LONGEST,
         max_line_width=WIDTH,
-        formatter={"int_kind": lambda i: _word(flat, int(i))},
+        formatter={"int_kind": lambda i: word(flat, int(i))},
     )
 
 
-def _flat(mask: Mask | None) -> Mask | None:
-    return None if mask is None else mask.reshape(-1)
-
-
-def _word(value: Value, i: int) -> str:
+def word(value: Value, i: int) -> str:
     """One element of a flat value."""
     if value.invalid is not None and value.invalid[i]:
         return "invalid"
@@ -63,3 +60,22 @@ def _word(value: Value, i: int) -> str:
         bits = int(to_bits(value.data[i : i + 1])[0])
         return str(encode_scalar(bits, dtype_of(value.data)))
     return str(element)
+
+
+def accepted_words(accepted: Accepted, i: int) -> str:
+    """What element i may be, as words: `4`, `-0.0 to 0.0 or nan`, `anything`."""
+    if accepted.any.reshape(-1)[i]:
+        return "anything"
+    code = NaN(int(np.asarray(accepted.nan).reshape(-1)[i]))
+    ends = [word(Value(np.asarray(end).reshape(-1)), i) for end in (accepted.lo, accepted.hi)]
+    match code:
+        case NaN.MUST:
+            return "nan"
+        case NaN.EXACT:
+            return ends[0]
+    parts = [ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"]
+    return " or ".join([*parts, "nan"] if code is NaN.MAY else parts)
+
+
+def _flat(mask: Mask | None) -> Mask | None:
+    return None if mask is None else mask.reshape(-1)
