@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from uop.spec.dtype import DType, Number, Scalar
+from uop.spec.dtype import DType, Number, Scalar, dtypes
 from uop.spec.ops.names import Op
 
 Device = str | tuple[str, ...] | None
@@ -134,6 +134,45 @@ class RangeArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class SpecialArg(Arg):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WmmaArg(Arg):
+    """A matrix instruction: (m, k) times (k, n) in dtype_in, plus (m, n) in dtype_out."""
+
+    m: int
+    n: int
+    k: int
+    dtype_in: DType
+    dtype_out: DType
+
+
+@dataclass(frozen=True, slots=True)
+class GetAddrArg(Arg):
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class InsArg(Arg):
+    """The name of a machine instruction, and what it results in: void for nothing."""
+
+    name: str
+    dtype: DType = dtypes.void
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CustomArg(Arg):
+    """Source text with a {k} for each operand, and what it results in: void for nothing."""
+
+    fmt: str
+    dtype: DType = dtypes.void
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CustomFunctionArg(Arg):
     name: str
 
 

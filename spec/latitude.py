@@ -87,6 +87,7 @@ CAST = ADD
 MAX = Maximum("with one NaN: NaN or the other operand; of two zeros either one")
 CMP_NAN = Unordered("with a NaN: either answer")
 REDUCE = Reduced("any order, grouping or wider accumulator; a zero of either sign")
+WMMA = Reduced("products exact; their sum in any order, grouping or wider accumulator")
 RECIP = _ulp("2.5", "0.5", "1", "1")
 DIV = Quotient(
     "the hull of a/b within the budget of RECIP and of a times every accepted reciprocal of b",

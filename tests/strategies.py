@@ -15,9 +15,13 @@ from uop.spec.args import (
     BinaryArg,
     BufferArg,
     ConstArg,
+    CustomArg,
+    CustomFunctionArg,
     DTypeArg,
     FlipArg,
+    GetAddrArg,
     GetTupleArg,
+    InsArg,
     LoadArg,
     PadArg,
     PadFill,
@@ -40,6 +44,7 @@ Step = Callable[[Draw, list[UOp]], UOp]
 VALUE_DTYPES = [d for d in DTYPES.values() if d.kind is not Kind.VOID]
 ELEMENTWISE = [d for d in DECLARATIONS.values() if d.is_elementwise and d.op is not Op.CAST]
 EFFECTS = [Op.SINK, Op.GROUP, Op.TUPLE, Op.LINEAR, Op.AFTER, Op.STACK, Op.STORE, Op.LOAD]
+OPAQUE: dict[Op, Callable[..., Arg]] = {Op.INS: InsArg, Op.CUSTOM: CustomArg}
 MARKERS = [Op.CONTIGUOUS, Op.CONTIGUOUSBACKWARD, Op.DETACH]
 
 dtypes_of_values: st.SearchStrategy[DType] = st.sampled_from(VALUE_DTYPES)
@@ -154,6 +159,22 @@ def _element(draw: Draw, pool: list[UOp]) -> UOp:
     return UOp(Op.GETTUPLE, t, arg=GetTupleArg(draw(st.integers(0, len(t.src) - 1))))
 
 
+def _codegen(draw: Draw, pool: list[UOp]) -> UOp:
+    op = draw(st.sampled_from([Op.BARRIER, Op.IF, Op.ENDIF, Op.ATOMICADD, Op.GETADDR, *OPAQUE]))
+    if op in OPAQUE:
+        arg = OPAQUE[op](draw(st.text(max_size=6)), draw(dtypes_of_values), draw(shapes))
+        return UOp(op, *draw(st.lists(st.sampled_from(pool), max_size=3)), arg=arg)
+    first = draw(st.sampled_from(pool))
+    if op is Op.GETADDR:
+        return UOp(op, first, arg=GetAddrArg(draw(st.text(max_size=3))))
+    return UOp(op, *([first, first] if op is Op.ATOMICADD else [first]))
+
+
+def _function(draw: Draw, pool: list[UOp]) -> UOp:
+    meta = draw(st.lists(st.sampled_from(pool), max_size=2))
+    return UOp(Op.CUSTOMFUNCTION, *meta, arg=CustomFunctionArg(draw(st.text(max_size=6))))
+
+
 STEPS: tuple[Step, ...] = (
     _const,
     _param,
@@ -168,6 +189,8 @@ STEPS: tuple[Step, ...] = (
     _marker,
     _effect,
     _element,
+    _codegen,
+    _function,
 )
 
 

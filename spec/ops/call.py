@@ -17,8 +17,8 @@ from uop.spec.walk import free_params
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
-BODIES = (Op.SINK, Op.LINEAR, Op.PROGRAM)
-"""What a CALL may run: a kernel in any of its forms."""
+BODIES = (Op.SINK, Op.LINEAR, Op.PROGRAM, Op.CUSTOMFUNCTION)
+"""What a CALL may run: a kernel in any of its forms, or a function that is only known by name."""
 
 
 def _no_tuple(u: Node) -> str | None:
@@ -101,7 +101,7 @@ effect(
     "call",
     "Run a kernel: each PARAM k of the body is the buffer a_k.",
     ("body", "a*"),
-    Constraint("CALL.c1", "the body is a SINK, LINEAR or PROGRAM", _no_kernel),
+    Constraint("CALL.c1", "the body is a SINK, LINEAR, PROGRAM or CUSTOMFUNCTION", _no_kernel),
     Constraint(
         "CALL.c2",
         "each PARAM k of the body has a buffer a_k of its size and dtype",

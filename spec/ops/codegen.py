@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from uop.spec.args import SourceArg, SpecialArg
+from uop.spec import latitude as lat
+from uop.spec.args import (
+    AddrSpace,
+    CustomArg,
+    CustomFunctionArg,
+    GetAddrArg,
+    InsArg,
+    SourceArg,
+    SpecialArg,
+    WmmaArg,
+)
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.constraints import one_device, one_dtype
 from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
-from uop.spec.properties import device
-from uop.spec.registry import Constraint
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.registry import Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
+
+WARP = 32
+"""The work items that hold the fragments of one WMMA."""
+
+
+def fragment_shapes(arg: WmmaArg) -> tuple[Shape, Shape, Shape] | None:
+    """What a work item holds of A, B and acc; None where a matrix does not split evenly."""
+    elements = (arg.m * arg.k, arg.k * arg.n, arg.m * arg.n)
+    if min(arg.m, arg.n, arg.k) < 1 or any(count % WARP for count in elements):
+        return None
+    a, b, acc = (count // WARP for count in elements)
+    return (a,), (b,), (acc,)
+
 
 PARTS = (Op.LINEAR, Op.SOURCE, Op.BINARY)
 
@@ -21,11 +46,215 @@ def _wrong_parts(u: Node) -> str | None:
     return None if found == PARTS else " ".join(op.name for op in found)
 
 
+def _no_effect(u: Node) -> str | None:
+    found = next((s for s in u.src if s.dtype is not dtypes.void), None)
+    return None if found is None else f"a value, from {found.op.name}"
+
+
+def _no_value(u: Node) -> str | None:
+    found = next((s for s in u.src if s.dtype is dtypes.void), None)
+    return None if found is None else f"void, from {found.op.name}"
+
+
+def _no_condition(u: Node) -> str | None:
+    gate = u.src[0]
+    fits = gate.dtype is dtypes.bool and gate.shape == ()
+    return None if fits else f"{gate.dtype.name}{list(gate.shape)}"
+
+
+def _no_if(u: Node) -> str | None:
+    return None if u.src[0].op is Op.IF else u.src[0].op.name
+
+
+def _no_location(u: Node) -> str | None:
+    return None if u.src[0].addrspace is not None else f"a value, from {u.src[0].op.name}"
+
+
+def _not_global(u: Node) -> str | None:
+    found = u.src[0].addrspace
+    return None if found is AddrSpace.GLOBAL else f"{found}, from {u.src[0].op.name}"
+
+
+def _shapes_differ(u: Node) -> str | None:
+    found = [s.shape for s in u.src]
+    return None if len(set(found)) == 1 else " ".join(map(str, found))
+
+
+def _no_fragments(u: Node) -> str | None:
+    arg = cast(WmmaArg, u.arg)
+    return None if fragment_shapes(arg) else f"({arg.m}, {arg.n}, {arg.k})"
+
+
+def _wrong_dtypes(u: Node) -> str | None:
+    arg, found = cast(WmmaArg, u.arg), tuple(s.dtype for s in u.src)
+    fits = found == (arg.dtype_in, arg.dtype_in, arg.dtype_out) and arg.dtype_in.is_float
+    return None if fits else " ".join(d.name for d in found)
+
+
+def _wrong_fragments(u: Node) -> str | None:
+    expected = fragment_shapes(cast(WmmaArg, u.arg))
+    found = tuple(s.shape for s in u.src)
+    return None if expected in (None, found) else " ".join(map(str, found))
+
+
+def _no_result(u: Node) -> str | None:
+    arg = cast(InsArg | CustomArg, u.arg)
+    if any(dim < 0 for dim in arg.shape):
+        return f"{arg.shape}"
+    return f"void{list(arg.shape)}" if arg.dtype is dtypes.void and arg.shape else None
+
+
+def _fragment(u: Node) -> Shape:
+    return u.src[2].shape
+
+
+def _declared_dtype(u: Node) -> DType:
+    return cast(InsArg | CustomArg, u.arg).dtype
+
+
+def _declared_shape(u: Node) -> Shape:
+    return cast(InsArg | CustomArg, u.arg).shape
+
+
+OPAQUE: dict[str, Any] = {
+    "section": "codegen",
+    "dtype": _declared_dtype,
+    "shape": _declared_shape,
+    "device": device.first_that_has_one,
+    "addrspace": addrspace.value,
+    "min_max": min_max.range_of_dtype,
+    "axis": axis.null,
+}
+"""What an op derives whose result its arg declares."""
+
+RESULT = "sizes are 0 or more; void has shape ()"
+
 counter(
     Op.SPECIAL,
     "codegen",
     "The index of this work item along one dimension of the launch: 0 to bound - 1.",
     SpecialArg,
+)
+
+effect(
+    Op.BARRIER,
+    "codegen",
+    "Every work item of a workgroup waits here, once its deps are done, for all the others.",
+    ("deps*",),
+    Constraint("BARRIER.c1", "operands are effects: void", _no_effect),
+    on=device.null,
+)
+
+effect(
+    Op.IF,
+    "codegen",
+    "Run the instructions up to ENDIF in the work items whose gate is true.",
+    ("gate",),
+    Constraint("IF.c1", "the gate is a bool of shape ()", _no_condition),
+    on=device.null,
+)
+
+effect(
+    Op.ENDIF,
+    "codegen",
+    "The end of what an IF encloses.",
+    ("if",),
+    Constraint("ENDIF.c1", "the operand is an IF", _no_if),
+    on=device.null,
+)
+
+effect(
+    Op.ATOMICADD,
+    "codegen",
+    "Add val to what stands at the location idx, as one step that no other access divides.",
+    ("idx", "val"),
+    Constraint("ATOMICADD.c1", "idx is a location", _no_location),
+    one_dtype("ATOMICADD.c2"),
+    Constraint("ATOMICADD.c3", "idx and val have one shape", _shapes_differ),
+    one_device("ATOMICADD.c4"),
+)
+
+define(
+    OpDef(
+        Op.WMMA,
+        section="codegen",
+        doc="A B + acc on matrices that the 32 work items of a warp hold in fragments.",
+        src=("A", "B", "acc"),
+        arg=WmmaArg,
+        dtype=dtype.of_src(2),
+        shape=_fragment,
+        device=device.first_that_has_one,
+        addrspace=addrspace.value,
+        min_max=min_max.range_of_dtype,
+        axis=axis.null,
+        latitude=lat.WMMA,
+        constraints=(
+            Constraint("WMMA.c1", "each matrix splits into 32 equal fragments", _no_fragments),
+            Constraint(
+                "WMMA.c2", "A and B are of dtype_in, a float; acc is of dtype_out", _wrong_dtypes
+            ),
+            Constraint("WMMA.c3", "operands have the shapes of their fragments", _wrong_fragments),
+            one_device("WMMA.c4"),
+        ),
+    )
+)
+
+define(
+    OpDef(
+        Op.GETADDR,
+        section="codegen",
+        doc="The address of a buffer on a device, as a number.",
+        src=("buf",),
+        arg=GetAddrArg,
+        dtype=dtype.always(dtypes.uint64),
+        shape=shape.scalar,
+        device=device.null,
+        addrspace=addrspace.value,
+        min_max=min_max.range_of_dtype,
+        axis=axis.null,
+        undefined="Which address: only that buffers do not overlap and elements are aligned.",
+        constraints=(Constraint("GETADDR.c1", "buf is a location in GLOBAL memory", _not_global),),
+    )
+)
+
+define(
+    OpDef(
+        Op.INS,
+        doc="One machine instruction by name; a registry says what it computes.",
+        src=("srcs*",),
+        arg=InsArg,
+        constraints=(
+            Constraint("INS.c1", RESULT, _no_result),
+            Constraint("INS.c2", "operands have a value", _no_value),
+            one_device("INS.c3"),
+        ),
+        **OPAQUE,
+    )
+)
+
+define(
+    OpDef(
+        Op.CUSTOM,
+        doc="Source text put into generated code as it is; a registry says what it computes.",
+        src=("args*",),
+        arg=CustomArg,
+        constraints=(
+            Constraint("CUSTOM.c1", RESULT, _no_result),
+            Constraint("CUSTOM.c2", "operands have a value", _no_value),
+            one_device("CUSTOM.c3"),
+        ),
+        **OPAQUE,
+    )
+)
+
+effect(
+    Op.CUSTOMFUNCTION,
+    "codegen",
+    "A function of the device by name, run through CALL; a registry says what it computes.",
+    ("meta*",),
+    Constraint("CUSTOMFUNCTION.c1", "operands have a value", _no_value),
+    arg=CustomFunctionArg,
+    on=device.null,
 )
 
 effect(

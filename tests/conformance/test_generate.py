@@ -18,7 +18,9 @@ from uop.spec.registry import DECLARATIONS, labels
 from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp, param
 
-OF_KERNELS = {Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.SOURCE, Op.CALL}
+OF_KERNELS = {op for op, d in DECLARATIONS.items() if d.section == "codegen"} | {
+    Op.RANGE, Op.END, Op.LINEAR, Op.CALL,
+}  # fmt: skip
 """Ops of which no tensor program is made."""
 
 

@@ -22,9 +22,13 @@ from uop.spec.args import (
     BinaryArg,
     BufferArg,
     ConstArg,
+    CustomArg,
+    CustomFunctionArg,
     DTypeArg,
     FlipArg,
+    GetAddrArg,
     GetTupleArg,
+    InsArg,
     LoadArg,
     PadArg,
     PadFill,
@@ -34,6 +38,7 @@ from uop.spec.args import (
     ReduceArg,
     SourceArg,
     SpecialArg,
+    WmmaArg,
 )
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import InvalidError, UnsupportedError
@@ -61,6 +66,13 @@ ARGS: dict[type[Arg], st.SearchStrategy[Any]] = {
     LoadArg: st.builds(LoadArg, devices, addrspaces),
     RangeArg: st.builds(RangeArg, small, st.sampled_from(AxisType)),
     SpecialArg: st.builds(SpecialArg, st.text(max_size=3)),
+    WmmaArg: st.builds(
+        WmmaArg, *[st.sampled_from([0, 1, 8, 16])] * 3, dtypes_of_values, dtypes_of_values
+    ),
+    GetAddrArg: st.builds(GetAddrArg, st.text(max_size=3)),
+    InsArg: st.builds(InsArg, st.text(max_size=3), every_dtype, numbers),
+    CustomArg: st.builds(CustomArg, st.text(max_size=3), every_dtype, numbers),
+    CustomFunctionArg: st.builds(CustomFunctionArg, st.text(max_size=3)),
     SourceArg: st.builds(SourceArg, st.text(max_size=3)),
 }
 OPERANDS = st.one_of(

@@ -205,6 +205,7 @@ LATITUDES = {
     Op.CMPGE: lat.CMP_NAN,
     Op.CMPLE: lat.CMP_NAN,
     Op.REDUCE: lat.REDUCE,
+    Op.WMMA: lat.WMMA,
     Op.RECIP: lat.RECIP,
     Op.DIV: lat.DIV,
     Op.EXP2: lat.EXP2,
