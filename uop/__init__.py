@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from uop.interpreter.values import Value as Value
     from uop.spec.dtype import DType as DType
     from uop.spec.dtype import dtypes as dtypes
+    from uop.spec.frontend.function import function as function
+    from uop.spec.frontend.gradient import gradient as gradient
+    from uop.spec.frontend.tensor import Tensor as Tensor
     from uop.spec.ops.names import Op as Op
     from uop.spec.text import parse as parse
     from uop.spec.text import print_program as print_program
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 _HOME = {
     "DType": "uop.spec.dtype",
     "Op": "uop.spec.ops.names",
+    "Tensor": "uop.spec.frontend.tensor",
     "UOp": "uop.spec.uop",
     "Value": "uop.interpreter.values",
     "compile": "uop.compiler.pipeline",
@@ -28,6 +32,8 @@ _HOME = {
     "dtypes": "uop.spec.dtype",
     "evaluate": "uop.interpreter.evaluate",
     "evaluate_full": "uop.interpreter.evaluate",
+    "function": "uop.spec.frontend.function",
+    "gradient": "uop.spec.frontend.gradient",
     "param": "uop.spec.uop",
     "parse": "uop.spec.text",
     "print_program": "uop.spec.text",
@@ -36,6 +42,7 @@ _HOME = {
 __all__ = [
     "DType",
     "Op",
+    "Tensor",
     "UOp",
     "Value",
     "compile",
@@ -43,6 +50,8 @@ __all__ = [
     "dtypes",
     "evaluate",
     "evaluate_full",
+    "function",
+    "gradient",
     "param",
     "parse",
     "print_program",
@@ -53,8 +62,18 @@ def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'uop' has no attribute {name!r}")
     value: object = getattr(import_module(_HOME[name]), name)
+    if _HOME[name].startswith("uop.spec.frontend."):
+        _install_evaluator()
     globals()[name] = value
     return value
+
+
+def _install_evaluator() -> None:
+    """Tensors that come through this door are evaluated by the interpreter."""
+    from uop.interpreter.frontend import InterpreterEvaluator
+    from uop.spec.frontend.evaluator import install
+
+    install(InterpreterEvaluator())
 
 
 def __dir__() -> list[str]:

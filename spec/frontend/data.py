@@ -1,0 +1,110 @@
+"""The data of Tensors: nested lists of numbers, and BUFFERs bound to their contents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import count
+from typing import cast
+from weakref import WeakKeyDictionary
+
+from uop.spec.args import BufferArg, Device
+from uop.spec.array import Array
+from uop.spec.dtype import DType, Number, Scalar, dtypes
+from uop.spec.errors import InvalidError, users_line
+from uop.spec.frontend.bodies import leaves
+from uop.spec.frontend.evaluator import Held
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, const, dims
+
+Nested = Number | Sequence["Nested"]
+NUMBERS = (bool, int, float, Fraction)
+
+_BOUND: WeakKeyDictionary[UOp, Held] = WeakKeyDictionary()
+_SLOTS = count()
+
+
+def bound(held: Held, device: Device) -> UOp:
+    """A new BUFFER that has these contents as long as it lives."""
+    arg = BufferArg(next(_SLOTS), held.dtype, device)
+    buffer = UOp(Op.BUFFER, dims(held.shape), arg=arg)
+    _BOUND[buffer] = held
+    return buffer
+
+
+def contents(root: UOp) -> dict[int, Held]:
+    """The contents of the bound BUFFERs of a graph, by slot."""
+    found: dict[int, Held] = {}
+    for u in leaves(root):
+        held = _BOUND.get(u)
+        if held is not None:
+            found[cast(BufferArg, u.arg).slot] = held
+    return found
+
+
+def held_list(data: Nested, dtype: DType | None) -> Held:
+    """The contents that nested lists spell."""
+    shape, flat = _flattened(data)
+    chosen = dtype or common_dtype(flat)
+    try:
+        return Held(chosen, shape, Array.of(flat, chosen, shape).data)
+    except ValueError as error:
+        raise no_value(chosen, str(error)) from None
+
+
+def number(value: Number, dtype: DType) -> UOp:
+    """A Python number as a constant of the dtype. InvalidError where it is no value of it."""
+    try:
+        return const(value, dtype)
+    except ValueError as error:
+        raise no_value(dtype, str(error)) from None
+
+
+def common_dtype(values: Sequence[Number]) -> DType:
+    """bool, int32 or float32: the first that all of these are."""
+    if values and all(isinstance(v, bool) for v in values):
+        return dtypes.bool
+    return dtypes.int32 if values and all(isinstance(v, int) for v in values) else dtypes.float32
+
+
+def nested(values: Sequence[Scalar], shape: Shape) -> object:
+    """Row-major values as nested lists; one value alone for the shape ()."""
+    items: list[object] = list(values)
+    if 0 in shape:
+        items = []
+    for axis in reversed(range(1, len(shape))):
+        rows = 1
+        for dim in shape[:axis]:
+            rows *= dim
+        items = [items[k * shape[axis] : (k + 1) * shape[axis]] for k in range(rows)]
+    return items if shape else items[0]
+
+
+def no_value(dtype: DType, found: str) -> InvalidError:
+    title = "a Python number is a value of the dtype it is used with"
+    return InvalidError("TENSOR.c1", title, dtype.name, found, users_line())
+
+
+def _flattened(data: Nested) -> tuple[Shape, list[Number]]:
+    """The shape of nested lists and their numbers in row-major order."""
+    shape: list[int] = []
+    level: list[Nested] = [data]
+    while not all(isinstance(item, NUMBERS) for item in level):
+        sizes = {len(item) if isinstance(item, list | tuple) else None for item in level}
+        if None in sizes or len(sizes) != 1:
+            raise _no_array(level, len(shape))
+        shape.append(sizes.pop() or 0)
+        level = [below for item in level if isinstance(item, list | tuple) for below in item]
+        if not level:
+            break
+    return tuple(shape), [item for item in level if isinstance(item, NUMBERS)]
+
+
+def _no_array(level: list[Nested], depth: int) -> InvalidError:
+    title = "data is a number, an array, or nested lists of one length at each depth"
+    found = ", ".join(
+        f"a list of {len(item)}" if isinstance(item, list | tuple) else type(item).__name__
+        for item in level[:4]
+    )
+    return InvalidError("TENSOR.c2", title, f"depth {depth}", found, users_line())

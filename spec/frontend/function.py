@@ -1,0 +1,93 @@
+"""The decorator `function`: a Python function on Tensors becomes one FUNCTION node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from itertools import count
+from typing import Any, ParamSpec, TypeVar
+
+from uop.spec.args import GetTupleArg, ParamArg
+from uop.spec.errors import InvalidError, users_line
+from uop.spec.frontend.bodies import leaves, substitute_outside
+from uop.spec.frontend.tensor import Tensor
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_STAND_INS = count()
+
+
+def function(python: Callable[P, R]) -> Callable[P, R]:
+    """Capture each call as GETTUPLE(FUNCTION(TUPLE(body), inputs...)).
+
+    The inputs are the Tensors in the arguments, also inside lists, tuples and dicts, each once;
+    Tensors that the function takes from elsewhere become further inputs, so that the body holds
+    PARAMs alone. The result has the structure that was returned.
+    """
+
+    @wraps(python)
+    def captured(*args: P.args, **kwargs: P.kwargs) -> R:
+        stand_ins: dict[UOp, UOp] = {}
+        given = _replaced((args, kwargs), lambda t: _stand_in(t.uop, stand_ins))
+        returned = python(*given[0], **given[1])
+        outputs: list[Tensor] = []
+        _replaced(returned, lambda t: _noted(t, outputs))
+        if not outputs:
+            title = "a function returns a Tensor, or Tensors in a list, tuple or dict"
+            found = type(returned).__name__
+            raise InvalidError("FUNCTION.result", title, python.__qualname__, found, users_line())
+        call = _call([t.uop for t in outputs], stand_ins)
+        elements = (Tensor.of(Op.GETTUPLE, call, arg=GetTupleArg(k)) for k in count())
+        result: R = _replaced(returned, lambda t: next(elements))
+        return result
+
+    return captured
+
+
+def _call(outputs: list[UOp], stand_ins: dict[UOp, UOp]) -> UOp:
+    body = UOp(Op.TUPLE, *outputs)
+    own = {placeholder: given for given, placeholder in stand_ins.items()}
+    taken = [leaf for leaf in leaves(body) if leaf not in own]
+    inputs = [*stand_ins, *taken]
+    placed = dict(zip([*stand_ins.values(), *taken], _params(inputs), strict=True))
+    return UOp(Op.FUNCTION, substitute_outside(body, placed), *inputs)
+
+
+def _params(inputs: list[UOp]) -> list[UOp]:
+    return [_param(slot, like) for slot, like in enumerate(inputs)]
+
+
+def _param(slot: int, like: UOp, tag: str | None = None) -> UOp:
+    """A PARAM for a value: on its device, where a PARAM there is sharded as the value is."""
+    device = like.device if not isinstance(like.device, tuple) or like.axis == 0 else None
+    return UOp(Op.PARAM, dims(like.shape), arg=ParamArg(slot, like.dtype, device), tag=tag)
+
+
+def _stand_in(given: UOp, stand_ins: dict[UOp, UOp]) -> Tensor:
+    """What the function sees of an input: one node of its own for each node, so that what the body
+    computes anew is not taken for an input of the same graph."""
+    if given not in stand_ins:
+        stand_ins[given] = _param(next(_STAND_INS), given, tag="input")
+    return Tensor(stand_ins[given])
+
+
+def _noted(t: Tensor, outputs: list[Tensor]) -> Tensor:
+    outputs.append(t)
+    return t
+
+
+def _replaced(value: Any, new: Callable[[Tensor], Tensor]) -> Any:
+    """A nest of lists, tuples and dicts with every Tensor replaced, in order."""
+    if isinstance(value, Tensor):
+        return new(value)
+    if isinstance(value, list):
+        return [_replaced(item, new) for item in value]
+    if isinstance(value, tuple):
+        items = [_replaced(item, new) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, Mapping):
+        return {key: _replaced(item, new) for key, item in value.items()}
+    return value

@@ -1,0 +1,115 @@
+"""Gradients in reverse mode: the rules of the declarations, applied from a loss down to targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from uop.spec.args import PadArg, PadFill, ReduceArg
+from uop.spec.errors import InvalidError, users_line
+from uop.spec.frontend.bodies import inlined
+from uop.spec.frontend.tensor import Tensor
+from uop.spec.frontend.views import reshaped
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const
+from uop.spec.walk import outside_bodies, toposort
+
+
+def gradient(loss: Tensor, targets: Iterable[Tensor]) -> tuple[Tensor | None, ...]:
+    """d loss / d target for each target, of its shape and dtype; None where nothing flows.
+
+    The loss is one float. Elements that are absent (INVALID) have the gradient 0.
+    """
+    found = backward(loss.uop, [t.uop for t in targets])
+    return tuple(None if g is None else Tensor(g) for g in found)
+
+
+def backward(loss: UOp, targets: Iterable[UOp]) -> list[UOp | None]:
+    """`gradient` on nodes."""
+    wanted = list(targets)
+    if loss.shape != () or not loss.dtype.is_float:
+        title = "a gradient is that of a float of shape ()"
+        found = f"{loss.dtype.name}{list(loss.shape)}"
+        raise InvalidError("GRADIENT.c1", title, loss.op.name, found, users_line())
+    plain = inlined([loss, *wanted], _with_a_rule)
+    return _Reverse(plain[loss], [plain[t] for t in wanted]).result()
+
+
+class _Reverse:
+    """One walk from the loss to the targets, along what lies between them."""
+
+    def __init__(self, loss: UOp, targets: list[UOp]) -> None:
+        self._loss, self._targets = loss, targets
+        self._gradients: dict[UOp, UOp] = {}
+        self._may_be_absent: dict[UOp, bool] = {}
+
+    def result(self) -> list[UOp | None]:
+        order = toposort([self._loss], _sources)
+        between = self._between(order)
+        if self._loss in between:
+            self._gradients[self._loss] = const(1, self._loss.dtype)
+        for u in reversed(order):
+            g, rule = self._gradients.get(u), u.declaration.gradient
+            if g is None or rule is None or not any(s in between for s in u.src):
+                continue
+            parts = rule(UOp, u, g)  # type: ignore[arg-type]
+            for s, part in zip(u.src, cast("list[UOp | None]", parts), strict=True):
+                if part is not None and s in between:
+                    self._add(s, part)
+        return [self._gradients.get(t) for t in self._targets]
+
+    def _between(self, order: list[UOp]) -> set[UOp]:
+        """The floats that depend on a target: a gradient can flow there, and is asked for."""
+        found: set[UOp] = set()
+        targets = set(self._targets)
+        for u in order:
+            if u.dtype.is_float and (u in targets or any(s in found for s in _sources(u))):
+                found.add(u)
+        return found
+
+    def _add(self, s: UOp, part: UOp) -> None:
+        part = self._present(_summed_to(part, s))
+        known = self._gradients.get(s)
+        self._gradients[s] = part if known is None else UOp(Op.ADD, known, part)
+
+    def _present(self, part: UOp) -> UOp:
+        """Zero where the contribution is absent: a REDUCE skips what is INVALID."""
+        if not self._absent(part):
+            return part
+        column = reshaped(part, (*part.shape, 1))
+        filled = UOp(Op.REDUCE, column, arg=ReduceArg(Op.ADD, (len(part.shape),)))
+        return reshaped(filled, part.shape)
+
+    def _absent(self, part: UOp) -> bool:
+        """Whether a PAD may have left INVALID elements that no REDUCE has skipped."""
+        known = self._may_be_absent
+        for u in toposort([part], lambda v: () if v in known else _sources(v)):
+            if u not in known:
+                if u.op is Op.PAD:
+                    invalid = cast(PadArg, u.arg).fill is PadFill.INVALID
+                    known[u] = invalid or known[u.src[0]]
+                else:
+                    known[u] = u.op is not Op.REDUCE and any(known[s] for s in _sources(u))
+        return known[part]
+
+
+def _with_a_rule(u: UOp) -> UOp:
+    """A float op without a gradient of its own, written with ops that may have one."""
+    if u.declaration.gradient is not None or not u.dtype.is_float:
+        return u
+    return u.decompose() or u
+
+
+def _summed_to(part: UOp, s: UOp) -> UOp:
+    """Summed over the axes along which the operand was broadcast."""
+    if part.shape == s.shape:
+        return part
+    aligned = (1,) * (len(part.shape) - len(s.shape)) + s.shape
+    pairs = enumerate(zip(aligned, part.shape, strict=True))
+    axes = tuple(axis for axis, (old, new) in pairs if old != new)
+    total = UOp(Op.REDUCE, part, arg=ReduceArg(Op.ADD, axes)) if axes else part
+    return reshaped(total, s.shape)
+
+
+def _sources(u: UOp) -> tuple[UOp, ...]:
+    return cast("tuple[UOp, ...]", outside_bodies(u))

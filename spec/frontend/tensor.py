@@ -1,0 +1,415 @@
+"""Tensor: a graph with numpy's operators. It builds; an installed evaluator gives the values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from types import EllipsisType
+from typing import Any
+
+from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill
+from uop.spec.array import Array
+from uop.spec.dtype import DType, Number, dtypes
+from uop.spec.errors import InvalidError, users_line
+from uop.spec.frontend import views
+from uop.spec.frontend.data import (
+    NUMBERS,
+    Nested,
+    bound,
+    common_dtype,
+    contents,
+    held_list,
+    nested,
+    number,
+)
+from uop.spec.frontend.evaluator import Held, evaluator, installed
+from uop.spec.frontend.views import Axes
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp
+
+Size = int | Sequence[int]
+
+
+class Tensor:
+    """A value over the node `uop`, which never changes and never evaluates by itself.
+
+    `Tensor(data)` takes a number (a CONST), nested lists or an array of the installed evaluator
+    (a BUFFER that keeps a copy of them), or a UOp. Numbers are int32, float32 or bool where no
+    dtype is given, and take the dtype of a Tensor they meet; Tensors of two dtypes do not mix.
+    """
+
+    __slots__ = ("__weakref__", "uop")
+    # numpy leaves the operators between its arrays and Tensors to Tensor.
+    __array_ufunc__ = None
+
+    uop: UOp
+
+    def __init__(self, data: Any, dtype: DType | None = None, device: Device = None) -> None:
+        object.__setattr__(self, "uop", _graph(data, dtype, device))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Tensor is immutable: cannot set {name}")
+
+    @staticmethod
+    def of(op: Op, *operands: Tensor | UOp, arg: Arg | None = None) -> Tensor:
+        """Any op of the language."""
+        return Tensor(UOp(op, *(t.uop if isinstance(t, Tensor) else t for t in operands), arg=arg))
+
+    @staticmethod
+    def stack(*tensors: Tensor) -> Tensor:
+        """Joined along a new first axis."""
+        return Tensor.of(Op.STACK, *tensors)
+
+    @property
+    def shape(self) -> Shape:
+        return self.uop.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.uop.dtype
+
+    @property
+    def device(self) -> Device:
+        return self.uop.device
+
+    @property
+    def axis(self) -> int | None:
+        return self.uop.axis
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __repr__(self) -> str:
+        where = "" if self.device is None else f" @{self.device}"
+        return f"<Tensor {self.dtype.name}{list(self.shape)}{where} : {self.uop.op.name}>"
+
+    # Values.
+
+    def _value(self) -> Held:
+        return evaluator().evaluate(self.uop, contents(self.uop))
+
+    def numpy(self) -> Any:
+        """The value as an array. UnsupportedError where no evaluator is installed."""
+        return evaluator().array(self._value())
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python numbers."""
+        held = self._value()
+        data = evaluator().array(held).tobytes()
+        return nested(Array(held.dtype, held.shape, data).values, held.shape)
+
+    def item(self) -> Any:
+        """The only element."""
+        return self.reshape(()).tolist()
+
+    def realize(self) -> Tensor:
+        """The value as data: a Tensor without history."""
+        return Tensor(bound(self._value(), self.device if self.axis in (0, None) else None))
+
+    def __bool__(self) -> bool:
+        title = "a Tensor has no truth before it is evaluated: use item()"
+        raise InvalidError("TENSOR.c4", title, repr(self), where=users_line())
+
+    # Arithmetic: Python numbers become constants of this dtype.
+
+    def __add__(self, other: Any) -> Tensor:
+        return _elementwise(Op.ADD, self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return _elementwise(Op.ADD, other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return _elementwise(Op.SUB, self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return _elementwise(Op.SUB, other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return _elementwise(Op.MUL, self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return _elementwise(Op.MUL, other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return _elementwise(Op.DIV, self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return _elementwise(Op.DIV, other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return _elementwise(Op.IDIV, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return _elementwise(Op.IDIV, other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return _elementwise(Op.MOD, self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return _elementwise(Op.MOD, other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return _elementwise(Op.POW, self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return _elementwise(Op.POW, other, self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return _elementwise(Op.AND, self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return _elementwise(Op.AND, other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return _elementwise(Op.OR, self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return _elementwise(Op.OR, other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return _elementwise(Op.XOR, self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return _elementwise(Op.XOR, other, self)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return _elementwise(Op.SHL, self, other)
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        return _elementwise(Op.SHL, other, self)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return _elementwise(Op.SHR, self, other)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return _elementwise(Op.SHR, other, self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return _elementwise(Op.CMPLT, self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return _elementwise(Op.CMPLE, self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return _elementwise(Op.CMPGT, self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return _elementwise(Op.CMPGE, self, other)
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return _elementwise(Op.CMPEQ, self, other)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return _elementwise(Op.CMPNE, self, other)
+
+    __hash__ = object.__hash__
+
+    def __neg__(self) -> Tensor:
+        return Tensor.of(Op.NEG, self)
+
+    def __invert__(self) -> Tensor:
+        """Every bit turned; on bool logical."""
+        return Tensor.of(Op.NOT, self) if self.dtype is dtypes.bool else self ^ _all_ones(self)
+
+    def __abs__(self) -> Tensor:
+        return self.maximum(-self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        """Over the last axis of this one and the last but one of the other, broadcast before."""
+        a, b = self, _met(other, self)
+        left = a.reshape(*a.shape, 1)
+        if b.ndim == 1:
+            return (a * b).sum(-1)
+        return (left * b.reshape(*b.shape[:-2], *[1] * (a.ndim > 1), *b.shape[-2:])).sum(-2)
+
+    def maximum(self, other: Any) -> Tensor:
+        return _elementwise(Op.MAX, self, other)
+
+    def minimum(self, other: Any) -> Tensor:
+        """By MAX of what is turned round: -x of floats, the bits of integers and bool."""
+        other = _met(other, self)
+        if self.dtype.is_float:
+            return -(-self).maximum(-other)
+        return ~(~self).maximum(~other)
+
+    def where(self, chosen: Any, other: Any) -> Tensor:
+        """`chosen` where this is true, else `other`."""
+        if not isinstance(chosen, Tensor):
+            chosen = _met(chosen, other) if isinstance(other, Tensor) else Tensor(chosen)
+        return Tensor.of(Op.WHERE, self, chosen, _met(other, chosen))
+
+    def mulacc(self, factor: Any, term: Any) -> Tensor:
+        """self * factor + term."""
+        return Tensor.of(Op.MULACC, self, _met(factor, self), _met(term, self))
+
+    def recip(self) -> Tensor:
+        return Tensor.of(Op.RECIP, self)
+
+    def trunc(self) -> Tensor:
+        return Tensor.of(Op.TRUNC, self)
+
+    def sqrt(self) -> Tensor:
+        return Tensor.of(Op.SQRT, self)
+
+    def sin(self) -> Tensor:
+        return Tensor.of(Op.SIN, self)
+
+    def exp2(self) -> Tensor:
+        return Tensor.of(Op.EXP2, self)
+
+    def log2(self) -> Tensor:
+        return Tensor.of(Op.LOG2, self)
+
+    def exp(self) -> Tensor:
+        return (self * (1 / math.log(2))).exp2()
+
+    def log(self) -> Tensor:
+        return self.log2() * math.log(2)
+
+    def cast(self, dtype: DType) -> Tensor:
+        return Tensor.of(Op.CAST, self, arg=DTypeArg(dtype))
+
+    def bitcast(self, dtype: DType) -> Tensor:
+        return Tensor.of(Op.BITCAST, self, arg=DTypeArg(dtype))
+
+    # Views.
+
+    def reshape(self, *shape: Size) -> Tensor:
+        """One -1 stands for what is left."""
+        return Tensor(views.reshaped(self.uop, _sizes(shape)))
+
+    def expand(self, *shape: Size) -> Tensor:
+        """-1 keeps an axis."""
+        return Tensor(views.expanded(self.uop, _sizes(shape)))
+
+    def permute(self, *order: Size) -> Tensor:
+        return Tensor(views.permuted(self.uop, _sizes(order)))
+
+    def transpose(self, a: int, b: int) -> Tensor:
+        """Two axes exchanged."""
+        order = list(range(self.ndim))
+        order[a], order[b] = order[b], order[a]
+        return self.permute(order)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 - numpy's name
+        return self.permute(list(reversed(range(self.ndim))))
+
+    def flip(self, axes: Axes = None) -> Tensor:
+        return Tensor(views.flipped(self.uop, axes))
+
+    def pad(self, *pairs: tuple[int, int], fill: PadFill = PadFill.INVALID) -> Tensor:
+        """With (before, after) more elements along each axis: absent ones, or zeros."""
+        return Tensor(views.padded(self.uop, pairs, fill))
+
+    def shrink(self, *bounds: tuple[int, int]) -> Tensor:
+        """From start up to end along each axis."""
+        return Tensor(views.shrunk(self.uop, bounds))
+
+    def shrink_to(self, *shape: Size) -> Tensor:
+        """The first elements along each axis."""
+        return self.shrink(*((0, dim) for dim in _sizes(shape)))
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """Integers, slices, `...`, None, and integer Tensors of shape () or (k,) as in INDEX."""
+        keys = key if isinstance(key, tuple) else (key,)
+        return Tensor(views.indexed(self.uop, [_key(k) for k in keys]))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a Tensor of shape () has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[k] for k in range(len(self)))
+
+    # Folds.
+
+    def reduce(self, op: Op, axes: Axes = None) -> Tensor:
+        """Folded along these axes, which become 1; along all by default."""
+        return Tensor(views.folded(self.uop, op, axes))
+
+    def sum(self, axes: Axes = None) -> Tensor:
+        return self._folded(Op.ADD, axes)
+
+    def prod(self, axes: Axes = None) -> Tensor:
+        return self._folded(Op.MUL, axes)
+
+    def max(self, axes: Axes = None) -> Tensor:
+        return self._folded(Op.MAX, axes)
+
+    def mean(self, axes: Axes = None) -> Tensor:
+        total = self.sum(axes)
+        return total / (self.size // max(total.size, 1))
+
+    def _folded(self, op: Op, axes: Axes) -> Tensor:
+        """Without the axes that were folded."""
+        return Tensor(views.dropped(views.folded(self.uop, op, axes), axes))
+
+    # Memory and markers.
+
+    def copy(self, device: Device) -> Tensor:
+        """On another device; split along axis 0 over several."""
+        return Tensor.of(Op.LOAD, self, arg=LoadArg(device))
+
+    def contiguous(self) -> Tensor:
+        return Tensor.of(Op.CONTIGUOUS, self)
+
+    def contiguous_backward(self) -> Tensor:
+        return Tensor.of(Op.CONTIGUOUSBACKWARD, self)
+
+    def detach(self) -> Tensor:
+        return Tensor.of(Op.DETACH, self)
+
+
+def _graph(data: Any, dtype: DType | None, device: Device) -> UOp:
+    if isinstance(data, UOp):
+        return data
+    if isinstance(data, NUMBERS) and device is None:
+        return number(data, dtype or common_dtype([data]))
+    known = installed()
+    held = None if known is None else known.hold(data)
+    if held is None:
+        held = held_list(data, dtype)
+    buffer = bound(held, device)
+    return buffer if dtype in (None, held.dtype) else Tensor(buffer).cast(dtype).uop
+
+
+def _elementwise(op: Op, a: Any, b: Any) -> Tensor:
+    like = a if isinstance(a, Tensor) else b
+    return Tensor.of(op, _met(a, like), _met(b, like))
+
+
+def _met(value: Any, like: Tensor) -> Tensor:
+    """What an operator met: a number takes the dtype of the Tensor it meets."""
+    if isinstance(value, Tensor):
+        return value
+    return Tensor(number(value, like.dtype)) if isinstance(value, NUMBERS) else Tensor(value)
+
+
+def _all_ones(like: Tensor) -> Number:
+    return -1 if like.dtype.is_signed else like.dtype.max
+
+
+def _sizes(sizes: Sequence[Size]) -> list[int]:
+    """Sizes one by one or as one sequence."""
+    if len(sizes) == 1 and not isinstance(sizes[0], int):
+        return list(sizes[0])
+    return [size for size in sizes if isinstance(size, int)]
+
+
+def _key(key: Any) -> int | slice | EllipsisType | UOp | None:
+    return key.uop if isinstance(key, Tensor) else Tensor(key).uop if _is_list(key) else key
+
+
+def _is_list(key: object) -> bool:
+    return not (key is None or key is Ellipsis or isinstance(key, int | slice))
+
+
+__all__ = ["Nested", "Tensor"]

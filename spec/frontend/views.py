@@ -1,0 +1,163 @@
+"""Views of graphs in numpy's words: negative axes, -1 in a shape, pairs of a pad, slices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from types import EllipsisType
+
+from uop.spec.args import FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
+from uop.spec.errors import InvalidError, users_line
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, dims, index_const
+
+Axes = int | Sequence[int] | None
+Key = int | slice | EllipsisType | UOp | None
+
+
+def reshaped(t: UOp, shape: Sequence[int]) -> UOp:
+    """Under another shape; one -1 stands for what is left."""
+    rest = math.prod(dim for dim in shape if dim != -1)
+    sizes = [math.prod(t.shape) // max(rest, 1) if dim == -1 else dim for dim in shape]
+    return UOp(Op.RESHAPE, t, dims(sizes))
+
+
+def expanded(t: UOp, shape: Sequence[int]) -> UOp:
+    """Broadcast to a shape, right-aligned; -1 keeps an axis."""
+    aligned = reshaped(t, (1,) * (len(shape) - len(t.shape)) + t.shape)
+    sizes = [
+        aligned.shape[k] if dim == -1 and k < len(aligned.shape) else dim
+        for k, dim in enumerate(shape)
+    ]
+    return UOp(Op.EXPAND, aligned, dims(sizes))
+
+
+def permuted(t: UOp, order: Sequence[int]) -> UOp:
+    return UOp(Op.PERMUTE, t, arg=PermuteArg(tuple(positive(t, order))))
+
+
+def flipped(t: UOp, axes: Axes) -> UOp:
+    """Reversed along these axes, along all by default."""
+    chosen = reduced_axes(t, axes)
+    missing = [axis for axis in chosen if not 0 <= axis < len(t.shape)]
+    # An axis that T has not becomes a flag too many, which FLIP.c1 rejects.
+    flags = [axis in chosen for axis in range(len(t.shape))] + [True] * len(missing)
+    return UOp(Op.FLIP, t, arg=FlipArg(tuple(flags)))
+
+
+def padded(t: UOp, pairs: Sequence[tuple[int, int]], fill: PadFill) -> UOp:
+    """With (before, after) more elements along each axis."""
+    sizes = [dim + before + after for dim, (before, after) in zip(t.shape, pairs, strict=False)] + [
+        0
+    ] * (len(pairs) - len(t.shape))
+    return UOp(Op.PAD, t, dims(before for before, _ in pairs), dims(sizes), arg=PadArg(fill))
+
+
+def shrunk(t: UOp, bounds: Sequence[tuple[int, int]]) -> UOp:
+    """From start up to end along each axis."""
+    return UOp(
+        Op.SHRINK,
+        t,
+        dims(start for start, _ in bounds),
+        dims(end - start for start, end in bounds),
+    )
+
+
+def folded(t: UOp, op: Op, axes: Axes) -> UOp:
+    """Reduced along these axes, along all by default; they become 1."""
+    return UOp(Op.REDUCE, t, arg=ReduceArg(op, tuple(sorted(reduced_axes(t, axes)))))
+
+
+def dropped(t: UOp, axes: Axes) -> UOp:
+    """Without these axes, which have size 1."""
+    gone = reduced_axes(t, axes)
+    return reshaped(t, [dim for axis, dim in enumerate(t.shape) if axis not in gone])
+
+
+def reduced_axes(t: UOp, axes: Axes) -> list[int]:
+    if axes is None:
+        return list(range(len(t.shape)))
+    return positive(t, [axes] if isinstance(axes, int) else axes)
+
+
+def positive(t: UOp, axes: Sequence[int]) -> list[int]:
+    """Axes counted from the left."""
+    return [axis + len(t.shape) if axis < 0 else axis for axis in axes]
+
+
+def indexed(t: UOp, keys: Sequence[Key]) -> UOp:
+    """numpy's basic indexing, and integer graphs of shape () or (k,) as an index."""
+    used = sum(key is not None and key is not Ellipsis for key in keys)
+    if used > len(t.shape):
+        raise _no_index(t, f"{used} keys")
+    full = _without_ellipsis(keys, len(t.shape) - used)
+    axis = 0
+    for key in full:
+        if key is None:
+            t = reshaped(t, (*t.shape[:axis], 1, *t.shape[axis:]))
+            axis += 1
+        elif isinstance(key, slice):
+            t = _sliced(t, axis, key)
+            axis += 1
+        else:
+            before = len(t.shape)
+            t = _picked(t, axis, key)
+            axis += len(t.shape) - before + 1
+    return t
+
+
+def _without_ellipsis(keys: Sequence[Key], missing: int) -> list[Key]:
+    """With as many whole slices as are missing where the first `...` stands."""
+    for k, key in enumerate(keys):
+        if key is Ellipsis:
+            return [*keys[:k], *[slice(None)] * missing, *keys[k + 1 :]]
+    return [*keys]
+
+
+def _picked(t: UOp, axis: int, key: int | EllipsisType | UOp) -> UOp:
+    """INDEX takes axes from the left: the axis goes there, and what is left of it goes back."""
+    i = key if isinstance(key, UOp) else index_const(_from_left(t, axis, key))
+    if axis == 0:
+        return UOp(Op.INDEX, t, i)
+    rest = [k for k in range(len(t.shape)) if k != axis]
+    picked = UOp(Op.INDEX, permuted(t, [axis, *rest]), i)
+    if not i.shape:
+        return picked
+    return permuted(picked, [*range(1, axis + 1), 0, *range(axis + 1, len(t.shape))])
+
+
+def _from_left(t: UOp, axis: int, key: int | EllipsisType) -> int:
+    size = t.shape[axis]
+    if not isinstance(key, int) or not -size <= key < size:
+        raise _no_index(t, f"{key} on axis {axis}")
+    return key % size
+
+
+def _no_index(t: UOp, found: str) -> InvalidError:
+    title = "an index has at most one key for each axis, and integers inside it"
+    return InvalidError("TENSOR.c3", title, f"{t.dtype.name}{list(t.shape)}", found, users_line())
+
+
+def _sliced(t: UOp, axis: int, key: slice) -> UOp:
+    start, stop, step = key.indices(t.shape[axis])
+    count = len(range(start, stop, step))
+    low = start if step > 0 else start + step * (count - 1)
+    span = 0 if count == 0 else abs(step) * (count - 1) + 1
+    t = shrunk(t, _bounds(t.shape, axis, (low if count else 0, span + (low if count else 0))))
+    if step < 0:
+        t = flipped(t, axis)
+    return t if abs(step) == 1 or count == 0 else _every(t, axis, abs(step), count)
+
+
+def _every(t: UOp, axis: int, step: int, count: int) -> UOp:
+    """Each element number 0, step, ... along an axis."""
+    more = [(0, 0)] * len(t.shape)
+    more[axis] = (0, count * step - t.shape[axis])
+    t = padded(t, more, PadFill.INVALID)
+    rows = reshaped(t, (*t.shape[:axis], count, step, *t.shape[axis + 1 :]))
+    return dropped(shrunk(rows, _bounds(rows.shape, axis + 1, (0, 1))), axis + 1)
+
+
+def _bounds(shape: Shape, axis: int, bounds: tuple[int, int]) -> list[tuple[int, int]]:
+    return [bounds if k == axis else (0, dim) for k, dim in enumerate(shape)]
