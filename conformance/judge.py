@@ -71,7 +71,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A case on its way: the program that was sent, and what it may give per batch."""
+    """A case on its way: its program as text, and the reason where it is not sent at all."""
 
     case: Case | InvalidCase
     program: Program

@@ -40,7 +40,9 @@ class Finding:
     def signature(self) -> str:
         """Equal for failures of one cause, as far as one can tell."""
         kind = "result" if self.symptom in WRONG_RESULTS else self.symptom.value
-        return " ".join(filter(None, (kind, "+".join(self.ops), "+".join(self.dtypes))))
+        broken = "" if self.label == self.symptom else self.label
+        about = (kind, broken, "+".join(self.ops), "+".join(self.dtypes))
+        return " ".join(filter(None, about))
 
 
 def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Finding:

@@ -130,6 +130,18 @@ def test_a_module_that_cannot_be_imported_says_so(tmp_path: Path) -> None:
         Worker("no_such_module:Backend", tmp_path)
 
 
+def test_a_backend_in_the_current_folder_needs_no_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from uop.conformance.backends.interpreter import InterpreterBackend as Mine\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    worker = Worker("mine:Mine", tmp_path / "scratch")
+    worker.close()
+    assert worker.hello.name == "interpreter"
+
+
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(NoSuchBackendError) as error:
         find("nonsense")
