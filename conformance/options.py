@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.backends import find
-from uop.conformance.case import EFFORTS, LEVELS, CaseId
+from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
 from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UopError
@@ -47,8 +47,8 @@ class Options:
         """These options with the number of workers filled in; OptionError where one is wrong."""
         find(self.backend)
         _one_of("--level", self.levels, LEVELS)
-        _one_of("--op", self.ops or (), Op.__members__)
-        _one_of("--dtype", self.dtypes or (), DTYPES)
+        _one_of("--op", self.ops or (), [*Op.__members__, MIXED])
+        _one_of("--dtype", self.dtypes or (), [*DTYPES, MIXED])
         _one_of("--effort", (self.effort,), EFFORTS)
         for id in self.cases:
             CaseId.parse(id)
