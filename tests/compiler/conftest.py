@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from uop.compiler import batch, execute
 from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl, use_cache_dir
 from uop.compiler.stages.render import render_source
@@ -60,3 +61,11 @@ def run_ops(opencl: OpenCLDevice) -> RunOps:
         return opencl.run(built, [launch], buffers)[len(of) :]
 
     return run
+
+
+@pytest.fixture
+def run_on_opencl(opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
+    """Compiled programs run on the device of the session, with its kernel cache."""
+    for module in (execute, batch):
+        monkeypatch.setattr(module, "open_device", lambda target: opencl)
+    return opencl
