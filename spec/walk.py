@@ -10,7 +10,7 @@ from uop.spec.ops.names import Op
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
-N = TypeVar("N", bound="Node")
+N = TypeVar("N")
 
 
 def toposort(roots: Iterable[N], sources: Callable[[N], Iterable[N]]) -> list[N]:

@@ -1,0 +1,259 @@
+"""What an edition is: words that read into core nodes, and rules that write core nodes with them.
+
+The text of an edition has the grammar of the core text, after a first line `edition NAME`. What a
+word means is said once, by the function that reads it: the writer runs the same function, so the
+derived part of a line is that of the node that will be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from uop.spec.args import Arg
+from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
+from uop.spec.literal import Line
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+from uop.spec.text import Scope, derived, in_place, print_node, print_tag
+from uop.spec.uop import UOp
+from uop.spec.walk import toposort
+
+Read = Callable[["Reading", tuple[UOp, ...], Any], UOp]
+Write = Callable[["Writing", UOp], "Form"]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One op of an edition. `src` names its operands as in a declaration: `alt?`, `i*`."""
+
+    name: str
+    src: tuple[str, ...]
+    read: Read
+    arg: type[Arg] | None = None
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """A node as an edition writes it; `core` is the node that it reads into."""
+
+    name: str
+    src: tuple[Form, ...]
+    arg: Arg | None
+    tag: str | None
+    core: UOp
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """The words of an edition, and how it writes the core ops that it spells otherwise."""
+
+    name: str
+    doc: str
+    words: Mapping[str, Word]
+    writes: Mapping[Op, Write]
+
+    def parse(self, text: str, path: str = "") -> UOp:
+        """The core node of a text, whose first line may name this edition."""
+        scope, is_open = _EditionScope(self, path), True
+        for number, line in enumerate(text.split("\n"), 1):
+            if is_open and _header(line) is not None:
+                if _header(line) != self.name:
+                    message = f"expected edition {self.name}, found {_header(line)}"
+                    raise MalformedError(message, number, 1, path)
+                is_open = False
+                continue
+            scope.read(Line(line, number, path))
+            is_open = is_open and not scope.nodes
+        return scope.root()
+
+    def print(self, root: UOp) -> str:
+        """The program under a root; UnsupportedError names the op that has no word here."""
+        writing = Writing(self)
+        for u in root.toposort():
+            writing.enter(u)
+        lines = [f"edition {self.name}", *_lines(writing[root])]
+        return "\n".join(lines) + "\n"
+
+    def word(self, name: str) -> Word:
+        if name in self.words:
+            return self.words[name]
+        if name in Op.__members__:
+            raise UnsupportedError(f"edition {self.name} has no {name}")
+        raise MalformedError(f"unknown op {name!r}")
+
+    def build(
+        self,
+        reading: Reading,
+        name: str,
+        src: tuple[UOp, ...],
+        arg: Arg | None,
+        tag: str | None = None,
+    ) -> UOp:
+        """The core node of a node of this edition."""
+        word = self.word(name)
+        least, most = sum(n[-1] not in "?*" for n in word.src), len(word.src)
+        if len(src) < least or (len(src) > most and not any(n[-1] == "*" for n in word.src)):
+            title = f"src is ({', '.join(word.src)})"
+            raise InvalidError(f"{name}.arity", title, name, f"{len(src)} operands")
+        core = word.read(reading, src, _completed(word, arg))
+        return core if tag is None else UOp(core.op, *core.src, arg=core.arg, tag=tag)
+
+
+class Reading:
+    """What a reader remembers of the lines before: names that an edition leaves to the order."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, dict[Hashable, int] | None] = {}
+
+    def number(self, what: str, key: Hashable, given: int | None) -> int:
+        """The number of a node that may say it; else equal keys share one, in order from 0."""
+        known = self._numbers.setdefault(what, {} if given is None else None)
+        if (known is None) != (given is not None):
+            title = "every node says its number, or none does"
+            raise InvalidError(f"{what}.number", title, what, "some do")
+        if known is None:
+            return given or 0
+        return known.setdefault(key, len(known))
+
+
+class Writing:
+    """The forms of the nodes of one program, made sources first."""
+
+    __slots__ = ("_forms", "_interned", "_reading", "edition")
+
+    def __init__(self, edition: Edition) -> None:
+        self.edition = edition
+        self._forms: dict[UOp, Form | UnsupportedError] = {}
+        self._interned: dict[Hashable, Form] = {}
+        self._reading = Reading()
+
+    def __getitem__(self, u: UOp) -> Form:
+        """The form of a node below the one that is being written."""
+        form = self._forms[u]
+        if isinstance(form, UnsupportedError):
+            raise form
+        return form
+
+    def form(self, name: str, *src: Form, arg: Arg | None = None, tag: str | None = None) -> Form:
+        """A node of the edition; equal ones are one."""
+        key = (name, src, arg, tag)
+        if key not in self._interned:
+            operands = tuple(s.core for s in src)
+            core = self.edition.build(self._reading, name, operands, arg, tag)
+            self._interned[key] = Form(name, src, arg, tag, core)
+        return self._interned[key]
+
+    def same(self, u: UOp) -> Form:
+        """The node under its own name."""
+        return self.form(u.op.name, *(self[s] for s in u.src), arg=u.arg)
+
+    def core(self, u: UOp) -> Form:
+        """The form of a node that is no node of the program."""
+        for v in toposort([u], lambda v: [s for s in v.src if s not in self._forms]):
+            if v not in self._forms:
+                self.enter(v)
+        return self[u]
+
+    def cannot(self, u: UOp, reason: str) -> UnsupportedError:
+        return UnsupportedError(f"edition {self.edition.name} cannot say {u.op.name}: {reason}")
+
+    def enter(self, u: UOp) -> None:
+        """Make the form of a node, or keep the error for whoever needs it."""
+        try:
+            form = self.edition.writes.get(u.op, Writing.same)(self, u)
+            if u.tag is not None:
+                form = self.form(form.name, *form.src, arg=form.arg, tag=u.tag)
+            self._forms[u] = form
+        except UnsupportedError as error:
+            self._forms[u] = error
+        except UopError as error:
+            self._forms[u] = self.cannot(u, str(error).partition("\n")[0])
+
+
+def core_words(*without: str) -> dict[str, Word]:
+    """The words of the core, but for extension ops and the names of later ones."""
+    return {
+        op.name: core_word(op)
+        for op, d in DECLARATIONS.items()
+        if d.section != "extension" and op.name not in without
+    }
+
+
+def core_word(op: Op) -> Word:
+    """A word that means the core op of its name."""
+
+    def read(reading: Reading, src: tuple[UOp, ...], arg: Arg | None) -> UOp:
+        return UOp(op, *src, arg=arg)
+
+    declaration = DECLARATIONS[op]
+    return Word(op.name, ("src*",), read, declaration.arg, declaration.doc)
+
+
+def by_name(*words: Word) -> dict[str, Word]:
+    return {word.name: word for word in words}
+
+
+def edition_of(text: str, path: str = "") -> str:
+    """The edition that the first line of a text names."""
+    for number, line in enumerate(text.split("\n"), 1):
+        name = _header(line)
+        if name is not None:
+            return name
+        if line.partition(";")[0].strip():
+            raise MalformedError("expected edition NAME", number, 1, path)
+    raise MalformedError("no program: expected edition NAME", 1, 1, path)
+
+
+class _EditionScope(Scope):
+    """Reads the nodes of an edition."""
+
+    __slots__ = ("_edition", "_reading")
+
+    def __init__(self, edition: Edition, path: str) -> None:
+        super().__init__(path)
+        self._edition, self._reading = edition, Reading()
+
+    def arg_type(self, name: str) -> type[Arg] | None:
+        return self._edition.word(name).arg
+
+    def build(self, name: str, src: tuple[UOp, ...], arg: Arg | None, tag: str | None) -> UOp:
+        return self._edition.build(self._reading, name, src, arg, tag)
+
+
+def _header(line: str) -> str | None:
+    words = line.partition(";")[0].split()
+    return words[1] if len(words) == 2 and words[0] == "edition" else None
+
+
+def _completed(word: Word, arg: Arg | None) -> Arg | None:
+    """The arg of a word: the default one where none is given and no field is required."""
+    if word.arg is None or arg is not None:
+        return arg
+    if any(f.default is MISSING for f in fields(word.arg)):
+        raise InvalidError(f"{word.name}.arg", f"arg is {word.arg.__name__}", word.name, "None")
+    return word.arg()
+
+
+def _lines(root: Form) -> list[str]:
+    """One line for each form that is not written in place."""
+    placed: dict[Form, str | None] = {}
+    number: dict[Form, int] = {}
+
+    def operands(form: Form) -> list[Form]:
+        for s in form.src:
+            if s not in placed:
+                placed[s] = in_place(s.core) if s.name in ("CONST", "STACK") else None
+        return [s for s in form.src if placed[s] is None]
+
+    lines: list[str] = []
+    for form in toposort([root], operands):
+        number[form] = len(lines)
+        src = [placed[s] or f"%{number[s]}" for s in form.src]
+        written = print_node(form.name, src, form.arg)
+        lines.append(f"%{len(lines)} = {written} {derived(form.core)}{print_tag(form.tag)}")
+    return lines
