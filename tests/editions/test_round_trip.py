@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from strategies import programs
 
 from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.tensor import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.args import BufferArg
 from uop.spec.editions import EDITIONS, parse, print_program
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.uop import UOp
 from uop.spec.uop_file import read_file
 
@@ -39,9 +40,19 @@ def flattened(inputs: Inputs, root: UOp) -> Inputs:
     return {slot: array.reshape(shapes[slot]) for slot, array in inputs.items()}
 
 
+def outcome(u: UOp, inputs: Inputs) -> FullOutput | None:
+    """The result, or None of a program without meaning on its inputs."""
+    try:
+        return evaluate_full(u, inputs)
+    except UndefinedError:
+        return None
+
+
 def assert_equal(before: object, after: object) -> None:
     """Masks and bits equal; memory is compared flat."""
-    if isinstance(before, dict):
+    if before is None:
+        assert after is None
+    elif isinstance(before, dict):
         assert isinstance(after, dict)
         assert before.keys() == after.keys()
         for slot in before:
@@ -88,7 +99,7 @@ def test_a_graph_that_reads_back_has_the_same_value(edition: str) -> None:
         u, inputs = case
         v = again(u, edition)
         if v is not None:
-            assert_equal(evaluate_full(u, inputs), evaluate_full(v, flattened(inputs, v)))
+            assert_equal(outcome(u, inputs), outcome(v, flattened(inputs, v)))
 
     check()
 
@@ -101,7 +112,7 @@ def test_effects_that_read_back_write_the_same_memory(edition: str) -> None:
         u, inputs = case
         v = again(u, edition)
         if v is not None:
-            assert_equal(evaluate_full(u, inputs), evaluate_full(v, flattened(inputs, v)))
+            assert_equal(outcome(u, inputs), outcome(v, flattened(inputs, v)))
 
     check()
 
