@@ -103,7 +103,7 @@ class Executable:
             for step in self.steps
             if all(items := work_items(step.linear))
         ]
-        return self.output(device.run(build(device, source), launches, contents))
+        return self.output(device.run(build(self.target.name, source), launches, contents))
 
 
 def executable(root: UOp, callified: UOp, planned: UOp, target: Target) -> Executable:
@@ -184,9 +184,9 @@ def open_device(target: str) -> Device:
 
 
 @lru_cache(maxsize=64)
-def build(device: Device, source: str) -> Built:
+def build(target: str, source: str) -> Built:
     """A source built once, for a program that runs often."""
-    return device.build(source)
+    return open_device(target).build(source)
 
 
 OPEN: Mapping[str, Callable[[], Any]] = {"opencl": open_opencl, "cuda": open_cuda}
