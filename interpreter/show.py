@@ -8,7 +8,7 @@ from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.numeric import STORAGE, to_bits
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.codec import encode_scalar
-from uop.spec.dtype import DTYPES, DType
+from uop.spec.dtype import DTYPES, DType, Kind
 
 LONGEST = 256
 """Elements shown in full; of a longer value only the corners."""
@@ -73,7 +73,8 @@ def accepted_words(accepted: Accepted, i: int) -> str:
             return "nan"
         case NaN.EXACT:
             return ends[0]
-    parts = [ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"]
+    between = " or " if accepted.dtype.kind is Kind.BOOL else " to "
+    parts = [ends[0] if ends[0] == ends[1] else between.join(ends)]
     return " or ".join([*parts, "nan"] if code is NaN.MAY else parts)
 
 

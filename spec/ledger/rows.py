@@ -70,8 +70,8 @@ def rows() -> dict[str, Row]:
 
 
 def rows_of(op: str) -> tuple[Row, ...]:
-    """The rows that speak of an op."""
-    return tuple(row for row in rows().values() if op in row.ops)
+    """The rows that speak of an op, document by document."""
+    return tuple(sorted((r for r in rows().values() if op in r.ops), key=lambda r: r.document))
 
 
 def _rows(entry: dict[str, Any]) -> list[Row]:

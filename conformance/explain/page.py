@@ -1,0 +1,107 @@
+"""What is said about a subject, as sections: the terminal and the pages in docs/ print the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from uop.conformance.explain.examples import Example, example_of
+from uop.conformance.explain.find import Rows, Subject
+from uop.conformance.explain.section import Section
+from uop.conformance.explain.specials import special_values
+from uop.conformance.explain.words import latitude_words, property_words, signature
+from uop.conformance.levels import invalid
+from uop.spec.decisions import Decision, decisions
+from uop.spec.errors import InvalidError
+from uop.spec.ledger.rows import Row, rows_of
+from uop.spec.registry import Constraint, OpDef
+from uop.spec.text import parse, print_program
+from uop.spec.uop import UOp
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that is said about a subject."""
+
+    title: str
+    lead: str
+    sections: tuple[Section, ...] = ()
+    example: Example | None = field(default=None, compare=False)
+
+
+def page_of(subject: Subject) -> Page:
+    match subject:
+        case OpDef():
+            return op_page(subject)
+        case Constraint():
+            return label_page(subject)
+        case Decision(number, title, text):
+            return Page(f"{number} {title}", "", (Section("", text=text),))
+        case Rows(name, found):
+            return Page(name, "", (_row_section(found),))
+
+
+def op_page(declaration: OpDef) -> Page:
+    """The page of an op."""
+    name = declaration.op.name
+    example = example_of(declaration.op)
+    sections = [
+        _dtypes(declaration),
+        Section("Properties", ("property", "rule"), tuple(property_words(declaration))),
+        Section(
+            "Constraints",
+            ("label", "holds"),
+            tuple((c.label, c.title) for c in declaration.constraints),
+        ),
+        Section("Latitude", ("dtypes", "accepted"), tuple(latitude_words(declaration))),
+        Section("No value", text=declaration.undefined),
+        _decomposition(declaration, example.op_node if example else None),
+        *special_values(declaration),
+        _row_section(rows_of(name)),
+        _decision_section(rows_of(name)),
+    ]
+    if example is not None:
+        sections.append(Section("Example", code=example.text))
+    kept = tuple(s for s in sections if s.table or s.code or s.text)
+    return Page(signature(declaration), declaration.doc, kept, example)
+
+
+def label_page(constraint: Constraint) -> Page:
+    """The page of a constraint, with the program that must be rejected for it."""
+    op = constraint.label.partition(".")[0]
+    lead = f"{op}: {constraint.title}."
+    texts = invalid.written().get(constraint.label)
+    if not texts:
+        return Page(constraint.label, lead)
+    sections = [Section("Must be rejected", code=texts[0])]
+    try:
+        parse(texts[0])
+    except InvalidError as error:
+        said = str(error).partition("\n  at:")[0]
+        sections.append(Section("Said", code=said + "\n"))
+    return Page(constraint.label, lead, tuple(sections))
+
+
+def _dtypes(declaration: OpDef) -> Section:
+    return Section("Dtypes", text=" ".join(d.name for d in declaration.dtypes))
+
+
+def _decomposition(declaration: OpDef, u: UOp | None) -> Section:
+    if declaration.decomposition is None or u is None:
+        return Section("Decomposition")
+    made = u.decompose()
+    return Section("Decomposition", code="" if made is None else print_program(made))
+
+
+def _row_section(found: tuple[Row, ...]) -> Section:
+    return Section(
+        "In the documents",
+        ("row", "says", "here"),
+        tuple((row.id, row.says, row.status) for row in found),
+    )
+
+
+def _decision_section(found: tuple[Row, ...]) -> Section:
+    numbers = sorted({n for row in found for n in row.decisions if n in decisions()})
+    return Section(
+        "Decisions", ("number", "title"), tuple((n, decisions()[n].title) for n in numbers)
+    )

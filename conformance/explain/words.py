@@ -1,0 +1,122 @@
+"""An op's declaration in words: its signature, the rules of its properties, its latitude."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from enum import Enum
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from uop.spec.args import Device
+from uop.spec.dtype import DTYPES, DType, Kind
+from uop.spec.latitude import EXACT, Ulp
+from uop.spec.registry import OpDef
+
+PROPERTIES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
+
+_WORDS = {
+    "of_first": "that of {first}",
+    "of_src": "that of {operand}",
+    "operand": "the numbers of {operand}",
+    "always": "{fixed}",
+    "from_arg": "that of the arg",
+    "null": "none",
+    "none": "none: it has no value",
+    "value": "none: it is a value, not a location",
+    "scalar": "()",
+    "broadcast": "the operands' shapes right-aligned, each axis the larger of equal or 1",
+    "first_that_has_one": "that of the first operand that has one",
+    "range_of_dtype": "all of the dtype",
+    "from_devices": "0 on several devices, else none",
+    "of_data": "(the number of bytes,)",
+    "binary": "[0, 255]",
+    "permute": "the axes of {first} in the order of the arg",
+    "follow_permutation": "where the permutation puts that of {first}",
+    "add": "[a + b, A + B], unless a sum can leave the dtype: then all of it",
+    "sub": "[a - B, A - b], unless a difference can leave the dtype: then all of it",
+    "neg": "[-A, -a], unless that can leave the dtype: then all of it",
+    "cmplt": "one truth value where the intervals decide it, else both",
+    "cmpne": "one truth value where the intervals decide it, else both",
+    "where": "around both branches; that of one where the condition is known",
+    "trunc": "the ends, truncated",
+}
+"""By the name of a rule, where its own first sentence would not tell a reader."""
+
+
+def signature(declaration: OpDef) -> str:
+    """`PAD(T, o, s') {fill: PadFill = INVALID}`."""
+    text = f"{declaration.op.name}({', '.join(declaration.src)})"
+    if declaration.arg is None:
+        return text
+    hints = get_type_hints(declaration.arg)
+    shown = []
+    for field in fields(declaration.arg):
+        given = getattr(declaration.default_arg, field.name, None)
+        default = f" = {given.name}" if isinstance(given, Enum) else ""
+        shown.append(f"{field.name}: {type_words(hints[field.name])}{default}")
+    return f"{text} {{{', '.join(shown)}}}"
+
+
+def type_words(hint: Any) -> str:
+    """The type of a field: `int`, `a list of int`, `GLOBAL LOCAL REG`."""
+    if hint == Device:
+        return "device?"
+    if get_origin(hint) in (Union, UnionType):
+        members = [m for m in get_args(hint) if m is not type(None)]
+        return " or ".join(map(type_words, members)) + "?" * (len(members) < len(get_args(hint)))
+    if get_origin(hint) is tuple:
+        return f"a list of {type_words(get_args(hint)[0])}"
+    if isinstance(hint, type) and issubclass(hint, Enum) and len(hint) < 12:
+        return "|".join(hint.__members__)
+    return str(getattr(hint, "__name__", hint))
+
+
+def property_words(declaration: OpDef) -> list[tuple[str, str]]:
+    """Each derived property with the rule that derives it."""
+    return [(name, rule_words(getattr(declaration, name), declaration)) for name in PROPERTIES]
+
+
+def rule_words(rule: Callable[..., Any], declaration: OpDef) -> str:
+    """A rule in words: from the table, from its own first sentence, or its name."""
+    name = rule.__qualname__.partition(".")[0]
+    given = _captured(rule)
+    first = declaration.src[0].rstrip("?*") if declaration.src else "nothing"
+    if name in _WORDS:
+        position = given.get("position", 0)
+        operand = declaration.src[position] if position < len(declaration.src) else first
+        fixed = getattr(given.get("fixed"), "name", "")
+        return _WORDS[name].format(first=first, operand=operand.rstrip("?*"), fixed=fixed)
+    sentence = (rule.__doc__ or name.replace("_", " ")).strip().splitlines()[0]
+    return re.sub(r" \(D-\d{3}\)", "", sentence).rstrip(".")
+
+
+def _captured(rule: Callable[..., Any]) -> dict[str, Any]:
+    """What a rule that another function made holds of its making."""
+    names = rule.__code__.co_freevars
+    return dict(zip(names, (cell.cell_contents for cell in rule.__closure__ or ()), strict=True))
+
+
+def latitude_words(declaration: OpDef) -> list[tuple[str, str]]:
+    """What may be returned besides the reference: a sentence, and the dtypes it holds for."""
+    allowed = declaration.dtypes or tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)
+    by_sentence: dict[str, list[str]] = {}
+    for dtype in allowed:
+        by_sentence.setdefault(_sentence(declaration, dtype), []).append(dtype.name)
+    return [(" ".join(names), sentence) for sentence, names in by_sentence.items()]
+
+
+def _sentence(declaration: OpDef, dtype: DType) -> str:
+    latitude = declaration.latitude
+    if not dtype.is_float or latitude == EXACT:
+        return EXACT.says
+    if type(latitude) is Ulp:
+        return f"within {_decimal(latitude, dtype)} ulp of the exact result"
+    if isinstance(latitude, Ulp):
+        return f"{latitude.says}; that budget is {_decimal(latitude, dtype)} ulp"
+    return latitude.says
+
+
+def _decimal(latitude: Ulp, dtype: DType) -> str:
+    return f"{float(latitude.budget(dtype)):g}"

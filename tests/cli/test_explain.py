@@ -1,0 +1,113 @@
+"""`uop explain`: pages on a screen, an op on values, and what it refuses."""
+
+from typing import Any
+
+import pytest
+
+from uop.compiler.runtime.opencl import open_opencl
+from uop.spec.decisions import decisions
+from uop.spec.errors import UnsupportedError
+
+
+def test_an_op_is_explained(uop: Any) -> None:
+    outcome = uop("explain", "idiv")
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert lines[:2] == ["IDIV(A, B)", "  floor(a / b); the lowest value divided by -1 is itself."]
+    for expected in (
+        "  dtype      that of A",
+        "  IDIV.c2     operands have one dtype",
+        "  Elements whose divisor is 0.",
+        "  -128    1     -128  unspecified  -128  -19  -2",
+        "  2026-06/elementwise/IDIV      The quotient, rounded down.  implemented",
+        "  D-030  IDIV floors, MOD has the sign of the divisor",
+        "  0 : int32[4] = [3, -4, -3, -3]",
+    ):
+        assert any(" ".join(expected.split()) in " ".join(line.split()) for line in lines), expected
+
+
+def test_a_decomposition_is_a_program(uop: Any) -> None:
+    out = uop("explain", "SUB").out
+    assert "NEG %1" in out
+    assert "ADD %0, %2" in out
+
+
+def test_a_label_is_explained_by_the_program_that_breaks_it(uop: Any) -> None:
+    outcome = uop("explain", "PERMUTE.c1")
+    assert outcome.code == 0
+    assert "PERMUTE: pi is a permutation of the axes of T." in outcome.out
+    assert "must be rejected" in outcome.out
+    assert "found: (" in outcome.out
+
+
+def test_a_decision_is_its_text(uop: Any) -> None:
+    out = uop("explain", "d-030").out
+    assert out.startswith(f"D-030 {decisions()['D-030'].title}")
+    assert "**Reading.**" in out
+
+
+@pytest.mark.parametrize("name", ["2026-05/movement/PAD", "gemm", "vectorize", "tripy/eval/repr"])
+def test_a_row_is_explained(uop: Any, name: str) -> None:
+    outcome = uop("explain", name)
+    assert outcome.code == 0
+    assert outcome.out.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first", "accepted"),
+    [
+        (["IDIV", "-7", "2", "--dtype", "int8"], "IDIV(-7, 2) : int8 = -4", "-4"),
+        (["IDIV", "1", "0"], "IDIV(1, 0) : int32 = unspecified", "anything"),
+        (["CAST", "300", "--to", "uint8"], "CAST(300) : uint8 = 44", "44"),
+        (["MAX", "nan", "1.5"], "MAX(nan, 1.5) : float32 = nan", "1.5 or nan"),
+        (["WHERE", "true", "1", "2"], "WHERE(true, 1, 2) : int32 = 1", "1"),
+        (["SQRT", "4"], "SQRT(4) : float32 = 2.0", "1.9999993 to 2.0000007"),
+        (
+            ["ADD", "1", "invalid", "--dtype", "u8"],
+            "ADD(1, invalid) : uint8 = invalid",
+            "anything: the element is absent",
+        ),
+        (["BITCAST", "1.0", "--to", "u32"], "BITCAST(1.0) : uint32 = 1065353216", "1065353216"),
+    ],
+)
+def test_an_op_on_values(uop: Any, arguments: list[str], first: str, accepted: str) -> None:
+    outcome = uop("explain", *arguments, "--no-backends")
+    assert outcome.code == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert lines[0] == first
+    assert lines[-1].split(maxsplit=1) == ["accepted", accepted]
+    assert any("uop.interpreter.rules" in line for line in lines)
+
+
+def test_each_usable_backend_is_asked(uop: Any) -> None:
+    try:
+        open_opencl()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    lines = uop("explain", "IDIV", "-7", "2", "--dtype", "int8").out.splitlines()
+    assert ["opencl", "-4", "accepted"] in [line.split() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["PADD"], "near: PAD"),
+        (["PERMUT.c1"], "near: PERMUTE.c1"),
+        (["D-999"], "nothing is called 'D-999'"),
+        (["RESHAPE", "1"], "RESHAPE takes more than values"),
+        (["CAST", "1"], "CAST needs a target dtype"),
+        (["ADD", "1", "2", "--dtype", "int7"], "no dtype 'int7'"),
+        (["ADD", "1", "x"], "'x' is neither"),
+        (["ADD", "1"], "ADD.arity"),
+        (["ADD", "1", "2", "3"], "ADD.arity"),
+        (["XOR", "1.0", "2.0"], "XOR.c1"),
+        (["ADD", "300", "1", "--dtype", "uint8"], "300 is outside uint8"),
+        (["ADD.c1", "1"], "ADD.c1 is no op"),
+        (["ADD", "--dtype", "int8"], "--dtype and --to are for values"),
+    ],
+)
+def test_bad_input_is_exit_2(uop: Any, arguments: list[str], said: str) -> None:
+    outcome = uop("explain", *arguments)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert outcome.out == ""
