@@ -11,7 +11,7 @@ MOST = 64
 @click.command("eval", context_settings={"ignore_unknown_options": True})
 @click.argument("expression", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(expression: tuple[str, ...]) -> None:
-    """Evaluate one expression and print its value, its dtype and what a backend may return.
+    """Evaluate one expression and print what a backend may return.
 
     A number takes the dtype of the other operand; written u8(200), f16(0.1) or bool(true) it has
     its own. A dtype around a value with one is a CAST. Operators are those of Python, ops are
