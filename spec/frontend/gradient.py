@@ -68,9 +68,15 @@ class _Reverse:
         return found
 
     def _add(self, s: UOp, part: UOp) -> None:
-        part = self._present(_summed_to(part, s))
+        part = self._present(self._absent_where(s, _summed_to(part, s)))
         known = self._gradients.get(s)
         self._gradients[s] = part if known is None else UOp(Op.ADD, known, part)
+
+    def _absent_where(self, s: UOp, part: UOp) -> UOp:
+        """Absent where s is: what the program skips does not change the loss."""
+        if not self._absent(s):
+            return part
+        return UOp(Op.WHERE, UOp(Op.CMPEQ, s, s), part, part)
 
     def _present(self, part: UOp) -> UOp:
         """Zero where the contribution is absent: a REDUCE skips what is INVALID."""

@@ -14,7 +14,6 @@ from uop.spec.errors import InvalidError, users_line
 from uop.spec.frontend import views
 from uop.spec.frontend.data import (
     NUMBERS,
-    Nested,
     bound,
     common_dtype,
     contents,
@@ -23,6 +22,7 @@ from uop.spec.frontend.data import (
     number,
 )
 from uop.spec.frontend.evaluator import Held, evaluator, installed
+from uop.spec.frontend.operators import Operators
 from uop.spec.frontend.views import Axes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -31,7 +31,7 @@ from uop.spec.uop import UOp
 Size = int | Sequence[int]
 
 
-class Tensor:
+class Tensor(Operators):
     """A value over the node `uop`, which never changes and never evaluates by itself.
 
     `Tensor(data)` takes a number (a CONST), nested lists or an array of the installed evaluator
@@ -116,99 +116,11 @@ class Tensor:
         title = "a Tensor has no truth before it is evaluated: use item()"
         raise InvalidError("TENSOR.c4", title, repr(self), where=users_line())
 
-    # Arithmetic: Python numbers become constants of this dtype.
+    def _with(self, op: Op, other: Any) -> Tensor:
+        return Tensor.of(op, self, _met(other, self))
 
-    def __add__(self, other: Any) -> Tensor:
-        return _elementwise(Op.ADD, self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return _elementwise(Op.ADD, other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return _elementwise(Op.SUB, self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return _elementwise(Op.SUB, other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return _elementwise(Op.MUL, self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return _elementwise(Op.MUL, other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return _elementwise(Op.DIV, self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return _elementwise(Op.DIV, other, self)
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return _elementwise(Op.IDIV, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return _elementwise(Op.IDIV, other, self)
-
-    def __mod__(self, other: Any) -> Tensor:
-        return _elementwise(Op.MOD, self, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return _elementwise(Op.MOD, other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return _elementwise(Op.POW, self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return _elementwise(Op.POW, other, self)
-
-    def __and__(self, other: Any) -> Tensor:
-        return _elementwise(Op.AND, self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return _elementwise(Op.AND, other, self)
-
-    def __or__(self, other: Any) -> Tensor:
-        return _elementwise(Op.OR, self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return _elementwise(Op.OR, other, self)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return _elementwise(Op.XOR, self, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return _elementwise(Op.XOR, other, self)
-
-    def __lshift__(self, other: Any) -> Tensor:
-        return _elementwise(Op.SHL, self, other)
-
-    def __rlshift__(self, other: Any) -> Tensor:
-        return _elementwise(Op.SHL, other, self)
-
-    def __rshift__(self, other: Any) -> Tensor:
-        return _elementwise(Op.SHR, self, other)
-
-    def __rrshift__(self, other: Any) -> Tensor:
-        return _elementwise(Op.SHR, other, self)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return _elementwise(Op.CMPLT, self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return _elementwise(Op.CMPLE, self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return _elementwise(Op.CMPGT, self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return _elementwise(Op.CMPGE, self, other)
-
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return _elementwise(Op.CMPEQ, self, other)
-
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return _elementwise(Op.CMPNE, self, other)
-
-    __hash__ = object.__hash__
+    def _behind(self, op: Op, other: Any) -> Tensor:
+        return Tensor.of(op, _met(other, self), self)
 
     def __neg__(self) -> Tensor:
         return Tensor.of(Op.NEG, self)
@@ -229,7 +141,7 @@ class Tensor:
         return (left * b.reshape(*b.shape[:-2], *[1] * (a.ndim > 1), *b.shape[-2:])).sum(-2)
 
     def maximum(self, other: Any) -> Tensor:
-        return _elementwise(Op.MAX, self, other)
+        return self._with(Op.MAX, other)
 
     def minimum(self, other: Any) -> Tensor:
         """By MAX of what is turned round: -x of floats, the bits of integers and bool."""
@@ -381,11 +293,6 @@ def _graph(data: Any, dtype: DType | None, device: Device) -> UOp:
     return buffer if dtype in (None, held.dtype) else Tensor(buffer).cast(dtype).uop
 
 
-def _elementwise(op: Op, a: Any, b: Any) -> Tensor:
-    like = a if isinstance(a, Tensor) else b
-    return Tensor.of(op, _met(a, like), _met(b, like))
-
-
 def _met(value: Any, like: Tensor) -> Tensor:
     """What an operator met: a number takes the dtype of the Tensor it meets."""
     if isinstance(value, Tensor):
@@ -410,6 +317,3 @@ def _key(key: Any) -> int | slice | EllipsisType | UOp | None:
 
 def _is_list(key: object) -> bool:
     return not (key is None or key is Ellipsis or isinstance(key, int | slice))
-
-
-__all__ = ["Nested", "Tensor"]
