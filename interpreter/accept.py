@@ -142,11 +142,25 @@ def accepted_results(u: UOp, profile: Profile, operands: list[Sets]) -> Sets:
     """What a node may be for operands taken from sets."""
     if u.op in MOVES:
         return MOVES[u.op](u, *operands)
+    if u.op is Op.SLICE:
+        return _sliced(u, profile, *operands)
     if u.op is Op.REDUCE:
         return reduce(u, profile, *operands)
     if u.op is Op.BITCAST or u.declaration.is_elementwise:
         return elementwise(u, profile, *operands)
     return operands[0]
+
+
+def _sliced(u: UOp, profile: Profile, t: Sets) -> Sets:
+    """A SLICE, view by view."""
+    views: list[UOp] = []
+    view = cast(UOp, u.decompose())
+    while view is not u.src[0]:
+        views.append(view)
+        view = view.src[0]
+    for view in reversed(views):
+        t = accepted_results(view, profile, [t])
+    return t
 
 
 def is_reference(s: Sets, value: Value, dtype: DType) -> bool:

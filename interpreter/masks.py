@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uop.interpreter.rules.movement import checked_index, outside_pad
+from uop.interpreter.numeric import bitcast_unspecified, to_bits
+from uop.interpreter.rules.movement import checked_index, outside_pad, slice_bytes
 from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
 from uop.interpreter.values import Array, Mask, Value
-from uop.spec.args import PadArg, PadFill, ReduceArg
+from uop.spec.args import PadArg, PadFill, ReduceArg, ReplicatedArg
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 
@@ -87,6 +88,53 @@ def moved(u: UOp, t: Value) -> Value:
     if u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
         invalid = _spread(either(invalid, outside_pad(u)), u.shape)
     return Value(rule(u, t.data), invalid, move(t.unspecified), move(t.free_nan))
+
+
+def replicated(u: UOp, t: Value) -> Value:
+    """One of the copies, which are the same (D-081); a NaN made by arithmetic may be any NaN.
+
+    A copy that has no value makes the result have none. UndefinedError where copies differ.
+    """
+    axes = cast(ReplicatedArg, u.arg).axes
+    invalid, unspecified, free_nan = (
+        None if mask is None else _any(mask, axes)
+        for mask in (t.invalid, t.unspecified, t.free_nan)
+    )
+    first = RULES[Op.REPLICATED](u, t.data)
+    alike = to_bits(t.data) == to_bits(first)
+    if free_nan is not None:
+        alike |= free_nan & (t.data != t.data)
+    if unspecified is not None:
+        alike |= unspecified
+    if t.invalid is not None:
+        alike = np.where(_any(t.invalid, axes), t.invalid, alike)
+    if not alike.all():
+        raise UndefinedError(f"REPLICATED of copies that differ along axes {axes}")
+    return Value(first, invalid, _spread(unspecified, u.shape, invalid), free_nan)
+
+
+def slice_(u: UOp, t: Value) -> Value:
+    """Elements of T as they are; as another dtype they are absent or open if any byte is."""
+    data = np.asarray(RULES[Op.SLICE](u, t.data))
+    if u.dtype == u.src[0].dtype:
+        return Value(
+            data,
+            *(
+                None if mask is None else RULES[Op.SLICE](u, mask)
+                for mask in (t.invalid, t.unspecified, t.free_nan)
+            ),
+        )
+
+    def by_bytes(mask: Mask | None) -> Mask | None:
+        if mask is None:
+            return None
+        raw = np.repeat(mask.reshape(-1), u.src[0].dtype.itemsize)[slice_bytes(u)]
+        return np.asarray(raw.reshape(*u.shape, u.dtype.itemsize).any(axis=-1))
+
+    invalid = by_bytes(t.invalid)
+    raw = np.ascontiguousarray(t.data).reshape(-1).view(np.uint8)[slice_bytes(u)]
+    opened = either(by_bytes(either(t.unspecified, t.free_nan)), bitcast_unspecified(raw, u.dtype))
+    return Value(data, invalid, _spread(opened, data.shape, invalid))
 
 
 def stack(u: UOp, *operands: Value) -> Value:

@@ -77,7 +77,7 @@ class Memory:
         elif u.op is Op.PAD:
             padded = RULES[u.op](u, self._views[u.src[0]])
             self._views[u] = np.where(outside_pad(u), ABSENT, padded)
-        elif u.op in VIEWS:
+        elif u.op in VIEWS or (u.op is Op.SLICE and u.dtype == u.src[0].dtype):
             self._views[u] = RULES[u.op](u, self._views[u.src[0]])
         elif u.op is Op.INDEX:
             self._views[u] = self._indexed(u, indices)

@@ -29,6 +29,8 @@ Combine = Callable[..., Value]
 MEANINGS: dict[Op, Combine] = {
     **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK), masks.moved),
     Op.STACK: masks.stack,
+    Op.REPLICATED: masks.replicated,
+    Op.SLICE: masks.slice_,
     Op.INDEX: masks.index,
     Op.BITCAST: masks.bitcast,
     Op.REDUCE: masks.reduce,

@@ -99,6 +99,19 @@ class PadArg(Arg):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicatedArg(Arg):
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceArg(Arg):
+    """How many elements of which dtype a SLICE shows."""
+
+    size: int
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
 class DTypeArg(Arg):
     """The target dtype of CAST and BITCAST."""
 
@@ -179,3 +192,50 @@ class CustomFunctionArg(Arg):
 @dataclass(frozen=True, slots=True)
 class SourceArg(Arg):
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LanesArg(Arg):
+    """The axes of an expansion, and how many positions each has; the last one counts fastest."""
+
+    axes: tuple[int, ...]
+    factors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageArg(Arg):
+    """Where a value is put down; `removable` is false where no pass may inline it again."""
+
+    device: Device = None
+    addrspace: AddrSpace = AddrSpace.GLOBAL
+    removable: bool = True
+
+
+class Unit(Enum):
+    """What an offset counts."""
+
+    ELEMENTS = "ELEMENTS"
+    BYTES = "BYTES"
+
+
+@dataclass(frozen=True, slots=True)
+class PtrAddArg(Arg):
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True)
+class AllReduceArg(Arg):
+    op: Op
+    device: Device
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueArg(Arg):
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceArg(Arg):
+    """A device, or several."""
+
+    device: Device

@@ -132,7 +132,7 @@ class UOp:
     def decompose(self) -> UOp | None:
         """This node written with other ops, as its declaration says; None where it says nothing."""
         rule = self.declaration.decomposition
-        return None if rule is None else cast(UOp, rule(UOp, self))  # type: ignore[arg-type]
+        return None if rule is None else cast("UOp | None", rule(UOp, self))  # type: ignore[arg-type]
 
 
 def _invalid(constraint: Constraint, u: UOp, found: str) -> InvalidError:

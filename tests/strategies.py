@@ -29,6 +29,8 @@ from uop.spec.args import (
     PermuteArg,
     RangeArg,
     ReduceArg,
+    ReplicatedArg,
+    SliceArg,
     SourceArg,
     SpecialArg,
 )
@@ -36,7 +38,7 @@ from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.uop import UOp, dims
+from uop.spec.uop import UOp, dims, index_const
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Step = Callable[[Draw, list[UOp]], UOp]
@@ -132,6 +134,19 @@ def _reduce(draw: Draw, pool: list[UOp]) -> UOp:
     return UOp(Op.REDUCE, t, arg=ReduceArg(op, axes))
 
 
+def _replicated(draw: Draw, pool: list[UOp]) -> UOp:
+    t = draw(st.sampled_from(pool))
+    axes = tuple(axis for axis, _ in enumerate(t.shape) if draw(st.booleans()))
+    return UOp(Op.REPLICATED, t, arg=ReplicatedArg(axes))
+
+
+def _slice(draw: Draw, pool: list[UOp]) -> UOp:
+    t = draw(st.sampled_from(pool))
+    dtype = draw(st.sampled_from([t.dtype, *VALUE_DTYPES]))
+    arg = SliceArg(draw(st.integers(0, 3)), dtype)
+    return UOp(Op.SLICE, t, index_const(draw(st.integers(0, 3))), arg=arg)
+
+
 def _index(draw: Draw, pool: list[UOp]) -> UOp:
     t = draw(st.sampled_from(pool))
     count = draw(st.integers(0, len(t.shape)))
@@ -185,6 +200,8 @@ STEPS: tuple[Step, ...] = (
     _movement,
     _movement,
     _reduce,
+    _replicated,
+    _slice,
     _index,
     _marker,
     _effect,

@@ -30,7 +30,8 @@ def callify(root: UOp, fired: Fired = quietly) -> UOp:
     """SINK(STORE(BUFFER_k, GETTUPLE(FUNCTION(TUPLE(v...), a...), k))...)."""
     inlined = inline_functions(root)
     _reject_kernels(inlined)
-    program = _Program(inlined)
+    _reject_shards(inlined)
+    program = _Program(_with_views(inlined))
     outputs = program.outputs()
     if not outputs:
         return UOp(Op.SINK)
@@ -77,6 +78,26 @@ def _reject_kernels(root: UOp) -> None:
     for u in root.toposort():
         if u.op in KERNEL_OPS:
             raise UnsupportedError(f"callify: {u.op.name} in a tensor graph")
+
+
+def _reject_shards(root: UOp) -> None:
+    """The stages behind this one lower a program for one device."""
+    for u in root.toposort():
+        if isinstance(u.device, tuple):
+            names = ", ".join(u.device)
+            raise UnsupportedError(
+                f"callify: {u.op.name} on the devices ({names}); a program is compiled for one"
+            )
+
+
+def _with_views(root: UOp) -> UOp:
+    """The same graph with REPLICATED and SLICE as the views that they are on one device."""
+    new: dict[UOp, UOp] = {}
+    for u in root.toposort():
+        same = u.with_src([new[s] for s in u.src])
+        views = same.decompose() if u.op in (Op.REPLICATED, Op.SLICE) else None
+        new[u] = same if views is None else views
+    return new[root]
 
 
 def _slot(location: UOp) -> int:

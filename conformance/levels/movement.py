@@ -10,11 +10,20 @@ from uop.conformance import values
 from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled
 from uop.conformance.levels.group import Group, Program, op_group, program
 from uop.interpreter.numeric import np_dtype
-from uop.spec.args import BufferArg, FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
+from uop.spec.args import (
+    BufferArg,
+    FlipArg,
+    PadArg,
+    PadFill,
+    PermuteArg,
+    ReduceArg,
+    ReplicatedArg,
+    SliceArg,
+)
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp, const, dims, param
+from uop.spec.uop import UOp, const, dims, index_const, param
 
 View = Callable[[Choices, UOp], UOp]
 
@@ -39,6 +48,9 @@ def groups() -> Iterator[Group]:
         yield op_group(Op.INDEX, dtype, "constant", (1, 2, 6), partial(_index_constant, dtype))
         yield op_group(Op.INDEX, dtype, "data", (1, 2, 8), partial(_index_data, dtype))
         yield op_group(Op.STACK, dtype, "join", (1, 2, 6), partial(_stack, dtype))
+        yield op_group(Op.REPLICATED, dtype, "copies", (1, 1, 4), partial(_replicated, dtype))
+        if dtype.kind is not Kind.INDEX:
+            yield op_group(Op.SLICE, dtype, "bytes", (1, 2, 6), partial(_bytes, dtype))
 
 
 def permute(choices: Choices, t: UOp) -> UOp:
@@ -83,6 +95,14 @@ def shrink(choices: Choices, t: UOp) -> UOp:
     return UOp(Op.SHRINK, t, dims(offsets), dims(sizes))
 
 
+def part(choices: Choices, t: UOp) -> UOp:
+    """SLICE: some elements, wherever they lie."""
+    n = prod(t.shape)
+    offset = choices.below(n + 1)
+    size = between(choices, min(1, n - offset), n - offset)
+    return UOp(Op.SLICE, t, index_const(offset), arg=SliceArg(size, t.dtype))
+
+
 def pad_with(choices: Choices, t: UOp, fill: PadFill, most: int = 2) -> UOp:
     """Up to `most` elements before and after each axis."""
     before = [choices.below(most + 1) for _ in t.shape]
@@ -100,6 +120,7 @@ VIEWS: dict[Op, View] = {
     Op.RESHAPE: reshape,
     Op.EXPAND: expand,
     Op.SHRINK: shrink,
+    Op.SLICE: part,
     Op.PAD: pad_zero,
 }
 """How a view of an op is built over any value."""
@@ -157,6 +178,38 @@ def _consumed(dtype: DType, choices: Choices, index: int) -> Program:
             root = UOp(shifted.op, padded, zeros)
             batches = [{0: draw(dtype, 64, data_key(choices))} for draw in draws]
     return program(root, *batches)
+
+
+def _replicated(dtype: DType, choices: Choices, index: int) -> Program:
+    """Copies of any bits, made by EXPAND along the first axis, then moved; one of them."""
+    shape: Shape = pick(choices, ((4, 3), (7,), (2, 3, 2), ()))
+    t = UOp(Op.RESHAPE, param(0, shape, dtype), dims((1, *shape)))
+    copies = UOp(Op.EXPAND, t, dims((between(choices, 1, 8), *shape)))
+    order = tuple(shuffled(choices, range(len(copies.shape))))
+    moved = UOp(Op.PERMUTE, copies, arg=PermuteArg(order))
+    root = UOp(Op.REPLICATED, moved, arg=ReplicatedArg((order.index(0),)))
+    data = values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)
+    return program(root, [data])
+
+
+def _bytes(dtype: DType, choices: Choices, index: int) -> Program:
+    """Part of the bytes of any values, as elements of another dtype."""
+    shape: Shape = pick(choices, ((4, 4), (16,), (2, 3, 4), (65, 8)))
+    n, new = prod(shape), pick(choices, DTYPES_WITH_BITS)
+    step = max(1, new.itemsize // dtype.itemsize)
+    offset = step * choices.below(n // step)
+    most = (n - offset) * dtype.itemsize // new.itemsize
+    root = UOp(
+        Op.SLICE,
+        param(0, shape, dtype),
+        index_const(offset),
+        arg=SliceArg(between(choices, 1, most), new),
+    )
+    data = values.draw_bits(dtype, n, data_key(choices)).reshape(shape)
+    return program(root, [data])
+
+
+DTYPES_WITH_BITS = tuple(d for d in values.VALUES if d.kind is not Kind.INDEX)
 
 
 def _index_constant(dtype: DType, choices: Choices, index: int) -> Program:

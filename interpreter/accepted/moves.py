@@ -1,4 +1,4 @@
-"""Sets at other places: movement, STACK, INDEX, LOAD with a gate."""
+"""Sets at other places: movement, STACK, copies, INDEX, LOAD with a gate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uop.interpreter.accepted.sets import Sets, either, together, without
 from uop.interpreter.rules.movement import checked_index, outside_pad
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Mask
-from uop.spec.args import PadArg, PadFill
+from uop.spec.args import PadArg, PadFill, ReplicatedArg
 from uop.spec.errors import UndefinedError
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
@@ -32,6 +32,22 @@ def moved(u: UOp, t: Sets) -> Sets:
 
 def stack(u: UOp, *operands: Sets) -> Sets:
     return together(operands, lambda parts: np.stack(parts))
+
+
+def replicated(u: UOp, t: Sets) -> Sets:
+    """What any of the copies may be."""
+    axes = cast(ReplicatedArg, u.arg).axes
+    unsure = Sets(np.zeros(u.shape, np.bool_), np.ones(u.shape, np.bool_))
+    result: Sets | None = None
+    for position in np.ndindex(*(t.lo.shape[a] for a in axes)):
+        where_it_is = [slice(None)] * t.lo.ndim
+        for axis, at in zip(axes, position, strict=True):
+            where_it_is[axis] = slice(at, at + 1)
+        index = tuple(where_it_is)
+        copy = t.map(lambda a, index=index: a[index])  # type: ignore[misc]
+        result = copy if result is None else where(u, STRICT, unsure, result, copy)
+    assert result is not None
+    return result
 
 
 def index(u: UOp, t: Sets, *indices: Sets) -> Sets:
@@ -79,6 +95,7 @@ def _over_result(u: UOp, axis: int, mask: Mask | None) -> Mask | None:
 MOVES: dict[Op, Callable[..., Sets]] = {
     **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK), moved),
     Op.STACK: stack,
+    Op.REPLICATED: replicated,
     Op.INDEX: index,
     Op.LOAD: load,
 }

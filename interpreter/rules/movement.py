@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
+from uop.interpreter.numeric import bitcast
 from uop.interpreter.rules.table import evaluates
 from uop.interpreter.values import Array, Mask
-from uop.spec.args import FlipArg, PermuteArg
+from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
-from uop.spec.properties.shape import index_values
+from uop.spec.properties.shape import index_value, index_values
 from uop.spec.registry import DECLARATIONS
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
-SHAPE_OPERANDS = ("s", "s'", "o")
+SHAPE_OPERANDS = ("s", "s'", "o", "offset")
 """Operands that are part of a node's shape; their names in the declarations."""
 
 DATA_OPERANDS: dict[Op, int] = {
@@ -88,6 +89,29 @@ def stack(u: UOp, *operands: Array) -> Array:
     if not operands:
         return np.zeros(0, np.int64)
     return np.stack(operands)
+
+
+@evaluates(Op.REPLICATED)
+def replicated(u: UOp, t: Array) -> Array:
+    """The first of the copies; that they are equal is checked with their masks."""
+    axes = cast(ReplicatedArg, u.arg).axes
+    return t[tuple(slice(0, 1) if a in axes else slice(None) for a in range(t.ndim))]
+
+
+@evaluates(Op.SLICE)
+def slice_(u: UOp, t: Array) -> Array:
+    """The bytes of T in row-major order, from those of element number `offset` on."""
+    start, arg = index_value(u.src[1]), cast(SliceArg, u.arg)
+    if arg.dtype == u.src[0].dtype:
+        return t.reshape(-1)[start : start + arg.size]
+    raw = np.ascontiguousarray(t).reshape(-1).view(np.uint8)
+    return bitcast(raw[slice_bytes(u)], arg.dtype)
+
+
+def slice_bytes(u: UOp) -> slice:
+    """Which bytes of T a SLICE shows."""
+    start, arg = index_value(u.src[1]) * u.src[0].dtype.itemsize, cast(SliceArg, u.arg)
+    return slice(start, start + arg.size * arg.dtype.itemsize)
 
 
 @evaluates(Op.INDEX)

@@ -11,6 +11,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties.axis import shards
 from uop.spec.registry import Constraint, OpDef, define
 from uop.spec.walk import free_params
 
@@ -73,6 +74,21 @@ def _argument_differs(u: Node) -> str | None:
     return _misfit(u, fits)
 
 
+def _shards_differ(u: Node) -> str | None:
+    """A PARAM and its argument, one of them sharded, that are not sharded alike (D-083)."""
+    for param in free_params(u.src[0]):
+        slot = cast(ParamArg, param.arg).slot
+        given = u.src[1 + slot] if slot < len(u.src) - 1 else param
+        if max(shards(given), shards(param)) == 1:
+            continue
+        if (given.device, given.axis) != (param.device, param.axis):
+            return (
+                f"slot {slot}: {given.device} axis {given.axis} for a PARAM on {param.device} "
+                f"axis {param.axis}"
+            )
+    return None
+
+
 def _buffer_differs(u: Node) -> str | None:
     """A kernel sees its buffers flat (D-017): only the number of elements counts."""
 
@@ -93,6 +109,7 @@ effect(
         "each PARAM k of the body has an argument a_k of its shape and dtype",
         _argument_differs,
     ),
+    Constraint("FUNCTION.c3", "a sharded argument has a PARAM that is sharded so", _shards_differ),
     on=device.of_arguments,
 )
 

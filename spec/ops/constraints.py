@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from uop.spec.args import Device
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
+from uop.spec.properties.axis import shards
 from uop.spec.properties.device import conflicting
 from uop.spec.properties.shape import broadcast_shapes
 from uop.spec.registry import Constraint, Shape
@@ -64,7 +65,7 @@ def one_axis(label: str) -> Constraint:
     """Sharded operands are sharded along the same axis, counted from the right (D-058)."""
 
     def broken(u: Node) -> str | None:
-        sharded = [s for s in u.src if isinstance(s.device, tuple) and s.axis is not None]
+        sharded = [s for s in u.src if shards(s) > 1]
         found = {cast(int, s.axis) - len(s.shape): str(s.axis) for s in sharded}
         return None if len(found) < 2 else f"axes {', '.join(found.values())}"
 

@@ -16,6 +16,7 @@ from uop.spec.ops.constraints import (
 )
 from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
+from uop.spec.ops.sharding import stored_off_axis
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.registry import Constraint, OpDef, Shape, define
 
@@ -68,6 +69,7 @@ define(
             Constraint("LOAD.c4", "buf, alt and gate have one shape", _shapes_differ),
             one_device("LOAD.c5"),
             splits_over_devices("LOAD.c6", _target),
+            one_axis("LOAD.c7"),
         ),
     )
 )
@@ -82,5 +84,5 @@ effect(
     Constraint("STORE.c3", "gate is bool", _gate_not_bool),
     Constraint("STORE.c4", "buf is a location", _no_location),
     one_device("STORE.c5"),
-    one_axis("STORE.c6"),
+    Constraint("STORE.c6", "a sharded val or gate is sharded as buf is", stored_off_axis),
 )

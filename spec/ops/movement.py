@@ -10,6 +10,14 @@ from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value, is_shape, one_axis, one_device, one_dtype
 from uop.spec.ops.names import Op
+from uop.spec.ops.sharding import (
+    flips,
+    loses_boundary,
+    resizes,
+    shard_axis_indexed,
+    shard_axis_kept,
+    splits_bytes,
+)
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
 from uop.spec.registry import Constraint, OpDef, define
@@ -43,18 +51,6 @@ def _size_changes(u: Node) -> str | None:
     if math.prod(old) == math.prod(new):
         return None
     return f"{old} of {math.prod(old)} to {new} of {math.prod(new)}"
-
-
-def _shard_boundary_lost(u: Node) -> str | None:
-    old = u.src[0].axis
-    if old is None:
-        return None
-    new = index_values(u.src[1])
-    outer, shards = math.prod(u.src[0].shape[:old]), len(u.src[0].device or ())
-    starts = [k for k, dim in enumerate(new) if math.prod(new[:k]) == outer and dim != 1]
-    if starts and new[starts[0]] % shards == 0:
-        return None
-    return f"{u.src[0].shape} sharded on axis {old} to {new}"
 
 
 def _cannot_expand(u: Node) -> str | None:
@@ -147,6 +143,7 @@ define(
         constraints=(
             Constraint("FLIP.c1", "one flag for each axis of T", _wrong_flags),
             has_value("FLIP.c2"),
+            shard_axis_kept("FLIP.c3", flips),
         ),
         **OF_T,
     )
@@ -163,7 +160,7 @@ define(
         constraints=(
             is_shape("RESHAPE.c1", 1),
             Constraint("RESHAPE.c2", "the product of s' is the product of s", _size_changes),
-            Constraint("RESHAPE.c3", "the shard boundary is kept", _shard_boundary_lost),
+            shard_axis_kept("RESHAPE.c3", loses_boundary),
             has_value("RESHAPE.c4"),
         ),
         **OF_T,
@@ -202,6 +199,7 @@ define(
             is_shape("PAD.c2", 2, like=0),
             Constraint("PAD.c3", "T at o lies inside s'", _sticks_out),
             has_value("PAD.c4"),
+            shard_axis_kept("PAD.c5", resizes(2)),
         ),
         **(OF_T | {"min_max": min_max.pad, "addrspace": addrspace.pad}),
     )
@@ -220,6 +218,7 @@ define(
             is_shape("SHRINK.c2", 2, like=0),
             Constraint("SHRINK.c3", "s' at o lies inside T", _keeps_outside),
             has_value("SHRINK.c4"),
+            shard_axis_kept("SHRINK.c5", resizes(2)),
         ),
         **OF_T,
     )
@@ -239,6 +238,9 @@ define(
             Constraint("INDEX.c2", "indices are integers of shape () or (k,)", _wrong_index),
             one_device("INDEX.c3"),
             has_value("INDEX.c4"),
+            Constraint(
+                "INDEX.c5", "at most one operand is sharded, T not on an index", shard_axis_indexed
+            ),
         ),
         **OF_T,
     )
@@ -277,6 +279,7 @@ define(
         constraints=(
             Constraint("BITCAST.c1", "neither dtype is index or void", _no_bits),
             Constraint("BITCAST.c2", "total bytes are kept along the last axis", _bytes_change),
+            shard_axis_kept("BITCAST.c3", splits_bytes),
         ),
         **(OF_T | {"dtype": dtype.from_arg, "min_max": min_max.range_of_dtype}),
     )

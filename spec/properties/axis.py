@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import LoadArg, PermuteArg, ReduceArg
+from uop.spec.args import LoadArg, PermuteArg, ReduceArg, ReplicatedArg
 from uop.spec.properties.dtype import returned
 
 if TYPE_CHECKING:
-    from uop.spec.registry import Node
+    from uop.spec.registry import Node, Shape
+
+
+def shards(u: Node) -> int:
+    """Over how many devices a value is split; 1 where each of its devices has the whole."""
+    return 1 if not isinstance(u.device, tuple) or u.axis is None else len(u.device)
 
 
 def null(u: Node) -> int | None:
@@ -26,7 +31,7 @@ def from_devices(u: Node) -> int | None:
 
 
 def inherit(u: Node) -> int | None:
-    """Elementwise: of the first sharded operand, counted from the right as broadcasting aligns."""
+    """Of the first sharded operand, counted from the right as broadcasting aligns."""
     for s in u.src:
         if s.axis is not None:
             return s.axis + len(u.shape) - len(s.shape)
@@ -40,14 +45,19 @@ def follow_permutation(u: Node) -> int | None:
 
 def reshape(u: Node) -> int | None:
     """The new axis that starts at the same shard boundary."""
-    old, before, after = u.src[0].axis, u.src[0].shape, u.shape
-    if old is None:
-        return None
-    outer = math.prod(before[:old])
-    for axis, _ in enumerate(after):
-        if math.prod(after[:axis]) == outer and after[axis] != 1:
-            return axis
-    return None
+    old = u.src[0].axis
+    return None if old is None else at_boundary(u.src[0].shape, old, u.shape)
+
+
+def at_boundary(before: Shape, axis: int, after: Shape) -> int | None:
+    """The axis of the new shape at which the elements before it are those before the old one.
+
+    Axes of size 1 stand there too; they are passed over where a longer one follows.
+    """
+    outer = math.prod(before[:axis])
+    starts = [k for k in range(len(after)) if math.prod(after[:k]) == outer]
+    longer = (k for k in starts if after[k] != 1)
+    return next(longer, starts[0] if starts else None)
 
 
 def reduce(u: Node) -> int | None:
@@ -55,15 +65,22 @@ def reduce(u: Node) -> int | None:
     return None if old in cast(ReduceArg, u.arg).axes else old
 
 
+def replicated(u: Node) -> int | None:
+    old = u.src[0].axis
+    return None if old in cast(ReplicatedArg, u.arg).axes else old
+
+
 def stack(u: Node) -> int | None:
-    """Behind the new leading axis."""
-    old = u.src[0].axis if u.src else None
-    return None if old is None else old + 1
+    """Of the first sharded operand, behind the new leading axis."""
+    return next((s.axis + 1 for s in u.src if s.axis is not None), None)
 
 
 def index(u: Node) -> int | None:
-    """Shifted by the axes the indices removed; null where the shard axis itself is indexed."""
+    """That of a sharded index, or that of T, shifted by the axes that the indices remove."""
     old, indices = u.src[0].axis, u.src[1:]
+    for position, i in enumerate(indices):
+        if i.axis is not None:
+            return sum(len(before.shape) for before in indices[:position])
     if old is None or old < len(indices):
         return None
     return old - len(indices) + sum(len(i.shape) for i in indices)
@@ -73,7 +90,7 @@ def load(u: Node) -> int | None:
     """A copy to a device reshards: 0 on an n-tuple, null on one; without a target it stays."""
     target = cast(LoadArg, u.arg).device
     if target is None:
-        return u.src[0].axis
+        return inherit(u)
     return 0 if isinstance(target, tuple) else None
 
 

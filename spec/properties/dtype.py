@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import BufferArg, ConstArg, DTypeArg, GetTupleArg, ParamArg
+from uop.spec.args import BufferArg, ConstArg, DTypeArg, GetTupleArg, ParamArg, SliceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 
@@ -28,7 +28,7 @@ def always(fixed: DType) -> Callable[[Node], DType]:
 
 
 def from_arg(u: Node) -> DType:
-    return cast(ParamArg | BufferArg | ConstArg | DTypeArg, u.arg).dtype
+    return cast(ParamArg | BufferArg | ConstArg | DTypeArg | SliceArg, u.arg).dtype
 
 
 def stack(u: Node) -> DType:

@@ -187,6 +187,11 @@ def trunc(u: Node) -> Interval:
     return Interval(toward_zero(a.min), toward_zero(a.max), a.may_be_nan)
 
 
+def reinterpreted(u: Node) -> Interval | None:
+    """SLICE: T as it is, or anything where its bytes are another dtype."""
+    return u.src[0].min_max if u.dtype is u.src[0].dtype else dtype_range(u.dtype)
+
+
 def reduce(u: Node) -> Interval | None:
     """The dtype range, but for a MAX: its elements and the identity of an empty fold."""
     assert isinstance(u.arg, ReduceArg)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import BinaryArg, ConstArg, PermuteArg, ReduceArg
+from uop.spec.args import BinaryArg, ConstArg, PermuteArg, ReduceArg, ReplicatedArg, SliceArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.dtype import returned
@@ -25,10 +25,11 @@ def scalar(u: Node) -> Shape:
 
 def index_values(operand: Node) -> tuple[int, ...]:
     """The integers of a shape or offset operand: a STACK of ()-shaped index CONSTs."""
-    return tuple(_constant(dim) for dim in operand.src)
+    return tuple(index_value(dim) for dim in operand.src)
 
 
-def _constant(dim: Node) -> int:
+def index_value(dim: Node) -> int:
+    """The integer of a ()-shaped index CONST."""
     if dim.op is not Op.CONST:
         raise UnsupportedError(
             f"symbolic sizes: expected a CONST as dimension, found {dim.op.name}"
@@ -74,6 +75,15 @@ def bitcast(u: Node) -> Shape:
 def reduce(u: Node) -> Shape:
     axes = cast(ReduceArg, u.arg).axes
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(u.src[0].shape))
+
+
+def replicated(u: Node) -> Shape:
+    axes = cast(ReplicatedArg, u.arg).axes
+    return tuple(1 if axis in axes else dim for axis, dim in enumerate(u.src[0].shape))
+
+
+def of_slice(u: Node) -> Shape:
+    return (cast(SliceArg, u.arg).size,)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape | None:

@@ -236,7 +236,6 @@ AXES = [
     (UOp(Op.ADD, values((6,)), SHARDED), 0),
     (UOp(Op.ADD, values((1, 1, 1)), SHARDED), 1),
     (UOp(Op.STACK, SHARDED, SHARDED), 1),
-    (UOp(Op.INDEX, SHARDED, index_const(1)), None),
     (UOp(Op.LOAD, SHARDED), 0),
     (UOp(Op.LOAD, SHARDED, arg=LoadArg("A")), None),
     (UOp(Op.LOAD, values((4,), device="A"), arg=LoadArg(TWO)), 0),
@@ -255,7 +254,8 @@ def test_an_index_in_front_of_the_shard_axis_moves_it() -> None:
     assert moved.axis == 2
     assert UOp(Op.INDEX, moved, index_const(0)).axis == 1
     assert UOp(Op.INDEX, moved, dims((0, 1))).axis == 2
-    assert UOp(Op.INDEX, moved, index_const(0), index_const(0), dims((0,))).axis is None
+    with pytest.raises(InvalidError, match=r"INDEX\.c5"):
+        UOp(Op.INDEX, moved, index_const(0), index_const(0), dims((0,)))
 
 
 @pytest.mark.parametrize(

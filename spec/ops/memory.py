@@ -1,0 +1,123 @@
+"""Movement ops that speak of memory: equal copies on several devices, and a part of a buffer."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import ConstArg, DTypeArg, ReplicatedArg, SliceArg
+from uop.spec.dtype import Kind, dtypes
+from uop.spec.ops.constraints import has_value
+from uop.spec.ops.movement import OF_T
+from uop.spec.ops.names import Op
+from uop.spec.ops.sharding import is_sharded, shard_axis_kept
+from uop.spec.properties import addrspace, axis, dtype, min_max, shape
+from uop.spec.properties.shape import index_value
+from uop.spec.registry import Constraint, OpDef, define
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from uop.spec.registry import Build, Node
+
+
+def _cannot_collapse(u: Node) -> str | None:
+    axes, t = cast(ReplicatedArg, u.arg).axes, u.src[0].shape
+    if list(axes) == sorted(set(axes)) and all(0 <= a < len(t) for a in axes):
+        return None if all(t[a] > 0 for a in axes) else f"no element along {axes} of {t}"
+    return f"{axes} for rank {len(t)}"
+
+
+def _first_copy(build: Build, u: Node) -> Node | None:
+    """Where one device has all copies: the first one."""
+    t, axes = u.src[0], cast(ReplicatedArg, u.arg).axes
+    if axis.shards(t) > 1 and t.axis in axes:
+        return None
+    kept = (1 if a in axes else size for a, size in enumerate(t.shape))
+    first = build(Op.SHRINK, t, _dims(build, [0] * len(t.shape)), _dims(build, kept))
+    return first if t.addrspace is None else build(Op.CONTIGUOUS, first)
+
+
+def _dims(build: Build, values: Iterable[int]) -> Node:
+    numbers = (build(Op.CONST, arg=ConstArg.of(v, dtypes.index)) for v in values)
+    return build(Op.STACK, *numbers)
+
+
+def _no_offset(u: Node) -> str | None:
+    offset = u.src[1]
+    if offset.dtype is not dtypes.index or offset.shape != ():
+        return f"{offset.dtype.name}{list(offset.shape)}"
+    return "a negative offset" if offset.min_max and offset.min_max.max < 0 else None
+
+
+def _no_slice(u: Node) -> str | None:
+    arg, old = cast(SliceArg, u.arg), u.src[0].dtype
+    if arg.size < 0:
+        return f"size {arg.size}"
+    if arg.dtype is not dtypes.void and Kind.INDEX not in (old.kind, arg.dtype.kind):
+        return None
+    return None if arg.dtype is old else f"{old.name} as {arg.dtype.name}"
+
+
+def _slice_outside(u: Node) -> str | None:
+    """D-082: a view of whole elements of the new dtype."""
+    t, arg = u.src[0], cast(SliceArg, u.arg)
+    start, wide = index_value(u.src[1]) * t.dtype.itemsize, arg.dtype.itemsize
+    if start % wide:
+        return f"byte {start} for elements of {wide} bytes"
+    end, have = start + arg.size * wide, math.prod(t.shape) * t.dtype.itemsize
+    return None if end <= have else f"bytes {start} to {end} of {have}"
+
+
+def _slice_by_views(build: Build, u: Node) -> Node:
+    """The elements of T or, where those of the result are smaller, theirs; then their bytes."""
+    t, arg = u.src[0], cast(SliceArg, u.arg)
+    old, new, start = t.dtype.itemsize, arg.dtype.itemsize, index_value(u.src[1])
+    flat = build(Op.RESHAPE, t, _dims(build, [math.prod(t.shape)]))
+    if arg.dtype is not t.dtype and new < old:
+        flat, start, old = build(Op.BITCAST, flat, arg=DTypeArg(arg.dtype)), start * old // new, new
+    count = -(-arg.size * new // old)
+    part = build(Op.SHRINK, flat, _dims(build, [start]), _dims(build, [count]))
+    return part if part.dtype is arg.dtype else build(Op.BITCAST, part, arg=DTypeArg(arg.dtype))
+
+
+define(
+    OpDef(
+        Op.REPLICATED,
+        doc="T, whose elements are the same all along the axes: one of the copies; axes become 1.",
+        src=("T",),
+        arg=ReplicatedArg,
+        shape=shape.replicated,
+        axis=axis.replicated,
+        undefined="Nothing: copies that differ have no meaning at all.",
+        decomposition=_first_copy,
+        constraints=(
+            has_value("REPLICATED.c1"),
+            Constraint(
+                "REPLICATED.c2", "axes are sorted, distinct, and not empty ones", _cannot_collapse
+            ),
+        ),
+        **(OF_T | {"addrspace": addrspace.value}),
+    )
+)
+
+define(
+    OpDef(
+        Op.SLICE,
+        doc="size elements of dtype in the memory of T, from an offset in elements of T on.",
+        src=("T", "offset"),
+        arg=SliceArg,
+        shape=shape.of_slice,
+        axis=axis.null,
+        undefined="Where the dtype changes: what BITCAST leaves open.",
+        decomposition=_slice_by_views,
+        constraints=(
+            has_value("SLICE.c1"),
+            Constraint("SLICE.c2", "offset is a ()-shaped index, not negative", _no_offset),
+            Constraint("SLICE.c3", "size is not negative, both dtypes have bits", _no_slice),
+            Constraint("SLICE.c4", "it starts at an element of dtype, inside T", _slice_outside),
+            shard_axis_kept("SLICE.c5", is_sharded),
+        ),
+        **(OF_T | {"dtype": dtype.from_arg, "min_max": min_max.reinterpreted}),
+    )
+)
