@@ -17,7 +17,7 @@ from uop.compiler.runtime.cuda import open_cuda
 from uop.compiler.runtime.device import Built, Device, Launch
 from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.stages.plan import memory_of
-from uop.compiler.stages.render import work_items
+from uop.compiler.stages.render import params, work_items
 from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, BufferArg, ParamArg
 from uop.spec.dtype import dtypes
@@ -41,6 +41,11 @@ class Step:
 
     linear: UOp
     buffers: tuple[int, ...]
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The buffers that the rendered kernel takes: simplified, it may read fewer."""
+        return tuple(self.buffers[slot_of(u)] for u in params(self.linear))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +103,7 @@ class Executable:
         names = self.names()
         launches = [
             Launch.covering(
-                names[step.linear], step.buffers, items, self.target.local_size if items else 1
+                names[step.linear], step.arguments, items, self.target.local_size if items else 1
             )
             for step in self.steps
             if all(items := work_items(step.linear))

@@ -51,6 +51,13 @@ def test_one_program_alone() -> None:
     np.testing.assert_array_equal(compile(total).run({0: a, 1: b}), (a + b).sum(1, keepdims=True))
 
 
+def test_an_input_that_simplification_drops_is_no_argument() -> None:
+    x, y = param(0, (3,), dtypes.float32), param(1, (3,), dtypes.float32)
+    root = UOp(Op.WHERE, UOp(Op.CMPLT, x, y), y, y)
+    a, b = np.array([1, 2, 3], np.float32), np.array([3, 2, 1], np.float32)
+    np.testing.assert_array_equal(compile(root).run({0: a, 1: b}), b)
+
+
 def test_every_dtype_is_copied_bit_by_bit() -> None:
     programs = [compile(chosen(dtype)) for dtype in STORED]
     inputs = [bits(dtype, 70) for dtype in STORED]
