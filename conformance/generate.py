@@ -11,6 +11,7 @@ from uop.conformance.levels import (
     calls,
     casts,
     elementwise,
+    function,
     graph,
     invalid,
     memory,
@@ -82,6 +83,7 @@ LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
     ),
     "invalid": (invalid.groups,),
     "property": (property.groups,),
+    "function": (function.groups,),
     "graph": (graph.groups,),
 }
 """What makes the groups of each level."""

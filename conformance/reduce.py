@@ -10,17 +10,17 @@ from typing import cast
 
 import numpy as np
 
+from uop.conformance.bodies import inlined, replaced, walk
 from uop.conformance.judge import Fault
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs, slots_of
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Array, Value
-from uop.spec.args import ConstArg, GetTupleArg, ParamArg
+from uop.spec.args import ConstArg, ParamArg
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
-from uop.spec.walk import free_params, outside_bodies, toposort
 
 SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
 SHAPES = frozenset({Op.STACK})
@@ -58,7 +58,7 @@ def is_computing(u: UOp) -> bool:
 def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candidate, Fault]:
     """The smallest program found that still fails, and its fault."""
     best = start, fault
-    best = _first_failing(best, probe, inlined(best[0]))
+    best = _first_failing(best, probe, without_functions(best[0]))
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
     for depth in DEPTHS:
@@ -77,46 +77,14 @@ def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candid
     return Candidate(*renumbered(best[0])), best[1]
 
 
-def walk(root: UOp) -> list[UOp]:
-    """The nodes of a program, but those of called bodies, whose PARAMs are other ones."""
-    return toposort([root], _outside)
-
-
-def replaced(root: UOp, new: Mapping[UOp, UOp]) -> UOp:
-    """The program with nodes replaced, called bodies as they are; what is put in stays as it is."""
-    done: dict[UOp, UOp] = dict(new)
-    for u in toposort([root], lambda v: () if v in new else _outside(v)):
-        if u not in done:
-            outside = _outside(u)
-            body = u.src[: len(u.src) - len(outside)]
-            done[u] = u.with_src((*body, *(done[s] for s in outside)))
-    return done[root]
-
-
-def _outside(u: UOp) -> tuple[UOp, ...]:
-    return cast("tuple[UOp, ...]", outside_bodies(u))
-
-
-def inlined(candidate: Candidate) -> Iterator[Step]:
+def without_functions(candidate: Candidate) -> Iterator[Step]:
     """The program with its functions written out where they are called."""
     if any(u.op is Op.FUNCTION for u in walk(candidate.root)):
-        yield partial(_inline, candidate)
+        yield partial(_inlined, candidate)
 
 
-def _inline(candidate: Candidate) -> Candidate:
-    root = candidate.root
-    while call := next((u for u in walk(root) if u.op is Op.FUNCTION), None):
-        body = call.src[0]
-        params = cast("list[UOp]", free_params(body))
-        given = {p: call.src[1 + cast(ParamArg, p.arg).slot] for p in params}
-        root = replaced(root, {call: replaced(body, given)})
-    while member := next((u for u in walk(root) if _is_unpacking(u)), None):
-        root = replaced(root, {member: member.src[0].src[cast(GetTupleArg, member.arg).idx]})
-    return with_used_inputs(root, candidate.inputs)
-
-
-def _is_unpacking(u: UOp) -> bool:
-    return u.op is Op.GETTUPLE and u.src[0].op is Op.TUPLE
+def _inlined(candidate: Candidate) -> Candidate:
+    return with_used_inputs(inlined(candidate.root), candidate.inputs)
 
 
 def one_element(candidate: Candidate, fault: Fault) -> Iterator[Step]:
