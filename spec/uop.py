@@ -92,6 +92,12 @@ class UOp:
     def __repr__(self) -> str:
         return f"<{self.op.name} : {self.dtype.name}{list(self.shape)}>"
 
+    def _repr_html_(self) -> str:
+        """The graph as a notebook shows it."""
+        from uop.spec.draw import html  # drawings are made of nodes
+
+        return html(self)
+
     @property
     def declaration(self) -> OpDef:
         return DECLARATIONS[self.op]

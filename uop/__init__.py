@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from uop.compiler.pipeline import compile as compile
     from uop.interpreter.evaluate import evaluate as evaluate
     from uop.interpreter.evaluate import evaluate_full as evaluate_full
+    from uop.interpreter.picture import show as show
     from uop.interpreter.values import Value as Value
     from uop.spec.dtype import DType as DType
     from uop.spec.dtype import dtypes as dtypes
@@ -37,6 +38,7 @@ _HOME = {
     "param": "uop.spec.uop",
     "parse": "uop.spec.text",
     "print_program": "uop.spec.text",
+    "show": "uop.interpreter.picture",
 }
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "param",
     "parse",
     "print_program",
+    "show",
 ]
 
 

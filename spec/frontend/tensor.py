@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from types import EllipsisType
 from typing import Any
 
-from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill
+from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill, ReplicatedArg
 from uop.spec.array import Array
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, users_line
@@ -89,6 +89,10 @@ class Tensor(Operators):
         where = "" if self.device is None else f" @{self.device}"
         return f"<Tensor {self.dtype.name}{list(self.shape)}{where} : {self.uop.op.name}>"
 
+    def _repr_html_(self) -> str:
+        """The graph as a notebook shows it; no value is computed."""
+        return self.uop._repr_html_()
+
     # Values.
 
     def _value(self) -> Held:
@@ -109,8 +113,9 @@ class Tensor(Operators):
         return self.reshape(()).tolist()
 
     def realize(self) -> Tensor:
-        """The value as data: a Tensor without history."""
-        return Tensor(bound(self._value(), self.device if self.axis in (0, None) else None))
+        """The value as data, without history; on no device where it was replicated over several."""
+        device = None if isinstance(self.device, tuple) and self.axis != 0 else self.device
+        return Tensor(bound(self._value(), device))
 
     def __bool__(self) -> bool:
         title = "a Tensor has no truth before it is evaluated: use item()"
@@ -269,6 +274,11 @@ class Tensor(Operators):
     def copy(self, device: Device) -> Tensor:
         """On another device; split along axis 0 over several."""
         return Tensor.of(Op.LOAD, self, arg=LoadArg(device))
+
+    def replicated(self, axes: Axes) -> Tensor:
+        """One of the equal copies along these axes, without the axes."""
+        arg = ReplicatedArg(tuple(sorted(views.reduced_axes(self.uop, axes))))
+        return Tensor(views.dropped(Tensor.of(Op.REPLICATED, self, arg=arg).uop, axes))
 
     def contiguous(self) -> Tensor:
         return Tensor.of(Op.CONTIGUOUS, self)

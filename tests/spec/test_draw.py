@@ -1,0 +1,123 @@
+"""Drawings of graphs: well-formed, every node once, sources above users, no two boxes overlap."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from uop.spec.args import ReduceArg, SourceArg
+from uop.spec.draw import MOST, html, properties, svg
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, dims, param
+from uop.spec.uop_file import read_file
+
+NAMESPACE = {"s": "http://www.w3.org/2000/svg"}
+FILES = sorted((Path(__file__).parents[2] / "examples").glob("*.uop"))
+EVERY_OP = read_file(Path(__file__).with_name("every_op.uop")).cases
+
+Rectangle = tuple[float, float, float, float]
+
+
+def drawn(root: UOp, notes: dict[UOp, str] | None = None) -> ElementTree.Element:
+    return ElementTree.fromstring(svg(root, notes))
+
+
+def rectangles(picture: ElementTree.Element) -> dict[str, Rectangle]:
+    """The boxes by what is written in them, made distinct by their number."""
+    found = {}
+    for number, group in enumerate(picture.findall("s:g", NAMESPACE)):
+        box = group.find("s:rect", NAMESPACE)
+        assert box is not None
+        text = " ".join(t.text or "" for t in group.iter(f"{{{NAMESPACE['s']}}}tspan"))
+        x, y, w, h = (float(box.get(name, "")) for name in ("x", "y", "width", "height"))
+        found[f"{number} {text}"] = (x, y, x + w, y + h)
+    return found
+
+
+def check(root: UOp) -> dict[str, Rectangle]:
+    picture = drawn(root)
+    boxes = rectangles(picture)
+    for (_, a), (_, b) in combinations(boxes.items(), 2):
+        assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+    left, top, width, height = map(float, picture.get("viewBox", "").split())
+    for x1, y1, x2, y2 in boxes.values():
+        assert left <= x1 <= x2 <= left + width
+        assert top <= y1 <= y2 <= top + height
+    for path in picture.findall("s:path", NAMESPACE):
+        start, end = (float(p.split(",")[1]) for p in path.get("d", "")[1:].split(" ")[::3])
+        assert start < end, "a source stands above its user"
+    return boxes
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_examples(path: Path) -> None:
+    for case in read_file(path).cases:
+        assert case.root is not None
+        check(case.root)
+
+
+@pytest.mark.parametrize("case", EVERY_OP, ids=lambda case: case.id)
+def test_every_op(case: object) -> None:
+    root: UOp = case.root  # type: ignore[attr-defined]
+    boxes = check(root)
+    assert any(root.op.name in text for text in boxes)
+
+
+def test_shapes_are_written_in_their_node() -> None:
+    x = param(0, (2, 3), dtypes.float32)
+    root = UOp(Op.RESHAPE, x, dims((3, 2)))
+    assert len(rectangles(drawn(root))) == 2
+    assert "RESHAPE [3,2]" in svg(root)
+
+
+def test_an_operand_that_is_used_twice_has_one_box_and_two_edges() -> None:
+    x = param(0, (2,), dtypes.float32)
+    picture = drawn(UOp(Op.ADD, x, x))
+    assert len(rectangles(picture)) == 2
+    assert len(picture.findall("s:path", NAMESPACE)) == 2
+
+
+def test_a_node_says_its_properties_and_a_note() -> None:
+    x = param(0, (2, 3), dtypes.int8)
+    root = UOp(Op.REDUCE, x, arg=ReduceArg(Op.MAX, (1,)))
+    assert dict(properties(root)) == {
+        "dtype": "int8",
+        "shape": "[2,1]",
+        "device": "null",
+        "addrspace": "null",
+        "min_max": "[-128, 127]",
+        "axis": "null",
+    }
+    titles = [t.text or "" for t in drawn(root).iter(f"{{{NAMESPACE['s']}}}title")]
+    assert all(title.startswith("dtype: int8\n") for title in titles)
+    assert "= [[7], [8]]" in svg(root, {root: "= [[7], [8]]"})
+
+
+def test_text_is_escaped() -> None:
+    root = UOp(Op.SOURCE, arg=SourceArg('<script>"&"</script>'))
+    assert "<script" not in svg(root)
+    drawn(root)
+
+
+def test_a_large_graph_is_cut_at_its_root() -> None:
+    u = param(0, (2,), dtypes.float32)
+    for _ in range(5000):
+        u = UOp(Op.NEG, u)
+    assert len(rectangles(drawn(u))) == MOST
+    assert "nodes above" in html(u)
+    assert "nodes above" not in html(const(1, dtypes.int8))
+
+
+def test_a_drawing_is_a_function_of_the_graph() -> None:
+    x = param(0, (2,), dtypes.float32)
+    root = UOp(Op.ADD, UOp(Op.NEG, x), UOp(Op.SIN, x))
+    assert svg(root) == svg(root)
+
+
+def test_a_notebook_shows_the_drawing() -> None:
+    root = const(1, dtypes.int8)
+    assert root._repr_html_() == html(root)
