@@ -21,6 +21,7 @@ from uop.spec.args import (
     PadFill,
     PermuteArg,
     ReduceArg,
+    ReplicatedArg,
 )
 from uop.spec.dtype import Number, dtypes
 from uop.spec.errors import UnsupportedError
@@ -156,6 +157,13 @@ def shrink(build: Build, u: Node, g: Node) -> Parts:
     return build(Op.PAD, g, u.src[1], size, arg=PadArg(PadFill.ZERO)), None, None
 
 
+def replicated(build: Build, u: Node, g: Node) -> Parts:
+    """To the first copy: it stands for all of them."""
+    shape = u.src[0].shape
+    start, size = _dims(build, [0] * len(shape)), _dims(build, shape)
+    return (build(Op.PAD, g, start, size, arg=PadArg(PadFill.ZERO)),)
+
+
 def index(build: Build, u: Node, g: Node) -> Parts:
     """Each element of T gets the sum over the places that read it."""
     t, indices = u.src[0], u.src[1:]
@@ -230,11 +238,28 @@ _FOLDS: dict[Op, Callable[[Build, Node, Node], Node]] = {
 def load(build: Build, u: Node, g: Node) -> Parts:
     """Back to where the operand lives; to alt where the gate is false."""
     if cast(LoadArg, u.arg).device is not None and u.src[0].device is not None:
-        g = build(Op.LOAD, g, arg=LoadArg(u.src[0].device))
+        g = _placed(build, g, u.src[0])
     if len(u.src) < 3:
         return to_first(build, u, g)
     gate, zero = u.src[2], _const(build, g, 0)
     return build(Op.WHERE, gate, g, zero), build(Op.WHERE, gate, zero, g), None
+
+
+def _placed(build: Build, g: Node, like: Node) -> Node:
+    """g copied to the devices of another node, and sharded as that is."""
+    target, axis = LoadArg(like.device), like.axis
+    if not isinstance(like.device, tuple):
+        return build(Op.LOAD, g, arg=target)
+    if axis is None:
+        wide = _reshape(build, g, (1, *g.shape))
+        copies = build(Op.EXPAND, wide, _dims(build, (len(like.device), *g.shape)))
+        whole = build(Op.LOAD, copies, arg=target)
+        return _reshape(build, build(Op.REPLICATED, whole, arg=ReplicatedArg((0,))), g.shape)
+    rest = [k for k in range(len(g.shape)) if k != axis]
+    # A copy to several devices splits axis 0: the shard axis goes there and back.
+    front = build(Op.PERMUTE, g, arg=PermuteArg((axis, *rest)))
+    back = (*range(1, axis + 1), 0, *range(axis + 1, len(g.shape)))
+    return build(Op.PERMUTE, build(Op.LOAD, front, arg=target), arg=PermuteArg(back))
 
 
 def contiguous(build: Build, u: Node, g: Node) -> Parts:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import ConstArg, DTypeArg, ReplicatedArg, SliceArg
 from uop.spec.dtype import Kind, dtypes
+from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.movement import OF_T
 from uop.spec.ops.names import Op
@@ -91,6 +92,7 @@ define(
         axis=axis.replicated,
         undefined="Nothing: copies that differ have no meaning at all.",
         decomposition=_first_copy,
+        gradient=gradients.replicated,
         constraints=(
             has_value("REPLICATED.c1"),
             Constraint(

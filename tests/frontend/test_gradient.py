@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from oracles.derivatives import ENCLOSED, EXACT, ball, fraction, partials
 from oracles.field import elements, evaluate_over
 
-from uop import Tensor, dtypes, function, gradient
-from uop.spec.args import BufferArg, LoadArg, PadFill
+from uop import Tensor, const, dtypes, function, gradient
+from uop.spec.args import BufferArg, LoadArg, PadFill, SliceArg
 from uop.spec.array import Array
 from uop.spec.dtype import FLOATS
 from uop.spec.errors import InvalidError, UnsupportedError
@@ -26,6 +26,7 @@ from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp
 
 Build = Callable[[Tensor, Tensor], Tensor]
+SLICE = SliceArg(3, dtypes.float64)
 
 
 def tensor(values: Any) -> Tensor:
@@ -71,6 +72,8 @@ RATIONAL: dict[str, Build] = {
     "product": lambda x, y: x.prod(1) * y.prod(),
     "product of two axes": lambda x, y: x.reshape(2, 3, 1).expand(2, 3, 2).prod((0, 2)) * y,
     "largest": lambda x, y: x.max(1) * y.max(),
+    "slice": lambda x, y: Tensor.of(Op.SLICE, x, const(2, dtypes.index), arg=SLICE) * y,
+    "replicated": lambda x, y: y.reshape(1, 3).expand(2, 3).replicated(0) * x,
     "markers": lambda x, y: x.contiguous() * y.contiguous_backward(),
     "load": lambda x, y: x.copy("CPU") * y,
     "load, gated": lambda x, y: loaded(x[0], y) * y,

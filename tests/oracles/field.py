@@ -24,6 +24,8 @@ from uop.spec.args import (
     PadFill,
     PermuteArg,
     ReduceArg,
+    ReplicatedArg,
+    SliceArg,
 )
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -176,7 +178,7 @@ def _folded(field: Field, u: UOp, t: Elements) -> Elements:
 
 
 def _moved(field: Field, u: UOp, src: list[Elements]) -> Elements:
-    t = src[0] if src else None
+    t: Elements = src[0] if src else np.empty((0,), object)
     match u.op:
         case Op.PERMUTE:
             return t.transpose(cast(PermuteArg, u.arg).order)
@@ -195,13 +197,19 @@ def _moved(field: Field, u: UOp, src: list[Elements]) -> Elements:
         case Op.SHRINK:
             return t[_window(src[1], u.shape)]
         case Op.STACK:
-            return np.stack(src) if src else np.empty((0,), object)
+            return np.stack(src) if src else t
         case Op.INDEX:
             return _read(t, src[1:])
         case Op.BITCAST:
             # Only positions are data here: eight bytes to an int64, little-endian.
             rows = t.reshape(*u.shape, 8)
             return elements(rows @ np.array([256**k for k in range(8)], object), int)
+        case Op.REPLICATED:
+            axes = cast(ReplicatedArg, u.arg).axes
+            return t[tuple(slice(1 if a in axes else None) for a in range(t.ndim))]
+        case Op.SLICE:
+            start = int(src[1][()])
+            return t.reshape(-1)[start : start + cast(SliceArg, u.arg).size]
     assert u.op in (Op.CONTIGUOUS, Op.CONTIGUOUSBACKWARD, Op.DETACH, Op.LOAD), u.op
     return t
 
