@@ -28,6 +28,7 @@ def main(backend: str, profile: str, seed: int) -> None:
         try:
             worker = Worker(backend, Path(folder))
         except UopError as error:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             _reply(out, {"lost": str(error)})
             return
         try:
@@ -35,6 +36,8 @@ def main(backend: str, profile: str, seed: int) -> None:
             _answer(Judge(worker, parse_profile(profile)), seed, out)
         finally:
             worker.close()
+    # Told to end while it ends: nothing is left to do.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _answer(judge: Judge, seed: int, out: int) -> None:

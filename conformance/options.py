@@ -86,13 +86,22 @@ def parse_duration(text: str) -> float:
 
 def writable(path: Path) -> None:
     """OptionError unless the file can be written, its missing folders created."""
+    try:
+        obstacle = _obstacle(path)
+    except OSError as error:
+        obstacle = str(error.strerror)
+    if obstacle:
+        raise OptionError(f"cannot write {path}: {obstacle}")
+
+
+def _obstacle(path: Path) -> str:
+    """What keeps a file from being written, or nothing."""
     folder = path.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise OptionError(f"cannot write {path}: {folder} is no folder that this user may write to")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise OptionError(f"cannot write {path}: it is read-only")
+        return f"{folder} is no folder that this user may write to"
+    return "it is read-only" if path.exists() and not os.access(path, os.W_OK) else ""
 
 
 def _one_of(option: str, given: Collection[str], known: Collection[str]) -> None:

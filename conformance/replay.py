@@ -65,7 +65,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
         elif path.is_file():
             found.append(path)
         else:
-            raise OptionError(f"no file or folder {path}")
+            raise OptionError(f"no file or folder {path}, and no backend of that name")
     if not found:
         raise OptionError(f"no {SUFFIX} file in {', '.join(map(str, paths))}")
     return found

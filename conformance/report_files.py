@@ -18,10 +18,13 @@ def write_json(report: Report, path: Path) -> None:
     _write(path, json.dumps(report.to_json(), indent=1) + "\n")
 
 
-def write_failure(finding: Finding, folder: Path) -> Failure:
-    """Write the repro of a failure, named after its signature."""
-    path = folder / f"{NOT_IN_NAMES.sub('-', finding.signature)[:100]}.uop"
-    _write(path, finding.text)
+def write_repro(finding: Finding, folder: Path) -> None:
+    """Write the repro of a failure."""
+    _write(_place(finding, folder), finding.text)
+
+
+def failure_of(finding: Finding, folder: Path) -> Failure:
+    """What a report says of a finding whose repro lies in a folder."""
     return Failure(
         finding.id,
         finding.signature,
@@ -30,8 +33,13 @@ def write_failure(finding: Finding, folder: Path) -> Failure:
         finding.ops,
         finding.dtypes,
         finding.message,
-        str(path),
+        str(_place(finding, folder)),
     )
+
+
+def _place(finding: Finding, folder: Path) -> Path:
+    """The file of a repro, named after the signature."""
+    return folder / f"{NOT_IN_NAMES.sub('-', finding.signature)[:100]}.uop"
 
 
 def _write(path: Path, text: str) -> None:

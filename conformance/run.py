@@ -15,8 +15,8 @@ from uop.conformance.judge import Status, Verdict, verdict_from_json
 from uop.conformance.jury import Jury, Task
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
-from uop.conformance.report import BackendInfo, Failure, Report, Tally
-from uop.conformance.report_files import write_failure, write_json
+from uop.conformance.report import BackendInfo, Report, Tally
+from uop.conformance.report_files import failure_of, write_json, write_repro
 from uop.conformance.repro import Finding, as_found, finding_from_json
 from uop.spec.errors import BackendError, PassError
 from uop.spec.latitude import parse_profile
@@ -92,19 +92,25 @@ class _Run:
             causes = self._judge(jury, ids, hello.limits.programs)
         finally:
             jury.end()
+        findings = self._findings(causes)
         report = Report(
             BackendInfo(hello.name, hello.version, hello.device),
             self.options.profile,
             self.options.to_json(),
             self.tally,
-            self._failures(causes),
+            tuple(failure_of(f, self.options.output) for f in findings),
             self._seconds(),
             self.lost,
             self.interrupted,
         )
-        if self.options.json is not None:
-            write_json(report, self.options.json)
-        self.display.finished(report)
+        try:
+            for finding in findings:
+                write_repro(finding, self.options.output)
+            if self.options.json is not None:
+                write_json(report, self.options.json)
+        finally:
+            # A full disk costs the files, not the verdict.
+            self.display.finished(report)
         return report
 
     def _judge(self, jury: Jury, ids: list[CaseId], size: int) -> list[Verdict]:
@@ -143,13 +149,13 @@ class _Run:
         by_gravity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
         return [verdict for found in by_gravity.values() for verdict in found][:CAUSES]
 
-    def _failures(self, causes: list[Verdict]) -> tuple[Failure, ...]:
-        """One failure per signature, its repro written."""
+    def _findings(self, causes: list[Verdict]) -> list[Finding]:
+        """One finding per signature."""
         found: dict[str, Finding] = {}
         for verdict in causes:
             finding = self.findings.get(verdict.id) or self._unshrunk(verdict)
             found.setdefault(finding.signature, finding)
-        return tuple(write_failure(f, self.options.output) for f in found.values())
+        return list(found.values())
 
     def _unshrunk(self, verdict: Verdict) -> Finding:
         case = case_by_id(verdict.id, self.options.seed)

@@ -84,6 +84,7 @@ def test_a_backend_that_does_not_start_is_exit_3(uop: Any, backend: str, said: s
         (["interpreter", "--examples", "0"], "--examples"),
         (["interpreter", "--json", "file/report.json"], "cannot write file/report.json"),
         (["interpreter", "--json", "."], "cannot write"),
+        (["interpreter", "--json", "x" * 300], "cannot write"),
         (["interpreter", "--output", "file"], "cannot write"),
         ([], "BACKEND"),
     ],
@@ -94,6 +95,22 @@ def test_bad_usage_is_exit_2_before_anything_runs(uop: Any, options: list[str], 
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err
     assert "Traceback" not in outcome.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_costs_the_files_but_not_the_verdict(uop: Any) -> None:
+    Path("report.json").symlink_to("/dev/full")
+    outcome = uop("conform", "interpreter", *SMALL, "--json", "report.json")
+    assert outcome.code == 2
+    assert "interpreter conforms" in outcome.out
+    assert "cannot write report.json: No space left on device" in outcome.err
+
+
+def test_replay_lists_what_it_skipped_before_what_passed(uop: Any) -> None:
+    Path("a.uop").write_text("%0 = ADD 0, 1 : index[]\n")
+    Path("b.uop").write_text("undefined\n%0 = ADD 0, 1 : index[]\n")
+    lines = uop("replay", "a.uop", "b.uop", "interpreter").out.splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["SKIPPED", "PASSED"]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ def command(arguments: tuple[str, ...]) -> int:
     is_backend = bool(first) and (last in names() or ":" in last)
     backend, paths = (last, first) if is_backend else (DEFAULT, [*first, last])
     replayed = replay([Path(path) for path in paths], backend)
-    grave = sorted(replayed, key=lambda r: r.verdict.status in (Status.PASSED, Status.SKIPPED))
+    gravity = (Status.FAILED, Status.CRASHED, Status.SKIPPED, Status.PASSED)
+    grave = sorted(replayed, key=lambda r: gravity.index(r.verdict.status))
     for one in grave[:MOST_LINES]:
         said = one.verdict.fault.message if one.verdict.fault else one.verdict.reason
         click.echo(one_line(f"{one.verdict.status.upper():7} {one.path} {one.case} {said}"))
