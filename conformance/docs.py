@@ -1,0 +1,97 @@
+"""Writes the pages of the ops, docs/ops: `python -m uop.conformance.docs docs/ops`.
+
+A page holds what `uop explain` prints, and a drawing of its example.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from uop.conformance.explain.page import Page, op_page
+from uop.conformance.explain.section import Section
+from uop.spec.draw import svg
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef
+
+HEAD = "<!-- Written by `python -m uop.conformance.docs docs/ops`; not by hand. -->\n"
+GRAPHS = "graphs"
+INDEX = "README.md"
+
+
+def files() -> dict[str, str]:
+    """Every file of the folder by its path in it."""
+    found = {INDEX: _index()}
+    for op, declaration in DECLARATIONS.items():
+        page = op_page(declaration)
+        found[f"{op.name}.md"] = markdown(page, declaration)
+        if page.example is not None:
+            found[f"{GRAPHS}/{op.name}.svg"] = svg(page.example.root)
+    return found
+
+
+def write(folder: Path) -> None:
+    """Bring a folder up to date: pages of ops that are no more go."""
+    wanted = files()
+    for path in stale(folder, wanted):
+        if path in wanted:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(wanted[path], encoding="utf-8")
+        else:
+            (folder / path).unlink()
+
+
+def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
+    """What differs in a folder from what it should hold: missing, changed, or left over."""
+    there = {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*")
+        if path.suffix in (".md", ".svg")
+    }
+    return sorted(p for p in wanted.keys() | there.keys() if wanted.get(p) != there.get(p))
+
+
+def markdown(page: Page, declaration: OpDef) -> str:
+    """The page of an op."""
+    parts = [
+        HEAD + f"# {declaration.op.name}\n",
+        f"`{page.title}` · {declaration.section}\n",
+        f"{page.lead}\n",
+    ]
+    parts += [_section(section) for section in page.sections]
+    if page.example is not None:
+        parts.append(f"![The example as a graph]({GRAPHS}/{declaration.op.name}.svg)\n")
+    return "\n".join(parts)
+
+
+def _section(section: Section) -> str:
+    lines = [f"## {section.title}", ""]
+    if section.table:
+        lines += _table(section.header, section.table)
+    if section.code:
+        lines += ["```text", section.code.rstrip("\n"), "```"]
+    if section.text:
+        lines.append(section.text)
+    return "\n".join(lines) + "\n"
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    return [_row(header), "|" + "---|" * len(header), *map(_row, rows)]
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    # A star, a bar or an angle in a cell is itself.
+    escaped = (c.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*") for c in cells)
+    return "| " + " | ".join(c.replace("<", "&lt;") for c in escaped) + " |"
+
+
+def _index() -> str:
+    known = [DECLARATIONS[op] for op in Op if op in DECLARATIONS]
+    rows = [(f"[{d.op.name}]({d.op.name}.md)", d.section, d.doc) for d in known]
+    table = "\n".join(_table(("op", "section", "meaning"), rows))
+    return f"{HEAD}# The ops\n\n{table}\n"
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
