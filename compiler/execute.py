@@ -111,11 +111,10 @@ class Executable:
         return self.output(device.run(build(self.target.name, source), launches, contents))
 
 
-def executable(root: UOp, callified: UOp, planned: UOp, target: Target) -> Executable:
-    """Read the launches off a planned program."""
+def executable(root: UOp, stored: Sequence[UOp], planned: UOp, target: Target) -> Executable:
+    """Read the launches off a planned program, whose results are in the buffers `stored`."""
     buffers: dict[UOp, int] = {}
     steps = []
-    stored = [store.src[0] for store in callified.src]
     for call in planned.toposort():
         if call.op is Op.CALL:
             places = [buffers.setdefault(memory_of(a), len(buffers)) for a in call.src[1:]]

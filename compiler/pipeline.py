@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from uop.compiler.execute import Executable, Inputs, Output, executable
+from uop.compiler.kernels import first_stage, is_kernel_program, without_binaries, written
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import expand
@@ -60,20 +61,35 @@ class Compiled:
 
 
 def compile(root: UOp, target: str | Target = "opencl", observe: Observe | None = None) -> Compiled:
-    """Run the stages. UnsupportedError where the target lacks something, PassError where a stage
-    broke its contract.
+    """Run the stages; a program of kernels enters where its form does. UnsupportedError where the
+    target lacks something, PassError where a stage broke its contract.
     """
     chosen = find_target(target)
     stages: dict[str, UOp] = {}
-    program = root
-    for name, stage, form in _stages(chosen):
+    program = root = without_binaries(root)
+    for name, stage, form in _stages_for(root, chosen):
         fired = quietly if observe is None else partial(observe, name)
         after = stage(program, fired)
         verify(after, form)
         if observe is not None:
             observe(name, "", program, after)
         stages[name] = program = after
-    return Compiled(stages, executable(root, stages["callify"], stages["plan"], chosen))
+    if is_kernel_program(root):
+        stored = written(root)
+    else:
+        stored = [store.src[0] for store in stages["callify"].src]
+    return Compiled(stages, executable(root, stored, stages["plan"], chosen))
+
+
+def _stages_for(root: UOp, target: Target) -> list[tuple[str, Stage, Form]]:
+    """The stages that a program has before it."""
+    stages = _stages(target)
+    if not is_kernel_program(root):
+        return stages
+    names = [name for name, _, _ in stages]
+    left = stages[names.index(first_stage(root, target)) :]
+    # Every buffer of a program of kernels is its caller's, so no memory is shared.
+    return [(name, keep if name == "plan" else stage, form) for name, stage, form in left]
 
 
 def compile_many(
@@ -111,3 +127,8 @@ def _stages(target: Target) -> list[tuple[str, Stage, Form]]:
         "render": lambda u, fired: render(u, target),
     }
     return [(name, stage, forms[name]) for name, stage in stages.items()]
+
+
+def keep(root: UOp, fired: Fired) -> UOp:
+    """The program as it is."""
+    return root

@@ -44,7 +44,7 @@ def selected_for(target: Target) -> Form:
 
     def lacking(order: Sequence[UOp]) -> UOp | None:
         for u in order:
-            if u.declaration.is_elementwise and not _has(target, u):
+            if u.declaration.is_elementwise and not has(target, u):
                 return u
         return None
 
@@ -53,7 +53,8 @@ def selected_for(target: Target) -> Form:
     )
 
 
-def _has(target: Target, u: UOp) -> bool:
+def has(target: Target, u: UOp) -> bool:
+    """Whether a target has an elementwise op on its dtypes."""
     if u.op not in target.ops or u.op in ROUNDED_TWICE:
         return False
     return u.op in COPIES or all(target.computes_as(s.dtype) is s.dtype for s in u.src)

@@ -1,0 +1,114 @@
+"""Programs of kernels as input of the compiler: where they enter its stages, what they write."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from uop.compiler.stages.plan import memory_of
+from uop.compiler.stages.select import has
+from uop.compiler.targets.target import Target
+from uop.spec.args import AddrSpace, ParamArg
+from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.forms import EXPANDED, FORMS, LINEARIZED, RANGED, SELECTED, Form, verify
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+from uop.spec.walk import outside_bodies, toposort
+
+FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
+    (RANGED, "optimize"),
+    (EXPANDED, "select"),
+    (SELECTED, "select"),
+    (LINEARIZED, "plan"),
+)
+"""The forms in which a program of kernels may be given, each with the first stage that it needs."""
+KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values())) | {
+    Op.CALL, Op.FUNCTION, Op.TUPLE,
+}  # fmt: skip
+
+
+def is_kernel_program(root: UOp) -> bool:
+    """Whether a program calls kernels: then it is no tensor graph."""
+    return any(u.op is Op.CALL for u in _outside(root))
+
+
+def without_binaries(root: UOp) -> UOp:
+    """The same kernels, each PROGRAM as the LINEAR that it was rendered from."""
+    bodies = {u.src[0] for u in _outside(root) if u.op is Op.CALL}
+    return root.substitute({body: body.src[0] for body in bodies if body.op is Op.PROGRAM})
+
+
+def first_stage(root: UOp, target: Target) -> str:
+    """The stage at which a program of kernels enters. UnsupportedError with what the stages behind
+    it would not take.
+    """
+    for u in root.toposort():
+        if u.op not in KNOWN:
+            raise UnsupportedError(f"the compiler takes no kernel with {u.op.name}")
+        if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL:
+            raise UnsupportedError("the compiler takes no kernel with a LOCAL BUFFER")
+    reasons = []
+    for form, stage in FORMS_THAT_ENTER:
+        try:
+            verify(root, form)
+        except PassError as error:
+            reasons.append(str(error))
+            continue
+        _check(root, form, target)
+        return stage
+    body = next(u.src[0] for u in _outside(root) if u.op is Op.CALL)
+    position = -1 if body.op is Op.LINEAR else -2 if _has_work_items(body) else 0
+    raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[position]}")
+
+
+def written(root: UOp) -> list[UOp]:
+    """The BUFFERs that the kernels of a program store to."""
+    calls = [u for u in _outside(root) if u.op is Op.CALL]
+    memory = (_memory(u, c) for c in calls for u in c.src[0].toposort() if u.op is Op.STORE)
+    return [u for u in dict.fromkeys(memory) if u.addrspace is AddrSpace.GLOBAL]
+
+
+def _check(root: UOp, form: Form, target: Target) -> None:
+    """What a form does not say, and its stages rely on."""
+    for call in (u for u in _outside(root) if u.op is Op.CALL):
+        if form in (RANGED, EXPANDED):
+            _check_parallel(call)
+        if form is LINEARIZED:
+            _check_target(call.src[0], target)
+
+
+def _check_parallel(call: UOp) -> None:
+    """Output ranges of a kernel become its work items: nothing may go from one to another."""
+    order = call.src[0].toposort()
+    stores = [u for u in order if u.op is Op.STORE]
+    if len(stores) != 1:
+        raise UnsupportedError(f"a kernel with {len(stores)} STOREs in loops, expected one")
+    target = _memory(stores[0], call)
+    if any(u.op is Op.LOAD and _memory(u, call) is target for u in order):
+        raise UnsupportedError("a kernel that reads what it stores in loops")
+
+
+def _check_target(body: UOp, target: Target) -> None:
+    for u in body.src:
+        if u.declaration.is_elementwise and not has(target, u):
+            raise UnsupportedError(
+                f"a LINEAR with {u.op.name} on {u.src[0].dtype.name}: "
+                f"{target.name} has no such instruction"
+            )
+
+
+def _has_work_items(body: UOp) -> bool:
+    return any(u.op is Op.SPECIAL for u in body.toposort())
+
+
+def _memory(access: UOp, call: UOp) -> UOp:
+    """The BUFFER or BINARY that a LOAD reads, a STORE writes."""
+    place = access.src[0]
+    while place.op not in (Op.PARAM, Op.BUFFER):
+        place = place.src[0]
+    if place.op is Op.BUFFER:
+        return place
+    return memory_of(call.src[1 + cast(ParamArg, place.arg).slot])
+
+
+def _outside(root: UOp) -> list[UOp]:
+    return toposort([root], lambda u: cast("tuple[UOp, ...]", outside_bodies(u)))
