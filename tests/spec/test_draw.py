@@ -11,6 +11,8 @@ import pytest
 from uop.spec.args import ReduceArg, SourceArg
 from uop.spec.draw import MOST, html, properties, svg
 from uop.spec.dtype import dtypes
+from uop.spec.frontend.evaluator import using
+from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, param
 from uop.spec.uop_file import read_file
@@ -121,3 +123,11 @@ def test_a_drawing_is_a_function_of_the_graph() -> None:
 def test_a_notebook_shows_the_drawing() -> None:
     root = const(1, dtypes.int8)
     assert root._repr_html_() == html(root)
+
+
+def test_a_notebook_shows_a_tensor_and_evaluates_nothing() -> None:
+    with using(None):
+        t = Tensor(const(1, dtypes.int8)) + 1
+        # Without an evaluator any evaluation is an error.
+        assert t._repr_html_() == html(t.uop)
+        assert "ADD" in repr(t)

@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 ROWS = list(rows().values())
 LISTED = "a0608b374744db53"
 """The start of the digest of the 445 ids that were listed first; ids are keys and never change."""
+UNPUBLISHED = {"NOOP"}
+"""Ops that no document has."""
 
 
 def test_every_listed_id_has_a_row() -> None:
@@ -95,8 +97,9 @@ def test_what_is_done_names_a_test_or_a_decision_that_names_one() -> None:
     assert [r.id for r in ROWS if r.standing in done and not (r.tests or r.decisions)] == []
 
 
-def test_every_op_of_the_tables_has_its_row_and_every_op_has_one() -> None:
-    assert [op.name for op in DECLARATIONS if not rows_of(op.name)] == []
+def test_every_op_has_a_row() -> None:
+    without = [op.name for op in DECLARATIONS if not rows_of(op.name)]
+    assert [name for name in without if name not in UNPUBLISHED] == []
 
 
 def test_a_status_that_is_none_is_refused() -> None:
