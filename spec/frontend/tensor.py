@@ -112,6 +112,18 @@ class Tensor(Operators):
         """The only element."""
         return self.reshape(()).tolist()
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """For numpy."""
+        return self.numpy().__array__(dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """For any library that speaks DLPack."""
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU."""
+        return 1, 0
+
     def realize(self) -> Tensor:
         """The value as data, without history; on no device where it was replicated over several."""
         device = None if isinstance(self.device, tuple) and self.axis != 0 else self.device
@@ -279,6 +291,11 @@ class Tensor(Operators):
         """One of the equal copies along these axes, without the axes."""
         arg = ReplicatedArg(tuple(sorted(views.reduced_axes(self.uop, axes))))
         return Tensor(views.dropped(Tensor.of(Op.REPLICATED, self, arg=arg).uop, axes))
+
+    def assign(self, value: Any) -> Tensor:
+        """This memory once the value is stored in it: STORE, then AFTER."""
+        stored = Tensor.of(Op.STORE, self, _met(value, self).expand(self.shape))
+        return Tensor.of(Op.AFTER, self, stored)
 
     def contiguous(self) -> Tensor:
         return Tensor.of(Op.CONTIGUOUS, self)

@@ -218,6 +218,15 @@ def test_a_tensor_of_a_node() -> None:
     assert repr(Tensor(param(0, (2, 3), dtypes.int8, "GPU"))) == "<Tensor int8[2, 3] @GPU : PARAM>"
 
 
+def test_assign_stores_and_waits() -> None:
+    t = Tensor([1, 2])
+    after = t.assign(t * 5)
+    assert after.uop.op is Op.AFTER
+    assert (after.tolist(), (t + 1).tolist(), t.assign(7).tolist()) == ([5, 10], [2, 3], [7, 7])
+    with pytest.raises(InvalidError, match=r"STORE\.c4"):
+        (t + 1).assign(3)
+
+
 def test_realize_forgets_the_graph() -> None:
     t = (Tensor([1, 2]) * 3 + 1).realize()
     assert t.uop.op is Op.BUFFER
@@ -231,6 +240,13 @@ def test_nothing_is_evaluated_without_an_evaluator() -> None:
             with pytest.raises(UnsupportedError, match="no evaluator is installed"):
                 value()
     assert t.tolist() == [2, 3]
+
+
+def test_other_libraries_get_the_value() -> None:
+    t = Tensor([1.0, 2.0]) * 2
+    assert np.asarray(t).tolist() == [2.0, 4.0]
+    assert np.from_dlpack(t).tolist() == [2.0, 4.0]
+    assert np.asarray(t, np.int64).dtype == np.int64
 
 
 def test_other_threads_have_the_evaluator_too() -> None:
