@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from uop.conformance.explain.examples import Example, example_of
 from uop.conformance.explain.find import Rows, Subject
@@ -10,12 +11,14 @@ from uop.conformance.explain.section import Section
 from uop.conformance.explain.specials import special_values
 from uop.conformance.explain.words import latitude_words, property_words, signature
 from uop.conformance.levels import invalid
+from uop.spec.case import slots
 from uop.spec.decisions import Decision, decisions
-from uop.spec.errors import InvalidError
+from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.ledger.rows import Row, rows_of
+from uop.spec.ops.names import Op
 from uop.spec.registry import Constraint, OpDef
 from uop.spec.text import parse, print_program
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, param
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ def op_page(declaration: OpDef) -> Page:
         Section("Latitude", ("dtypes", "accepted"), tuple(latitude_words(declaration))),
         Section("No value", text=declaration.undefined),
         _decomposition(declaration, example.op_node if example else None),
+        _gradient(declaration, example.op_node if example else None),
         *special_values(declaration),
         _row_section(rows_of(name)),
         _decision_section(rows_of(name)),
@@ -90,6 +94,25 @@ def _decomposition(declaration: OpDef, u: UOp | None) -> Section:
         return Section("Decomposition")
     made = u.decompose()
     return Section("Decomposition", code="" if made is None else print_program(made))
+
+
+def _gradient(declaration: OpDef, u: UOp | None) -> Section:
+    """What each operand gets of the gradient g of the example's node."""
+    if declaration.gradient is None or u is None or not u.dtype.is_float:
+        return Section("Gradient")
+    slot = max((*slots(u), 0)) + 1
+    g = param(slot, u.shape, u.dtype)
+    try:
+        parts = declaration.gradient(UOp, u, g)  # type: ignore[arg-type]
+    except UnsupportedError as error:
+        return Section("Gradient", text=f"None: {error}.")
+    names = [declaration.src[min(k, len(declaration.src) - 1)] for k in range(len(u.src))]
+    reached = [(name.rstrip("?*"), part) for name, part in zip(names, parts, strict=True) if part]
+    if not reached:
+        return Section("Gradient", text="It stops here.")
+    head = f"; g is PARAM {slot}; the TUPLE holds that of {', '.join(n for n, _ in reached)}"
+    made = UOp(Op.TUPLE, *(cast(UOp, part) for _, part in reached))
+    return Section("Gradient", code=f"{head}\n{print_program(made)}")
 
 
 def _row_section(found: tuple[Row, ...]) -> Section:

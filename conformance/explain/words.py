@@ -89,7 +89,9 @@ def rule_words(rule: Callable[..., Any], declaration: OpDef) -> str:
         fixed = getattr(given.get("fixed"), "name", "")
         return _WORDS[name].format(first=first, operand=operand.rstrip("?*"), fixed=fixed)
     sentence = (rule.__doc__ or name.replace("_", " ")).strip().splitlines()[0]
-    return re.sub(r" \(D-\d{3}\)", "", sentence).rstrip(".")
+    sentence = re.sub(r" \(D-\d{3}\)", "", sentence).rstrip(".")
+    # A sentence becomes a phrase, but for names of ops and operands.
+    return sentence[0].lower() + sentence[1:] if sentence[1:2].islower() else sentence
 
 
 def _captured(rule: Callable[..., Any]) -> dict[str, Any]:

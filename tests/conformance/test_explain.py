@@ -15,6 +15,8 @@ from uop.spec.dtype import DTYPES, Kind, dtypes
 from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
+from uop.spec.text import parse
+from uop.spec.uop import UOp, param
 
 DECLARED = list(DECLARATIONS.values())
 VALUED = {d.name for d in DTYPES.values() if d.kind is not Kind.VOID}
@@ -155,3 +157,14 @@ def test_an_unknown_name_has_neighbours() -> None:
 def test_dtypes_of_a_section_are_those_of_the_op() -> None:
     (listed,) = [s.text for s in page_of(DECLARATIONS[Op.THREEFRY]).sections if s.title == "Dtypes"]
     assert listed == dtypes.uint64.name
+
+
+def test_a_gradient_is_a_program() -> None:
+    (code,) = [s.code for s in page_of(DECLARATIONS[Op.MUL]).sections if s.title == "Gradient"]
+    a, b, g = (param(k, (4,), dtypes.float32) for k in range(3))
+    assert parse(code) is UOp(Op.TUPLE, UOp(Op.MUL, g, b), UOp(Op.MUL, g, a))
+
+
+def test_an_op_without_a_gradient_says_nothing_of_one() -> None:
+    titles = {s.title for s in page_of(DECLARATIONS[Op.IDIV]).sections}
+    assert "Gradient" not in titles
