@@ -78,7 +78,7 @@ def product_of(dtype: DType, t: Terms) -> Sets:
     grown, shrunk = _product(np.maximum(most, 1)), _product(np.minimum(least, 1))
     eta = float(form.finite(1))
     underflows = (shrunk < 2.0**form.emin * growth) & (more > 0)
-    lost = np.where(underflows, more * eta * grown, 0)
+    lost = np.where(underflows, more * eta * grown * (growth / 2), 0)
     product, zero = _product(most), (most == 0).any(axis=0)
     above = np.where(zero, 0, np.nextafter(product * growth, np.inf, dtype=wide) + lost)
     below = np.maximum(_product(least) * np.maximum(2 - growth, 0) - lost, 0)

@@ -141,6 +141,17 @@ def test_a_product_that_may_overflow_and_vanish_may_be_nan() -> None:
     assert not accepted.contains(array(F32, -1.0)).any()
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
+def test_what_underflow_adds_to_a_product_is_bounded_as_published(dtype: DType) -> None:
+    """(n-1) eta/2 prod max(1,|x|), each later factor rounded up: here all of it, for P is tiny."""
+    tiny, large = TWO ** (dtype.format.emin // 2 - 4), TWO ** (-dtype.format.emin // 2)
+    terms = array(dtype, float(tiny), float(tiny), float(large))
+    eta = Fraction(float(dtype.format.finite(1)))
+    most = (eta * large + tiny * tiny * large) * (1 + TWO**-dtype.format.precision) ** 2
+    above = dtype.decode(dtype.encode(most * (1 + TWO**-6)))
+    assert reduced(Op.MUL, dtype, terms).hi[0].astype(np.float64) <= float(above)
+
+
 @pytest.mark.parametrize(
     ("knob", "said"), [("propagate", "NaN"), ("number", "0x1.0000000000000p+0")]
 )
