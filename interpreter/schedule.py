@@ -1,7 +1,7 @@
-"""The order in which a kernel body runs: instructions and the serial loops around them.
+"""The order in which a kernel body runs: instructions, and the loops and branches around them.
 
-Ranges that carry nothing from one iteration to the next are numpy axes, not loops; a loop is serial
-where its body writes to REG memory, which is how an accumulator is spelled.
+Ranges that carry nothing from one iteration to the next are numpy axes, not loops. A loop is serial
+where its body writes to memory that the next iteration reuses, or meets a barrier.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from uop.interpreter.memory import base_of
-from uop.spec.args import AddrSpace, ConstArg
+from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.walk import toposort
@@ -19,40 +19,65 @@ from uop.spec.walk import toposort
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
+PARALLEL = frozenset(
+    {AxisType.GLOBAL, AxisType.LOCAL, AxisType.WARP, AxisType.THREAD, AxisType.GROUP_REDUCE}
+)
+"""The axis types whose iterations are work items; those of the others run one after the other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:
     """A serial loop: its RANGE and what runs in each iteration."""
 
     range: UOp
-    items: tuple[UOp | Loop, ...]
+    items: Items
 
 
-Items = tuple["UOp | Loop", ...]
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What runs only in the work items where the gate of an IF is true."""
+
+    gate: UOp
+    items: Items
+
+
+Items = tuple["UOp | Loop | Branch", ...]
 
 
 def of_linear(instructions: Iterable[UOp]) -> Items:
-    """The loops of a LINEAR: each RANGE opens one, its END closes it."""
-    open_loops: list[tuple[UOp | None, list[UOp | Loop]]] = [(None, [])]
+    """The blocks of a LINEAR: RANGE and IF open one, END and ENDIF close it."""
+    open_blocks: list[tuple[UOp | None, list[UOp | Loop | Branch]]] = [(None, [])]
     for u in instructions:
-        if u.op is Op.RANGE:
-            open_loops.append((u, []))
-        elif u.op is Op.END:
-            opened, items = open_loops.pop()
-            if opened is None or opened is not u.src[1]:
-                raise UndefinedError("END closes a RANGE that is not the innermost open one")
-            open_loops[-1][1].append(Loop(opened, tuple(items)))
+        if u.op in (Op.RANGE, Op.IF):
+            open_blocks.append((u, []))
+        elif u.op in (Op.END, Op.ENDIF):
+            opened, items = open_blocks.pop()
+            closed = u.src[1] if u.op is Op.END else u.src[0]
+            if opened is None or opened is not closed:
+                raise UndefinedError(
+                    f"{u.op.name} closes {closed.op.name}, which is not the innermost open block"
+                )
+            block = Loop if u.op is Op.END else Branch
+            open_blocks[-1][1].append(
+                block(opened if u.op is Op.END else opened.src[0], tuple(items))
+            )
         else:
-            open_loops[-1][1].append(u)
-    if len(open_loops) > 1:
-        raise UndefinedError("a RANGE is never closed")
-    return tuple(open_loops[0][1])
+            open_blocks[-1][1].append(u)
+    opened = open_blocks[-1][0]
+    if opened is not None:
+        raise UndefinedError(f"{opened.op.name} is never closed")
+    return tuple(open_blocks[0][1])
 
 
-def of_graph(body: UOp) -> Items:
-    """The loops of a body that is still a graph, by data flow; nothing of those that never run."""
+def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
+    """The loops of a body that is still a graph, by data flow; nothing of those that never run.
+
+    With `one_after_the_other` every loop is serial whose iterations are not work items.
+    """
     order = toposort([body], executed_sources)
-    serial = serial_ranges(order)
+    if any(u.op in (Op.IF, Op.ENDIF) for u in order):
+        raise UndefinedError("IF outside a LINEAR: only a list says what it encloses (D-071)")
+    serial = _sequential_ranges(order) if one_after_the_other else serial_ranges(order)
     open_at: dict[UOp, frozenset[UOp]] = {}
     for u in order:
         inside = frozenset().union(*(open_at[s] for s in executed_sources(u)))
@@ -69,34 +94,59 @@ def of_graph(body: UOp) -> Items:
 def executed_sources(u: UOp) -> tuple[UOp, ...]:
     """The sources that run: an END or REDUCE over a range without iterations runs nothing."""
     ranges = u.src[1:] if u.op in (Op.END, Op.REDUCE) else ()
-    return () if any(bound(r) == 0 for r in ranges) else u.src
+    return () if any(has_fixed_bound(r) and bound(r) == 0 for r in ranges) else u.src
+
+
+def has_fixed_bound(u: UOp) -> bool:
+    """Whether a RANGE or SPECIAL runs equally often in every work item."""
+    return u.src[0].op is Op.CONST
 
 
 def bound(u: UOp) -> int:
     """How often a RANGE runs, how many items a SPECIAL has."""
-    if u.src[0].op is not Op.CONST:
-        raise UnsupportedError("symbolic sizes: the bound of a RANGE or SPECIAL is no CONST")
+    if not has_fixed_bound(u):
+        raise UnsupportedError("the bound of a parallel RANGE, a REDUCE or a SPECIAL is no CONST")
     return int(cast(ConstArg, u.src[0].arg).value)
 
 
+def is_parallel(u: UOp) -> bool:
+    """Whether the iterations of a RANGE are work items; a SPECIAL counts nothing else."""
+    return u.op is Op.SPECIAL or cast(RangeArg, u.arg).axis_type in PARALLEL
+
+
 def serial_ranges(order: Iterable[UOp]) -> set[UOp]:
-    """The RANGEs whose END closes a write to REG memory."""
-    serial: set[UOp] = set()
-    for u in order:
-        if u.op is Op.END and any(_writes_register(s) for s in u.src[0].toposort()):
-            serial.add(u.src[1])
-    return serial
+    """The RANGEs that cannot be an axis, as an END shows that closes them."""
+    return {
+        r
+        for r, body in _closed_ranges(order)
+        if not has_fixed_bound(r) or any(_carries(s) for s in body.toposort())
+    }
 
 
-def _writes_register(u: UOp) -> bool:
-    return u.op is Op.STORE and base_of(u.src[0]).addrspace is AddrSpace.REG
+def _sequential_ranges(order: Iterable[UOp]) -> set[UOp]:
+    return {r for r, _ in _closed_ranges(order)}
+
+
+def _closed_ranges(order: Iterable[UOp]) -> list[tuple[UOp, UOp]]:
+    """The RANGEs that an END closes and whose iterations are no work items, with their bodies."""
+    return [
+        (u.src[1], u.src[0])
+        for u in order
+        if u.op is Op.END and u.src and not is_parallel(u.src[1])
+    ]
+
+
+def _carries(u: UOp) -> bool:
+    if u.op in (Op.STORE, Op.ATOMICADD):
+        return base_of(u.src[0]).addrspace is not AddrSpace.GLOBAL
+    return u.op is Op.BARRIER
 
 
 def _block(
     nodes: Iterable[UOp], open_at: dict[UOp, frozenset[UOp]], current: frozenset[UOp]
 ) -> Items:
     """What runs directly inside the loops `current`, in topological order."""
-    items: list[UOp | Loop] = []
+    items: list[UOp | Loop | Branch] = []
     for u in nodes:
         if u in current or not open_at[u] <= current:
             continue

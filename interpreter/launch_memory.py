@@ -1,0 +1,186 @@
+"""The memory of one launch: what is shared or private, where accesses go, what orders them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.buffers import Buffer, Place, Registers
+from uop.interpreter.lanes import Axis, Kind, lanes_of, raised, spread
+from uop.interpreter.memory import base_of
+from uop.interpreter.races import Reach, Shadow, Use
+from uop.interpreter.values import Array, Mask, Value
+from uop.spec.args import AddrSpace, ParamArg
+from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import size
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+Values = Callable[["UOp"], Value]
+
+
+class LaunchMemory:
+    """The buffers that a launch was given, its LOCAL memory and its registers."""
+
+    def __init__(self, body: UOp, axes: Sequence[Axis], arguments: Sequence[Buffer]) -> None:
+        self._axes, self._arguments = axes, arguments
+        self._ended = {a.node: 0 for a in axes}
+        self._epoch: Array | int = 0
+        self._memory: dict[UOp, Buffer | Registers] = {}
+        self._shadows: dict[Buffer, Shadow] = {}
+        self._find_stores(body)
+
+    def _find_stores(self, linear: UOp) -> None:
+        """Which memory is stored to: accesses to the rest of it race with nothing."""
+        for u in linear.toposort():
+            if u.op in (Op.STORE, Op.ATOMICADD):
+                memory = self.memory_of(base_of(u.src[0]))
+                if isinstance(memory, Buffer):
+                    memory.is_stored_to = True
+                    self._shadows.setdefault(memory, Shadow(memory.data.size, _named(u)))
+
+    @property
+    def stored(self) -> list[Buffer]:
+        """The arguments that the body stores to."""
+        return [b for b in dict.fromkeys(self._arguments) if b in self._shadows]
+
+    def barrier(self, active: Mask | None) -> None:
+        """Order what the work items of each group have done before what they do next."""
+        if active is None or active.ndim == 0:
+            self._epoch = self._epoch + 1
+            return
+        items = tuple(a.number for a in self._axes if a.kind is Kind.ITEM)
+        some = np.asarray(active.any(axis=items, keepdims=True))
+        if (some & ~active.all(axis=items, keepdims=True)).any():
+            raise UndefinedError(
+                "divergent barrier: some work items of a group wait at a BARRIER that others skip"
+            )
+        self._epoch = self._epoch + some.astype(np.int64)
+
+    def end(self, counter: UOp) -> None:
+        """Order what the iterations of a RANGE that is an axis have done before what follows."""
+        self._ended[counter] += 1
+
+    def memory_of(self, base: UOp) -> Buffer | Registers:
+        """The memory of a PARAM or BUFFER."""
+        if base not in self._memory:
+            if base.op is Op.PARAM:
+                return self._arguments[cast(ParamArg, base.arg).slot]
+            if base.addrspace is AddrSpace.GLOBAL:
+                raise UnsupportedError("a GLOBAL BUFFER inside a kernel")
+            if base.addrspace is AddrSpace.REG:
+                self._memory[base] = Registers(base, len(self._axes))
+            else:
+                groups = size(tuple(a.size for a in self._axes if a.kind is Kind.GROUP))
+                self._memory[base] = Buffer.local(base, groups)
+        return self._memory[base]
+
+    def place(
+        self, location: UOp, gate: Mask | None, values: Values
+    ) -> tuple[Buffer | Registers, Place]:
+        """The memory and positions of a location; position 0 where the gate is false."""
+        u = _without_order(location)
+        base = _without_order(u.src[0]) if u.op is Op.INDEX else u
+        if base.op not in (Op.PARAM, Op.BUFFER):
+            raise UnsupportedError(f"access through {base.op.name}: expected INDEX(buf, i...)")
+        memory, rank = self.memory_of(base), len(location.shape)
+        indices = [(values(i), len(i.shape)) for i in (u.src[1:] if base is not u else ())]
+        positions = _positions(base.shape, indices, gate, rank)
+        if base.addrspace is AddrSpace.LOCAL:
+            positions = positions + raised(self._group() * memory.size, 0, rank, len(self._axes))
+        return memory, Place(positions, gate, rank)
+
+    def _group(self) -> Array:
+        """The number of each workgroup."""
+        number: Array = np.zeros((1,) * len(self._axes), np.int64)
+        for axis in self._axes:
+            if axis.kind is Kind.GROUP:
+                number = number * axis.size + axis.along(len(self._axes))
+        return number
+
+    def note(self, use: Use, memory: Buffer | Registers, place: Place) -> None:
+        """Enter an access to memory that is stored to, and look for races with others."""
+        shadow = self._shadows.get(cast(Buffer, memory))
+        if shadow is None:
+            return
+        if place.gate is not None:
+            place = place.over(())
+        lanes = lanes_of(place.positions, place.rank)
+        reaches = []
+        for axis in self._axes:
+            if axis.size == 1:
+                continue
+            interval = np.asarray(self._interval(axis.kind, axis.node) * (axis.size + 1))
+            if lanes and lanes[axis.number] > 1:
+                position = interval + axis.along(len(self._axes))
+            elif axis.is_always_open:
+                position = interval + axis.size
+            else:
+                continue
+            reaches.append(Reach(axis, self._flat(interval, place), self._flat(position, place)))
+        shadow.access(use, place.selected(place.positions).reshape(-1), reaches)
+
+    def _flat(self, lanes: Array, place: Place) -> Array:
+        """One number for each element of a place, or one for all."""
+        if lanes.ndim == 0:
+            return lanes
+        return place.selected(raised(lanes, 0, place.rank, len(self._axes))).reshape(-1)
+
+    def _interval(self, kind: Kind, node: UOp) -> Array | int:
+        if kind is Kind.ITEM:
+            return self._epoch
+        return self._ended[node] if kind is Kind.ITERATION else 0
+
+
+def _named(store: UOp) -> str:
+    base = base_of(store.src[0])
+    slot = cast(ParamArg, base.arg).slot
+    return f"the {'argument' if base.op is Op.PARAM else 'LOCAL BUFFER'} in slot {slot}"
+
+
+def _without_order(u: UOp) -> UOp:
+    while u.op is Op.AFTER:
+        u = u.src[0]
+    return u
+
+
+def refuse_open(unspecified: Mask, gate: Mask | None, op: Op) -> None:
+    """UndefinedError where something that decides what runs is open, and the gate is true."""
+    if (unspecified if gate is None else unspecified & gate).any():
+        what = "INDEX by" if op is Op.INDEX else f"{op.name} that depends on"
+        raise UndefinedError(f"{what} an UNSPECIFIED element")
+
+
+def _positions(
+    shape: tuple[int, ...], indices: Sequence[tuple[Value, int]], gate: Mask | None, rank: int
+) -> Array:
+    """Row-major positions of the elements that the indices pick, each of its own rank."""
+    total: Array = np.zeros((), np.int64)
+    before = 0
+    for axis, count in enumerate(shape):
+        i, own = indices[axis] if axis < len(indices) else (Value(np.arange(count)), 1)
+        position = spread(i.data.astype(np.int64, copy=False), own, before, rank)
+        if i.unspecified is not None:
+            mask = np.broadcast_to(i.unspecified, i.data.shape)
+            refuse_open(spread(mask, own, before, rank), gate, Op.INDEX)
+        _check_bounds(position, gate, count)
+        before += own
+        total = position if len(shape) == 1 else total + position * size(shape[axis + 1 :])
+    return total if gate is None else np.where(gate, total, 0)
+
+
+def _check_bounds(positions: Array, gate: Mask | None, count: int) -> None:
+    if gate is None:
+        if not positions.size or (positions.min() >= 0 and positions.max() < count):
+            return
+        outside = (positions < 0) | (positions >= count)
+    else:
+        outside = ((positions < 0) | (positions >= count)) & gate
+    if outside.any():
+        found = int(np.broadcast_to(positions, outside.shape)[outside].flat[0])
+        raise UndefinedError(f"INDEX out of bounds: {found} of {count} elements")

@@ -1,0 +1,152 @@
+"""The meaning of matrix instructions, and of what programs know only by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.fragments import fragments_of
+from uop.interpreter.numeric import np_dtype
+from uop.interpreter.rules.table import evaluates
+from uop.interpreter.values import Array
+from uop.spec.args import CustomArg, InsArg, WmmaArg
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+Meaning = Callable[..., Array]
+"""From the arrays of the operands to that of the result, for all work items at once: leading axes
+are lanes, behind them stands the shape of the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomFunction:
+    """A function that a CALL runs on whole buffers.
+
+    `meaning(buffers, *meta)` gets the flat contents of every argument and gives the new contents of
+    those at the positions `writes`, in their order; `meta` are the numbers that the node holds.
+    What it writes is open where any element is of those at the positions `reads`.
+    """
+
+    meaning: Callable[..., Sequence[Array]]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+INSTRUCTIONS: dict[str, Meaning] = {}
+CUSTOM: dict[str, Meaning] = {}
+CUSTOM_FUNCTIONS: dict[str, CustomFunction] = {}
+
+TF32_BITS = np.uint32(0xFFFFE000)
+"""What a matrix instruction reads of a float32: sign, exponent and 10 bits of the fraction."""
+
+
+def _registers(table: dict[str, Meaning], name: str) -> Callable[[Meaning], Meaning]:
+    def register(meaning: Meaning) -> Meaning:
+        _only_once(table, name)
+        table[name] = meaning
+        return meaning
+
+    return register
+
+
+def _only_once(table: Mapping[str, object], name: str) -> None:
+    if name in table:
+        raise ValueError(f"two meanings of {name!r}")
+
+
+def instruction(name: str) -> Callable[[Meaning], Meaning]:
+    """Makes a function the meaning of INS of this name."""
+    return _registers(INSTRUCTIONS, name)
+
+
+def custom(fmt: str) -> Callable[[Meaning], Meaning]:
+    """Makes a function the meaning of CUSTOM of this text."""
+    return _registers(CUSTOM, fmt)
+
+
+def custom_function(
+    name: str, *, reads: tuple[int, ...], writes: tuple[int, ...]
+) -> Callable[[Callable[..., Sequence[Array]]], Callable[..., Sequence[Array]]]:
+    """Makes a function the meaning of CUSTOMFUNCTION of this name."""
+
+    def register(meaning: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
+        _only_once(CUSTOM_FUNCTIONS, name)
+        CUSTOM_FUNCTIONS[name] = CustomFunction(meaning, reads, writes)
+        return meaning
+
+    return register
+
+
+def meaning_of(u: UOp) -> Meaning:
+    """The meaning of an INS or CUSTOM; UnsupportedError where nobody has registered one."""
+    if u.op is Op.INS:
+        name, table = cast(InsArg, u.arg).name, INSTRUCTIONS
+    else:
+        name, table = cast(CustomArg, u.arg).fmt, CUSTOM
+    if name not in table:
+        raise UnsupportedError(f"{u.op.name} {name!r} has no registered meaning")
+    return table[name]
+
+
+def custom_function_named(name: str) -> CustomFunction:
+    if name not in CUSTOM_FUNCTIONS:
+        raise UnsupportedError(f"CUSTOMFUNCTION {name!r} has no registered meaning")
+    return CUSTOM_FUNCTIONS[name]
+
+
+@evaluates(Op.WMMA)
+def wmma(u: UOp, a: Array, b: Array, acc: Array) -> Array:
+    """Fragments on the last two axes, lane and element.
+
+    Products are exact, added from left to right with one rounding each (D-076). The sum of two
+    numbers of at most 24 bits in float64 rounds to them as if it were exact.
+    """
+    arg = cast(WmmaArg, u.arg)
+    maps = fragments_of(arg)
+    left, right = maps.a.gather(_factors(arg, a)), maps.b.gather(_factors(arg, b))
+    total = maps.acc.gather(acc)
+    for k in range(arg.k):
+        product = left[..., :, k, None] * right[..., None, k, :]
+        total = (total.astype(np.float64) + product).astype(np_dtype(arg.dtype_out))
+    return maps.acc.scatter(total)
+
+
+def _factors(arg: WmmaArg, fragments: Array) -> Array:
+    if arg.dtype_in is dtypes.float32:
+        bits = np.ascontiguousarray(fragments).view(np.uint32) & TF32_BITS
+        fragments = bits.view(np.float32)
+    return fragments.astype(np.float64)
+
+
+@instruction("mul_hi")
+def mul_hi(u: UOp, a: Array, b: Array) -> Array:
+    """The upper half of the product of two uint32."""
+    return (a.astype(np.uint64) * b.astype(np.uint64) >> np.uint64(32)).astype(np.uint32)
+
+
+@instruction("popcount")
+def popcount(u: UOp, a: Array) -> Array:
+    return np.bitwise_count(a).astype(np_dtype(u.dtype))
+
+
+@instruction("clz")
+def clz(u: UOp, a: Array) -> Array:
+    """The zeros above the highest bit that is set."""
+    bits = a.dtype.itemsize * 8
+    found = np.zeros(a.shape, np.int64)
+    for shift in range(bits):
+        found += (a >> a.dtype.type(shift)) == 0
+    return found.astype(np_dtype(u.dtype))
+
+
+@custom_function("copy", reads=(1,), writes=(0,))
+def copy(buffers: Sequence[Array]) -> Sequence[Array]:
+    """The second buffer into the first."""
+    return (buffers[1],)

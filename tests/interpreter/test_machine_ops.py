@@ -1,0 +1,373 @@
+"""Ops of kernels one by one: atomics, vectors, addresses, and what is known by name only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from kernels import (
+    I32,
+    Listing,
+    add,
+    argument,
+    at,
+    below,
+    int32,
+    kernel_param,
+    load,
+    loop,
+    memory,
+    program,
+    special,
+    store,
+    times,
+    vector,
+)
+
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.machine import run_program
+from uop.interpreter.numeric import np_dtype
+from uop.interpreter.rules import codegen
+from uop.interpreter.values import Array, Value
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    BinaryArg,
+    CustomArg,
+    CustomFunctionArg,
+    DTypeArg,
+    GetAddrArg,
+    InsArg,
+    ReduceArg,
+    SourceArg,
+)
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.instructions import INSTRUCTIONS, instruction_named
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, dims, index_const
+
+SIZE = 8
+LANE = special(SIZE)
+U32 = dtypes.uint32
+
+
+def run(root: UOp, *inputs: Array) -> Array:
+    """What stands in slot 0; the inputs are those of slots 1 and on."""
+    result = evaluate(root, dict(enumerate(inputs, 1)))
+    assert isinstance(result, dict)
+    return result[0]
+
+
+def added(dtype: DType, start: float, terms: Array) -> Array:
+    """One element to which each work item adds its term."""
+    listing = Listing()
+    out, given = kernel_param(0, 1, dtype), kernel_param(1, SIZE, dtype)
+    listing.do(UOp(Op.ATOMICADD, at(out, 0), load(given, LANE)))
+    root = program(listing.body, argument(0, 1, dtype), argument(1, SIZE, dtype))
+    storage = np_dtype(dtype)
+    result = evaluate(root, {0: np.array([start], storage), 1: terms.astype(storage)})
+    assert isinstance(result, dict)
+    return result[0]
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float16, dtypes.bfloat16], ids=str)
+def test_atomic_additions_of_floats_are_a_fold_in_the_order_of_the_items(dtype: DType) -> None:
+    terms = np.array([1.0, 2.0**-11, 2.0**-11, 256.0, -256.0, 0.5, 3.0, 2.0**-9])
+    storage = np_dtype(dtype).type
+    total = storage(1)
+    for term in terms:
+        total = storage(total + storage(term))
+    assert added(dtype, 1, terms).tolist() == [total]
+
+
+def test_atomic_additions_of_ints_wrap_and_those_of_bools_are_or() -> None:
+    assert added(dtypes.int8, 100, np.full(SIZE, 7)).tolist() == [100 + 56 - 256]
+    assert added(dtypes.bool, 0, np.arange(SIZE) == 3).tolist() == [True]
+    assert added(dtypes.bool, 0, np.zeros(SIZE)).tolist() == [False]
+
+
+def test_an_atomic_addition_of_what_is_open_opens_only_its_element() -> None:
+    out, given = kernel_param(0, 3), kernel_param(1, SIZE)
+    listing = Listing()
+    listing.do(UOp(Op.ATOMICADD, at(out, UOp(Op.MOD, LANE, index_const(3))), load(given, LANE)))
+    root = program(listing.body, 3, SIZE)
+    mask = np.arange(SIZE) == 4
+    arguments = root.src[0].src
+    contents = {
+        arguments[1]: Value(np.zeros(3, np.int32)),
+        arguments[2]: Value(np.ones(SIZE, np.int32), None, mask),
+    }
+    found = run_program(root, contents, None)[0].unspecified
+    assert found is not None
+    assert found.tolist() == [False, True, False]
+
+
+def test_an_atomic_addition_happens_in_every_work_item_and_private_memory_is_private() -> None:
+    lane, own = special(4, "lidx0"), memory(AddrSpace.REG, 1)
+    listing = Listing()
+    listing.do(store(own, 0, int32(10)))
+    listing.do(UOp(Op.ATOMICADD, at(own, 0), int32(lane)))
+    listing.do(UOp(Op.ATOMICADD, at(kernel_param(0, 5), 0), int32(1)))
+    value = load(listing.again(own), 0)
+    listing.do(UOp(Op.ATOMICADD, at(kernel_param(0, 5), add(lane, 1)), value))
+    result = evaluate(program(listing.body, 5), {0: np.zeros(5, np.int32)})
+    assert isinstance(result, dict)
+    assert result[0].tolist() == [4, 10, 11, 12, 13]
+
+
+def test_vectors_are_loaded_computed_picked_apart_and_stored() -> None:
+    """Each of 4 items swaps two neighbours and negates them; the last has only its first."""
+    half, given, out = special(4), kernel_param(1, 7), kernel_param(0, 7)
+    places = vector([times(half, 2), add(times(half, 2), 1)])
+    inside = below(places, 7)
+    pair = UOp(Op.LOAD, at(given, places), vector([int32(-1), int32(-2)]), inside)
+    swapped = UOp(Op.INDEX, pair, vector([index_const(1), index_const(0)]))
+    body = UOp(Op.SINK, UOp(Op.STORE, at(out, places), UOp(Op.NEG, swapped), inside))
+    found = run(program(body, 7, 7), np.arange(10, 17, dtype=np.int32))
+    assert found.tolist() == [-11, -10, -13, -12, -15, -14, 2]
+
+
+def test_a_scalar_meets_each_element_of_a_vector() -> None:
+    given = kernel_param(1, SIZE)
+    places = vector([index_const(3), index_const(0), index_const(3)])
+    total = UOp(Op.ADD, load(given, places), load(given, LANE))
+    wide = UOp(Op.REDUCE, UOp(Op.MUL, total, total), arg=ReduceArg(Op.ADD, (0,)))
+    value = UOp(Op.INDEX, wide, index_const(0))
+    a = np.arange(2, 2 + SIZE, dtype=np.int32)
+    expected = [sum((int(a[k]) + int(x)) ** 2 for k in (3, 0, 3)) for x in a]
+    body = UOp(Op.SINK, store(kernel_param(0, SIZE), LANE, value))
+    assert run(program(body, SIZE, SIZE), a).tolist() == expected
+
+
+def test_ranges_and_axes_of_a_value_are_folded_together() -> None:
+    k = loop(0, 3, AxisType.REDUCE)
+    places = vector([times(k, 2), add(times(k, 2), 1)])
+    total = UOp(
+        Op.REDUCE, load(kernel_param(1, 6, dtypes.float32), places), k, arg=ReduceArg(Op.ADD, (0,))
+    )
+    body = UOp(
+        Op.SINK, store(kernel_param(0, 1, dtypes.float32), 0, UOp(Op.INDEX, total, index_const(0)))
+    )
+    root = program(body, argument(0, 1, dtypes.float32), argument(1, 6, dtypes.float32))
+    a = np.array([1e8, 1.0, -1e8, 3.0, 4.0, 1e-3], np.float32)
+    expected = np.float32(0)
+    for x in a:
+        expected = np.float32(expected + x)
+    assert run(root, a).tolist() == [expected]
+
+
+def test_a_vector_is_reinterpreted_along_its_elements() -> None:
+    places = vector([times(LANE, 2), add(times(LANE, 2), 1)])
+    halves = load(kernel_param(1, 2 * SIZE, dtypes.uint16), places)
+    word = UOp(Op.INDEX, UOp(Op.BITCAST, halves, arg=DTypeArg(U32)), index_const(0))
+    body = UOp(Op.SINK, store(kernel_param(0, SIZE, U32), LANE, word))
+    root = program(body, argument(0, SIZE, U32), argument(1, 2 * SIZE, dtypes.uint16))
+    a = np.arange(1000, 1000 + 2 * SIZE, dtype=np.uint16)
+    assert run(root, a).tolist() == a.view(np.uint32).tolist()
+
+
+def test_memory_of_two_axes_is_indexed_along_both() -> None:
+    i, j = special(2, "lidx0"), special(3, "lidx1")
+    tile = UOp(Op.BUFFER, dims((2, 3)), arg=memory(AddrSpace.LOCAL, 1).arg)
+    listing = Listing()
+    element = load(kernel_param(1, 6), add(times(i, 3), j))
+    listing.do(UOp(Op.STORE, UOp(Op.INDEX, tile, i, j), element))
+    listing.barrier()
+    last = index_const(2)
+    mirrored = UOp(
+        Op.INDEX, listing.again(tile), UOp(Op.SUB, index_const(1), i), UOp(Op.SUB, last, j)
+    )
+    listing.do(store(kernel_param(0, 6), add(times(i, 3), j), UOp(Op.LOAD, mirrored)))
+    assert run(program(listing.body, 6, 6), np.arange(6, dtype=np.int32)).tolist() == [
+        5,
+        4,
+        3,
+        2,
+        1,
+        0,
+    ]
+
+
+def test_registers_are_indexed_by_what_differs_between_items() -> None:
+    own = memory(AddrSpace.REG, 3)
+    listing = Listing()
+    for k in range(3):
+        listing.do(store(own, k, int32(10 * k)))
+    place = UOp(Op.MOD, LANE, index_const(3))
+    listing.do(store(own, place, int32(LANE)))
+    pair = load(listing.again(own), vector([place, index_const(0)]))
+    listing.do(store(kernel_param(0, SIZE), LANE, UOp(Op.INDEX, pair, index_const(0))))
+    listing.do(store(kernel_param(1, SIZE), LANE, UOp(Op.INDEX, pair, index_const(1))))
+    result = evaluate(program(listing.body, SIZE, SIZE))
+    assert isinstance(result, dict)
+    assert result[0].tolist() == list(range(SIZE))
+    assert result[1].tolist() == [k if k % 3 == 0 else 0 for k in range(SIZE)]
+
+
+def test_addresses_are_distinct_and_aligned_and_count_in_bytes() -> None:
+    values = []
+    for slot, dtype in ((1, dtypes.int32), (2, dtypes.float64)):
+        for device in ("A", "B"):
+            for offset in (0, 3):
+                place = at(kernel_param(slot, 5, dtype), offset)
+                values.append(UOp(Op.GETADDR, place, arg=GetAddrArg(device)))
+    out = kernel_param(0, len(values), dtypes.uint64)
+    body = UOp(Op.SINK, *(store(out, k, value) for k, value in enumerate(values)))
+    root = program(
+        body,
+        argument(0, len(values), dtypes.uint64),
+        argument(1, 5, dtypes.int32),
+        argument(2, 5, dtypes.float64),
+    )
+    found = [int(x) for x in run(root)]
+    starts, sizes = found[::2], [20, 20, 40, 40]
+    assert [b - a for a, b in zip(starts, found[1::2], strict=True)] == [12, 12, 24, 24]
+    assert all(start > 0 and start % 8 == 0 for start in starts)
+    spans = sorted(zip(starts, sizes, strict=True))
+    assert all(a + n <= b for (a, n), (b, _) in pairwise(spans))
+
+
+def test_one_buffer_behind_two_arguments_has_one_address() -> None:
+    shared = argument(1, 4)
+    places = [at(kernel_param(slot, 4), 0) for slot in (1, 2)]
+    out = kernel_param(0, 2, dtypes.uint64)
+    body = UOp(
+        Op.SINK,
+        *(store(out, k, UOp(Op.GETADDR, p, arg=GetAddrArg("A"))) for k, p in enumerate(places)),
+    )
+    one, two = run(program(body, argument(0, 2, dtypes.uint64), shared, shared))
+    assert one == two
+
+
+def instructed(op: Op, arg: InsArg | CustomArg, *operands: UOp) -> UOp:
+    value = UOp(op, *operands, arg=arg)
+    body = UOp(Op.SINK, store(kernel_param(0, SIZE, U32), LANE, value))
+    return program(body, argument(0, SIZE, U32), argument(1, SIZE, U32), argument(2, SIZE, U32))
+
+
+WORDS = np.array([0, 1, 2**32 - 1, 2**31, 12345, 2**31 - 1, 255, 2**16], np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "mul_hi",
+            [a * b >> 32 for a, b in zip(WORDS.tolist(), WORDS[::-1].tolist(), strict=True)],
+        ),
+        ("popcount", [a.bit_count() for a in WORDS.tolist()]),
+        ("clz", [32 - a.bit_length() for a in WORDS.tolist()]),
+    ],
+)
+def test_instructions_compute_what_their_name_says(name: str, expected: list[int]) -> None:
+    operands = [load(kernel_param(k, SIZE, U32), LANE) for k in (1, 2)]
+    used = operands if name == "mul_hi" else operands[:1]
+    root = instructed(Op.INS, InsArg(name, U32), *used)
+    assert run(root, WORDS, WORDS[::-1].copy()).tolist() == expected
+
+
+def test_every_instruction_has_a_spelling_and_a_meaning() -> None:
+    assert set(INSTRUCTIONS) == set(codegen.INSTRUCTIONS)
+    for name in INSTRUCTIONS:
+        for target in ("opencl", "cuda"):
+            assert "{0}" in instruction_named(name).spelled(target)
+    with pytest.raises(UnsupportedError, match="metal"):
+        instruction_named("clz").spelled("metal")
+    with pytest.raises(UnsupportedError, match="no instruction 'nop'"):
+        instruction_named("nop")
+
+
+@pytest.fixture
+def known() -> Iterator[None]:
+    """Custom text and a function that exist during one test."""
+
+    @codegen.custom("rotate({0}, {1})")
+    def rotate(u: UOp, a: Array, b: Array) -> Array:
+        count = b % 32
+        return np.asarray(a << count | a >> (32 - count) % 32)
+
+    @codegen.custom_function("scale", reads=(1, 2), writes=(0, 2))
+    def scale(buffers: Sequence[Array], factor: Array) -> Sequence[Array]:
+        return buffers[1] * factor, buffers[2] + buffers[1].sum(dtype=np.int32)
+
+    yield
+    del codegen.CUSTOM["rotate({0}, {1})"], codegen.CUSTOM_FUNCTIONS["scale"]
+
+
+@pytest.mark.usefixtures("known")
+def test_custom_text_computes_what_is_registered_for_it() -> None:
+    operands = [load(kernel_param(1, SIZE, U32), LANE), const(8, U32)]
+    root = instructed(Op.CUSTOM, CustomArg("rotate({0}, {1})", U32), *operands)
+    expected = [(a << 8 | a >> 24) % 2**32 for a in WORDS.tolist()]
+    assert run(root, WORDS).tolist() == expected
+
+
+def test_an_open_operand_opens_the_result_of_an_instruction() -> None:
+    root = instructed(Op.INS, InsArg("clz", U32), load(kernel_param(1, SIZE, U32), LANE))
+    mask = np.arange(SIZE) == 2
+    given = {root.src[0].src[2]: Value(WORDS, None, mask)}
+    found = run_program(root, given, None)[0].unspecified
+    assert found is not None
+    assert found.tolist() == mask.tolist()
+
+
+def called(name: str, *meta: UOp) -> UOp:
+    body = UOp(Op.CUSTOMFUNCTION, *meta, arg=CustomFunctionArg(name))
+    return UOp(Op.SINK, UOp(Op.CALL, body, argument(0, 3), argument(1, 3), argument(2, 3)))
+
+
+@pytest.mark.usefixtures("known")
+def test_a_custom_function_runs_on_whole_buffers() -> None:
+    given = {1: np.array([1, 2, 3], np.int32), 2: np.array([10, 20, 30], np.int32)}
+    result = evaluate(called("scale", const(5, I32)), given)
+    assert isinstance(result, dict)
+    assert {k: v.tolist() for k, v in result.items()} == {0: [5, 10, 15], 2: [16, 26, 36]}
+
+
+def test_a_custom_function_copies_and_what_is_open_stays_so() -> None:
+    root = called("copy")
+    source = root.src[0].src[2]
+    result = run_program(root, {source: Value(np.array([4, 5, 6], np.int32))}, None)
+    assert result[0].data.tolist() == [4, 5, 6]
+    assert result[0].unspecified is None
+    assert run_program(root, {}, None)[0].unspecified is not None
+
+
+def test_unknown_names_are_unsupported() -> None:
+    operand = load(kernel_param(1, SIZE, U32), LANE)
+    for op, arg in ((Op.INS, InsArg("nop", U32)), (Op.CUSTOM, CustomArg("f({0})", U32))):
+        with pytest.raises(UnsupportedError, match="no registered meaning"):
+            run(instructed(op, arg, operand), WORDS)
+    void = UOp(Op.INS, arg=InsArg("nop"))
+    with pytest.raises(UnsupportedError, match="'nop' has no registered meaning"):
+        run(program(UOp(Op.SINK, void), SIZE))
+    with pytest.raises(UnsupportedError, match="'encdec' has no registered meaning"):
+        evaluate(called("encdec"))
+
+
+def test_a_name_has_one_meaning() -> None:
+    with pytest.raises(ValueError, match="clz"):
+        codegen.instruction("clz")(codegen.clz)
+    with pytest.raises(ValueError, match="copy"):
+        codegen.custom_function("copy", reads=(1,), writes=(0,))(codegen.copy)
+
+
+def test_a_program_runs_through_its_linear() -> None:
+    listing = Listing()
+    with listing.where(below(LANE, 3)):
+        listing.do(store(kernel_param(0, SIZE), LANE, int32(add(LANE, 5))))
+    source, binary = UOp(Op.SOURCE, arg=SourceArg("")), UOp(Op.BINARY, arg=BinaryArg(b""))
+    root = program(UOp(Op.PROGRAM, listing.body, source, binary), SIZE)
+    result = evaluate(root, {0: np.zeros(SIZE, np.int32)})
+    assert isinstance(result, dict)
+    assert result[0].tolist() == [5, 6, 7, 0, 0, 0, 0, 0]
+
+
+def test_a_value_index_out_of_bounds_has_no_meaning() -> None:
+    pair = vector([int32(1), int32(2)])
+    body = UOp(Op.SINK, store(kernel_param(0, SIZE), LANE, UOp(Op.INDEX, pair, LANE)))
+    with pytest.raises(UndefinedError, match="out of bounds"):
+        evaluate(program(body, SIZE))

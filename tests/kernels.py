@@ -1,0 +1,141 @@
+"""Kernel bodies for tests: short names for their nodes, a LINEAR written statement by statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from uop.spec.args import AddrSpace, AxisType, BufferArg, DTypeArg, ParamArg, RangeArg, SpecialArg
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, dims, index_const
+from uop.spec.walk import toposort
+
+I32 = dtypes.int32
+
+
+def argument(slot: int, count: int, dtype: DType = I32) -> UOp:
+    return UOp(Op.BUFFER, dims((count,)), arg=BufferArg(slot, dtype))
+
+
+def kernel_param(slot: int, count: int, dtype: DType = I32) -> UOp:
+    return UOp(Op.PARAM, dims((count,)), arg=ParamArg(slot, dtype, None, AddrSpace.GLOBAL))
+
+
+def memory(space: AddrSpace, count: int, dtype: DType = I32, slot: int = 0) -> UOp:
+    return UOp(Op.BUFFER, dims((count,)), arg=BufferArg(slot, dtype, None, space))
+
+
+def loop(number: int, count: int | UOp, kind: AxisType = AxisType.LOOP) -> UOp:
+    bound = index_const(count) if isinstance(count, int) else count
+    return UOp(Op.RANGE, bound, arg=RangeArg(number, kind))
+
+
+def special(count: int, name: str = "gidx0") -> UOp:
+    return UOp(Op.SPECIAL, index_const(count), arg=SpecialArg(name))
+
+
+def number(value: int | UOp) -> UOp:
+    return index_const(value) if isinstance(value, int) else value
+
+
+def at(place: UOp, i: UOp | int) -> UOp:
+    return UOp(Op.INDEX, place, number(i))
+
+
+def load(place: UOp, i: UOp | int) -> UOp:
+    return UOp(Op.LOAD, at(place, i))
+
+
+def store(place: UOp, i: UOp | int, value: UOp, *gate: UOp) -> UOp:
+    return UOp(Op.STORE, at(place, i), value, *gate)
+
+
+def add(a: UOp, b: UOp | int) -> UOp:
+    return UOp(Op.ADD, a, number(b))
+
+
+def times(a: UOp, n: int) -> UOp:
+    return UOp(Op.MUL, a, index_const(n))
+
+
+def below(a: UOp, b: UOp | int) -> UOp:
+    return UOp(Op.CMPLT, a, number(b))
+
+
+def int32(i: UOp | int) -> UOp:
+    if isinstance(i, int):
+        return const(i, I32)
+    return UOp(Op.CAST, i, arg=DTypeArg(I32))
+
+
+def vector(values: Sequence[UOp]) -> UOp:
+    return UOp(Op.STACK, *values)
+
+
+def after(place: UOp, *deps: UOp) -> UOp:
+    return UOp(Op.AFTER, place, *deps)
+
+
+def program(body: UOp, *buffers: int | UOp) -> UOp:
+    """One CALL; a number stands for an int32 buffer of that size in the next slot."""
+    arguments = [argument(k, b) if isinstance(b, int) else b for k, b in enumerate(buffers)]
+    return UOp(Op.SINK, UOp(Op.CALL, body, *arguments))
+
+
+class Listing:
+    """A LINEAR in the making: each statement brings the instructions it needs before it."""
+
+    def __init__(self) -> None:
+        self._order: list[UOp] = []
+        self._values: list[set[UOp]] = [set()]
+        self._effects: set[UOp] = set()
+        self.last: UOp | None = None
+
+    def do(self, effect: UOp) -> UOp:
+        """List a statement and what it uses that is not listed in this block or around it."""
+        for u in toposort([effect], lambda u: () if self._is_listed(u) else u.src):
+            if not self._is_listed(u):
+                self._order.append(u)
+                (self._effects if u.dtype is dtypes.void else self._values[-1]).add(u)
+        if effect.dtype is dtypes.void:
+            self.last = effect
+        return effect
+
+    def again(self, place: UOp) -> UOp:
+        """The place as it is now: a LOAD from it is another one than those before."""
+        return place if self.last is None else after(place, self.last)
+
+    def barrier(self) -> UOp:
+        return self.do(UOp(Op.BARRIER, *([] if self.last is None else [self.last])))
+
+    @contextmanager
+    def where(self, gate: UOp) -> Iterator[None]:
+        """A block for the work items where the gate is true; each IF is a node of its own."""
+        start = self.do(UOp(Op.IF, gate, tag=str(len(self._order))))
+        self._values.append(set())
+        yield
+        self._values.pop()
+        self._close(UOp(Op.ENDIF, start))
+
+    @contextmanager
+    def each(self, counter: UOp) -> Iterator[None]:
+        """The body of a loop; it must hold a statement."""
+        self.do(counter)
+        self._values.append(set())
+        yield
+        self._values.pop()
+        assert self.last is not None
+        self._close(UOp(Op.END, self.last, counter))
+
+    def _close(self, end: UOp) -> None:
+        self._order.append(end)
+        self._effects.add(end)
+        self.last = end
+
+    def _is_listed(self, u: UOp) -> bool:
+        return u in self._effects or any(u in values for values in self._values)
+
+    @property
+    def body(self) -> UOp:
+        return UOp(Op.LINEAR, *self._order)
