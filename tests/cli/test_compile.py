@@ -55,6 +55,21 @@ def test_what_a_stage_leaves_is_a_file_that_runs_and_agrees(
     assert [line.strip() for line in (second, third)] == LINES[1:]
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_that_needs_no_input_is_a_file_that_runs(
+    uop: Any, tmp_path: Path, stage: str
+) -> None:
+    empty = tmp_path / "empty.uop"
+    empty.write_text(
+        "%0 = PARAM [0,3] {slot=0, dtype=int8} : int8[0,3]\n"
+        "%1 = REDUCE %0 {op=MUL, axes=(0)} : int8[1,3]\n"
+        "input 0 = []\n"
+    )
+    left = tmp_path / f"{stage}.uop"
+    left.write_text(uop("compile", empty, "--stage", stage).out)
+    assert uop("run", left).out.endswith("int8[1,3] = [[1, 1, 1]]\n")
+
+
 @pytest.mark.parametrize(
     ("option", "said"),
     [

@@ -20,7 +20,7 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     No device is needed. What a stage leaves comes with the inputs of the case, for `uop run`.
     """
     from uop.compiler.pipeline import compile
-    from uop.spec.case import Case, UopFile
+    from uop.spec.case import Case, UopFile, slots
     from uop.spec.uop_file import print_file
 
     case, root = read_case(file, case_id)
@@ -30,5 +30,7 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
         return
     if stage not in compiled.stages:
         raise click.UsageError(f"no stage {stage!r}: expected one of {', '.join(compiled.stages)}")
-    left = Case(root=compiled.stages[stage], inputs=case.inputs)
-    click.echo(print_file(UopFile((left,))), nl=False)
+    left = compiled.stages[stage]
+    # A stage may find that an input has no part in the results.
+    inputs = {slot: data for slot, data in case.inputs.items() if slot in slots(left)}
+    click.echo(print_file(UopFile((Case(root=left, inputs=inputs),))), nl=False)
