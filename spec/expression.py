@@ -44,7 +44,7 @@ NAMED_DTYPES: dict[str, DType] = {
 NAMED_OPS: dict[str, Op] = {
     op.name: op
     for op, declared in DECLARATIONS.items()
-    if (declared.is_elementwise or declared.section == "marker") and declared.arg is None
+    if (declared.dtypes or declared.section == "marker") and declared.arg is None
 }
 
 _TOKEN = re.compile(

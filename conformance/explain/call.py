@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uop.conformance.explain.examples import usual_dtype
+from uop.conformance.explain.examples import takes_values, usual_dtype
 from uop.conformance.levels.elementwise import operand_dtypes
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
@@ -100,7 +100,7 @@ def _arg(declaration: OpDef, to: DType | None) -> DTypeArg | None:
         if to is None:
             raise UnsupportedError(f"{declaration.op.name} needs a target dtype: --to DTYPE")
         return DTypeArg(to)
-    if declaration.arg is None and (declaration.is_elementwise or declaration.section == "marker"):
+    if takes_values(declaration) or declaration.section == "marker":
         return None
     raise UnsupportedError(
         f"{declaration.op.name} takes more than values: elementwise and marker ops, "

@@ -70,7 +70,7 @@ def results_text(result: FullOutput) -> list[str]:
 def example_of(op: Op) -> Example | None:
     """The example of an op; None for one that no program shows."""
     declaration = DECLARATIONS[op]
-    if declaration.is_elementwise and declaration.arg in (None, DTypeArg):
+    if takes_values(declaration) or op is Op.CAST:
         return _elementwise(declaration)
     cases = [c for c in (*by_op().get(op.name, ()), *_written()) if c.root and not c.undefined]
     for case in cases:
@@ -92,6 +92,11 @@ def _of_case(op: Op, case: Case) -> Example:
         for slot, a in case.inputs.items()
     }
     return Example(op, case.root, inputs)
+
+
+def takes_values(declaration: OpDef) -> bool:
+    """Whether an op is applied element by element, with nothing but its operands to choose."""
+    return bool(declaration.dtypes) and declaration.arg is None
 
 
 def usual_dtype(declaration: OpDef) -> DType:

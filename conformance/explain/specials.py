@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from uop.conformance.explain.examples import takes_values
 from uop.conformance.explain.section import Section
 from uop.conformance.levels.elementwise import operand_dtypes
 from uop.interpreter.accept import accept
@@ -48,7 +49,7 @@ def special_values(declaration: OpDef) -> tuple[Section, ...]:
         return (_bitcasts(),)
     if op is Op.REDUCE:
         return (_folds(), _empty_folds())
-    if not declaration.is_elementwise or declaration.arg is not None:
+    if not takes_values(declaration):
         return ()
     chosen = [d for d in (dtypes.float32, dtypes.int8) if d in declaration.dtypes]
     return tuple(_table(declaration, dtype) for dtype in chosen or declaration.dtypes[:1])

@@ -47,7 +47,7 @@ def test_the_page_of_an_op_is_complete(declaration: OpDef) -> None:
     assert page.title.startswith(declaration.op.name)
     assert page.lead == declaration.doc
     assert set(section(page, "Constraints")) == {c.label for c in declaration.constraints}
-    assert "In the documents" in {s.title for s in page.sections}
+    assert declaration.op is Op.NOOP or "In the documents" in {s.title for s in page.sections}
     assert all(
         re.fullmatch(r"D-\d{3}", n)
         for s in page.sections
@@ -132,7 +132,8 @@ def test_the_table_of_recip_is_near_the_exact_value() -> None:
 
 def test_every_label_has_its_page() -> None:
     without = {n for n, c in labels().items() if not page_of(c).sections}
-    assert without == {"PAD.arg", "LOAD.arg"} & without
+    # Text cannot break the type of an arg that has a default.
+    assert without == {f"{op.name}.arg" for op, d in DECLARATIONS.items() if d.default_arg}
 
 
 def test_names_are_found_in_any_case() -> None:
