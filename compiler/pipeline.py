@@ -92,6 +92,17 @@ def _stages_for(root: UOp, target: Target) -> list[tuple[str, Stage, Form]]:
     return [(name, keep if name == "plan" else stage, form) for name, stage, form in left]
 
 
+def lower(root: UOp, stage: str, target: str | Target = "opencl") -> UOp:
+    """What a stage, and those before it, leave of a program."""
+    program = root
+    for name, run, form in _stages_for(program, find_target(target)):
+        program = run(program, quietly)
+        verify(program, form)
+        if name == stage:
+            return program
+    raise UnsupportedError(f"no stage {stage} is left for this program")
+
+
 def compile_many(
     roots: Iterable[UOp], target: str | Target = "opencl"
 ) -> list[Compiled | UopError]:

@@ -9,7 +9,7 @@ from uop.interpreter.values import Array
 from uop.spec.errors import UopError
 from uop.spec.uop import UOp
 
-LEVELS = ("op", "invalid", "property", "function", "graph")
+LEVELS = ("op", "invalid", "property", "function", "graph", "kernel")
 EFFORTS = ("smoke", "default", "full")
 MIXED = "MIXED"
 """The op of a case that is about many ops at once."""
@@ -50,16 +50,25 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """The tensor graph that a program of kernels was made of, and all its inputs."""
+
+    root: UOp
+    batches: tuple[Batch, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """A program that is compiled once and judged on each batch.
 
     The root is a value, a TUPLE or a SINK. `op` and `dtype` name the cell of the report in which it
-    counts.
+    counts. A program with a source is judged by what that may give.
     """
 
     id: CaseId
     root: UOp
     batches: tuple[Batch, ...]
+    source: Source | None = None
 
     @property
     def level(self) -> str:

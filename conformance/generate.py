@@ -14,6 +14,7 @@ from uop.conformance.levels import (
     function,
     graph,
     invalid,
+    kernel,
     memory,
     movement,
     property,
@@ -85,5 +86,6 @@ LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
     "property": (property.groups,),
     "function": (function.groups,),
     "graph": (graph.groups,),
+    "kernel": (kernel.groups,),
 }
 """What makes the groups of each level."""

@@ -10,13 +10,13 @@ from enum import StrEnum
 
 from uop.conformance.case import Case, InvalidCase
 from uop.conformance.compare import Symptom, compare
+from uop.conformance.meaning import accepted_on
 from uop.conformance.protocol import LOST, Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.wire import Json
 from uop.conformance.workers import Session
-from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UndefinedError
+from uop.spec.errors import UndefinedError, UnsupportedError, UopError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.text import print_program
@@ -103,21 +103,21 @@ class Judge:
         """What each batch of a case may give. UndefinedError for a program without meaning."""
         if isinstance(case, InvalidCase):
             return []
-        return [accept(case.root, batch.inputs, self.profile) for batch in case.batches]
+        return [accepted_on(case, batch, self.profile) for batch in range(len(case.batches))]
 
     def _judged(self, together: Sequence[Prepared]) -> list[Verdict]:
         """Judge programs sent together; while the backend runs them, compute what they may give."""
         self.session.submit([p.program for p in together])
-        accepted: list[list[tuple[Accepted, ...]] | UndefinedError] = []
+        accepted: list[list[tuple[Accepted, ...]] | UopError] = []
         for p in together:
             try:
                 accepted.append(self.accepted(p.case))
-            except UndefinedError as error:
+            except (UndefinedError, UnsupportedError) as error:
                 accepted.append(error)
         outcomes = self.session.collect()
         return [
-            skipped(p.case, f"no meaning: {sets}")
-            if isinstance(sets, UndefinedError)
+            skipped(p.case, _not_judged(sets))
+            if isinstance(sets, UopError)
             else verdict_of(p.case, sets, outcome)
             for p, sets, outcome in zip(together, accepted, outcomes, strict=True)
         ]
@@ -135,6 +135,11 @@ class Judge:
         batches = tuple(batch.inputs for batch in case.batches)
         program = Program(print_program(case.root), batches)
         return Prepared(case, program, unsupported(case.root, self.session.hello))
+
+
+def _not_judged(error: UopError) -> str:
+    unknown = isinstance(error, UnsupportedError)
+    return f"{'nothing says what is accepted' if unknown else 'no meaning'}: {error}"
 
 
 def unsupported(root: UOp, hello: Hello) -> str:

@@ -11,9 +11,12 @@ from uop.conformance.case import Batch, CaseId, InvalidCase
 from uop.conformance.case import Case as SuiteCase
 from uop.conformance.compare import Symptom
 from uop.conformance.judge import Fault, Judge
+from uop.conformance.meaning import accepted_on
 from uop.conformance.reduce import Candidate, is_computing, reduce_program
 from uop.conformance.wire import Json
 from uop.interpreter.accept import accept
+from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.machine import is_kernel_program
 from uop.spec.case import Case, ElementSet, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import Profile
@@ -50,21 +53,23 @@ def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Fin
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
     start = Candidate(case.root, case.batches[fault.batch].inputs)
-    if fault.symptom in NOT_SHRUNK:
+    if fault.symptom in NOT_SHRUNK or is_kernel_program(case.root):
         return as_found(case, fault, judge.profile)
 
     def probe(candidates: Sequence[Candidate]) -> list[Fault | None]:
         return [f if f and _alike(f, fault) else None for f in faults(judge, candidates)]
 
     smallest, shown = reduce_program(start, fault, probe)
-    return written(case.id, smallest, shown, judge.profile)
+    accepted = accept(smallest.root, smallest.inputs, judge.profile)
+    return written(case.id, smallest, accepted, shown, judge.profile)
 
 
 def as_found(case: SuiteCase | InvalidCase, fault: Fault, profile: Profile) -> Finding:
     """A failure written down without shrinking it."""
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
-    return written(case.id, Candidate(case.root, case.batches[fault.batch].inputs), fault, profile)
+    candidate = Candidate(case.root, case.batches[fault.batch].inputs)
+    return written(case.id, candidate, accepted_on(case, fault.batch, profile), fault, profile)
 
 
 def finding_from_json(found: Json) -> Finding:
@@ -73,14 +78,20 @@ def finding_from_json(found: Json) -> Finding:
     return Finding(**{**found, **lists, "symptom": Symptom(found["symptom"])})
 
 
-def written(id: CaseId, candidate: Candidate, fault: Fault, profile: Profile) -> Finding:
+def written(
+    id: CaseId,
+    candidate: Candidate,
+    accepted: Sequence[Accepted],
+    fault: Fault,
+    profile: Profile,
+) -> Finding:
     """A failing program as a finding, as it is."""
     nodes = [u for u in candidate.root.toposort() if is_computing(u)] or [candidate.root]
     case = Case(
         str(id),
         candidate.root,
         {slot: storage.to_literal(a) for slot, a in candidate.inputs.items()},
-        accept=_accepted_sets(candidate, profile),
+        accept=_element_sets(candidate, accepted),
         profile=profile,
         comment=fault.message,
     )
@@ -99,8 +110,9 @@ def faults(judge: Judge, candidates: Sequence[Candidate]) -> list[Fault | None]:
     return [verdict.fault for verdict in judge.judge(cases)]
 
 
-def _accepted_sets(candidate: Candidate, profile: Profile) -> dict[int, tuple[ElementSet, ...]]:
-    accepted = accept(candidate.root, candidate.inputs, profile)
+def _element_sets(
+    candidate: Candidate, accepted: Sequence[Accepted]
+) -> dict[int, tuple[ElementSet, ...]]:
     keys = output_keys(candidate.root, candidate.inputs)
     return {key: element_sets(a) for key, a in zip(keys, accepted, strict=True)}
 

@@ -14,13 +14,13 @@ from uop.interpreter.accepted.locations import Locations
 from uop.interpreter.accepted.moves import MOVES
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets, either, points, somewhere, without
-from uop.interpreter.inputs import Inputs, bind_inputs
-from uop.interpreter.machine import is_kernel_program
+from uop.interpreter.inputs import Inputs, bind_inputs, slots_of
+from uop.interpreter.machine import is_kernel_program, run_program
 from uop.interpreter.memory import reads_of
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.tensor import TensorEvaluation, body_arguments
+from uop.interpreter.tensor import TensorEvaluation, body_arguments, constant
 from uop.interpreter.values import Value
-from uop.spec.args import GetTupleArg, PadArg, PadFill
+from uop.spec.args import ConstArg, GetTupleArg, PadArg, PadFill
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.latitude import STRICT, Maximum, Profile, Quotient, Reduced, Ulp, Unordered
@@ -37,18 +37,49 @@ def accept(
 
     Of a SINK the outputs are the stored slots, in the order of their numbers. Raises UndefinedError
     for a program without meaning on the inputs, also where only some of its accepted values lead
-    to that; UnsupportedError for a profile or program that this version has no sets for.
+    to that; UnsupportedError for a profile or program that this version has no sets for: kernels
+    whose ops may give other values than the reference are judged by the graph they are made of.
     """
     for knob, text in profile.declared().items():
         if knob not in SUPPORTED_KNOBS:
             raise UnsupportedError(f"accepted sets under the knob {knob}={text}")
     if is_kernel_program(root):
-        raise UnsupportedError("accepted sets of a kernel program")
+        return _of_kernels(root, inputs or {}, profile)
     if profile.pad_fill == "zero":
         root = _with_zero_fill(root)
     given = bind_inputs(root, inputs or {})
     with np.errstate(all="ignore"):
         return AcceptedEvaluation(root, given, {}, profile).accepted()
+
+
+def _of_kernels(root: UOp, inputs: Inputs, profile: Profile) -> tuple[Accepted, ...]:
+    """What kernels leave in the buffers that they write: the reference, and nothing else.
+
+    That holds where every op on the way gives one value, so that the operands of the next are those
+    of the reference; UnsupportedError where an op may give another.
+    """
+    for u in root.toposort():
+        if u.op is Op.ATOMICADD and u.src[1].dtype.is_float:
+            raise UnsupportedError("accepted sets of a sum of floats in no order")
+    known: dict[UOp, Value] = {}
+
+    def observe(u: UOp, value: Value) -> None:
+        known[u] = value
+        floats = bool(u.src) and u.op is not Op.LOAD and u.src[0].dtype.is_float
+        operands = [_known(s, known) for s in u.src] if floats else []
+        if widens(u, profile, operands, value):
+            kind = u.src[0].dtype.name
+            raise UnsupportedError(f"accepted sets of a kernel with {u.op.name} on {kind}")
+
+    with np.errstate(all="ignore"):
+        result = run_program(root, bind_inputs(root, inputs), observe)
+    buffers = slots_of(root)
+    return tuple(Accepted(buffers[slot].dtype, result[slot]) for slot in sorted(result))
+
+
+def _known(u: UOp, known: Mapping[UOp, Value]) -> Value:
+    """The value of an operand; constants need not have been instructions."""
+    return known[u] if u in known else Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
 
 
 class AcceptedEvaluation(TensorEvaluation):

@@ -135,11 +135,11 @@ def rooted(growth: Growth, choices: Choices) -> UOp:
     """What nothing uses is an output: the root, a member of a TUPLE, or stored into a BUFFER."""
     outputs = growth.outputs()
     if chance(choices, 25):
-        return UOp(Op.SINK, *(_stored(growth, choices, u) for u in outputs))
+        return UOp(Op.SINK, *(stored(growth, choices, u) for u in outputs))
     return outputs[0] if len(outputs) == 1 else UOp(Op.TUPLE, *outputs)
 
 
-def _stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
+def stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
     """A STORE: plain, under a gate, through views into a part, or read again after it was done."""
     shape, kind = output.shape, choices.below(5)
     if kind == 0:

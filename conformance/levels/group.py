@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from uop.conformance.case import EFFORTS, Batch, Case, CaseId
+from uop.conformance.case import EFFORTS, Batch, Case, CaseId, Source
 from uop.conformance.choices import Choices, CountedChoices
 from uop.interpreter.values import Array
 from uop.spec.dtype import DType
@@ -15,10 +15,11 @@ from uop.spec.uop import UOp
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A root and the inputs it is run on."""
+    """A root and the inputs it is run on; of kernels also what they are made of."""
 
     root: UOp
     batches: tuple[Batch, ...]
+    source: Source | None = None
 
 
 Builder = Callable[[Choices, int], Program]
@@ -45,7 +46,7 @@ class Group:
         """Program number `index`: a function of the seed and its id alone."""
         id = self.id(index)
         program = self.build(CountedChoices(seed, str(id)), index)
-        return Case(id, program.root, program.batches)
+        return Case(id, program.root, program.batches, program.source)
 
 
 def op_group(

@@ -1,0 +1,182 @@
+"""Level kernel: what a compiler makes of graphs, in its forms on the way, and random kernels.
+
+A lowered kernel is judged by its graph. The others have ops that give one value for their operands
+and folds whose order is spelled out, so that the reference is what they give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from uop.compiler.pipeline import lower
+from uop.conformance import values
+from uop.conformance.case import MIXED, Batch, Source
+from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled
+from uop.conformance.levels.graph import FLAVOURS, Flavour, batches, grown, stored
+from uop.conformance.levels.group import Group, Program, program
+from uop.conformance.levels.scalar import (
+    Memory,
+    Scalars,
+    argument,
+    at,
+    load,
+    loop,
+    register,
+    special,
+)
+from uop.interpreter.inputs import slots_of
+from uop.spec.args import AxisType, ReduceArg
+from uop.spec.dtype import DTYPES, INTS, DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, index_const
+
+LOWERED: dict[str, tuple[str, ...]] = {
+    "integers": ("int32", "uint64"),
+    "narrow": ("int8", "uint16"),
+    "floats": ("float32", "float64"),
+    "small-floats": ("float16", "bfloat16"),
+    "pads": ("int64", "float32"),
+}
+"""The dtypes that lowered graphs start with, by the flavour in which they grow."""
+
+STAGES = ("rangeify", "select", "linearize")
+"""Stages whose results are three forms of kernels: loops, work items, a list of instructions."""
+
+FLOATS = (dtypes.float32, dtypes.float64)
+EXACT = (*INTS, *FLOATS)
+"""Dtypes on which a device has exact or correctly rounded arithmetic of its own."""
+
+
+def groups() -> Iterator[Group]:
+    for name, homes in LOWERED.items():
+        for home in (DTYPES[n] for n in homes):
+            for stage in STAGES:
+                build = partial(_lowered, home, FLAVOURS[name], stage)
+                yield _group(home, f"{name}-{stage}", (0, 1, 10), build)
+    for dtype in EXACT:
+        for name, kernel in KERNELS.items():
+            yield _group(dtype, name, (1, 2, 20), partial(kernel, dtype))
+    for dtype in values.VALUES:
+        if dtype is not dtypes.index:
+            yield _group(dtype, "copy", (1, 1, 10), partial(_copy, dtype))
+
+
+def _group(
+    dtype: DType,
+    name: str,
+    counts: tuple[int, int, int],
+    build: Callable[[Choices, int], Program],
+) -> Group:
+    return Group("kernel", MIXED, dtype.name, name, counts, build)
+
+
+def _lowered(home: DType, flavour: Flavour, stage: str, choices: Choices, index: int) -> Program:
+    """A random graph as a stage of the compiler leaves it: several kernels, in an order."""
+    with np.errstate(all="ignore"):
+        growth = grown(home, flavour, choices)
+    graph = UOp(Op.SINK, *(stored(growth, choices, u) for u in growth.outputs()))
+    source = Source(graph, batches(growth, graph))
+    kernels = lower(graph, stage)
+    left = slots_of(kernels)
+    given = (Batch({s: a for s, a in b.inputs.items() if s in left}) for b in source.batches)
+    return Program(kernels, tuple(given), source)
+
+
+def _loops(dtype: DType, choices: Choices, index: int) -> Program:
+    """Loops over outputs, closed by END, around folds by REDUCE; a gate leaves elements alone."""
+    scalars = Scalars(choices, dtype)
+    outer = [loop(k, between(choices, 1, 6)) for k in range(between(choices, 1, 3))]
+    value = scalars.value(outer, 3)
+    if not dtype.is_float:
+        inner = [loop(9 + k, between(choices, 1, 5), AxisType.REDUCE)
+                 for k in range(between(choices, 1, 2))]  # fmt: skip
+        op = pick(choices, (Op.ADD, Op.MUL, Op.MAX))
+        folded = UOp(Op.REDUCE, scalars.value([*outer, *inner], 3), *inner, arg=ReduceArg(op))
+        value = UOp(Op.ADD, folded, value)
+    effect = scalars.stored(value, shuffled(choices, outer))
+    for r in reversed(outer):
+        effect = UOp(Op.END, effect, r)
+    return scalars.program(UOp(Op.SINK, effect))
+
+
+def _registers(dtype: DType, choices: Choices, index: int) -> Program:
+    """Work items that fold into registers of their own: each step uses what the last one left."""
+    scalars = Scalars(choices, dtype)
+    return scalars.program(_folding(scalars))
+
+
+def _linear(dtype: DType, choices: Choices, index: int) -> Program:
+    """The same as instructions in an order."""
+    scalars = Scalars(choices, dtype)
+    made = scalars.program(_folding(scalars))
+    return Program(lower(made.root, "linearize"), made.batches)
+
+
+def _folding(scalars: Scalars) -> UOp:
+    """Accumulators side by side in one register buffer; the loops write them in turn."""
+    choices, dtype = scalars.choices, scalars.dtype
+    items = [special(k, between(choices, 1, 6)) for k in range(between(choices, 1, 2))]
+    loops = [loop(k, between(choices, 1, 4), AxisType.REDUCE)
+             for k in range(between(choices, 1, 2))]  # fmt: skip
+    width = between(choices, 1, 3)
+    acc = register(0, width, dtype)
+    started = [
+        UOp(Op.STORE, at(acc, index_const(k)), scalars.value(items, 1)) for k in range(width)
+    ]
+    inside = UOp(Op.AFTER, acc, *started, *loops)
+    one, other = (scalars.place([*items, *loops], width) for _ in range(2))
+    operand = UOp(Op.ADD, load(inside, other), scalars.value([*items, *loops], 2))
+    step = UOp(pick(choices, scalars.ops), load(inside, one), operand)
+    effect = UOp(Op.STORE, at(inside, one), step)
+    for r in reversed(loops):
+        effect = UOp(Op.END, effect, r)
+    done = UOp(Op.AFTER, acc, effect)
+    total = load(done, index_const(0))
+    for k in range(1, width):
+        total = UOp(pick(choices, scalars.ops), total, load(done, index_const(k)))
+    return UOp(Op.SINK, scalars.stored(total, items))
+
+
+def _chain(dtype: DType, choices: Choices, index: int) -> Program:
+    """Two kernels: the second reads, in another order, what the first has written."""
+    scalars = Scalars(choices, dtype)
+    g = special(0, between(choices, 2, 40))
+    first = UOp(Op.SINK, scalars.stored(scalars.value([g], 2), [g], gated=False))
+    n = scalars.stored_to.count
+    written = argument(Memory(0, n, dtype))
+    call = UOp(Op.CALL, first, *scalars.arguments())
+    place = scalars.place([g], n)
+    changed = UOp(pick(choices, scalars.ops), load(Memory(1, n, dtype).param, place),
+                  const(between(choices, 1, 9), dtype))  # fmt: skip
+    second = UOp(Op.SINK, UOp(Op.STORE, at(Memory(0, n, dtype).param, g), changed))
+    copy = argument(Memory(len(scalars.memories), n, dtype))
+    root = UOp(Op.SINK, UOp(Op.CALL, second, copy, UOp(Op.AFTER, written, call)))
+    return Program(root, scalars.batches(root))
+
+
+def _copy(dtype: DType, choices: Choices, index: int) -> Program:
+    """Elements moved bit by bit; where a gate is false stands alt, or what stood there before."""
+    n = pick(choices, (7, 16, 65))
+    target, source = Memory(0, n, dtype), Memory(1, n, dtype)
+    g = special(0, n)
+    step = pick(choices, [k for k in (1, 3, 5, n - 1) if np.gcd(k, n) == 1])
+    place = UOp(Op.MOD, UOp(Op.ADD, UOp(Op.MUL, g, index_const(step)),
+                            index_const(choices.below(n))), index_const(n))  # fmt: skip
+    alt = load(source.param, index_const(choices.below(n)))
+    inside = UOp(Op.CMPLT, g, index_const(between(choices, 1, n)))
+    value = UOp(Op.LOAD, at(source.param, UOp(Op.ADD, g, index_const(0))), alt, inside)
+    gates = (UOp(Op.CMPNE, place, index_const(choices.below(n))),) if chance(choices, 50) else ()
+    body = UOp(Op.SINK, UOp(Op.STORE, at(target.param, place), value, *gates))
+    root = UOp(Op.SINK, UOp(Op.CALL, body, argument(target), argument(source)))
+    return program(root, [values.draw_bits(dtype, n, data_key(choices)) for _ in range(2)])
+
+
+KERNELS: dict[str, Callable[[DType, Choices, int], Program]] = {
+    "loops": _loops,
+    "registers": _registers,
+    "linear": _linear,
+    "chain": _chain,
+}

@@ -1,0 +1,50 @@
+"""What the outputs of a case may be: by the spec, or by the graph that its kernels are made of."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from uop.conformance.case import Case
+from uop.interpreter.accept import accept
+from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.inputs import slots_of
+from uop.interpreter.memory import base_of, slot_of
+from uop.interpreter.values import Value
+from uop.spec.latitude import Profile
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...]:
+    """What each output of a case may be on one of its batches.
+
+    A program of kernels that has a source may leave in each buffer what the source may leave there:
+    its kernels fold in one of the orders that are open, and hold a value where any would do. What
+    they leave in other buffers is theirs. UndefinedError for a program without meaning,
+    UnsupportedError where nothing says what is accepted.
+    """
+    inputs = case.batches[batch].inputs
+    if case.source is None:
+        return accept(case.root, inputs, profile)
+    source = case.source
+    sets = accept(source.root, source.batches[batch].inputs, profile)
+    by_slot = dict(zip(sorted(stored_slots(source.root)), sets, strict=True))
+    left = cast("dict[int, Value]", evaluate_full(case.root, inputs))
+    buffers = slots_of(case.root)
+    return tuple(
+        by_slot[slot] if slot in by_slot else _anything(buffers[slot], left[slot])
+        for slot in sorted(left)
+    )
+
+
+def stored_slots(root: UOp) -> set[int]:
+    """The slots of the buffers that a tensor graph stores to."""
+    return {slot_of(base_of(u.src[0])) for u in root.toposort() if u.op is Op.STORE}
+
+
+def _anything(buffer: UOp, value: Value) -> Accepted:
+    open_everywhere = np.ones(value.data.shape, np.bool_)
+    return Accepted(buffer.dtype, Value(value.data, None, open_everywhere))

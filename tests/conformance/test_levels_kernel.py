@@ -1,0 +1,108 @@
+"""Kernels of the suite: every form, every op of kernels, judged by what they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles.naive_machine import run_body
+
+from uop.compiler.pipeline import compile
+from uop.conformance import generate
+from uop.conformance.case import Case
+from uop.conformance.compare import compare
+from uop.conformance.meaning import accepted_on, stored_slots
+from uop.interpreter.accept import accept
+from uop.interpreter.evaluate import evaluate
+from uop.spec.args import BufferArg
+from uop.spec.errors import UnsupportedError
+from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return [c for c in generate.cases(["kernel"]) if isinstance(c, Case)]
+
+
+def results(case: Case, batch: int = 0) -> dict[int, np.ndarray]:
+    found = evaluate(case.root, case.batches[batch].inputs)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_reference_gives_what_is_accepted(cases: list[Case]) -> None:
+    for case in cases[::2]:
+        found = results(case)
+        outputs = [found[slot] for slot in sorted(found)]
+        assert compare(accepted_on(case, 0, STRICT), outputs).mismatch is None, case.id
+
+
+def test_a_lowered_kernel_is_judged_by_its_graph(cases: list[Case]) -> None:
+    lowered = [c for c in cases if c.source is not None]
+    assert {c.group.rsplit("-", 1)[-1] for c in lowered} == {"rangeify", "select", "linearize"}
+    for case in lowered[::5]:
+        assert case.source is not None
+        stored = stored_slots(case.source.root)
+        found = results(case)
+        assert stored <= found.keys()
+        changed = dict(found)
+        for slot in stored:
+            bits = np.ascontiguousarray(found[slot]).view(np.uint8) ^ 1
+            changed[slot] = bits.view(found[slot].dtype)
+        outputs = [changed[slot] for slot in sorted(changed)]
+        assert compare(accepted_on(case, 0, STRICT), outputs).mismatch is not None, case.id
+
+
+def test_random_integer_kernels_agree_with_one_item_at_a_time(cases: list[Case]) -> None:
+    """The naive machine has Python's integers, so only 32-bit kernels without casts fit it."""
+    checked = 0
+    for case in cases:
+        calls = [u for u in case.root.toposort() if u.op is Op.CALL]
+        ops = {u.op for u in case.root.toposort()}
+        if case.dtype != "int32" or case.source or len(calls) != 1 or Op.CAST in ops:
+            continue
+        arguments = [a.arg for a in calls[0].src[1:]]
+        inputs = case.batches[0].inputs
+        memory = [inputs[a.slot].tolist() for a in arguments if isinstance(a, BufferArg)]
+        run_body(calls[0].src[0], memory)
+        assert results(case)[0].tolist() == memory[0], case.id
+        checked += 1
+    assert checked >= 3
+
+
+def test_kernels_have_every_form_and_are_alive(cases: list[Case]) -> None:
+    bodies = {u.src[0].op for c in cases for u in c.root.toposort() if u.op is Op.CALL}
+    assert bodies == {Op.SINK, Op.LINEAR}
+    ops = {u.op for c in cases for u in c.root.toposort()}
+    assert {Op.RANGE, Op.END, Op.REDUCE, Op.SPECIAL, Op.INDEX, Op.AFTER} <= ops
+    direct = [c for c in cases if c.source is None and c.group != "copy"]
+    constant = sum(np.unique(a).size == 1 < a.size for c in direct for a in results(c).values())
+    assert constant <= len(direct) / 10
+
+
+def test_kernels_enter_the_compiler(cases: list[Case]) -> None:
+    for case in cases[::9]:
+        compile(case.root)
+
+
+def test_a_kernel_that_nothing_can_judge_is_not_judged(cases: list[Case]) -> None:
+    """Of a float fold in a kernel any order would do: only the graph it came from says that."""
+    wide = [c for c in cases if c.source is not None and c.group == "floats-rangeify"]
+    found = 0
+    for case in wide:
+        try:
+            accept(replace(case, source=None).root, case.batches[0].inputs)
+        except UnsupportedError:
+            found += 1
+    assert found
+
+
+def kernels(root: UOp) -> int:
+    return sum(u.op is Op.CALL for u in root.toposort())
+
+
+def test_programs_of_several_kernels_are_among_them(cases: list[Case]) -> None:
+    assert sum(kernels(c.root) > 1 for c in cases) > len(cases) / 5
