@@ -8,10 +8,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from oracles.derivatives import ENCLOSED, EXACT, ball, fraction, partials
-from oracles.field import elements, evaluate_over
+from oracles.field import TieError, elements, evaluate_over
 
 from uop import Tensor, const, dtypes, function, gradient
 from uop.spec.args import BufferArg, LoadArg, PadFill, SliceArg
@@ -99,6 +99,25 @@ REAL: dict[str, Build] = {
     "attention": lambda x, y: neural.attention(x, x * y, x) * y,
 }
 
+# From (2, 3) to (2, 3), to be put one after another.
+STEPS: list[Build] = [
+    lambda t, y: t * y,
+    lambda t, y: y - t,
+    lambda t, y: t * t,
+    lambda t, y: t.flip((0, 1)).maximum(y),
+    lambda t, y: t.reshape(3, 2).permute(1, 0) + t,
+    lambda t, y: t.pad((0, 0), (1, 0)).shrink_to(2, 3) * y,
+    lambda t, y: t + t.pad((0, 1), (0, 0)).shrink((1, 3), (0, 3)),
+    lambda t, y: (t < y).where(t, t.pad((0, 0), (0, 2)).shrink((0, 2), (2, 5))),
+    lambda t, y: t + t.reduce(Op.MAX, 1),
+    lambda t, y: t * t.reduce(Op.ADD, 0),
+    lambda t, y: t + t.reduce(Op.MUL, (0, 1)),
+    lambda t, y: t[[1, 1]] + y[[2, 0, 2]],
+    lambda t, y: t.pad((1, 1), (0, 1), fill=PadFill.ZERO)[1:3, 1:4],
+    lambda t, y: function(lambda a, b: [b, a * b])(t, y)[1],
+    lambda t, y: t.detach() * y + t,
+]
+
 X = [[0.5, 1.25, -3.0], [2.0, -0.75, 1.5]]
 Y = [1.5, -2.0, 0.25]
 # No ties, and positive, for roots and logarithms.
@@ -136,6 +155,25 @@ def test_rational_graphs_have_the_derivatives_of_dual_fractions(name: str) -> No
         np.testing.assert_array_equal(evaluate_over(EXACT, plain(found), exact), wanted)
         if name not in ("div", "recip"):  # All others stay in halves of halves: nothing rounds.
             np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@given(st.lists(st.sampled_from(range(len(STEPS))), min_size=2, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_any_steps_have_the_derivatives_of_dual_fractions(steps: list[int]) -> None:
+    x, y = tensor(X), tensor(Y)
+    t = x
+    for step in steps:
+        t = STEPS[step](t, y)
+    loss = t.sum()
+    given = {**positions(loss), leaf(x): X, leaf(y): Y}
+    exact = {u: elements(v, fraction if u.dtype.is_float else int) for u, v in given.items()}
+    for target, found in zip((x, y), gradient(loss, (x, y)), strict=True):
+        try:
+            wanted = partials(fraction, plain(loss), given, leaf(target))
+        except TieError:
+            reject()
+        got = 0 * wanted if found is None else evaluate_over(EXACT, plain(found), exact)
+        np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("name", REAL)
