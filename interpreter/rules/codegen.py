@@ -146,6 +146,12 @@ def clz(u: UOp, a: Array) -> Array:
     return found.astype(np_dtype(u.dtype))
 
 
+@custom("max({0}, {1})")
+def maximum(u: UOp, a: Array, b: Array) -> Array:
+    """Of two integers, in the words of OpenCL and CUDA alike."""
+    return np.maximum(a, b)
+
+
 @custom_function("copy", reads=(1,), writes=(0,))
 def copy(buffers: Sequence[Array]) -> Sequence[Array]:
     """The second buffer into the first."""
