@@ -1,8 +1,8 @@
-"""The evaluator of Tensors: the interpreter, with numpy arrays in and out."""
+"""The evaluator of Tensors: numpy arrays in and out of the interpreter, or of what runs instead."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -21,8 +21,13 @@ _DTYPES = {storage: DTYPES[name] for name, storage in STORAGE.items() if name !=
 
 
 @dataclass(frozen=True, slots=True)
-class InterpreterEvaluator:
-    """Evaluates by the reference interpreter, every value checked on the way."""
+class NumpyEvaluator:
+    """Evaluates by the reference interpreter, every value checked on the way, unless `run` differs.
+
+    `NumpyEvaluator(lambda root, inputs: compile(root, "opencl").run(inputs))` evaluates there.
+    """
+
+    run: Callable[[UOp, dict[int, Array]], object] = evaluate
 
     def hold(self, data: object) -> Held | None:
         """A copy of a numpy array or scalar; None for anything else, and for other dtypes."""
@@ -32,7 +37,7 @@ class InterpreterEvaluator:
         return None if dtype is None else Held(dtype, data.shape, np.array(data))
 
     def evaluate(self, root: UOp, inputs: Mapping[int, Held]) -> Held:
-        result = evaluate(root, {slot: self.array(held) for slot, held in inputs.items()})
+        result = self.run(root, {slot: self.array(held) for slot, held in inputs.items()})
         return Held(root.dtype, root.shape, cast(Array, result))
 
     def array(self, held: Held) -> Array:

@@ -73,10 +73,10 @@ def __getattr__(name: str) -> object:
 
 def _install_evaluator() -> None:
     """Tensors that come through this door are evaluated by the interpreter."""
-    from uop.interpreter.frontend import InterpreterEvaluator
+    from uop.interpreter.frontend import NumpyEvaluator
     from uop.spec.frontend.evaluator import install
 
-    install(InterpreterEvaluator())
+    install(NumpyEvaluator())
 
 
 def __dir__() -> list[str]:

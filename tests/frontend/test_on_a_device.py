@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from uop import Tensor, compile, function, gradient
+from uop import Tensor, UOp, compile, function, gradient
 from uop.compiler.runtime.opencl import open_opencl, use_cache_dir
 from uop.interpreter.accept import accept
-from uop.interpreter.frontend import InterpreterEvaluator
+from uop.interpreter.frontend import NumpyEvaluator
 from uop.spec.errors import UnsupportedError
 from uop.spec.frontend import compositions, neural
 from uop.spec.frontend.data import contents
+from uop.spec.frontend.evaluator import using
 
 X = [[0.5, 1.25, -3.0], [2.0, -0.75, 1.5]]
 Y = [1.5, -2.0, 0.25]
@@ -25,20 +27,37 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_gradients_on_opencl_are_accepted(
-    name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@pytest.fixture(scope="module")
+def on_opencl(tmp_path_factory: pytest.TempPathFactory) -> NumpyEvaluator:
     use_cache_dir(tmp_path_factory.getbasetemp() / "pocl")
     try:
         open_opencl()
     except UnsupportedError as error:
         pytest.skip(str(error))
+    return NumpyEvaluator(lambda root, inputs: compile(root, target="opencl").run(inputs))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_on_opencl_are_accepted(name: str, on_opencl: NumpyEvaluator) -> None:
     x, y = Tensor(X), Tensor(Y)
     (found,) = gradient(LOSSES[name](x, y).sum(), [x])
     assert found is not None
-    evaluator = InterpreterEvaluator()
-    inputs = {slot: evaluator.array(held) for slot, held in contents(found.uop).items()}
-    result = compile(found.uop, target="opencl").run(inputs)
+    inputs = {slot: on_opencl.array(held) for slot, held in contents(found.uop).items()}
     (accepted,) = accept(found.uop, inputs)
-    assert accepted.contains(result).all()  # type: ignore[arg-type]
+    with using(on_opencl):
+        assert accepted.contains(found.numpy()).all()
+
+
+def test_the_evaluator_in_use_is_asked(on_opencl: NumpyEvaluator) -> None:
+    asked: list[UOp] = []
+
+    def run(root: UOp, inputs: dict[int, Any]) -> Any:
+        asked.append(root)
+        return on_opencl.run(root, inputs)
+
+    t = Tensor([1, 2, 3]) * 2
+    with using(NumpyEvaluator(run)):
+        assert t.realize().tolist() == [2, 4, 6]
+    assert asked[0] is t.uop
+    assert t.tolist() == [2, 4, 6]
+    assert len(asked) == 2
