@@ -23,6 +23,7 @@ from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.extension import in_core_ops
 from uop.spec.forms import FORMS, Form, verify
 from uop.spec.uop import UOp
 
@@ -66,7 +67,7 @@ def compile(root: UOp, target: str | Target = "opencl", observe: Observe | None 
     """
     chosen = find_target(target)
     stages: dict[str, UOp] = {}
-    program = root = without_binaries(root)
+    program = root = without_binaries(in_core_ops(root))
     for name, stage, form in _stages_for(root, chosen):
         fired = quietly if observe is None else partial(observe, name)
         after = stage(program, fired)

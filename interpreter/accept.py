@@ -23,6 +23,7 @@ from uop.interpreter.values import Value
 from uop.spec.args import ConstArg, GetTupleArg, PadArg, PadFill
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
+from uop.spec.extension import in_core_ops
 from uop.spec.latitude import STRICT, Maximum, Profile, Quotient, Reduced, Ulp, Unordered
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -48,6 +49,7 @@ def accept(
     if profile.pad_fill == "zero":
         root = _with_zero_fill(root)
     given = bind_inputs(root, inputs or {})
+    root = in_core_ops(root)
     with np.errstate(all="ignore"):
         return AcceptedEvaluation(root, given, {}, profile).accepted()
 

@@ -9,8 +9,10 @@ import numpy as np
 from uop.interpreter.check import check_elements, check_value
 from uop.interpreter.inputs import Inputs, bind_inputs
 from uop.interpreter.machine import is_kernel_program, run_program
+from uop.interpreter.rules.extension import EVALUATED
 from uop.interpreter.tensor import FullOutput, Observer, TensorEvaluation
 from uop.interpreter.values import Array
+from uop.spec.extension import in_core_ops
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -38,6 +40,7 @@ def evaluate_full(
 ) -> FullOutput:
     """`evaluate` with the masks, unchecked; `observe` is called with each node and its value."""
     given = bind_inputs(root, inputs or {})
+    root = in_core_ops(root, frozenset() if is_kernel_program(root) else EVALUATED)
     with np.errstate(all="ignore"):
         if is_kernel_program(root):
             return run_program(root, given, observe)

@@ -33,6 +33,7 @@ MEANINGS: dict[Op, Combine] = {
     Op.SLICE: masks.slice_,
     Op.INDEX: masks.index,
     Op.BITCAST: masks.bitcast,
+    **dict.fromkeys((Op.CDIV, Op.CMOD, Op.MIN), masks.elementwise),
     Op.REDUCE: masks.reduce,
     Op.LOAD: masks.load,
 }
@@ -99,7 +100,7 @@ class TensorEvaluation:
             return meaning(u, *operands)
         if u.declaration.is_elementwise:
             return masks.elementwise(u, *operands)
-        if u.declaration.section in ("marker", "ordering"):
+        if u.declaration.section in ("marker", "ordering") or u.op in (Op.NOOP, Op.PRECAST):
             return operands[0]
         raise UndefinedError(f"{u.op.name} outside a kernel")
 

@@ -22,8 +22,8 @@ ACCUMULATE = {Op.ADD: np.add, Op.MUL: np.multiply}
 
 
 def identity(op: Op, dtype: DType) -> Array:
-    """What an empty fold gives: 0, 1, or the lowest value."""
-    value = {Op.ADD: 0, Op.MUL: 1, Op.MAX: dtype.min}[op]
+    """What an empty fold gives: 0, 1, the lowest or the largest value."""
+    value = {Op.ADD: 0, Op.MUL: 1, Op.MAX: dtype.min, Op.MIN: dtype.max}[op]
     return np.asarray(value).astype(np_dtype(dtype))
 
 

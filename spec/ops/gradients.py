@@ -205,7 +205,7 @@ def _of_sum(build: Build, u: Node, g: Node) -> Node:
 
 
 def _of_max(build: Build, u: Node, g: Node) -> Node:
-    """In equal shares to the largest elements."""
+    """In equal shares to the largest, or for MIN smallest, elements."""
     (t,) = u.src
     largest = build(Op.CMPEQ, t, u)
     ones = build(Op.CAST, largest, arg=DTypeArg(g.dtype))
@@ -231,6 +231,7 @@ def _of_product(build: Build, u: Node, g: Node) -> Node:
 _FOLDS: dict[Op, Callable[[Build, Node, Node], Node]] = {
     Op.ADD: _of_sum,
     Op.MAX: _of_max,
+    Op.MIN: _of_max,
     Op.MUL: _of_product,
 }
 

@@ -15,7 +15,8 @@ from uop.spec.registry import Constraint, OpDef, define
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
-REDUCE_OPS = (Op.ADD, Op.MAX, Op.MUL)
+REDUCE_OPS = (Op.ADD, Op.MAX, Op.MUL, Op.MIN)
+"""MIN is an extension: its REDUCE is one with MAX, turned around."""
 
 
 def _other_op(u: Node) -> str | None:
@@ -50,7 +51,7 @@ define(
         latitude=lat.REDUCE,
         gradient=gradients.reduce,
         constraints=(
-            Constraint("REDUCE.c1", "op is ADD, MAX or MUL", _other_op),
+            Constraint("REDUCE.c1", "op is ADD, MAX, MUL or MIN", _other_op),
             Constraint("REDUCE.c2", "axes are sorted, distinct and axes of T", _wrong_axes),
             Constraint("REDUCE.c3", "operands after T are RANGEs", _no_range),
             has_value("REDUCE.c4"),

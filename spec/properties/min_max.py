@@ -193,8 +193,10 @@ def reinterpreted(u: Node) -> Interval | None:
 
 
 def reduce(u: Node) -> Interval | None:
-    """The dtype range, but for a MAX: its elements and the identity of an empty fold."""
+    """The dtype range, but for MAX and MIN: the elements and the identity of an empty fold."""
     assert isinstance(u.arg, ReduceArg)
+    if u.arg.op.name == "MIN":
+        return _of(u, 0).join(Interval(u.dtype.max, u.dtype.max))
     if u.arg.op.name == "MAX":
         return _of(u, 0).join(Interval(u.dtype.min, u.dtype.min))
     return dtype_range(u.dtype)

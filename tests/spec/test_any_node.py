@@ -17,6 +17,7 @@ from strategies import (
 
 from uop.spec.args import (
     AddrSpace,
+    AllReduceArg,
     Arg,
     AxisType,
     BinaryArg,
@@ -29,17 +30,23 @@ from uop.spec.args import (
     GetAddrArg,
     GetTupleArg,
     InsArg,
+    LanesArg,
     LoadArg,
     PadArg,
     PadFill,
     ParamArg,
     PermuteArg,
+    PlaceArg,
+    PtrAddArg,
     RangeArg,
     ReduceArg,
     ReplicatedArg,
     SliceArg,
     SourceArg,
     SpecialArg,
+    StageArg,
+    UniqueArg,
+    Unit,
     WmmaArg,
 )
 from uop.spec.dtype import DTYPES
@@ -78,6 +85,12 @@ ARGS: dict[type[Arg], st.SearchStrategy[Any]] = {
     CustomArg: st.builds(CustomArg, st.text(max_size=3), every_dtype, numbers),
     CustomFunctionArg: st.builds(CustomFunctionArg, st.text(max_size=3)),
     SourceArg: st.builds(SourceArg, st.text(max_size=3)),
+    LanesArg: st.builds(LanesArg, numbers, numbers),
+    StageArg: st.builds(StageArg, devices, st.sampled_from(AddrSpace), st.booleans()),
+    PtrAddArg: st.builds(PtrAddArg, st.sampled_from(Unit)),
+    AllReduceArg: st.builds(AllReduceArg, st.sampled_from([*Op][:40]), devices),
+    UniqueArg: st.builds(UniqueArg, small),
+    PlaceArg: st.builds(PlaceArg, devices),
 }
 OPERANDS = st.one_of(
     programs(most=4),

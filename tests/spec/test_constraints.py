@@ -22,7 +22,7 @@ from uop.spec.uop_file import parse_file, print_file, read_file
 FOLDER = Path(uop.conformance.__path__[0]) / "cases" / "invalid"
 FILES = sorted(FOLDER.glob("*.uop"))
 CASES = [case for path in FILES for case in read_file(path).cases]
-BY_TYPE_ONLY = {"PAD.arg", "LOAD.arg"}
+BY_TYPE_ONLY = {"PAD.arg", "LOAD.arg", "STAGE.arg"}
 """Text cannot break these: without fields such an op gets its default arg."""
 
 
@@ -97,6 +97,7 @@ def test_an_arg_of_another_type_is_refused_where_there_is_a_default(label: str) 
     nodes = {
         "PAD.arg": Unbuilt(Op.PAD, (x, dims((0,)), dims((2,))), LoadArg()),
         "LOAD.arg": Unbuilt(Op.LOAD, (x,), PadArg(PadFill.ZERO)),
+        "STAGE.arg": Unbuilt(Op.STAGE, (x,), PadArg(PadFill.ZERO)),
     }
     with pytest.raises(InvalidError) as caught:
         nodes[label].build()

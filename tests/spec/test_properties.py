@@ -202,6 +202,7 @@ LATITUDES = {
     Op.MUL: lat.MUL,
     Op.CAST: lat.CAST,
     Op.MAX: lat.MAX,
+    Op.MIN: lat.MAX,
     Op.CMPGE: lat.CMP_NAN,
     Op.CMPLE: lat.CMP_NAN,
     Op.REDUCE: lat.REDUCE,

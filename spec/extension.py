@@ -1,0 +1,45 @@
+"""Programs without extension ops: what each of them means, written with core ops."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import uop.spec.ops.declared  # noqa: F401 - enters the declarations
+from uop.spec.args import ReduceArg
+from uop.spec.ops import expansion
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+from uop.spec.uop import UOp
+from uop.spec.walk import toposort
+
+EXTENSIONS = frozenset(op for op, d in DECLARATIONS.items() if d.section == "extension")
+
+
+def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
+    """The same program without extension ops, but for those to keep.
+
+    Names and an UNROLL that no CONTRACT is around have no other form: they stay.
+    """
+
+    def goes(u: UOp) -> bool:
+        return u.op not in keep and (u.op in EXTENSIONS or _folds_with_min(u))
+
+    if not any(goes(u) for u in root.toposort()):
+        return root
+    done: dict[UOp, UOp] = {}
+    for u in toposort([root], lambda v: () if v.op is Op.CONTRACT else v.src):
+        # A CONTRACT is rewritten from outside, for the UNROLLs below it have no value alone.
+        same = u if u.op is Op.CONTRACT else u.with_src(done[s] for s in u.src)
+        smaller = _smaller(same) if goes(same) else None
+        done[u] = same if smaller is None else in_core_ops(smaller, keep)
+    return done[root]
+
+
+def _folds_with_min(u: UOp) -> bool:
+    return u.op is Op.REDUCE and cast(ReduceArg, u.arg).op is Op.MIN
+
+
+def _smaller(u: UOp) -> UOp | None:
+    if u.op is Op.REDUCE:
+        return cast(UOp, expansion.reduce_min(UOp, u))  # type: ignore[arg-type]
+    return u.decompose()

@@ -1,0 +1,213 @@
+"""What extension ops mean, in core ops: their decompositions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import (
+    AllReduceArg,
+    ConstArg,
+    DTypeArg,
+    LanesArg,
+    LoadArg,
+    PtrAddArg,
+    ReduceArg,
+    ReplicatedArg,
+    StageArg,
+    Unit,
+)
+from uop.spec.dtype import DType, Kind, Number, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.walk import toposort
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Build, Node
+
+Position = Mapping[int, int]
+
+
+def bound(r: Node) -> int:
+    """Where a RANGE up to a CONST ends."""
+    return int(cast(ConstArg, r.src[0].arg).value)
+
+
+def first(build: Build, u: Node) -> Node:
+    return u.src[0]
+
+
+def cdiv(build: Build, u: Node) -> Node:
+    """The floor, and one more where it lies below a quotient that is negative and no integer."""
+    floor = build(Op.IDIV, *u.src)
+    more = build(Op.ADD, floor, _const(build, 1, u.dtype))
+    return build(Op.WHERE, _rounds_up(build, u), more, floor)
+
+
+def cmod(build: Build, u: Node) -> Node:
+    rest = build(Op.MOD, *u.src)
+    less = build(Op.SUB, rest, u.src[1])
+    return build(Op.WHERE, _rounds_up(build, u), less, rest)
+
+
+def _rounds_up(build: Build, u: Node) -> Node:
+    """Dividend and divisor have different signs, and something remains."""
+    a, b = u.src
+    zero = _const(build, 0, u.dtype)
+    differ = build(Op.CMPNE, build(Op.CMPLT, a, zero), build(Op.CMPLT, b, zero))
+    return build(Op.AND, differ, build(Op.CMPNE, build(Op.MOD, a, b), zero))
+
+
+def minimum(build: Build, u: Node) -> Node:
+    """The largest of what is turned around, turned back."""
+    turned = (_turned(build, s) for s in u.src)
+    return _turned(build, build(Op.MAX, *turned))
+
+
+def reduce_min(build: Build, u: Node) -> Node:
+    """A REDUCE with MIN as one with MAX."""
+    t, *ranges = u.src
+    arg = ReduceArg(Op.MAX, cast(ReduceArg, u.arg).axes)
+    largest = build(Op.REDUCE, _turned(build, t), *ranges, arg=arg)
+    return _turned(build, largest)
+
+
+def _turned(build: Build, x: Node) -> Node:
+    """The order turned around, without loss: -x, or all bits of an integer or bool flipped."""
+    if x.dtype.is_float or x.dtype is dtypes.index:
+        return build(Op.NEG, x)
+    if x.dtype.kind is Kind.BOOL:
+        return build(Op.NOT, x)
+    return build(Op.XOR, x, _const(build, -1 if x.dtype.is_signed else x.dtype.max, x.dtype))
+
+
+def contract(build: Build, u: Node) -> Node:
+    """x at each position of the axes, side by side."""
+    return _at(build, u, {})
+
+
+def _at(build: Build, root: Node, position: Position) -> Node:
+    """A graph at one position of the axes of expansion that are known."""
+
+    def new(u: Node, src: list[Node]) -> Node:
+        if u.op is Op.CONTRACT:
+            return _side_by_side(build, u, position)
+        if u.op is Op.UNROLL and all(a in position for a in cast(LanesArg, u.arg).axes):
+            return _lanes_at(build, u, src[0], position)
+        return _like(build, u, src)
+
+    return _rebuilt(root, new, lambda u: () if u.op is Op.CONTRACT else u.src)
+
+
+def _side_by_side(build: Build, u: Node, position: Position) -> Node:
+    arg, x = cast(LanesArg, u.arg), u.src[0]
+    copies = [
+        _at(build, x, {**position, **dict(zip(arg.axes, choice, strict=True))})
+        for choice in product(*(range(f) for f in arg.factors))
+    ]
+    stacked = build(Op.STACK, *copies)
+    return stacked if x.shape == () else build(Op.RESHAPE, stacked, _dims(build, u.shape))
+
+
+def _lanes_at(build: Build, u: Node, v: Node, position: Position) -> Node:
+    arg = cast(LanesArg, u.arg)
+    number = 0
+    for a, factor in zip(arg.axes, arg.factors, strict=True):
+        number = number * factor + position[a]
+    if v.shape == ():
+        return v
+    count = math.prod(u.shape)
+    if u.shape == ():
+        return build(Op.INDEX, v, _const(build, number, dtypes.index))
+    return build(Op.SHRINK, v, _dims(build, (number * count,)), _dims(build, (count,)))
+
+
+def stage(build: Build, u: Node) -> Node:
+    """x with each value of the RANGEs put in, stacked; then the copy that puts it down."""
+    arg, (x, *ranges) = cast(StageArg, u.arg), u.src
+
+    def filled(x: Node, left: list[Node]) -> Node:
+        if not left:
+            return x
+        r, *inner = left
+        at = (_const(build, i, dtypes.index) for i in range(bound(r)))
+        return build(Op.STACK, *(filled(_put(build, x, r, i), inner) for i in at))
+
+    if 0 in u.shape:
+        return _empty(build, u)
+    return build(Op.LOAD, filled(x, ranges), arg=LoadArg(arg.device, arg.addrspace))
+
+
+def _put(build: Build, root: Node, old: Node, value: Node) -> Node:
+    def new(u: Node, src: list[Node]) -> Node:
+        return value if u is old else _like(build, u, src)
+
+    return _rebuilt(root, new, lambda u: () if u is old else u.src)
+
+
+def _empty(build: Build, u: Node) -> Node:
+    one = build(Op.RESHAPE, _const(build, 0, u.dtype), _dims(build, (1,) * len(u.shape)))
+    return build(Op.EXPAND, one, _dims(build, u.shape))
+
+
+def pointer(build: Build, u: Node) -> Node:
+    """An INDEX by the sum of all offsets, in elements."""
+    ptr, total = u.src[0], _elements(build, u)
+    while ptr.op is Op.PTRADD:
+        ptr, total = ptr.src[0], build(Op.ADD, _elements(build, ptr), total)
+    if ptr.op is Op.INDEX:
+        ptr, total = ptr.src[0], build(Op.ADD, _index(build, ptr.src[1]), total)
+    return build(Op.INDEX, ptr, total)
+
+
+def _elements(build: Build, u: Node) -> Node:
+    """The offset of a PTRADD in elements; bytes are those of whole ones."""
+    offset = _index(build, u.src[1])
+    if cast(PtrAddArg, u.arg).unit is Unit.ELEMENTS or u.dtype.itemsize == 1:
+        return offset
+    return build(Op.IDIV, offset, _const(build, u.dtype.itemsize, dtypes.index))
+
+
+def _index(build: Build, i: Node) -> Node:
+    return i if i.dtype is dtypes.index else build(Op.CAST, i, arg=DTypeArg(dtypes.index))
+
+
+def all_reduce(build: Build, u: Node) -> Node:
+    """Gather, fold, and hand out: the composition of the collectives."""
+    arg, t = cast(AllReduceArg, u.arg), u.src[0]
+    places = cast("tuple[str, ...]", t.device)
+    gathered = build(Op.LOAD, t, arg=LoadArg(places[0]))
+    rows = build(Op.RESHAPE, gathered, _dims(build, (len(places), *u.shape)))
+    folded = build(Op.REDUCE, rows, arg=ReduceArg(arg.op, (0,)))
+    if not isinstance(arg.device, tuple):
+        one = build(Op.RESHAPE, folded, _dims(build, u.shape))
+        return build(Op.LOAD, one, arg=LoadArg(arg.device))
+    copies = build(Op.EXPAND, folded, _dims(build, (len(arg.device), *u.shape)))
+    handed = build(Op.LOAD, copies, arg=LoadArg(arg.device))
+    one = build(Op.REPLICATED, handed, arg=ReplicatedArg((0,)))
+    return build(Op.RESHAPE, one, _dims(build, u.shape))
+
+
+def _rebuilt(
+    root: Node,
+    new: Callable[[Node, list[Node]], Node],
+    sources: Callable[[Node], Iterable[Node]],
+) -> Node:
+    """A graph made anew, sources first."""
+    done: dict[Node, Node] = {}
+    for u in toposort([root], sources):
+        done[u] = new(u, [done[s] for s in sources(u)])
+    return done[root]
+
+
+def _like(build: Build, u: Node, src: list[Node]) -> Node:
+    return u if tuple(src) == u.src else build(u.op, *src, arg=u.arg)
+
+
+def _const(build: Build, value: Number, dtype: DType) -> Node:
+    return build(Op.CONST, arg=ConstArg.of(value, dtype))
+
+
+def _dims(build: Build, values: Iterable[int]) -> Node:
+    return build(Op.STACK, *(_const(build, v, dtypes.index) for v in values))

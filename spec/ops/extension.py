@@ -1,0 +1,274 @@
+"""Extension ops: what a relative of this language has and the core has no single op for.
+
+Each but the pure names has a decomposition, which is what it means (D-130).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+from uop.spec import latitude as lat
+from uop.spec.args import (
+    AllReduceArg,
+    Arg,
+    LanesArg,
+    PlaceArg,
+    PtrAddArg,
+    StageArg,
+    UniqueArg,
+    Unit,
+)
+from uop.spec.dtype import dtypes
+from uop.spec.ops import expansion
+from uop.spec.ops.constraints import has_value
+from uop.spec.ops.effects import effect
+from uop.spec.ops.elementwise import AB, DIVISOR_0, INTS_INDEX, VALUES, elementwise
+from uop.spec.ops.names import Op
+from uop.spec.ops.reduce import REDUCE_OPS
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties.axis import shards
+from uop.spec.registry import Constraint, OpDef, define
+
+if TYPE_CHECKING:
+    from uop.spec.args import Device
+    from uop.spec.registry import Node, Shape
+
+SECTION = "extension"
+
+
+def _lanes(u: Node) -> int:
+    """How many choices the axes of UNROLL or CONTRACT have."""
+    return math.prod(cast(LanesArg, u.arg).factors)
+
+
+def _wrong_axes(u: Node) -> str | None:
+    arg = cast(LanesArg, u.arg)
+    fine = len(arg.axes) == len(arg.factors) == len(set(arg.axes)) and all(arg.factors)
+    return None if fine and min(arg.factors, default=1) > 0 else f"{arg.axes} x {arg.factors}"
+
+
+def _wrong_vector(u: Node) -> str | None:
+    v = u.src[0]
+    return None if len(v.shape) <= 1 else f"shape {v.shape}"
+
+
+def _lanes_left(u: Node) -> str | None:
+    count = math.prod(u.src[0].shape)
+    return f"{count} lanes by {_lanes(u)}" if count == 0 or count % _lanes(u) else None
+
+
+def _unrolled(u: Node) -> Shape:
+    count = math.prod(u.src[0].shape) // _lanes(u)
+    return () if count == 1 else (count,)
+
+
+def _contracted(u: Node) -> Shape:
+    return (_lanes(u) * math.prod(u.src[0].shape),)
+
+
+def _no_loop(u: Node) -> str | None:
+    for r in u.src[1:]:
+        if r.op is not Op.RANGE:
+            return r.op.name
+        if r.src[0].op is not Op.CONST:
+            return f"a RANGE up to {r.src[0].op.name}"
+    return None
+
+
+def _staged(u: Node) -> Shape:
+    return (*(expansion.bound(r) for r in u.src[1:]), *u.src[0].shape)
+
+
+def _staged_on(u: Node) -> Device:
+    return cast(StageArg, u.arg).device or device.first_that_has_one(u)
+
+
+def _no_pointer(u: Node) -> str | None:
+    ptr = u.src[0]
+    base = ptr.src[0] if ptr.op is Op.INDEX and len(ptr.src) == 2 else ptr
+    if ptr.addrspace is not None and (len(base.shape) == 1 or ptr.op is Op.PTRADD):
+        return None
+    return f"{ptr.op.name} of shape {ptr.shape}"
+
+
+def _wrong_offset(u: Node) -> str | None:
+    offset = u.src[1]
+    if offset.shape != () or not (offset.dtype is dtypes.index or offset.dtype.is_int):
+        return f"{offset.dtype.name}{list(offset.shape)}"
+    return None
+
+
+def _between_elements(u: Node) -> str | None:
+    at, size = u.src[1].min_max, u.src[0].dtype.itemsize
+    if cast(PtrAddArg, u.arg).unit is Unit.BYTES and at and at.is_single and at.min % size:
+        return f"{at.min} bytes for elements of {size}"
+    return None
+
+
+def _no_fold(u: Node) -> str | None:
+    op = cast(AllReduceArg, u.arg).op
+    return None if op in REDUCE_OPS else op.name
+
+
+def _no_shards(u: Node) -> str | None:
+    t = u.src[0]
+    if shards(t) > 1 and t.axis == 0:
+        return None
+    return f"{t.device} axis {t.axis}"
+
+
+def _one_shard(u: Node) -> Shape:
+    first, *rest = u.src[0].shape
+    return (first // shards(u.src[0]), *rest)
+
+
+def _all_reduced_on(u: Node) -> Device:
+    return cast(AllReduceArg, u.arg).device
+
+
+def _no_device(u: Node) -> str | None:
+    found = cast(AllReduceArg | PlaceArg, u.arg).device
+    return None if found else repr(found)
+
+
+def _negative(u: Node) -> str | None:
+    found = cast(UniqueArg, u.arg).id
+    return None if found >= 0 else str(found)
+
+
+def _value(op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **rules: Any) -> None:
+    """Declare an op on a value; by default it derives what its first operand has."""
+    own: dict[str, Any] = {
+        "dtype": dtype.of_src(0),
+        "shape": shape.of_first,
+        "device": device.first_that_has_one,
+        "addrspace": addrspace.value,
+        "min_max": min_max.of_src(0),
+        "axis": axis.of_first,
+    }
+    define(OpDef(op, SECTION, doc, src, constraints=constraints, **(own | rules)))
+
+
+def _name(op: Op, doc: str, arg: type[Arg], constraint: Constraint) -> None:
+    """Declare a leaf that only tells nodes apart, or says where they are."""
+    effect(op, SECTION, doc, (), constraint, arg=arg, on=device.null)
+
+
+elementwise(
+    Op.CDIV,
+    AB,
+    "a / b rounded toward zero; the lowest value divided by -1 is itself.",
+    INTS_INDEX,
+    section=SECTION,
+    undefined=DIVISOR_0,
+    decomposition=expansion.cdiv,
+)
+elementwise(
+    Op.CMOD,
+    AB,
+    "a - b * CDIV(a, b): the sign of the dividend.",
+    INTS_INDEX,
+    section=SECTION,
+    undefined=DIVISOR_0,
+    decomposition=expansion.cmod,
+)
+elementwise(
+    Op.MIN,
+    AB,
+    "The smaller one: a NaN wins, -0 is below +0, on bool AND. Mostly the op of a REDUCE.",
+    VALUES,
+    section=SECTION,
+    latitude=lat.MAX,
+    decomposition=expansion.minimum,
+)
+_value(Op.NOOP, "T itself.", ("T",), has_value("NOOP.c1"), decomposition=expansion.first)
+_value(
+    Op.PRECAST,
+    "T itself, marked as what a BITCAST takes.",
+    ("T",),
+    has_value("PRECAST.c1"),
+    decomposition=expansion.first,
+)
+_value(
+    Op.UNROLL,
+    "The lanes of v at one position of the axes; a CONTRACT around it chooses the position.",
+    ("v",),
+    has_value("UNROLL.c1"),
+    Constraint("UNROLL.c2", "axes are distinct, each with a factor of 1 or more", _wrong_axes),
+    Constraint("UNROLL.c3", "v is a vector or a scalar", _wrong_vector),
+    Constraint("UNROLL.c4", "the factors divide the lanes of v, which are some", _lanes_left),
+    arg=LanesArg,
+    shape=_unrolled,
+    axis=axis.null,
+)
+_value(
+    Op.CONTRACT,
+    "The lanes of x for every position of the axes, in row-major order.",
+    ("x",),
+    has_value("CONTRACT.c1"),
+    Constraint("CONTRACT.c2", "axes are distinct, each with a factor of 1 or more", _wrong_axes),
+    Constraint("CONTRACT.c3", "x is a vector or a scalar", _wrong_vector),
+    arg=LanesArg,
+    shape=_contracted,
+    axis=axis.null,
+    decomposition=expansion.contract,
+)
+_value(
+    Op.STAGE,
+    "The values of x for all positions of the RANGEs, put down in memory: an axis for each RANGE.",
+    ("x", "r*"),
+    has_value("STAGE.c1"),
+    Constraint("STAGE.c2", "operands after x are RANGEs up to a CONST", _no_loop),
+    arg=StageArg,
+    default_arg=StageArg(),
+    shape=_staged,
+    device=_staged_on,
+    axis=axis.null,
+    decomposition=expansion.stage,
+)
+_value(
+    Op.PTRADD,
+    "The element of a flat location at an offset, counted in elements or in bytes.",
+    ("ptr", "offset"),
+    Constraint("PTRADD.c1", "ptr is a flat location, or an element of one", _no_pointer),
+    Constraint("PTRADD.c2", "the offset is a ()-shaped integer", _wrong_offset),
+    Constraint("PTRADD.c3", "bytes are those of whole elements", _between_elements),
+    arg=PtrAddArg,
+    shape=shape.scalar,
+    addrspace=addrspace.of_first,
+    axis=axis.null,
+    decomposition=expansion.pointer,
+)
+_value(
+    Op.ALLREDUCE,
+    "The shards of T folded into one, on a device or as equal copies on several.",
+    ("T",),
+    Constraint("ALLREDUCE.c1", "op is ADD, MAX, MUL or MIN", _no_fold),
+    Constraint("ALLREDUCE.c2", "T is sharded along axis 0", _no_shards),
+    Constraint("ALLREDUCE.c3", "a device is given", _no_device),
+    arg=AllReduceArg,
+    shape=_one_shard,
+    device=_all_reduced_on,
+    min_max=min_max.range_of_dtype,
+    axis=axis.null,
+    decomposition=expansion.all_reduce,
+)
+_name(
+    Op.UNIQUE,
+    "A number that tells memories apart.",
+    UniqueArg,
+    Constraint("UNIQUE.c1", "the id is 0 or more", _negative),
+)
+_name(
+    Op.LUNIQUE,
+    "A number that tells memories of one body apart.",
+    UniqueArg,
+    Constraint("LUNIQUE.c1", "the id is 0 or more", _negative),
+)
+_name(
+    Op.DEVICE,
+    "The name of a device, or of several.",
+    PlaceArg,
+    Constraint("DEVICE.c1", "a device is given", _no_device),
+)
