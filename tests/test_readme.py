@@ -35,9 +35,9 @@ def test_the_python_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> 
         open_opencl()
     except UnsupportedError as error:
         pytest.skip(str(error))
-    (code,), (shown,) = blocks("python"), blocks("text")
-    exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out == shown
+    for code, shown in zip(blocks("python"), blocks("text"), strict=True):
+        exec(compile(code, "README.md", "exec"), {})
+        assert capsys.readouterr().out == shown
 
 
 def test_every_command_has_its_row() -> None:
