@@ -13,6 +13,7 @@ from uop.conformance.levels.elementwise import operand_dtypes
 from uop.conformance.levels.written import by_op
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric import np_dtype
+from uop.interpreter.rules.codegen import custom
 from uop.interpreter.show import dtype_of, show_value
 from uop.interpreter.tensor import FullOutput
 from uop.interpreter.values import Array, Value
@@ -57,6 +58,12 @@ class Example:
         return "\n".join([*lines, "", *results_text(self.result)]) + "\n"
 
 
+@custom("({0} ^ ({0} >> 1))")
+def gray_code(u: UOp, a: Array) -> Array:
+    """The meaning of the text in the example of CUSTOM."""
+    return np.asarray(a ^ (a >> a.dtype.type(1)))
+
+
 def results_text(result: FullOutput) -> list[str]:
     """The results by number."""
     if not isinstance(result, dict):
@@ -72,8 +79,9 @@ def example_of(op: Op) -> Example | None:
     declaration = DECLARATIONS[op]
     if takes_values(declaration) or op is Op.CAST:
         return _elementwise(declaration)
-    cases = [c for c in (*by_op().get(op.name, ()), *_written()) if c.root and not c.undefined]
-    for case in cases:
+    own = [case for case in _written() if case.id == op.name]
+    cases = [*own, *by_op().get(op.name, ()), *_written()]
+    for case in (c for c in cases if c.root and not c.undefined):
         if any(u.op is op for u in case.root.toposort()):  # type: ignore[union-attr]
             return _of_case(op, case)
     return None

@@ -21,17 +21,7 @@ from uop.spec.uop import UOp, param
 DECLARED = list(DECLARATIONS.values())
 VALUED = {d.name for d in DTYPES.values() if d.kind is not Kind.VOID}
 
-WITHOUT = [
-    "BARRIER",
-    "IF",
-    "ENDIF",
-    "ATOMICADD",
-    "WMMA",
-    "GETADDR",
-    "INS",
-    "CUSTOM",
-    "CUSTOMFUNCTION",
-]
+WITHOUT: list[str] = []
 """Ops without an example."""
 
 
