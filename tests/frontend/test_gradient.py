@@ -38,7 +38,7 @@ def mirrored(x: Tensor) -> Tensor:
 
 
 def loaded(x: Tensor, y: Tensor) -> Tensor:
-    return Tensor.of(Op.LOAD, x, y, y < 2.0, arg=LoadArg())
+    return Tensor.of(Op.LOAD, x, y, y < 1.0, arg=LoadArg())
 
 
 # x is (2, 3), y is (3,): every operand of every op that has a rule, also broadcast.
@@ -67,6 +67,8 @@ RATIONAL: dict[str, Build] = {
     "index by a number": lambda x, y: x[1] * y * x[0, 2],
     "index by numbers": lambda x, y: x[[1, 0, 1, 1]] * y[[2, 2, 0]],
     "index two axes": lambda x, y: (x[[1, 1], [0, 2]] * y[1]) * x[0, 0],
+    "index at once": lambda x, y: Tensor.of(Op.INDEX, x * y, Tensor(1), Tensor([2, 0, 2])) * y,
+    "index twice": lambda x, y: Tensor.of(Op.INDEX, x, Tensor([1, 0, 1]), Tensor([2, 2])) * y[0],
     "stack": lambda x, y: Tensor.stack(x, x * y).prod(0),
     "sum": lambda x, y: x.sum(0) * y,
     "product": lambda x, y: x.prod(1) * y.prod(),

@@ -215,6 +215,8 @@ def _moved(field: Field, u: UOp, src: list[Elements]) -> Elements:
             # Only positions are data here: eight bytes to an int64, little-endian.
             rows = t.reshape(*u.shape, 8)
             return elements(rows @ np.array([256**k for k in range(8)], object), int)
+        case Op.LOAD if len(src) == 3:
+            return _choice(src[2], t, src[1])
         case Op.DETACH:
             return elements(t, lambda x: Dual(x.x, x.d - x.d) if isinstance(x, Dual) else x)
         case Op.REPLICATED:
