@@ -26,7 +26,7 @@ from uop.interpreter.lanes import (
     stacked,
 )
 from uop.interpreter.launch_memory import LaunchMemory, refuse_open
-from uop.interpreter.races import CarriedError, Use
+from uop.interpreter.races import CarriedError
 from uop.interpreter.rules.codegen import meaning_of
 from uop.interpreter.rules.reduce import fold, identity
 from uop.interpreter.schedule import (
@@ -255,7 +255,7 @@ class Kernel:
                 if len(u.src) > 1
                 else Value(np.zeros(u.shape, memory.data.dtype))
             )
-        self.memory.note(Use.READ, memory, place)
+        self.memory.note(u, memory, place)
         value = memory.read(place)
         if len(u.src) < 3:
             return value
@@ -267,7 +267,7 @@ class Kernel:
             memory, place = self.memory.place(u.src[0], gate, self._of)
             place.need_distinct()
             value = self._of(u.src[1])
-            self.memory.note(Use.WRITE, memory, place.over(value.data.shape))
+            self.memory.note(u, memory, place.over(value.data.shape))
             memory.write(place, value)
 
     def _atomic_add(self, u: UOp) -> None:
@@ -280,7 +280,7 @@ class Kernel:
             if isinstance(memory, Buffer):
                 everywhere = tuple(a.size if a.is_always_open else 1 for a in self._axes)
                 place = place.over(value.data.shape, (*everywhere, *(1,) * place.rank))
-            self.memory.note(Use.ADD, memory, place)
+            self.memory.note(u, memory, place)
             memory.add(place, value, u.src[0].dtype)
 
     def _gate(self, u: UOp, rank: int) -> Mask | None:

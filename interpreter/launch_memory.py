@@ -10,7 +10,7 @@ import numpy as np
 from uop.interpreter.buffers import Buffer, Place, Registers
 from uop.interpreter.lanes import Axis, Kind, lanes_of, raised, spread
 from uop.interpreter.memory import base_of
-from uop.interpreter.races import Reach, Shadow, Use
+from uop.interpreter.races import USES, Reach, Shadow, Unordered
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import AddrSpace, ParamArg
 from uop.spec.errors import UndefinedError, UnsupportedError
@@ -34,6 +34,9 @@ class LaunchMemory:
         self._memory: dict[UOp, Buffer | Registers] = {}
         self._shadows: dict[Buffer, Shadow] = {}
         self._find_stores(body)
+        self._unordered: Unordered | None = None
+        if body.op is not Op.LINEAR and self._shadows:
+            self._unordered = Unordered(body.toposort(), self._stored_to)
 
     def _find_stores(self, linear: UOp) -> None:
         """Which memory is stored to: accesses to the rest of it race with nothing."""
@@ -43,6 +46,10 @@ class LaunchMemory:
                 if isinstance(memory, Buffer):
                     memory.is_stored_to = True
                     self._shadows.setdefault(memory, Shadow(memory.data.size, _named(u)))
+
+    def _stored_to(self, location: UOp) -> Buffer | None:
+        memory = self.memory_of(base_of(location))
+        return memory if isinstance(memory, Buffer) and memory in self._shadows else None
 
     @property
     def stored(self) -> list[Buffer]:
@@ -103,7 +110,7 @@ class LaunchMemory:
                 number = number * axis.size + axis.along(len(self._axes))
         return number
 
-    def note(self, use: Use, memory: Buffer | Registers, place: Place) -> None:
+    def note(self, u: UOp, memory: Buffer | Registers, place: Place) -> None:
         """Enter an access to memory that is stored to, and look for races with others."""
         shadow = self._shadows.get(cast(Buffer, memory))
         if shadow is None:
@@ -123,7 +130,10 @@ class LaunchMemory:
             else:
                 continue
             reaches.append(Reach(axis, self._flat(interval, place), self._flat(position, place)))
-        shadow.access(use, place.selected(place.positions).reshape(-1), reaches)
+        where = place.selected(place.positions).reshape(-1)
+        shadow.access(USES[u.op], where, reaches)
+        if self._unordered is not None:
+            self._unordered.access(u, where, memory.data.size)
 
     def _flat(self, lanes: Array, place: Place) -> Array:
         """One number for each element of a place, or one for all."""

@@ -1,21 +1,29 @@
 """Races: which work items accessed which elements of shared memory since something ordered them.
 
-For each element and each axis of the launch it is remembered at which position it was accessed, as
-a number that also counts what has ordered the axis so far: barriers for the work items of a group,
-the end of the loop for iterations, nothing for workgroups.
+Between work items: for each element and each axis of the launch it is remembered at which position
+it was accessed, as a number that also counts what has ordered the axis so far: barriers for the
+work items of a group, the end of the loop for iterations, nothing for workgroups. Within one item:
+in a graph only data flow orders two instructions, in a LINEAR the list does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uop.interpreter.lanes import Axis, Kind
-from uop.interpreter.values import Array
+from uop.interpreter.schedule import is_parallel
+from uop.interpreter.values import Array, Mask
 from uop.spec.errors import UndefinedError
+from uop.spec.forms import open_ranges
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
 
 NEVER = -1
 
@@ -34,6 +42,9 @@ CONFLICTS = {
     Use.ADD: (Use.READ, Use.WRITE),
 }
 """Two atomic additions do not conflict (D-074)."""
+
+
+USES = {Op.LOAD: Use.READ, Op.STORE: Use.WRITE, Op.ATOMICADD: Use.ADD}
 
 
 class CarriedError(Exception):
@@ -107,3 +118,50 @@ class Shadow:
             f"race: of {between} one {earlier.value} element {element} of {self._name}, "
             f"another {use.value} it{unordered}"
         )
+
+
+class Unordered:
+    """The accesses of a graph that nothing orders, and which elements each has touched.
+
+    Two in one loop are left out: its iterations order them, but for those of one iteration.
+    """
+
+    def __init__(self, order: Sequence[UOp], shared: Callable[[UOp], object | None]) -> None:
+        """`shared` says in which memory a location stands, None where nothing is stored."""
+        self._others: dict[UOp, list[UOp]] = {}
+        self._touched: dict[UOp, Mask] = {}
+        open_at = open_ranges(order)
+        before: dict[UOp, int] = {}
+        accesses: list[tuple[UOp, object, frozenset[UOp]]] = []
+        for u in order:
+            found = 0
+            for s in u.src:
+                found |= before[s]
+            memory = shared(u.src[0]) if u.op in USES else None
+            if memory is not None:
+                loops = frozenset(r for r in open_at[u] if not is_parallel(r))
+                for number, (v, held, around) in enumerate(accesses):
+                    if held is memory and not found >> number & 1 and not around & loops:
+                        self._pair(v, u)
+                found |= 1 << len(accesses)
+                accesses.append((u, memory, loops))
+            before[u] = found
+
+    def _pair(self, v: UOp, u: UOp) -> None:
+        if USES[v.op] in CONFLICTS[USES[u.op]]:
+            self._others.setdefault(u, []).append(v)
+            self._others.setdefault(v, [])
+
+    def access(self, u: UOp, where: Array, size: int) -> None:
+        """Enter an access; UndefinedError where another one, that nothing orders, touched one."""
+        if u not in self._others:
+            return
+        for v in self._others[u]:
+            touched = self._touched.get(v)
+            if touched is not None and touched[where].any():
+                element = int(where[touched[where]][0])
+                raise UndefinedError(
+                    f"race: {v.op.name} and {u.op.name} access element {element} of one buffer and "
+                    "nothing orders them"
+                )
+        self._touched.setdefault(u, np.zeros(size, np.bool_))[where] = True

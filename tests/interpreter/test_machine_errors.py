@@ -266,3 +266,22 @@ def test_a_barrier_without_a_group_and_a_body_without_axes() -> None:
 def test_a_global_buffer_is_no_memory_of_a_kernel() -> None:
     with pytest.raises(UnsupportedError, match="GLOBAL BUFFER"):
         run(UOp(Op.SINK, store(memory(AddrSpace.GLOBAL, 12), HERE, int32(1))))
+
+
+def test_what_a_graph_does_not_order_races_also_in_one_item() -> None:
+    one = store(OUT, HERE, int32(1))
+    for other in (store(OUT, HERE, int32(2)), store(GIVEN, HERE, load(OUT, HERE))):
+        with pytest.raises(UndefinedError, match="nothing orders them"):
+            run(UOp(Op.SINK, one, other))
+    assert run(UOp(Op.SINK, store(after(OUT, one), HERE, int32(2)))) == [2] * 12
+    apart = [store(OUT, add(times(GROUP, 4), k), int32(k)) for k in range(4)]
+    assert run(UOp(Op.SINK, *apart))[:5] == [0, 1, 2, 3, 0]
+    listing = Listing()
+    listing.do(one)
+    listing.do(store(OUT, HERE, int32(3)))
+    assert run(listing.body) == [3] * 12
+
+
+def test_additions_need_no_order_in_a_graph() -> None:
+    adds = [UOp(Op.ATOMICADD, at(OUT, HERE), int32(k)) for k in (1, 2, 3)]
+    assert run(UOp(Op.SINK, *adds)) == [6] * 12
