@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from rich.console import Console
@@ -211,8 +212,11 @@ def next_lines(report: Report, options: Options) -> list[str]:
     if report.failures:
         first = report.failures[0].id
         return [f"the whole case again: {command} --seed {options.seed} --case {first}"]
-    reasons = {c.skipped_reason for c in report.tally.cells.values() if c.skipped_reason}
-    skipped = [f"skipped: {one_line(reason)}" for reason in sorted(reasons)[:MOST_FAILURES]]
+    reasons: Counter[str] = Counter()
+    for cell in report.tally.cells.values():
+        reasons[cell.skipped_reason or ""] += cell.skipped
+    told = [(n, reason) for reason, n in sorted(reasons.items()) if n][:MOST_FAILURES]
+    skipped = [one_line(f"skipped {n:,}: {reason}") for n, reason in told]
     return [*skipped, f"next: {command} --effort full"]
 
 

@@ -27,6 +27,7 @@ from uop.conformance.levels.scalar import (
     register,
     special,
 )
+from uop.conformance.levels.workgroup import workgroup
 from uop.interpreter.inputs import slots_of
 from uop.spec.args import AxisType, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
@@ -59,6 +60,8 @@ def groups() -> Iterator[Group]:
     for dtype in EXACT:
         for name, kernel in KERNELS.items():
             yield _group(dtype, name, (1, 2, 20), partial(kernel, dtype))
+        build = partial(workgroup, dtype)
+        yield Group("kernel", Op.BARRIER.name, dtype.name, "workgroup", (1, 2, 20), build)
     for dtype in values.VALUES:
         if dtype is not dtypes.index:
             yield _group(dtype, "copy", (1, 1, 10), partial(_copy, dtype))

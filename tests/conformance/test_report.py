@@ -153,7 +153,7 @@ def test_a_failure_is_shown_with_the_commands_that_show_it_again() -> None:
 
 
 def test_what_was_skipped_is_said() -> None:
-    assert any("skipped: no float16" in line for line in logged(report(PASSED, SKIPPED)))
+    assert any("skipped 1: no float16" in line for line in logged(report(PASSED, SKIPPED)))
 
 
 def test_a_terminal_shows_the_same_verdict() -> None:
