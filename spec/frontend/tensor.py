@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from operator import index
 from types import EllipsisType
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill, ReplicatedArg
 from uop.spec.array import Array
@@ -28,7 +29,7 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp
 
-Size = int | Sequence[int]
+Size = SupportsIndex | Sequence[SupportsIndex]
 
 
 class Tensor(Operators):
@@ -309,15 +310,21 @@ class Tensor(Operators):
 
 def _graph(data: Any, dtype: DType | None, device: Device) -> UOp:
     if isinstance(data, UOp):
-        return data
+        return _placed(data, dtype, device)
     if isinstance(data, NUMBERS) and device is None:
         return number(data, dtype or common_dtype([data]))
     known = installed()
     held = None if known is None else known.hold(data)
     if held is None:
         held = held_list(data, dtype)
-    buffer = bound(held, device)
-    return buffer if dtype in (None, held.dtype) else Tensor(buffer).cast(dtype).uop
+    return _placed(bound(held, device), dtype, None)
+
+
+def _placed(u: UOp, dtype: DType | None, device: Device) -> UOp:
+    """A node as another dtype or on another device, where these are asked for."""
+    if dtype not in (None, u.dtype):
+        u = UOp(Op.CAST, u, arg=DTypeArg(dtype))
+    return u if device in (None, u.device) else UOp(Op.LOAD, u, arg=LoadArg(device))
 
 
 def _met(value: Any, like: Tensor) -> Tensor:
@@ -333,9 +340,9 @@ def _all_ones(like: Tensor) -> Number:
 
 def _sizes(sizes: Sequence[Size]) -> list[int]:
     """Sizes one by one or as one sequence."""
-    if len(sizes) == 1 and not isinstance(sizes[0], int):
-        return list(sizes[0])
-    return [size for size in sizes if isinstance(size, int)]
+    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+        return [index(size) for size in sizes[0]]
+    return [index(cast(SupportsIndex, size)) for size in sizes]
 
 
 def _key(key: Any) -> int | slice | EllipsisType | UOp | None:

@@ -48,9 +48,9 @@ def flipped(t: UOp, axes: Axes) -> UOp:
 
 def padded(t: UOp, pairs: Sequence[tuple[int, int]], fill: PadFill) -> UOp:
     """With (before, after) more elements along each axis."""
-    sizes = [dim + before + after for dim, (before, after) in zip(t.shape, pairs, strict=False)] + [
-        0
-    ] * (len(pairs) - len(t.shape))
+    # A pair too many is for PAD.c1 to reject.
+    lengths = [*t.shape, *[0] * (len(pairs) - len(t.shape))]
+    sizes = [n + before + after for n, (before, after) in zip(lengths, pairs, strict=False)]
     return UOp(Op.PAD, t, dims(before for before, _ in pairs), dims(sizes), arg=PadArg(fill))
 
 

@@ -114,6 +114,7 @@ def test_views_are_numpys() -> None:
     same: list[tuple[Tensor, npt.NDArray[Any]]] = [
         (t.reshape(4, -1), data.reshape(4, 6)),
         (t.reshape((24,)), data.reshape(24)),
+        (t.reshape(np.int64(4), np.int8(6)), data.reshape(4, 6)),
         (t.permute(2, 0, 1), data.transpose(2, 0, 1)),
         (t.transpose(0, -1), data.transpose(2, 1, 0)),
         (t.T, data.T),
@@ -215,6 +216,8 @@ def test_every_op_is_reached() -> None:
 def test_a_tensor_of_a_node() -> None:
     t = Tensor(const(3, dtypes.int8))
     assert (t.ndim, t.size, t.device, t.axis, t.item()) == (0, 1, None, None, 3)
+    assert Tensor(const(3, dtypes.int8), dtypes.float16).dtype is dtypes.float16
+    assert Tensor(const(3, dtypes.int8), device="GPU").device == "GPU"
     assert repr(Tensor(param(0, (2, 3), dtypes.int8, "GPU"))) == "<Tensor int8[2, 3] @GPU : PARAM>"
 
 
@@ -317,6 +320,11 @@ def test_bad_input_has_a_label(label: str, build: Callable[[], Any]) -> None:
         build()
     assert caught.value.label == label
     assert caught.value.where.startswith(f"{__file__}:")
+
+
+def test_sizes_are_integers() -> None:
+    with pytest.raises(TypeError, match="integer"):
+        Tensor([1, 2]).reshape(2.0)  # type: ignore[arg-type]
 
 
 def test_a_tensor_without_axes_has_no_length() -> None:
