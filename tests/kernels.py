@@ -120,13 +120,13 @@ class Listing:
 
     @contextmanager
     def each(self, counter: UOp) -> Iterator[None]:
-        """The body of a loop; it must hold a statement."""
+        """The body of a loop."""
         self.do(counter)
         self._values.append(set())
         yield
         self._values.pop()
-        assert self.last is not None
-        self._close(UOp(Op.END, self.last, counter))
+        inside = self.do(UOp(Op.GROUP)) if self.last is None else self.last
+        self._close(UOp(Op.END, inside, counter))
 
     def _close(self, end: UOp) -> None:
         self._order.append(end)

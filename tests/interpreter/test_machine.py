@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -272,3 +274,34 @@ def test_no_work_items_and_no_iterations() -> None:
     result = evaluate(program(once, 1, SIZE), given)
     assert isinstance(result, dict)
     assert result[0].tolist() == [1]
+
+
+def folded_back(random: Random, counters: list[UOp]) -> UOp:
+    """A place of the buffer, often one for each position of the loops."""
+    place = index_const(random.randrange(SIZE))
+    for counter in counters:
+        place = add(times(counter, random.randint(0, 3)), place)
+    return UOp(Op.MOD, place, index_const(SIZE))
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_random_loops_over_one_buffer(seed: int) -> None:
+    """Whether iterations depend on each other or not, they give what they give one by one."""
+    random = Random(seed)
+    loops = [loop(k, random.randint(1, 4)) for k in range(random.randint(1, 2))]
+    out = kernel_param(0, SIZE)
+    value = add(load(out, folded_back(random, loops)), load(out, folded_back(random, loops)))
+    if random.random() < 0.5:
+        r = loop(9, random.randint(0, 3), AxisType.REDUCE)
+        term = load(random.choice([out, kernel_param(1, SIZE)]), folded_back(random, [*loops, r]))
+        value = add(value, UOp(Op.REDUCE, term, r, arg=ReduceArg(Op.ADD)))
+    effect = UOp(Op.STORE, at(out, folded_back(random, loops)), value)
+    for r in loops:
+        effect = UOp(Op.END, effect, r)
+    body = UOp(Op.SINK, effect)
+    start = [np.array([random.randrange(99) for _ in range(SIZE)], np.int32) for _ in range(2)]
+    memory = [array.tolist() for array in start]
+    run_body(body, memory)
+    result = evaluate(program(body, SIZE, SIZE), dict(enumerate(start)))
+    assert isinstance(result, dict)
+    assert result[0].tolist() == memory[0]
