@@ -26,6 +26,7 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.latitude import STRICT, Maximum, Profile, Quotient, Reduced, Ulp, Unordered
 from uop.spec.ops.names import Op
+from uop.spec.symbolic import with_bound_variables
 from uop.spec.uop import UOp
 
 SUPPORTED_KNOBS = frozenset({"max_nan", "cmp_nan", "fp8_saturate", "int_div", "pad_fill"})
@@ -48,6 +49,7 @@ def accept(
         return _of_kernels(root, inputs or {}, profile)
     if profile.pad_fill == "zero":
         root = _with_zero_fill(root)
+    root = with_bound_variables(root)
     given = bind_inputs(root, inputs or {})
     root = in_core_ops(root)
     with np.errstate(all="ignore"):

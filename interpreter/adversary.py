@@ -29,6 +29,7 @@ from uop.spec.args import ReduceArg
 from uop.spec.extension import in_core_ops
 from uop.spec.latitude import STRICT, Maximum, Reduced
 from uop.spec.ops.names import Op
+from uop.spec.symbolic import with_bound_variables
 from uop.spec.uop import UOp
 
 
@@ -41,6 +42,7 @@ def evaluate_adversarially(
     give the reference, but anything where that leaves an element open.
     """
     random = np.random.default_rng(seed)
+    root = with_bound_variables(root)
     given = bind_inputs(root, inputs or {})
     root = in_core_ops(root)
     with np.errstate(all="ignore"):

@@ -25,9 +25,11 @@ from uop.interpreter.tensor import FullOutput
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import Device, GetTupleArg, LoadArg, ParamArg, ReduceArg, ReplicatedArg
 from uop.spec.errors import PassError, UndefinedError, UnsupportedError
+from uop.spec.extension import in_core_ops
 from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
 from uop.spec.registry import Shape
+from uop.spec.symbolic import with_bound_variables
 from uop.spec.uop import UOp, dims, param
 from uop.spec.walk import free_params, toposort
 
@@ -67,6 +69,7 @@ def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> PlacedOutput
     """
     if is_kernel_program(root):
         raise UnsupportedError("a kernel program by devices")
+    root = in_core_ops(with_bound_variables(root))
     given = bind_inputs(root, inputs or {})
     devices = _Devices(inlined(root), given)
     with np.errstate(all="ignore"):

@@ -13,6 +13,7 @@ from uop.interpreter.rules.extension import EVALUATED
 from uop.interpreter.tensor import FullOutput, Observer, TensorEvaluation
 from uop.interpreter.values import Array
 from uop.spec.extension import in_core_ops
+from uop.spec.symbolic import with_bound_variables
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -39,6 +40,7 @@ def evaluate_full(
     root: UOp, inputs: Inputs | None = None, observe: Observer | None = None
 ) -> FullOutput:
     """`evaluate` with the masks, unchecked; `observe` is called with each node and its value."""
+    root = with_bound_variables(root)
     given = bind_inputs(root, inputs or {})
     root = in_core_ops(root, frozenset() if is_kernel_program(root) else EVALUATED)
     with np.errstate(all="ignore"):

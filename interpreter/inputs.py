@@ -26,7 +26,7 @@ def slots_of(root: UOp) -> dict[int, UOp]:
     InvalidError where two different ones claim one slot.
     """
     found: dict[int, UOp] = {}
-    for u in toposort([root], lambda v: cast("tuple[UOp, ...]", outside_bodies(v))):
+    for u in toposort([root], _evaluated):
         if u.op not in (Op.PARAM, Op.BUFFER):
             continue
         slot = cast(ParamArg | BufferArg, u.arg).slot
@@ -39,6 +39,11 @@ def slots_of(root: UOp) -> dict[int, UOp]:
                 f"{_spelled(other)} and {_spelled(u)}",
             )
     return found
+
+
+def _evaluated(u: UOp) -> tuple[UOp, ...]:
+    """The sources that take inputs: no body, and no variable that has its value from a BIND."""
+    return u.src[1:] if u.op is Op.BIND else cast("tuple[UOp, ...]", outside_bodies(u))
 
 
 def bind_inputs(root: UOp, inputs: Inputs) -> dict[UOp, Value]:
@@ -81,7 +86,21 @@ def _fitting(slot: int, u: UOp, given: Array | Value) -> Value:
             f"slot {slot}: {_spelled(u)}",
             f"{value.data.dtype}{list(value.data.shape)}",
         )
+    arg = u.arg
+    if isinstance(arg, ParamArg) and arg.min is not None:
+        _in_range(arg, int(value.data))
     return value
+
+
+def _in_range(arg: ParamArg, number: int) -> None:
+    if arg.min is None or arg.max is None or arg.min <= number <= arg.max:
+        return
+    raise InvalidError(
+        "INPUT.c5",
+        "a variable lies in its range",
+        f"slot {arg.slot}: from {arg.min} to {arg.max}",
+        str(number),
+    )
 
 
 def _spelled(u: UOp) -> str:

@@ -47,10 +47,14 @@ class Arg:
 
 @dataclass(frozen=True, slots=True)
 class ParamArg(Arg):
+    """With a range from min to max it is a variable, which sizes may be made of (D-090)."""
+
     slot: int
     dtype: DType
     device: Device = None
     addrspace: AddrSpace | None = None
+    min: int | None = None
+    max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

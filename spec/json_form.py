@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from uop.spec.codec import decode_arg, encode_arg, op_named
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
 from uop.spec.literal import Literal
+from uop.spec.symbolic import spelled
 from uop.spec.text import Unbuilt
 from uop.spec.uop import UOp
 
@@ -100,7 +101,7 @@ def _node(u: UOp | Unbuilt, number: Mapping[UOp, int]) -> Json:
 def _derived(u: UOp) -> Json:
     device = list(u.device) if isinstance(u.device, tuple) else u.device
     addrspace = None if u.addrspace is None else u.addrspace.name
-    shape = [_to_json(dim) for dim in u.shape]
+    shape = [_to_json(spelled(size)) for size in u.sizes]
     return {"dtype": u.dtype.name, "shape": shape, "device": device, "addrspace": addrspace}
 
 

@@ -17,6 +17,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
 from uop.spec.literal import Line, Literal, Quoted, print_literal
 from uop.spec.ops.names import Op
+from uop.spec.symbolic import spelled
 from uop.spec.uop import UOp, dims, index_const
 from uop.spec.walk import toposort
 
@@ -244,7 +245,7 @@ def _device_literal(device: Device) -> Literal:
 
 
 def derived(u: UOp) -> str:
-    text = f": {u.dtype.name}[{','.join(map(str, u.shape))}]"
+    text = f": {u.dtype.name}[{','.join(str(spelled(size)) for size in u.sizes)}]"
     if u.device is not None:
         text += f" @{print_literal(_device_literal(u.device))}"
     return text if u.addrspace is None else f"{text} &{u.addrspace.name}"
@@ -274,6 +275,19 @@ def _read_fields(line: Line) -> dict[str, Literal] | None:
     return given
 
 
+def _read_sizes(line: Line) -> list[str]:
+    """The shape in a derived part: integers, and words for what is symbolic."""
+    line.need("[")
+    found: list[str] = []
+    while not line.at("]"):
+        is_word = line.peek().kind == "word"
+        found.append(line.next().text if is_word else str(line.integer()))
+        if not line.take(","):
+            break
+    line.need("]")
+    return found
+
+
 def _read_integers(line: Line) -> list[int]:
     line.need("[")
     found: list[int] = []
@@ -299,7 +313,7 @@ def _check_derived(line: Line, u: UOp) -> None:
     line.need(":")
     start = line.peek()
     dtype = line.need_kind("word", "a dtype").text
-    text = f": {dtype}[{','.join(map(str, _read_integers(line)))}]"
+    text = f": {dtype}[{','.join(_read_sizes(line))}]"
     if line.take("@"):
         text += f" @{print_literal(line.literal())}"
     if line.take("&"):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
+from uop.spec import symbolic
 from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
 from uop.spec.dtype import DType, Number, dtypes
-from uop.spec.errors import InvalidError, users_line
+from uop.spec.errors import InvalidError, UnsupportedError, users_line
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
@@ -68,17 +69,35 @@ class UOp:
         set_field(u, "src", src)
         set_field(u, "arg", arg)
         set_field(u, "tag", tag)
-        for constraint in declaration.constraints:
-            found = constraint.broken(u)
-            if found is not None:
-                raise _invalid(constraint, u, found)
-        set_field(u, "dtype", declaration.dtype(u))
-        set_field(u, "shape", declaration.shape(u))
+        try:
+            for constraint in declaration.constraints:
+                found = constraint.broken(u)
+                if found is not None:
+                    raise _invalid(constraint, u, found)
+            set_field(u, "dtype", declaration.dtype(u))
+            set_field(u, "shape", declaration.shape(u))
+        except UnsupportedError as error:
+            set_field(u, "dtype", declaration.dtype(u))
+            sizes = symbolic.sizes_of(cls, u, error)
+            if all(isinstance(size, int) for size in sizes):
+                set_field(u, "shape", sizes)
+            else:
+                symbolic.SIZES[u] = sizes
         set_field(u, "device", declaration.device(u))
         set_field(u, "addrspace", declaration.addrspace(u))
         set_field(u, "_min_max", _NOT_YET)
         set_field(u, "_axis", _NOT_YET)
         return _INTERNED.setdefault(key, u)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Reached where a field is not set: the shape of a node with symbolic sizes."""
+            if name == "shape":
+                raise UnsupportedError(
+                    f"symbolic sizes: the shape of {self!r}; bind its variables to numbers first"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a UOp is immutable: cannot set {name}")
@@ -90,7 +109,7 @@ class UOp:
         raise TypeError("a UOp is not pickled: exchange its text or JSON")
 
     def __repr__(self) -> str:
-        return f"<{self.op.name} : {self.dtype.name}{list(self.shape)}>"
+        return f"<{self.op.name} : {self.dtype.name}[{_spelled(self)}]>"
 
     def _repr_html_(self) -> str:
         """The graph as a notebook shows it."""
@@ -101,6 +120,11 @@ class UOp:
     @property
     def declaration(self) -> OpDef:
         return DECLARATIONS[self.op]
+
+    @property
+    def sizes(self) -> tuple[int | UOp, ...]:
+        """The shape, also where some dimensions are symbolic: ()-shaped index nodes."""
+        return symbolic.SIZES.get(self) or self.shape
 
     @property
     def min_max(self) -> Interval | None:
@@ -141,9 +165,13 @@ class UOp:
         return None if rule is None else cast("UOp | None", rule(UOp, self))  # type: ignore[arg-type]
 
 
+def _spelled(u: UOp) -> str:
+    return ", ".join(str(symbolic.spelled(size)) for size in u.sizes)
+
+
 def _invalid(constraint: Constraint, u: UOp, found: str) -> InvalidError:
     operands = ", ".join(
-        f"{s.op.name}:{s.dtype.name}{list(s.shape)}" if isinstance(s, UOp) else repr(s)
+        f"{s.op.name}:{s.dtype.name}[{_spelled(s)}]" if isinstance(s, UOp) else repr(s)
         for s in u.src
     )
     node = f"{u.op.name}({operands})" + (f" {u.arg}" if u.arg is not None else "")

@@ -15,6 +15,7 @@ from uop.spec.args import (
     FlipArg,
     PadArg,
     PadFill,
+    ParamArg,
     PermuteArg,
     ReduceArg,
     ReplicatedArg,
@@ -48,6 +49,7 @@ def groups() -> Iterator[Group]:
         yield op_group(Op.INDEX, dtype, "constant", (1, 2, 6), partial(_index_constant, dtype))
         yield op_group(Op.INDEX, dtype, "data", (1, 2, 8), partial(_index_data, dtype))
         yield op_group(Op.STACK, dtype, "join", (1, 2, 6), partial(_stack, dtype))
+        yield op_group(Op.BIND, dtype, "size", (1, 1, 3), partial(_bound, dtype))
         yield op_group(Op.REPLICATED, dtype, "copies", (1, 1, 4), partial(_replicated, dtype))
         if dtype.kind is not Kind.INDEX:
             yield op_group(Op.SLICE, dtype, "bytes", (1, 2, 6), partial(_bytes, dtype))
@@ -190,6 +192,15 @@ def _replicated(dtype: DType, choices: Choices, index: int) -> Program:
     root = UOp(Op.REPLICATED, moved, arg=ReplicatedArg((order.index(0),)))
     data = values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)
     return program(root, [data])
+
+
+def _bound(dtype: DType, choices: Choices, index: int) -> Program:
+    """A variable with a value as the size of an axis."""
+    variable = UOp(Op.PARAM, dims(()), arg=ParamArg(9, dtypes.index, min=1, max=9))
+    size = UOp(Op.BIND, variable, index_const(between(choices, 1, 9)))
+    t = param(0, (1, 5), dtype)
+    root = UOp(Op.EXPAND, t, UOp(Op.STACK, size, index_const(5)))
+    return program(root, [values.draw_bits(dtype, 5, data_key(choices)).reshape(1, 5)])
 
 
 def _bytes(dtype: DType, choices: Choices, index: int) -> Program:

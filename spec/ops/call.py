@@ -67,9 +67,18 @@ def _misfit(u: Node, fits: Callable[[Node, Node], bool]) -> str | None:
     return None
 
 
+def _in_range(given: Node, param: Node) -> bool:
+    """The argument for a variable lies in its range."""
+    wide, found = param.min_max, given.min_max
+    if cast(ParamArg, param.arg).min is None or wide is None or found is None:
+        return True
+    return wide.min <= found.min and found.max <= wide.max
+
+
 def _argument_differs(u: Node) -> str | None:
     def fits(given: Node, param: Node) -> bool:
-        return (given.shape, given.dtype) == (param.shape, param.dtype)
+        same = (given.shape, given.dtype) == (param.shape, param.dtype)
+        return same and _in_range(given, param)
 
     return _misfit(u, fits)
 

@@ -13,6 +13,7 @@ from uop.spec.ops import (
     ordering,
     reduce,
     source,
+    variables,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "ordering",
     "reduce",
     "source",
+    "variables",
 ]

@@ -93,6 +93,7 @@ class Op(Enum):
     PROGRAM = "PROGRAM"
     SOURCE = "SOURCE"
     # extension
+    BIND = "BIND"
     CDIV = "CDIV"
     CMOD = "CMOD"
     MIN = "MIN"

@@ -23,6 +23,18 @@ def _void_or_negative_slot(u: Node) -> str | None:
     return None if arg.slot >= 0 else f"slot {arg.slot}"
 
 
+def _wrong_range(u: Node) -> str | None:
+    arg = cast(ParamArg, u.arg)
+    if arg.min is None and arg.max is None:
+        return None
+    if arg.min is None or arg.max is None or not -(1 << 63) <= arg.min <= arg.max < 1 << 63:
+        return f"from {arg.min} to {arg.max}"
+    is_value = arg.device is None and arg.addrspace is None
+    if arg.dtype is dtypes.index and not u.src[0].src and is_value:
+        return None
+    return f"{arg.dtype.name}, {len(u.src[0].src)} axes"
+
+
 def _target(u: Node) -> tuple[Device, Shape]:
     return cast(ParamArg | BufferArg, u.arg).device, index_values(u.src[0])
 
@@ -45,12 +57,15 @@ define(
         shape=shape.operand(0),
         device=device.from_arg,
         addrspace=addrspace.from_arg,
-        min_max=min_max.range_of_dtype,
+        min_max=min_max.param,
         axis=axis.from_devices,
         constraints=(
             is_shape("PARAM.c1", 0),
             Constraint("PARAM.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
             splits_over_devices("PARAM.c3", _target),
+            Constraint(
+                "PARAM.c4", "a range is from min to max, of a ()-shaped index", _wrong_range
+            ),
         ),
     )
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import TYPE_CHECKING
 
-from uop.spec.args import ConstArg, PadArg, PadFill, ReduceArg
+from uop.spec.args import ConstArg, PadArg, PadFill, ParamArg, ReduceArg
 from uop.spec.dtype import Kind, Scalar
 from uop.spec.properties.interval import (
     Interval,
@@ -30,6 +30,14 @@ def none(u: Node) -> None:
 
 def range_of_dtype(u: Node) -> Interval | None:
     return dtype_range(u.dtype)
+
+
+def param(u: Node) -> Interval | None:
+    """The range of a variable, else of the dtype."""
+    assert isinstance(u.arg, ParamArg)
+    if u.arg.min is None or u.arg.max is None:
+        return dtype_range(u.dtype)
+    return Interval(u.arg.min, u.arg.max)
 
 
 def of_src(position: int) -> Callable[[Node], Interval | None]:

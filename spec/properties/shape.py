@@ -29,7 +29,9 @@ def index_values(operand: Node) -> tuple[int, ...]:
 
 
 def index_value(dim: Node) -> int:
-    """The integer of a ()-shaped index CONST."""
+    """The integer of a ()-shaped index CONST, or of what a BIND gives to a variable."""
+    if dim.op is Op.BIND:
+        dim = dim.src[1]
     if dim.op is not Op.CONST:
         raise UnsupportedError(
             f"symbolic sizes: expected a CONST as dimension, found {dim.op.name}"

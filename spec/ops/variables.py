@@ -1,0 +1,55 @@
+"""The op that gives a variable its value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import ParamArg
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.registry import Constraint, OpDef, define
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Build, Node
+
+
+def _no_variable(u: Node) -> str | None:
+    found = u.src[0]
+    is_variable = found.op is Op.PARAM and cast(ParamArg, found.arg).min is not None
+    return None if is_variable else found.op.name
+
+
+def _outside_range(u: Node) -> str | None:
+    variable, value = u.src
+    if value.dtype is not dtypes.index or value.shape != ():
+        return f"{value.dtype.name}{list(value.shape)}"
+    wide, found = variable.min_max, value.min_max
+    if wide is None or found is None or (wide.min <= found.min and found.max <= wide.max):
+        return None
+    return f"[{found.min}, {found.max}] for [{wide.min}, {wide.max}]"
+
+
+def _value(build: Build, u: Node) -> Node:
+    return u.src[1]
+
+
+define(
+    OpDef(
+        Op.BIND,
+        section="extension",
+        doc="The value, which lies in the range of the variable and stands for it.",
+        src=("variable", "value"),
+        dtype=dtype.of_src(1),
+        shape=shape.scalar,
+        device=device.first_that_has_one,
+        addrspace=addrspace.value,
+        min_max=min_max.of_src(1),
+        axis=axis.null,
+        decomposition=_value,
+        constraints=(
+            Constraint("BIND.c1", "the first operand is a PARAM with a range", _no_variable),
+            Constraint("BIND.c2", "value is a ()-shaped index in that range", _outside_range),
+        ),
+    )
+)

@@ -1,0 +1,254 @@
+"""Symbolic sizes: dimensions made of variables, and the graph they stand for once these are bound.
+
+A variable is a ()-shaped index PARAM with a range. A node with symbolic sizes is valid if it is for
+the bindings that are tried: all of them where they are few, else the ends of the ranges and their
+neighbours. `bind` builds the graph anew, so for its binding every constraint is checked (D-090).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, Protocol, cast
+from weakref import WeakKeyDictionary
+
+from uop.spec.args import Arg, ConstArg, ParamArg
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+from uop.spec.walk import toposort
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+SHAPED = {Op.PARAM: 0, Op.BUFFER: 0, Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
+"""The operand that is the shape of the node."""
+
+EXACT: dict[Op, Callable[..., int]] = {
+    Op.ADD: operator.add,
+    Op.SUB: operator.sub,
+    Op.MUL: operator.mul,
+    Op.NEG: operator.neg,
+    Op.IDIV: operator.floordiv,
+    Op.MOD: operator.mod,
+    Op.MAX: max,
+}
+"""What sizes are computed with."""
+
+FEW = 8
+"""A range of up to this many numbers is tried whole, where the bindings are not too many."""
+
+MOST_TRIALS = 64
+
+
+class Builder(Protocol):
+    """Makes a node: what the constructor passes on, for it may not be imported here."""
+
+    def __call__(
+        self, op: Op, *src: UOp, arg: Arg | None = None, tag: str | None = None
+    ) -> UOp: ...
+
+
+Binding = tuple[tuple["UOp", int], ...]
+"""Variables and their values, by slot."""
+
+SIZES: WeakKeyDictionary[UOp, tuple[int | UOp, ...]] = WeakKeyDictionary()
+"""The sizes of each node that has symbolic ones."""
+
+_VARIABLES: WeakKeyDictionary[UOp, tuple[UOp, ...]] = WeakKeyDictionary()
+_INSTANCES: WeakKeyDictionary[UOp, dict[Binding, UOp]] = WeakKeyDictionary()
+
+
+def is_variable(u: UOp) -> bool:
+    return u.op is Op.PARAM and cast(ParamArg, u.arg).min is not None
+
+
+def variables(root: UOp) -> tuple[UOp, ...]:
+    """The variables that a node depends on, by slot; not those that a BIND has given a value."""
+    for u in toposort([root], lambda v: [s for s in _free(v) if s not in _VARIABLES]):
+        if u not in _VARIABLES:
+            _without_body_variables(u)
+            found = {v for s in _free(u) for v in _VARIABLES[s]}
+            _VARIABLES[u] = (u,) if is_variable(u) else tuple(sorted(found, key=_slot))
+    return _VARIABLES[root]
+
+
+def spelled(size: int | UOp) -> int | str:
+    """A size as text has it: a number, a variable by its slot, `expr` for anything else."""
+    if isinstance(size, int):
+        return size
+    return f"v{_slot(size)}" if is_variable(size) else "expr"
+
+
+def bind(root: UOp, values: Mapping[UOp, int]) -> UOp:
+    """The graph with its variables replaced by numbers.
+
+    InvalidError for a number outside the range of its variable, and where a node is invalid for
+    these numbers; UnsupportedError where a variable of the graph has none.
+    """
+    build = type(root)
+    for variable, value in values.items():
+        build(Op.BIND, variable, _number(build, value))
+    missing = [v for v in variables(root) if v not in values]
+    if missing:
+        slots = ", ".join(str(_slot(v)) for v in missing)
+        raise UnsupportedError(f"symbolic sizes: no value for the variables in slots {slots}")
+    return _instance(build, root, tuple((v, values[v]) for v in variables(root)))
+
+
+def with_bound_variables(root: UOp) -> UOp:
+    """The graph with every BIND replaced by its value."""
+    if not any(u.op is Op.BIND for u in root.toposort()):
+        return root
+    done: dict[UOp, UOp] = {}
+    for u in root.toposort():
+        done[u] = done[u.src[1]] if u.op is Op.BIND else u.with_src(done[s] for s in u.src)
+    return done[root]
+
+
+def trials(of: Iterable[UOp]) -> list[Binding]:
+    """The bindings under which a node with these variables must be valid."""
+    names = list(of)
+    ranges = [range(_arg(v).min, _arg(v).max + 1) for v in names]
+    for picks in ([_some(r, FEW) for r in ranges], [_some(r, 2) for r in ranges]):
+        if prod(map(len, picks)) <= MOST_TRIALS:
+            return [tuple(zip(names, values, strict=True)) for values in product(*picks)]
+    return [tuple((v, r[end]) for v, r in zip(names, ranges, strict=True)) for end in (0, -1)]
+
+
+def sizes_of(build: Builder, u: UOp, concrete: UnsupportedError) -> tuple[int | UOp, ...]:
+    """The sizes of a node that is being made over symbolic ones; it is valid where tried.
+
+    Raises `concrete` again where no variable is the cause.
+    """
+    found = {v for s in u.src for v in variables(s)}
+    _without_body_variables(u)
+    if not found:
+        raise concrete
+    tried = [(b, _instance(build, u, b)) for b in trials(sorted(found, key=_slot))]
+    sizes = _sizes(u)
+    for binding, same in tried:
+        expected = tuple(d if isinstance(d, int) else _value(build, d, binding) for d in sizes)
+        if same.shape != expected:
+            raise UnsupportedError(f"symbolic sizes: {u.op.name} is {same.shape} for {binding}")
+    return sizes
+
+
+def _without_body_variables(u: UOp) -> None:
+    """A body is derived before it has arguments: the sizes of what it returns would stay open."""
+    if u.op in (Op.FUNCTION, Op.CALL) and _VARIABLES[u.src[0]]:
+        raise UnsupportedError(f"symbolic sizes: variables in the body of a {u.op.name}")
+
+
+def _sizes(u: UOp) -> tuple[int | UOp, ...]:
+    if u.op in SHAPED:
+        return tuple(_size(d) for d in u.src[SHAPED[u.op]].src)
+    try:
+        sizes = DECLARATIONS[u.op].shape(cast(Any, _Sized(u)))
+    except TypeError:
+        # The rule computes with the sizes.
+        sizes = None
+    if sizes is None:
+        operands = ", ".join(map(repr, u.src))
+        raise UnsupportedError(f"symbolic sizes: no rule for {u.op.name} of {operands}")
+    return cast("tuple[int | UOp, ...]", sizes)
+
+
+class _Sized:
+    """A node as a shape rule sees it: with sizes for a shape."""
+
+    def __init__(self, u: UOp) -> None:
+        self._u = u
+        self.op, self.arg = u.op, u.arg
+
+    @property
+    def src(self) -> tuple[_Sized, ...]:
+        return tuple(_Sized(s) for s in self._u.src)
+
+    @property
+    def shape(self) -> tuple[int | UOp, ...]:
+        return self._u.sizes
+
+    @property
+    def dtype(self) -> object:
+        return self._u.dtype
+
+
+def _size(dim: UOp) -> int | UOp:
+    return int(cast(ConstArg, dim.arg).value) if dim.op is Op.CONST else dim
+
+
+def _value(build: Builder, dim: UOp, binding: Binding) -> int:
+    number = _instance(build, dim, binding)
+    if number.op is not Op.CONST:
+        raise UnsupportedError(f"symbolic sizes: {dim.op.name} in a size")
+    return int(cast(ConstArg, number.arg).value)
+
+
+def _instance(build: Builder, root: UOp, binding: Binding) -> UOp:
+    """A node with numbers for its variables; sizes become constants. Of a node that is not yet made
+    the instance is.
+    """
+    values = dict(binding)
+
+    def key(u: UOp) -> Binding:
+        return tuple((v, values[v]) for v in (variables(u) if u is not root else values))
+
+    def known(u: UOp) -> UOp | None:
+        return _INSTANCES.get(u, {}).get(key(u))
+
+    for u in toposort([root], lambda v: [s for s in _free(v) if known(s) is None]):
+        if u is not root and known(u) is not None:
+            continue
+        src = [cast("UOp", known(s)) if s in _free(u) else s for s in u.src]
+        if u in values:
+            made = _number(build, values[u])
+        elif u.op is Op.BIND and src[1].op is Op.CONST:
+            made = src[1]
+        else:
+            made = _folded(build, build(u.op, *src, arg=u.arg, tag=u.tag))
+        if u is root:
+            return made
+        _INSTANCES.setdefault(u, {})[key(u)] = made
+    raise AssertionError("the root comes last")
+
+
+def _folded(build: Builder, u: UOp) -> UOp:
+    """An index computed from constants is one, if it has a value."""
+    if u.op not in EXACT or u.dtype is not dtypes.index or any(s.op is not Op.CONST for s in u.src):
+        return u
+    numbers = [int(cast(ConstArg, s.arg).value) for s in u.src]
+    if u.op in (Op.IDIV, Op.MOD) and numbers[1] == 0:
+        return u
+    result = EXACT[u.op](*numbers)
+    return _number(build, result) if dtypes.index.min <= result <= dtypes.index.max else u
+
+
+def _number(build: Builder, value: int) -> UOp:
+    return build(Op.CONST, arg=ConstArg.of(value, dtypes.index))
+
+
+def _free(u: UOp) -> tuple[UOp, ...]:
+    """The sources without the variable to which a BIND gives a value."""
+    return u.src[1:] if u.op is Op.BIND else u.src
+
+
+def _arg(u: UOp) -> Any:
+    return u.arg
+
+
+def _slot(u: UOp) -> int:
+    return cast(ParamArg, u.arg).slot
+
+
+def _some(numbers: range, most: int) -> list[int]:
+    """All of a short range; of a long one the ends, their neighbours and the middle."""
+    if len(numbers) <= most:
+        return list(numbers)
+    if most < FEW:
+        return [numbers[0], numbers[-1]]
+    middle = len(numbers) // 2
+    return sorted({numbers[k] for k in (0, 1, 2, middle, -3, -2, -1)})
