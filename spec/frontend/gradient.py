@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from uop.spec.args import PadArg, PadFill, ReduceArg
-from uop.spec.errors import InvalidError, users_line
+from uop.spec.errors import InvalidError, UnsupportedError, users_line
 from uop.spec.frontend.bodies import inlined
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.frontend.views import reshaped
@@ -50,8 +50,10 @@ class _Reverse:
             self._gradients[self._loss] = const(1, self._loss.dtype)
         for u in reversed(order):
             g, rule = self._gradients.get(u), u.declaration.gradient
-            if g is None or rule is None or not any(s in between for s in u.src):
+            if g is None or not any(s in between for s in u.src):
                 continue
+            if rule is None:
+                raise UnsupportedError(f"the gradient of {u.op.name}: no rule is declared for it")
             parts = rule(UOp, u, g)  # type: ignore[arg-type]
             for s, part in zip(u.src, cast("list[UOp | None]", parts), strict=True):
                 if part is not None and s in between:

@@ -103,6 +103,7 @@ elementwise(
     "Round toward zero; the sign of zero is kept, integers stay.",
     NUMBERS,
     interval=min_max.trunc,
+    gradient=gradients.stopped,
 )
 elementwise(
     Op.CAST,

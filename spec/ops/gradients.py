@@ -38,6 +38,11 @@ def to_first(build: Build, u: Node, g: Node) -> Parts:
     return (g, *[None] * (len(u.src) - 1))
 
 
+def stopped(build: Build, u: Node, g: Node) -> Parts:
+    """Nothing flows (D-103)."""
+    return [None] * len(u.src)
+
+
 def add(build: Build, u: Node, g: Node) -> Parts:
     return g, g
 

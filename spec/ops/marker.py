@@ -9,7 +9,7 @@ from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.registry import Gradient, OpDef, define
 
 
-def marker(op: Op, doc: str, gradient: Gradient | None) -> OpDef:
+def marker(op: Op, doc: str, gradient: Gradient) -> OpDef:
     """Declare an op that is the identity on values."""
     return define(
         OpDef(
@@ -31,4 +31,4 @@ def marker(op: Op, doc: str, gradient: Gradient | None) -> OpDef:
 
 marker(Op.CONTIGUOUS, "T, in contiguous memory.", gradients.to_first)
 marker(Op.CONTIGUOUSBACKWARD, "T; its gradient is made contiguous.", gradients.contiguous)
-marker(Op.DETACH, "T; no gradient flows through it.", None)
+marker(Op.DETACH, "T; no gradient flows through it.", gradients.stopped)

@@ -275,6 +275,7 @@ define(
         arg=DTypeArg,
         shape=shape.bitcast,
         axis=axis.of_first,
+        gradient=gradients.stopped,
         undefined="A NaN made by arithmetic (its bits are open); a bool from a byte above 1.",
         constraints=(
             Constraint("BITCAST.c1", "neither dtype is index or void", _no_bits),

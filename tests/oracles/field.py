@@ -129,6 +129,7 @@ FUNCTIONS: dict[Op, Callable[..., Any]] = {
     Op.RECIP: lambda x: x / x / x,
     Op.MULACC: lambda a, b, c: a * b + c,
     Op.MAX: lambda a, b: larger(a, b),
+    Op.MIN: lambda a, b: -larger(-a, -b),
     Op.CMPLT: operator.lt,
     Op.CMPGT: lambda a, b: b < a,
     Op.CMPNE: operator.ne,
