@@ -41,8 +41,25 @@ _WORDS = {
     "cmpne": "one truth value where the intervals decide it, else both",
     "where": "around both branches; that of one where the condition is known",
     "trunc": "the ends, truncated",
+    "element": "that of the element",
+    "axis.reduce": "that of {first}; none where that axis is folded",
+    "shape.reduce": "that of {first}, 1 on the folded axes",
+    "axis.replicated": "that of {first}; none where the copies stand along that axis",
+    "shape.replicated": "that of {first}, 1 on the axes of the arg",
+    "shape.of_slice": "(size,) of the arg",
+    "shape.stack": "the number of operands, then the shape of one",
+    "device._all_reduced_on": "that of the arg",
+    "device._staged_on": "that of the arg, else that of the first operand that has one",
+    "dtype._declared_dtype": "that of the arg",
+    "shape._declared_shape": "that of the arg",
+    "shape._fragment": "that of acc",
+    "shape._one_shard": "that of one shard",
+    "shape._staged": "the bound of each RANGE",
+    "shape._unrolled": "the lanes of one position",
+    "shape._contracted": "the lanes of all positions",
 }
-"""By the name of a rule, where its own first sentence would not tell a reader."""
+"""By the name of a rule, alone or behind its property, where its own first sentence would not tell
+a reader."""
 
 
 def signature(declaration: OpDef) -> str:
@@ -75,12 +92,14 @@ def type_words(hint: Any) -> str:
 
 def property_words(declaration: OpDef) -> list[tuple[str, str]]:
     """Each derived property with the rule that derives it."""
-    return [(name, rule_words(getattr(declaration, name), declaration)) for name in PROPERTIES]
+    return [(name, rule_words(name, declaration)) for name in PROPERTIES]
 
 
-def rule_words(rule: Callable[..., Any], declaration: OpDef) -> str:
-    """A rule in words: from the table, from its own first sentence, or its name."""
+def rule_words(prop: str, declaration: OpDef) -> str:
+    """The rule of a property in words: from the table, from its first sentence, or its name."""
+    rule: Callable[..., Any] = getattr(declaration, prop)
     name = rule.__qualname__.partition(".")[0]
+    name = f"{prop}.{name}" if f"{prop}.{name}" in _WORDS else name
     given = _captured(rule)
     first = declaration.src[0].rstrip("?*") if declaration.src else "nothing"
     if name in _WORDS:
