@@ -36,7 +36,6 @@ from uop.interpreter.schedule import (
     bound,
     executed_sources,
     has_fixed_bound,
-    is_parallel,
     of_graph,
     of_linear,
 )
@@ -95,7 +94,7 @@ class Kernel:
         order = toposort([linear], executed_sources)
         loops = set(_loop_ranges(self._items))
         counters = [u for u in order if u.op in (Op.SPECIAL, Op.RANGE) and u not in loops]
-        self._axes = axes_of(sorted(counters, key=is_parallel, reverse=True))
+        self._axes = axes_of(counters)
         if len(self._axes) > MOST_AXES:
             raise UnsupportedError(f"{len(self._axes)} parallel ranges of at most {MOST_AXES}")
         self._axis_of = {a.node: a for a in self._axes}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.masks import either
-from uop.interpreter.schedule import bound
+from uop.interpreter.schedule import bound, is_parallel
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import AxisType, RangeArg, SpecialArg
 from uop.spec.errors import UndefinedError
@@ -65,7 +65,18 @@ class Axis:
 
 
 def axes_of(nodes: Iterable[UOp]) -> list[Axis]:
-    return [Axis(u, k, bound(u), _kind(u)) for k, u in enumerate(nodes)]
+    """An axis for each SPECIAL and RANGE, in the order of the launch: group after group, of these
+    item after item, dimension 0 fastest; iterations inside.
+    """
+    found = sorted(nodes, key=_dimension, reverse=True)
+    ordered = sorted(found, key=lambda u: (u.op is Op.RANGE, not is_parallel(u), _kind(u).name))
+    return [Axis(u, k, bound(u), _kind(u)) for k, u in enumerate(ordered)]
+
+
+def _dimension(u: UOp) -> tuple[int, str]:
+    """The name of a SPECIAL, by which a higher dimension is greater; ranges keep their order."""
+    name = cast(SpecialArg, u.arg).name if u.op is Op.SPECIAL else ""
+    return len(name), name
 
 
 def _kind(u: UOp) -> Kind:

@@ -11,7 +11,7 @@ import numpy as np
 from uop.interpreter.lanes import Axis, Kind, lanes_of
 from uop.interpreter.rules.codegen import wmma
 from uop.interpreter.values import Array, Mask, Value
-from uop.spec.args import AxisType, RangeArg, SpecialArg
+from uop.spec.args import AxisType, RangeArg
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import Op
@@ -43,14 +43,14 @@ def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis], active: Ma
 class _Lanes:
     """Takes the lanes of arrays apart into warps, and puts them together again.
 
-    The warp is the axis of a RANGE of that type; without one, 32 neighbours of a workgroup, whose
-    items are counted along lidx0 first (D-075).
+    The warp is the axis of a RANGE of that type; without one, 32 neighbours of a workgroup in the
+    order of the launch (D-075).
     """
 
     def __init__(self, axes: Sequence[Axis], lanes: tuple[int, ...]) -> None:
         items = [a for a in axes if a.kind is Kind.ITEM]
         warps = [a for a in items if _is_warp(a)]
-        inner = warps or sorted(items, key=_dimension, reverse=True)
+        inner = warps or items
         count = prod(a.size for a in inner)
         if count % WARP or not inner or (warps and count != WARP):
             raise UndefinedError(f"WMMA among {count} work items, which are no whole warps")
@@ -81,8 +81,3 @@ class _Lanes:
 def _is_warp(axis: Axis) -> bool:
     u = axis.node
     return u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type is AxisType.WARP
-
-
-def _dimension(axis: Axis) -> str:
-    """Names of one length sort as their numbers do."""
-    return cast(SpecialArg, axis.node.arg).name if axis.node.op is Op.SPECIAL else ""

@@ -83,6 +83,28 @@ def test_atomic_additions_of_floats_are_a_fold_in_the_order_of_the_items(dtype: 
     assert added(dtype, 1, terms).tolist() == [total]
 
 
+def test_items_are_counted_group_after_group_with_dimension_0_fastest() -> None:
+    """The sum shows the order, whatever the order in which the counters stand in the body."""
+    names, sizes = ("lidx0", "gidx0", "lidx1", "gidx1"), (2, 3, 2, 2)
+    counters = [special(n, name) for name, n in zip(names, sizes, strict=True)]
+    inner, group, outer, groups = counters
+    place = add(times(groups, 12), add(times(group, 4), add(times(outer, 2), inner)))
+    random = np.random.default_rng(0)
+    terms = (random.choice([-1, 1], 24) * 2.0 ** random.integers(0, 40, 24)).astype(np.float32)
+    expected = np.float32(0)
+    for term in terms:
+        expected = np.float32(expected + term)
+    given = load(kernel_param(1, 24, dtypes.float32), place)
+    listing = Listing()
+    listing.do(UOp(Op.ATOMICADD, at(kernel_param(0, 1, dtypes.float32), 0), given))
+    root = program(listing.body, argument(0, 1, dtypes.float32), argument(1, 24, dtypes.float32))
+    result = evaluate(root, {0: np.zeros(1, np.float32), 1: terms})
+    assert isinstance(result, dict)
+    assert result[0].tolist() == [expected]
+    swapped = terms.reshape(2, 3, 2, 2).transpose(1, 0, 3, 2).reshape(-1)
+    assert expected != swapped.cumsum(dtype=np.float32)[-1]
+
+
 def test_atomic_additions_of_ints_wrap_and_those_of_bools_are_or() -> None:
     assert added(dtypes.int8, 100, np.full(SIZE, 7)).tolist() == [100 + 56 - 256]
     assert added(dtypes.bool, 0, np.arange(SIZE) == 3).tolist() == [True]
