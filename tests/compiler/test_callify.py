@@ -7,7 +7,17 @@ import pytest
 
 from uop.compiler.stages.callify import callify
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import BufferArg, FlipArg, GetTupleArg, PadArg, PermuteArg, RangeArg
+from uop.spec.args import (
+    BufferArg,
+    FlipArg,
+    GetTupleArg,
+    PadArg,
+    ParamArg,
+    PermuteArg,
+    RangeArg,
+    ReplicatedArg,
+    SliceArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.forms import CALLIFIED, verify
@@ -142,3 +152,38 @@ def test_kernels_are_no_tensor_graphs() -> None:
 
 def test_an_empty_program_stores_nothing() -> None:
     assert callify(UOp(Op.SINK)) is UOp(Op.SINK)
+
+
+def test_programs_for_n_devices_are_named() -> None:
+    x = param(0, (4, 2), dtypes.int32, ("A", "B"))
+    with pytest.raises(UnsupportedError, match=r"NEG on the devices \(A, B\)|PARAM on the devices"):
+        callify(UOp(Op.NEG, x))
+
+
+def test_replicated_and_slice_become_views() -> None:
+    x = param(0, (2, 3), dtypes.int32)
+    part = UOp(Op.SLICE, x, index_const(1), arg=SliceArg(4, dtypes.uint16))
+    rows = UOp(Op.REPLICATED, x, arg=ReplicatedArg((0,)))
+    same = np.array([[7, 8, 9]] * 2, np.int32)
+    for root in (part, rows):
+        program = callify(root)
+        verify(program, CALLIFIED)
+        assert not {Op.SLICE, Op.REPLICATED} & {u.op for u in program.toposort()}
+        (found,) = evaluate(program, {0: same}).values()  # type: ignore[union-attr]
+        np.testing.assert_array_equal(found, evaluate(root, {0: same}))
+
+
+def test_a_store_goes_through_a_slice() -> None:
+    part = UOp(Op.SLICE, B, index_const(2), arg=SliceArg(3, dtypes.int32))
+    root = UOp(Op.SINK, store(part, param(0, (3,), dtypes.int32)))
+    given = {0: np.array([1, 2, 3], np.int32), 5: CONTENTS}
+    found, wanted = evaluate(callify(root), given), evaluate(root, given)
+    np.testing.assert_array_equal(found[5], wanted[5])  # type: ignore[call-overload,index]
+    assert wanted[5].tolist() == [[10, 20, 1], [2, 3, 60]]  # type: ignore[call-overload,index]
+
+
+def test_symbolic_sizes_are_named() -> None:
+    n = UOp(Op.PARAM, dims(()), arg=ParamArg(1, dtypes.index, min=1, max=4))
+    x = UOp(Op.PARAM, UOp(Op.STACK, n), arg=ParamArg(0, dtypes.int32))
+    with pytest.raises(UnsupportedError, match="symbolic sizes"):
+        callify(UOp(Op.NEG, x))
