@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from uop.spec.symbolic import spelled
 from uop.spec.text import in_place, print_node
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
@@ -68,12 +69,17 @@ def properties(u: UOp) -> list[tuple[str, str]]:
     interval = u.min_max
     return [
         ("dtype", u.dtype.name),
-        ("shape", f"[{','.join(map(str, u.shape))}]"),
+        ("shape", f"[{_sizes(u)}]"),
         ("device", "null" if u.device is None else str(u.device)),
         ("addrspace", "null" if u.addrspace is None else u.addrspace.name),
         ("min_max", "none" if interval is None else f"[{interval.min}, {interval.max}]"),
         ("axis", "null" if u.axis is None else str(u.axis)),
     ]
+
+
+def _sizes(u: UOp) -> str:
+    """The shape, a size of variables by its formula."""
+    return ",".join(str(spelled(size)) for size in u.sizes)
 
 
 @dataclass(slots=True)
@@ -100,9 +106,8 @@ def _drawn(root: UOp) -> list[UOp]:
 def _box(u: UOp, note: str) -> _Box:
     operands = [text for s in u.src if (text := in_place(s)) is not None]
     head = " ".join([u.op.name, *operands])
-    shape = ",".join(map(str, u.shape))
     place = "" if u.addrspace is None else f" &{u.addrspace.name}"
-    lines = [head, print_node("", [], u.arg).strip(), f"{u.dtype.name}[{shape}]{place}", note]
+    lines = [head, print_node("", [], u.arg).strip(), f"{u.dtype.name}[{_sizes(u)}]{place}", note]
     kept = tuple(
         line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in lines if line
     )

@@ -14,6 +14,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.frontend.evaluator import using
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
+from uop.spec.text import parse
 from uop.spec.uop import UOp, const, dims, param
 from uop.spec.uop_file import read_file
 
@@ -131,3 +132,15 @@ def test_a_notebook_shows_a_tensor_and_evaluates_nothing() -> None:
         # Without an evaluator any evaluation is an error.
         assert t._repr_html_() == html(t.uop)
         assert "ADD" in repr(t)
+
+
+def test_sizes_of_variables_are_written_as_formulas() -> None:
+    text = """\
+%0 = PARAM [] {slot=0, dtype=index, min=1, max=4}
+%1 = STACK %0, 2
+%2 = PARAM %1 {slot=1, dtype=float32}
+%3 = NEG %2
+"""
+    root = parse(text)
+    check(root)
+    assert dict(properties(root))["shape"] == "[v0,2]"
