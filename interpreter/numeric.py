@@ -128,7 +128,8 @@ def index_op(op: Callable[[Any, Any], Any], a: Array, b: Array) -> Array:
     if a.size and b.size:
         a_ends, b_ends = (int(a.min()), int(a.max())), (int(b.min()), int(b.max()))
         if any(op(x, y) not in INDEX_RANGE for x in a_ends for y in b_ends):
-            return _index_array(np.asarray(op(a.astype(object), b.astype(object))))
+            # As objects: numpy would make a uint64 of a scalar that int64 cannot hold.
+            return _index_array(np.asarray(op(a.astype(object), b.astype(object)), object))
     return np.asarray(op(a, b))
 
 

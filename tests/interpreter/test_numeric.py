@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import struct
 import warnings
 from collections.abc import Iterator
@@ -262,3 +263,13 @@ def test_cast_of_any_integer_to_every_float(source: DType, data: st.DataObject) 
     for target in FLOATS:
         got = numeric.to_bits(run(Op.CAST, source, a, to=target)).tolist()
         assert got == [target.encode(number) for number in numbers]
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+@pytest.mark.parametrize("apart", [1, 1 << 62])
+def test_an_index_that_leaves_64_bits_has_no_meaning(shape: tuple[int, ...], apart: int) -> None:
+    """Also where the exact value is one of uint64."""
+    most = np.full(shape, dtypes.index.max, np.int64)
+    for op, a, b in ((operator.add, most, apart), (operator.sub, -most, apart + 1)):
+        with pytest.raises(UndefinedError, match="leaves 64 bits"):
+            numeric.index_op(op, a, np.full(shape, b, np.int64))
