@@ -14,7 +14,7 @@ from uop.interpreter.accepted.locations import Locations
 from uop.interpreter.accepted.moves import MOVES
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets, either, points, somewhere, without
-from uop.interpreter.inputs import Inputs, bind_inputs, slots_of
+from uop.interpreter.inputs import Inputs, bind_inputs, slots_of, with_numbers
 from uop.interpreter.machine import is_kernel_program, run_program
 from uop.interpreter.memory import reads_of
 from uop.interpreter.rules.movement import data_sources
@@ -26,7 +26,6 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.latitude import STRICT, Maximum, Profile, Quotient, Reduced, Ulp, Unordered
 from uop.spec.ops.names import Op
-from uop.spec.symbolic import with_bound_variables
 from uop.spec.uop import UOp
 
 SUPPORTED_KNOBS = frozenset({"max_nan", "cmp_nan", "fp8_saturate", "int_div", "pad_fill"})
@@ -49,8 +48,8 @@ def accept(
         return _of_kernels(root, inputs or {}, profile)
     if profile.pad_fill == "zero":
         root = _with_zero_fill(root)
-    root = with_bound_variables(root)
-    given = bind_inputs(root, inputs or {})
+    root, inputs = with_numbers(root, inputs or {})
+    given = bind_inputs(root, inputs)
     root = in_core_ops(root)
     with np.errstate(all="ignore"):
         return AcceptedEvaluation(root, given, {}, profile).accepted()

@@ -16,7 +16,7 @@ from uop.interpreter.accepted import order
 from uop.interpreter.accepted.folds import terms_first
 from uop.interpreter.accepted.sets import Sets, either, points
 from uop.interpreter.evaluate import Output
-from uop.interpreter.inputs import Inputs, bind_inputs
+from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.machine import is_kernel_program, run_program
 from uop.interpreter.masks import made_nan
 from uop.interpreter.numeric import BITS
@@ -29,7 +29,6 @@ from uop.spec.args import ReduceArg
 from uop.spec.extension import in_core_ops
 from uop.spec.latitude import STRICT, Maximum, Reduced
 from uop.spec.ops.names import Op
-from uop.spec.symbolic import with_bound_variables
 from uop.spec.uop import UOp
 
 
@@ -42,8 +41,8 @@ def evaluate_adversarially(
     give the reference, but anything where that leaves an element open.
     """
     random = np.random.default_rng(seed)
-    root = with_bound_variables(root)
-    given = bind_inputs(root, inputs or {})
+    root, inputs = with_numbers(root, inputs or {})
+    given = bind_inputs(root, inputs)
     root = in_core_ops(root)
     with np.errstate(all="ignore"):
         if is_kernel_program(root):

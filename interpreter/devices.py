@@ -16,7 +16,7 @@ import numpy as np
 
 from uop.interpreter.check import check_value
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.inputs import Inputs, bind_inputs
+from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.memory import base_of, slot_of
 from uop.interpreter.numeric import to_bits
@@ -29,7 +29,6 @@ from uop.spec.extension import in_core_ops
 from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
 from uop.spec.registry import Shape
-from uop.spec.symbolic import with_bound_variables
 from uop.spec.uop import UOp, dims, param
 from uop.spec.walk import free_params, toposort
 
@@ -69,8 +68,9 @@ def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> PlacedOutput
     """
     if is_kernel_program(root):
         raise UnsupportedError("a kernel program by devices")
-    root = in_core_ops(with_bound_variables(root))
-    given = bind_inputs(root, inputs or {})
+    root, inputs = with_numbers(root, inputs or {})
+    root = in_core_ops(root)
+    given = bind_inputs(root, inputs)
     devices = _Devices(inlined(root), given)
     with np.errstate(all="ignore"):
         return devices.result()

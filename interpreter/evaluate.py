@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uop.interpreter.check import check_elements, check_value
-from uop.interpreter.inputs import Inputs, bind_inputs
+from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.machine import is_kernel_program, run_program
 from uop.interpreter.rules.extension import EVALUATED
 from uop.interpreter.tensor import FullOutput, Observer, TensorEvaluation
 from uop.interpreter.values import Array
 from uop.spec.extension import in_core_ops
-from uop.spec.symbolic import with_bound_variables
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -40,8 +39,8 @@ def evaluate_full(
     root: UOp, inputs: Inputs | None = None, observe: Observer | None = None
 ) -> FullOutput:
     """`evaluate` with the masks, unchecked; `observe` is called with each node and its value."""
-    root = with_bound_variables(root)
-    given = bind_inputs(root, inputs or {})
+    root, inputs = with_numbers(root, inputs or {})
+    given = bind_inputs(root, inputs)
     root = in_core_ops(root, frozenset() if is_kernel_program(root) else EVALUATED)
     with np.errstate(all="ignore"):
         if is_kernel_program(root):

@@ -12,6 +12,7 @@ from uop.interpreter.values import Array, Value
 from uop.spec.args import BufferArg, ParamArg
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
+from uop.spec.symbolic import bind, is_variable, with_bound_variables
 from uop.spec.walk import outside_bodies, toposort
 
 if TYPE_CHECKING:
@@ -39,6 +40,22 @@ def slots_of(root: UOp) -> dict[int, UOp]:
                 f"{_spelled(other)} and {_spelled(u)}",
             )
     return found
+
+
+def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
+    """A program without variables, and its inputs but for those that were their values.
+
+    A variable without a value stays, as a PARAM without input. InvalidError outside its range.
+    """
+    if not any(u.op is Op.BIND or (u.op is Op.PARAM and is_variable(u)) for u in root.toposort()):
+        return root, inputs
+    root = with_bound_variables(root)
+    given = {u: slot for slot, u in slots_of(root).items() if is_variable(u)}
+    if not given or any(slot not in inputs for slot in given.values()):
+        return root, inputs
+    fitting = {u: _fitting(slot, u, inputs[slot]) for u, slot in given.items()}
+    root = bind(root, {u: int(value.data) for u, value in fitting.items()})
+    return root, {slot: a for slot, a in inputs.items() if slot not in given.values()}
 
 
 def _evaluated(u: UOp) -> tuple[UOp, ...]:

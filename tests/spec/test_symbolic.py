@@ -176,14 +176,31 @@ def test_a_program_is_evaluated_under_a_binding() -> None:
         x = np.arange(1, n + 1, dtype=np.int32)
         found = evaluate(bind(windows(N, M), {N: n}), {2: x})
         np.testing.assert_array_equal(found, np.cumsum(x).reshape(n, 1))
+        np.testing.assert_array_equal(evaluate(windows(N, M), {0: np.array(n), 2: x}), found)
+
+
+def test_inputs_give_variables_their_numbers() -> None:
+    """As sizes, as offsets and as operands; what is left must fit the sizes."""
+    u = UOp(
+        Op.ADD,
+        UOp(Op.SHRINK, values(2, plus(N, M)), shape(M), shape(N)),
+        UOp(Op.CAST, M, arg=DTypeArg(dtypes.int32)),
+    )
+    x = np.arange(10, 15, dtype=np.int32)
+    assert evaluate(u, {0: np.array(3), 1: np.array(2), 2: x}).tolist() == [14, 15, 16]  # type: ignore[union-attr]
+    with pytest.raises(InvalidError, match=r"INPUT\.c4"):
+        evaluate(u, {0: np.array(4), 1: np.array(2), 2: x})
+    with pytest.raises(InvalidError, match=r"INPUT\.c5"):
+        evaluate(u, {0: np.array(9), 1: np.array(2), 2: x})
+    with pytest.raises(InvalidError, match=r"INPUT\.c3"):
+        evaluate(u, {0: np.array(3), 2: x})
 
 
 def test_without_a_binding_there_is_no_shape() -> None:
     u = gemm(N, M)
     assert u.sizes == (N, 1, M)
-    inputs = {k: np.array(2) for k in range(4)}
     assert variables(u) == (N, M)
-    for use in (lambda: u.shape, lambda: evaluate(u, inputs), lambda: bind(u, {N: 2})):
+    for use in (lambda: u.shape, lambda: bind(u, {N: 2})):
         with pytest.raises(UnsupportedError, match="symbolic sizes"):
             use()
     with pytest.raises(AttributeError):
