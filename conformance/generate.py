@@ -10,6 +10,7 @@ from uop.conformance.case import EFFORTS, LEVELS, Case, CaseId, InvalidCase, NoS
 from uop.conformance.levels import (
     calls,
     casts,
+    device,
     elementwise,
     function,
     graph,
@@ -87,5 +88,6 @@ LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
     "function": (function.groups,),
     "graph": (graph.groups,),
     "kernel": (kernel.groups,),
+    "device": (device.groups,),
 }
 """What makes the groups of each level."""

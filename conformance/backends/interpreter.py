@@ -7,11 +7,14 @@ from importlib.metadata import version
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.protocol import Hello, Outcome, Outputs, Program
+from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import Output, evaluate
+from uop.interpreter.inputs import Inputs
 from uop.interpreter.values import Array
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
+from uop.spec.uop import UOp
 
 
 class InterpreterBackend:
@@ -31,7 +34,23 @@ EVERY_DTYPE = frozenset(DTYPES)
 def interpret(program: Program) -> Outputs:
     """Evaluate one program on each of its batches."""
     root = parse(program.text)
-    return Outputs(tuple(in_order(evaluate(root, batch)) for batch in program.batches))
+    run = evaluate_whole if is_sharded(root) else evaluate
+    return Outputs(tuple(in_order(run(root, batch)) for batch in program.batches))
+
+
+def is_sharded(root: UOp) -> bool:
+    """Whether a value of a program is split over devices."""
+    return any(isinstance(u.device, tuple) for u in root.toposort())
+
+
+def evaluate_whole(root: UOp, inputs: Inputs) -> Output:
+    """Each device on what it holds, and what they hold put together."""
+    placed = evaluate_by_devices(root, inputs)
+    if isinstance(placed, dict):
+        return {slot: p.whole().data for slot, p in placed.items()}
+    if isinstance(placed, tuple):
+        return tuple(p.whole().data for p in placed)
+    return placed.whole().data
 
 
 def in_order(output: Output) -> tuple[Array, ...]:

@@ -9,9 +9,9 @@ from uop.compiler.batch import Job, run_many
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import Compiled, compile
 from uop.conformance.backends.attempt import problem_of
-from uop.conformance.backends.interpreter import EVERY_DTYPE, EVERY_OP, in_order
+from uop.conformance.backends.interpreter import EVERY_DTYPE, EVERY_OP, in_order, is_sharded
 from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, Program
-from uop.spec.errors import UopError
+from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.text import parse
 
 PROGRAMS = 64
@@ -49,6 +49,9 @@ class OpenCLBackend:
 def compiled(program: Program) -> Compiled | Problem:
     """The program compiled, or why it is not."""
     try:
-        return compile(parse(program.text), "opencl")
+        root = parse(program.text)
+        if is_sharded(root):
+            raise UnsupportedError("a program for several devices; the compiler builds for one")
+        return compile(root, "opencl")
     except UopError as error:
         return problem_of(error)

@@ -82,7 +82,7 @@ def _shared(home: DType, flavour: Flavour, choices: Choices, index: int) -> Prog
 
 
 KINDS = (
-    ("nested", _nested, (1, 5, 80)),
+    ("nested", _nested, (1, 4, 80)),
     ("shared", _shared, (1, 4, 60)),
     ("twin", _twin, (1, 3, 40)),
 )

@@ -59,9 +59,9 @@ def groups() -> Iterator[Group]:
                 yield _group(home, f"{name}-{stage}", (0, 1, 10), build)
     for dtype in EXACT:
         for name, kernel in KERNELS.items():
-            yield _group(dtype, name, (1, 2, 20), partial(kernel, dtype))
+            yield _group(dtype, name, (1, 1, 20), partial(kernel, dtype))
         build = partial(workgroup, dtype)
-        yield Group("kernel", Op.BARRIER.name, dtype.name, "workgroup", (1, 2, 20), build)
+        yield Group("kernel", Op.BARRIER.name, dtype.name, "workgroup", (1, 1, 20), build)
     for dtype in values.VALUES:
         if dtype is not dtypes.index:
             yield _group(dtype, "copy", (1, 1, 10), partial(_copy, dtype))
