@@ -196,7 +196,7 @@ def trunc(u: Node) -> Interval:
 
 
 def reinterpreted(u: Node) -> Interval | None:
-    """SLICE: T as it is, or anything where its bytes are another dtype."""
+    """That of T, or the dtype range where its bytes are another dtype."""
     return u.src[0].min_max if u.dtype is u.src[0].dtype else dtype_range(u.dtype)
 
 
