@@ -8,13 +8,14 @@ Nothing outside this package knows an edition.
 
 from __future__ import annotations
 
+from uop.spec.editions.bestiary import BESTIARY
 from uop.spec.editions.edition import Edition, edition_of
 from uop.spec.editions.july_2026 import JULY_2026
 from uop.spec.editions.may_2026 import MAY_2026
 from uop.spec.errors import UnsupportedError
 from uop.spec.uop import UOp
 
-EDITIONS = {edition.name: edition for edition in (MAY_2026, JULY_2026)}
+EDITIONS = {edition.name: edition for edition in (MAY_2026, JULY_2026, BESTIARY)}
 
 __all__ = ["EDITIONS", "Edition", "parse", "print_program"]
 

@@ -1,0 +1,146 @@
+"""The bestiary: the ops of a relative of this language, as words, and its queries on nodes (D-133).
+
+It drops folded axes, spells memory by use (BUFFER, DEFINE_LOCAL, DEFINE_REG), has vectors where the
+core has STACK and INDEX, and a PROGRAM that is filled stage by stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import BinaryArg, PtrAddArg, RangeArg, StageArg
+from uop.spec.editions import bestiary_args as b
+from uop.spec.editions import bestiary_read as r
+from uop.spec.editions import bestiary_write as w
+from uop.spec.editions.edition import Edition, Word, by_name, core_word
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+SAME = (
+    Op.CONST, Op.RESHAPE, Op.EXPAND, Op.TUPLE, Op.AFTER, Op.GROUP, Op.LINEAR, Op.DETACH,
+    Op.CONTIGUOUS, Op.SPECIAL, Op.CUSTOM, Op.UNIQUE, Op.LUNIQUE, Op.DEVICE, Op.NOOP, Op.PRECAST,
+    Op.BITCAST, Op.CDIV, Op.CMOD, Op.MIN, Op.BIND,
+    *(op for op, d in DECLARATIONS.items() if d.is_elementwise),
+)  # fmt: skip
+"""The core ops that it has under the same name, with the same operands and arg."""
+
+RENAMED = {
+    "CONTIGUOUS_BACKWARD": Op.CONTIGUOUSBACKWARD,
+    "CUSTOM_FUNCTION": Op.CUSTOMFUNCTION,
+    "CUSTOMI": Op.CUSTOM,
+}
+
+WORDS = by_name(
+    *(core_word(op) for op in SAME),
+    *(replace(core_word(op), name=name) for name, op in RENAMED.items()),
+    Word("RANGE", ("end", "deps*"), r.read_range, b.AxisArg),
+    Word("END", ("computation", "ranges*"), r.read_end),
+    Word("REDUCE_AXIS", ("src",), r.read_reduce_axis, b.ReduceAxisArg),
+    Word("REDUCE", ("src", "ranges*"), r.read_reduce, b.ReduceOpArg),
+    Word("ALLREDUCE", ("src", "device"), r.read_allreduce, b.ReduceOpArg),
+    Word("BUFFER", ("unique", "device?"), r.read_buffer, b.SizeArg),
+    Word("BUFFER_VIEW", ("buffer",), r.read_view, b.ViewArg),
+    Word("BUFFERIZE", ("compute", "ranges*"), r.read_bufferize, StageArg),
+    Word("INDEX", ("buffer", "indices*"), r.read_index, b.GateArg),
+    Word("POINTER_INDEX", ("ptr", "offset"), r.read_pointer, PtrAddArg),
+    Word("LOAD", ("buffer", "index", "alt?"), r.read_load),
+    Word("STORE", ("index", "value", "ranges*"), r.read_store),
+    Word("SINK", ("sources*",), r.read_sink, b.KernelArg),
+    Word("CALL", ("body", "args*"), r.read_call, b.CallArg),
+    Word("FUNCTION", ("body", "args*"), r.read_function, b.CallArg),
+    Word("GET_TUPLE", ("src",), r.read_element, b.ElementArg),
+    Word("PROGRAM", ("sink", "device", "linear?", "source?", "binary?"), r.read_program),
+    Word("SOURCE", (), r.read_source, b.CodeArg),
+    Word("PROGRAM_BINARY", (), r.read_binary, BinaryArg),
+    Word("BARRIER", ("src", "deps*"), r.read_barrier),
+    Word("VECTORIZE", ("elements*",), r.read_vectorize),
+    Word("GEP", ("vector",), r.read_gep, b.PositionsArg),
+    Word("VCONST", (), r.read_vconst, b.LanesOfBitsArg),
+    Word("CAT", ("sources*",), r.read_cat),
+    Word("PTRCAT", ("sources*",), r.read_ptrcat),
+    Word("UNROLL", ("src",), r.read_unroll, b.UnrollAxesArg),
+    Word("CONTRACT", ("src",), r.read_contract, b.UpcastRangesArg),
+    Word("WMMA", ("a", "b", "c"), r.read_wmma, b.TensorCoreArg),
+    Word("IF", ("condition", "body*"), r.read_if),
+    Word("ENDIF", ("if_op",), r.read_endif),
+    Word("PARAM", ("shape_or_device*",), r.read_param, b.SlotArg),
+    Word("DEFINE_VAR", (), r.read_variable, b.VariableArg),
+    Word("DEFINE_LOCAL", (), r.read_local, b.DefineArg),
+    Word("DEFINE_REG", (), r.read_reg, b.DefineArg),
+    Word("PAD", ("src", "begin_pads", "end_pads"), r.read_pad),
+    Word("SHRINK", ("src", "begins", "ends"), r.read_shrink),
+    Word("PERMUTE", ("src",), r.read_permute, b.AxesArg),
+    Word("FLIP", ("src",), r.read_flip, b.FlaggedArg),
+    Word("COPY", ("src", "device"), r.read_copy),
+    Word("STACK", ("sizes*",), r.read_stack),
+    Word("MSTACK", ("sources*",), r.read_stack),
+    Word("MSELECT", ("src",), r.read_select, b.ElementArg),
+    Word("MULTI", ("sources*",), r.read_multi),
+)
+
+WRITES = {
+    Op.RANGE: w.write_range,
+    Op.END: w.write_end,
+    Op.REDUCE: w.write_reduce,
+    Op.RESHAPE: w.write_reshape,
+    Op.ALLREDUCE: w.write_all_reduce,
+    Op.BUFFER: w.write_buffer,
+    Op.PARAM: w.write_param,
+    Op.SLICE: w.write_slice,
+    Op.STAGE: w.write_stage,
+    Op.PTRADD: w.write_pointer,
+    Op.INDEX: w.write_index,
+    Op.LOAD: w.write_load,
+    Op.STORE: w.write_store,
+    Op.GETTUPLE: w.write_get_tuple,
+    Op.PROGRAM: w.write_program,
+    Op.SOURCE: w.write_source,
+    Op.BINARY: w.write_binary,
+    Op.STACK: w.write_stack,
+    Op.UNROLL: w.write_unroll,
+    Op.CONTRACT: w.write_contract,
+    Op.WMMA: w.write_wmma,
+    Op.PAD: w.write_pad,
+    Op.SHRINK: w.write_shrink,
+    Op.PERMUTE: w.write_permute,
+    Op.FLIP: w.write_flip,
+    Op.CONTIGUOUSBACKWARD: w.write_contiguous_backward,
+    Op.CUSTOMFUNCTION: w.write_custom_function,
+}
+
+BESTIARY = Edition("bestiary", "The op bestiary of a relative of this language.", WORDS, WRITES)
+
+RANGE_START = {
+    Op.STAGE: 1, Op.REDUCE: 1, Op.STORE: 2, Op.WMMA: 3, Op.END: 1, Op.CALL: 1, Op.FUNCTION: 1,
+}  # fmt: skip
+"""From which operand on an op closes the RANGEs that it has."""
+
+EXPANDABLE = frozenset(
+    (Op.BITCAST, Op.STACK, Op.LOAD, Op.STORE, Op.INDEX, Op.PTRADD, Op.REDUCE, Op.END, Op.AFTER,
+     Op.STAGE, Op.WMMA, *(op for op, d in DECLARATIONS.items() if d.is_elementwise))
+)  # fmt: skip
+"""The ops that an UNROLL below them goes through."""
+
+
+def closed_ranges(u: UOp) -> tuple[UOp, ...]:
+    """The RANGEs among the operands that a node closes."""
+    start = RANGE_START.get(u.op)
+    return () if start is None else tuple(s for s in u.src[start:] if s.op is Op.RANGE)
+
+
+def is_expandable(u: UOp) -> bool:
+    """Whether an UNROLL below a node makes several versions of it."""
+    return u.op in EXPANDABLE
+
+
+def priority(u: UOp) -> int:
+    """Where a RANGE stands among loops: lower ones are outside. ValueError for another node."""
+    if u.op is not Op.RANGE:
+        raise ValueError(f"the priority of a RANGE, found {u.op.name}")
+    if u.tag == r.PLACEHOLDER:
+        return b.BestiaryAxisType.PLACEHOLDER.priority
+    return b.BestiaryAxisType[cast(RangeArg, u.arg).axis_type.name].priority

@@ -1,0 +1,362 @@
+"""What the bestiary's ops mean in core nodes (D-133)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import (
+    AddrSpace,
+    AllReduceArg,
+    AxisType,
+    BinaryArg,
+    BufferArg,
+    ConstArg,
+    Device,
+    FlipArg,
+    GetTupleArg,
+    LanesArg,
+    LoadArg,
+    PadArg,
+    PadFill,
+    ParamArg,
+    PermuteArg,
+    PlaceArg,
+    PtrAddArg,
+    RangeArg,
+    ReduceArg,
+    SliceArg,
+    SourceArg,
+    StageArg,
+    UniqueArg,
+    Unit,
+    WmmaArg,
+)
+from uop.spec.dtype import dtypes
+from uop.spec.editions import bestiary_args as b
+from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import index_values
+from uop.spec.uop import UOp, const, dims, index_const
+
+if TYPE_CHECKING:
+    from uop.spec.editions.edition import Reading
+
+Src = tuple[UOp, ...]
+
+PLACEHOLDER, UNRENUMBERED, LOCAL_NAME = "PLACEHOLDER", "UNRENUMBERED", "LUNIQUE"
+"""Tags of nodes that the core cannot tell from others."""
+
+
+def invalid(label: str, title: str, found: str) -> InvalidError:
+    return InvalidError(label, title, label.partition(".")[0], found)
+
+
+def read_range(reading: Reading, src: Src, arg: b.AxisArg) -> UOp:
+    """The ranges that a loop depends on are what its bound comes after."""
+    end, *deps = src
+    if deps:
+        end = UOp(Op.AFTER, end, *deps)
+    if arg.axis_type is b.BestiaryAxisType.PLACEHOLDER:
+        return UOp(Op.RANGE, end, arg=RangeArg(arg.axis_id), tag=PLACEHOLDER)
+    tag = None if arg.renumbered else UNRENUMBERED
+    return UOp(Op.RANGE, end, arg=RangeArg(arg.axis_id, AxisType[arg.axis_type.name]), tag=tag)
+
+
+def close(body: UOp, ranges: Sequence[UOp]) -> UOp:
+    """Loops around a body, the first one outermost."""
+    for r in reversed(ranges):
+        body = UOp(Op.END, body, r)
+    return body
+
+
+def read_end(reading: Reading, src: Src, arg: None) -> UOp:
+    return close(src[0], src[1:])
+
+
+def read_reduce_axis(reading: Reading, src: Src, arg: b.ReduceAxisArg) -> UOp:
+    """Folded axes are dropped."""
+    folded = UOp(Op.REDUCE, *src, arg=ReduceArg(arg.reduce_op, arg.axes))
+    kept = (d for k, d in enumerate(folded.shape) if k not in arg.axes)
+    return UOp(Op.RESHAPE, folded, dims(kept)) if arg.axes else folded
+
+
+def read_reduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
+    return UOp(Op.REDUCE, *src, arg=ReduceArg(arg.reduce_op))
+
+
+def place(u: UOp, label: str) -> Device:
+    """What a DEVICE operand names."""
+    if u.op is not Op.DEVICE:
+        raise invalid(label, "the device is a DEVICE", u.op.name)
+    return cast(PlaceArg, u.arg).device
+
+
+def read_allreduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
+    where = place(src[1], "ALLREDUCE.device")
+    return UOp(Op.ALLREDUCE, src[0], arg=AllReduceArg(arg.reduce_op, where))
+
+
+def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
+    name = src[0]
+    if name.op not in (Op.UNIQUE, Op.LUNIQUE):
+        raise invalid("BUFFER.unique", "the first operand is a UNIQUE or LUNIQUE", name.op.name)
+    where = place(src[1], "BUFFER.device") if len(src) > 1 else None
+    given = BufferArg(cast(UniqueArg, name.arg).id, arg.dtype, where)
+    tag = LOCAL_NAME if name.op is Op.LUNIQUE else None
+    return UOp(Op.BUFFER, _size("BUFFER", arg.size), arg=given, tag=tag)
+
+
+def _size(name: str, size: int) -> UOp:
+    if size < 0:
+        raise invalid(f"{name}.size", "size is 0 or more", str(size))
+    return dims((size,))
+
+
+def read_param(reading: Reading, src: Src, arg: b.SlotArg) -> UOp:
+    shape = [s for s in src if s.op is not Op.DEVICE]
+    where = [place(s, "PARAM.device") for s in src if s.op is Op.DEVICE]
+    if (arg.size is None) == (not shape) or len(where) > 1 or (where and arg.device):
+        raise invalid("PARAM.size", "one size or shape, at most one device", f"{len(src)} operands")
+    size = shape[0] if arg.size is None else _size("PARAM", arg.size)
+    device = where[0] if where else arg.device
+    return UOp(Op.PARAM, size, arg=ParamArg(arg.slot, arg.dtype, device, arg.addrspace))
+
+
+def read_local(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
+    place_ = BufferArg(arg.id, arg.dtype, None, AddrSpace.LOCAL)
+    return UOp(Op.BUFFER, _size("DEFINE_LOCAL", arg.size), arg=place_)
+
+
+def read_reg(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
+    place_ = BufferArg(arg.id, arg.dtype, None, AddrSpace.REG)
+    return UOp(Op.BUFFER, _size("DEFINE_REG", arg.size), arg=place_)
+
+
+def read_variable(reading: Reading, src: Src, arg: b.VariableArg) -> UOp:
+    numbered = re.fullmatch(r"v(0|[1-9][0-9]{0,8})", arg.name)
+    slot = reading.number("DEFINE_VAR", arg.name, int(numbered[1]) if numbered else None)
+    variable = ParamArg(slot, dtypes.index, min=arg.min, max=arg.max)
+    return UOp(Op.PARAM, dims(()), arg=variable)
+
+
+def read_view(reading: Reading, src: Src, arg: b.ViewArg) -> UOp:
+    return UOp(Op.SLICE, *src, index_const(arg.offset), arg=SliceArg(arg.size, arg.dtype))
+
+
+def read_bufferize(reading: Reading, src: Src, arg: StageArg) -> UOp:
+    return UOp(Op.STAGE, *src, arg=arg)
+
+
+def read_index(reading: Reading, src: Src, arg: b.GateArg) -> UOp:
+    """With a gate it is read only where that is true, and 0 elsewhere; LOAD gives another alt."""
+    if not arg.gated:
+        return UOp(Op.INDEX, *src)
+    *access, gate = src
+    element = UOp(Op.INDEX, *access)
+    return UOp(Op.LOAD, element, const(0, element.dtype), gate)
+
+
+def read_pointer(reading: Reading, src: Src, arg: PtrAddArg | None) -> UOp:
+    return UOp(Op.PTRADD, *src, arg=arg or PtrAddArg(Unit.BYTES))
+
+
+def read_load(reading: Reading, src: Src, arg: None) -> UOp:
+    """The buffer stands in the INDEX too; a gate of the INDEX is one of the LOAD."""
+    buffer, index, *alt = src
+    if index.op is Op.STACK:
+        return index
+    is_gated = index.op is Op.LOAD and len(index.src) == 3
+    target = index.src[0] if is_gated else index
+    if target.op not in (Op.INDEX, Op.PTRADD) or target.src[0] is not buffer:
+        raise invalid("LOAD.index", "index is an INDEX of the buffer", index.op.name)
+    if not is_gated:
+        if alt:
+            raise invalid("LOAD.alt", "an alt belongs to an INDEX with a gate", "no gate")
+        return UOp(Op.LOAD, target)
+    return UOp(Op.LOAD, target, alt[0], index.src[2]) if alt else index
+
+
+def read_store(reading: Reading, src: Src, arg: None) -> UOp:
+    """Into one element where its gate is true; what PTRCAT groups is stored lane by lane."""
+    target, value, *ranges = src
+    if target.op is Op.STACK:
+        lanes = (UOp(Op.INDEX, value, index_const(k)) for k in range(len(target.src)))
+        stores = (UOp(Op.STORE, p.src[0], v) for p, v in zip(target.src, lanes, strict=True))
+        return close(UOp(Op.GROUP, *stores), ranges)
+    if target.op is Op.LOAD and len(target.src) == 3:
+        return close(UOp(Op.STORE, target.src[0], value, target.src[2]), ranges)
+    return close(UOp(Op.STORE, target, value), ranges)
+
+
+def read_sink(reading: Reading, src: Src, arg: b.KernelArg) -> UOp:
+    return UOp(Op.SINK, *src, tag=arg.info)
+
+
+def read_function(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
+    """By its body: a TUPLE returns values, anything else is a kernel."""
+    body = src[0]
+    op = Op.FUNCTION if body.op is Op.TUPLE else Op.CALL
+    return UOp(op, *src, tag=arg.name)
+
+
+def read_call(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
+    """Of a FUNCTION or of its body, with arguments of its own."""
+    body, *given = src
+    inner = body.src[0] if body.op in (Op.FUNCTION, Op.CALL) else body
+    return read_function(reading, (inner, *given), arg)
+
+
+def read_element(reading: Reading, src: Src, arg: b.ElementArg) -> UOp:
+    return UOp(Op.GETTUPLE, *src, arg=GetTupleArg(arg.index))
+
+
+STAGING = (Op.LINEAR, Op.SOURCE, Op.BINARY)
+
+
+def read_program(reading: Reading, src: Src, arg: None) -> UOp:
+    """A kernel as far as it has come: its SINK, its LINEAR, or a core PROGRAM."""
+    sink, device, *made = src
+    place(device, "PROGRAM.device")
+    found = tuple(u.op for u in made)
+    if sink.op is not Op.SINK or found != STAGING[: len(made)]:
+        title = "SINK, then LINEAR, SOURCE and PROGRAM_BINARY in this order"
+        raise invalid("PROGRAM.stage", title, " ".join(op.name for op in (sink.op, *found)))
+    if len(made) < 2:
+        return made[0] if made else sink
+    binary = made[2:] or [UOp(Op.BINARY, arg=BinaryArg(b""))]
+    return UOp(Op.PROGRAM, *made[:2], *binary)
+
+
+def read_source(reading: Reading, src: Src, arg: b.CodeArg) -> UOp:
+    return UOp(Op.SOURCE, arg=SourceArg(arg.code))
+
+
+def read_binary(reading: Reading, src: Src, arg: BinaryArg) -> UOp:
+    return UOp(Op.BINARY, arg=arg)
+
+
+def read_barrier(reading: Reading, src: Src, arg: None) -> UOp:
+    """A value that passes through comes after the barrier."""
+    if src[0].dtype is dtypes.void:
+        return UOp(Op.BARRIER, *src)
+    return UOp(Op.AFTER, src[0], UOp(Op.BARRIER, *src[1:]))
+
+
+def read_vectorize(reading: Reading, src: Src, arg: None) -> UOp:
+    found = [s.shape for s in src if s.shape != ()]
+    if found:
+        raise invalid("VECTORIZE.elements", "elements are scalars", str(found[0]))
+    return UOp(Op.STACK, *src)
+
+
+def read_gep(reading: Reading, src: Src, arg: b.PositionsArg) -> UOp:
+    if len(arg.indices) == 1:
+        return UOp(Op.INDEX, *src, index_const(arg.indices[0]))
+    return UOp(Op.INDEX, *src, dims(arg.indices))
+
+
+def read_vconst(reading: Reading, src: Src, arg: b.LanesOfBitsArg) -> UOp:
+    return UOp(Op.STACK, *(UOp(Op.CONST, arg=ConstArg(bits, arg.dtype)) for bits in arg.bits))
+
+
+def read_cat(reading: Reading, src: Src, arg: None) -> UOp:
+    """All lanes of all vectors."""
+    lanes: list[UOp] = []
+    for v in src:
+        if len(v.shape) > 1:
+            raise invalid("CAT.sources", "sources are vectors or scalars", str(v.shape))
+        count = v.shape[0] if v.shape else 0
+        lanes += [UOp(Op.INDEX, v, index_const(k)) for k in range(count)] if v.shape else [v]
+    return UOp(Op.STACK, *lanes)
+
+
+def read_ptrcat(reading: Reading, src: Src, arg: None) -> UOp:
+    """The elements that the pointers are at."""
+    return UOp(Op.STACK, *(UOp(Op.LOAD, p) for p in src))
+
+
+def _pairs(pairs: tuple[tuple[int, ...], ...], label: str) -> LanesArg:
+    if any(len(p) != 2 for p in pairs):
+        raise invalid(label, "pairs of an axis and a factor", str(pairs))
+    return LanesArg(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
+
+
+def read_unroll(reading: Reading, src: Src, arg: b.UnrollAxesArg) -> UOp:
+    return UOp(Op.UNROLL, *src, arg=_pairs(arg.unroll_axes, "UNROLL.axes"))
+
+
+def read_contract(reading: Reading, src: Src, arg: b.UpcastRangesArg) -> UOp:
+    return UOp(Op.CONTRACT, *src, arg=_pairs(arg.upcast_ranges, "CONTRACT.axes"))
+
+
+def read_wmma(reading: Reading, src: Src, arg: b.TensorCoreArg) -> UOp:
+    if len(arg.dims) != 3 or arg.threads != 32 or arg.tile_grid != (1, 1):
+        raise UnsupportedError(
+            f"WMMA of {arg.dims} by {arg.threads} threads, {arg.tile_grid} tiles: "
+            "one instruction of 32 threads has a meaning"
+        )
+    n, m, k = arg.dims
+    return UOp(Op.WMMA, *src, arg=WmmaArg(m, n, k, arg.dtype_in, arg.dtype_out))
+
+
+def read_if(reading: Reading, src: Src, arg: None) -> UOp:
+    """With a body, its stores under the condition; alone, the start of a block of a LINEAR."""
+    condition, *body = src
+    if not body:
+        return UOp(Op.IF, condition)
+    for s in body:
+        if s.op is not Op.STORE or len(s.src) > 2 or s.src[0].shape != condition.shape:
+            raise UnsupportedError(f"IF around {s.op.name}: expected STOREs without a gate")
+    return UOp(Op.GROUP, *(UOp(Op.STORE, *s.src, condition) for s in body))
+
+
+def read_endif(reading: Reading, src: Src, arg: None) -> UOp:
+    return src[0] if src[0].op is Op.GROUP else UOp(Op.ENDIF, *src)
+
+
+def _per_axis(name: str, src: Src) -> None:
+    """A number for each axis of T."""
+    for s in src[1:]:
+        if s.op is not Op.STACK or s.dtype is not dtypes.index or len(s.src) != len(src[0].shape):
+            found = f"{len(s.src)} numbers for rank {len(src[0].shape)}"
+            raise invalid(f"{name}.sizes", "a number for each axis", found)
+
+
+def read_pad(reading: Reading, src: Src, arg: None) -> UOp:
+    t, before, after = src
+    _per_axis("PAD", src)
+    sizes = zip(index_values(before), t.shape, index_values(after), strict=True)
+    return UOp(Op.PAD, t, before, dims(sum(s) for s in sizes), arg=PadArg(PadFill.ZERO))
+
+
+def read_shrink(reading: Reading, src: Src, arg: None) -> UOp:
+    t, begins, ends = src
+    _per_axis("SHRINK", src)
+    kept = zip(index_values(begins), index_values(ends), strict=True)
+    return UOp(Op.SHRINK, t, begins, dims(end - begin for begin, end in kept))
+
+
+def read_permute(reading: Reading, src: Src, arg: b.AxesArg) -> UOp:
+    return UOp(Op.PERMUTE, *src, arg=PermuteArg(arg.axes))
+
+
+def read_flip(reading: Reading, src: Src, arg: b.FlaggedArg) -> UOp:
+    return UOp(Op.FLIP, *src, arg=FlipArg(arg.axes))
+
+
+def read_copy(reading: Reading, src: Src, arg: None) -> UOp:
+    return UOp(Op.LOAD, src[0], arg=LoadArg(place(src[1], "COPY.device")))
+
+
+def read_stack(reading: Reading, src: Src, arg: None) -> UOp:
+    return UOp(Op.STACK, *src)
+
+
+def read_select(reading: Reading, src: Src, arg: b.ElementArg) -> UOp:
+    return UOp(Op.INDEX, *src, index_const(arg.index))
+
+
+def read_multi(reading: Reading, src: Src, arg: None) -> UOp:
+    return UOp(Op.TUPLE, *src)

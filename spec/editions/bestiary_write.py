@@ -1,0 +1,272 @@
+"""Core nodes in the bestiary's words."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import (
+    AddrSpace,
+    AllReduceArg,
+    BufferArg,
+    ConstArg,
+    Device,
+    FlipArg,
+    GetTupleArg,
+    LanesArg,
+    LoadArg,
+    PadArg,
+    PadFill,
+    ParamArg,
+    PermuteArg,
+    PlaceArg,
+    RangeArg,
+    ReduceArg,
+    SliceArg,
+    SourceArg,
+    StageArg,
+    UniqueArg,
+    WmmaArg,
+)
+from uop.spec.dtype import dtypes
+from uop.spec.editions import bestiary_args as b
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import index_values
+from uop.spec.uop import UOp, dims
+
+if TYPE_CHECKING:
+    from uop.spec.editions.edition import Form, Writing
+
+
+def _sources(w: Writing, u: UOp) -> list[Form]:
+    return [w[s] for s in u.src]
+
+
+def _shape(w: Writing, shape: tuple[int, ...]) -> Form:
+    return w.core(dims(shape))
+
+
+def _device(w: Writing, device: Device) -> Form:
+    return w.form("DEVICE", arg=PlaceArg(device))
+
+
+def write_range(w: Writing, u: UOp) -> Form:
+    arg = cast(RangeArg, u.arg)
+    kind = b.BestiaryAxisType[arg.axis_type.name]
+    return w.form("RANGE", w[u.src[0]], arg=b.AxisArg(arg.id, kind))
+
+
+def write_end(w: Writing, u: UOp) -> Form:
+    """Loops that close at one place are one END."""
+    inner, r = w[u.src[0]], w[u.src[1]]
+    if inner.name == "END" and inner.tag is None:
+        return w.form("END", inner.src[0], r, *inner.src[1:])
+    return w.form("END", inner, r)
+
+
+def write_reduce(w: Writing, u: UOp) -> Form:
+    arg = cast(ReduceArg, u.arg)
+    if not arg.axes:
+        return w.form("REDUCE", *_sources(w, u), arg=b.ReduceOpArg(arg.op))
+    if len(u.src) > 1:
+        raise w.cannot(u, "one fold over axes and RANGEs")
+    return w.form("RESHAPE", _reduced(w, u), _shape(w, u.shape))
+
+
+def _reduced(w: Writing, u: UOp) -> Form:
+    arg = cast(ReduceArg, u.arg)
+    return w.form("REDUCE_AXIS", w[u.src[0]], arg=b.ReduceAxisArg(arg.op, arg.axes))
+
+
+def write_reshape(w: Writing, u: UOp) -> Form:
+    """What drops the folded axes of a REDUCE is part of REDUCE_AXIS."""
+    t = u.src[0]
+    if t.op is Op.REDUCE and len(t.src) == 1 and t.tag is None:
+        axes = cast(ReduceArg, t.arg).axes
+        if axes and u.shape == tuple(d for k, d in enumerate(t.shape) if k not in axes):
+            return _reduced(w, t)
+    return w.same(u)
+
+
+def write_all_reduce(w: Writing, u: UOp) -> Form:
+    arg = cast(AllReduceArg, u.arg)
+    where = _device(w, arg.device)
+    return w.form("ALLREDUCE", w[u.src[0]], where, arg=b.ReduceOpArg(arg.op))
+
+
+def write_buffer(w: Writing, u: UOp) -> Form:
+    """Flat memory under the shape of the core node."""
+    arg, size = cast(BufferArg, u.arg), prod(u.shape)
+    if arg.addrspace is AddrSpace.GLOBAL:
+        where = [] if arg.device is None else [_device(w, arg.device)]
+        name = w.form("UNIQUE", arg=UniqueArg(arg.slot))
+        flat = w.form("BUFFER", name, *where, arg=b.SizeArg(size, arg.dtype))
+    elif arg.device is not None:
+        raise w.cannot(u, f"{arg.addrspace.name} memory on a named device")
+    else:
+        define = b.DefineArg(arg.slot, size, arg.dtype)
+        flat = w.form(f"DEFINE_{arg.addrspace.name}", arg=define)
+    return flat if len(u.shape) == 1 else w.form("RESHAPE", flat, w[u.src[0]])
+
+
+def write_param(w: Writing, u: UOp) -> Form:
+    arg = cast(ParamArg, u.arg)
+    if arg.min is not None and arg.max is not None:
+        variable = b.VariableArg(f"v{arg.slot}", arg.min, arg.max)
+        return w.form("DEFINE_VAR", arg=variable)
+    if len(u.shape) == 1:
+        flat = b.SlotArg(arg.slot, arg.dtype, u.shape[0], arg.device, arg.addrspace)
+        return w.form("PARAM", arg=flat)
+    shaped = b.SlotArg(arg.slot, arg.dtype, None, arg.device, arg.addrspace)
+    return w.form("PARAM", w[u.src[0]], arg=shaped)
+
+
+def write_slice(w: Writing, u: UOp) -> Form:
+    arg, offset = cast(SliceArg, u.arg), u.src[1]
+    if offset.op is not Op.CONST:
+        raise w.cannot(u, "an offset that is no constant")
+    view = b.ViewArg(arg.size, int(cast(ConstArg, offset.arg).value), arg.dtype)
+    return w.form("BUFFER_VIEW", w[u.src[0]], arg=view)
+
+
+def write_stage(w: Writing, u: UOp) -> Form:
+    return w.form("BUFFERIZE", *_sources(w, u), arg=u.arg)
+
+
+def write_pointer(w: Writing, u: UOp) -> Form:
+    return w.form("POINTER_INDEX", *_sources(w, u), arg=u.arg)
+
+
+def write_index(w: Writing, u: UOp) -> Form:
+    """Constant lanes of a vector are a GEP."""
+    t, *indices = u.src
+    if t.addrspace is None and len(t.shape) == 1 and len(indices) == 1 and indices[0].tag is None:
+        at = _constants(indices[0])
+        if at is not None and indices[0].dtype is dtypes.index and (indices[0].shape != (1,)):
+            return w.form("GEP", w[t], arg=b.PositionsArg(at))
+    return w.form("INDEX", *_sources(w, u))
+
+
+def _constants(i: UOp) -> tuple[int, ...] | None:
+    """The positions of a constant index, or of a STACK of them."""
+    found = i.src if i.op is Op.STACK else (i,)
+    if not all(s.op is Op.CONST and s.tag is None for s in found):
+        return None
+    return tuple(int(cast(ConstArg, s.arg).value) for s in found)
+
+
+ACCESSES = (Op.INDEX, Op.PTRADD)
+
+
+def write_load(w: Writing, u: UOp) -> Form:
+    """An access to an element, a copy to a device, or a copy that stays where it is."""
+    arg, source = cast(LoadArg, u.arg), u.src[0]
+    if source.op in ACCESSES and source.addrspace is not None and arg == LoadArg():
+        buffer = w[source.src[0]]
+        if len(u.src) == 1:
+            return w.form("LOAD", buffer, w[source])
+        if len(u.src) == 3 and source.op is Op.INDEX:
+            return w.form("LOAD", buffer, _gated(w, source, u.src[2]), w[u.src[1]])
+    if len(u.src) > 1:
+        raise w.cannot(u, "alt or gate without an INDEX of a location")
+    if arg.addrspace is not None:
+        if u.axis is not None:
+            raise w.cannot(u, "a sharded copy to an addrspace")
+        staged = StageArg(arg.device, arg.addrspace)
+        return w.form("BUFFERIZE", w[source], arg=staged)
+    if arg.device is None:
+        return w.form("CONTIGUOUS", w[source])
+    return w.form("COPY", w[source], _device(w, arg.device))
+
+
+def _gated(w: Writing, index: UOp, gate: UOp) -> Form:
+    return w.form("INDEX", *_sources(w, index), w[gate], arg=b.GateArg(gated=True))
+
+
+def write_store(w: Writing, u: UOp) -> Form:
+    target, value, *gate = u.src
+    if not gate:
+        return w.form("STORE", w[target], w[value])
+    if target.op is not Op.INDEX or target.shape != ():
+        raise w.cannot(u, "a gate without an INDEX of an element")
+    return w.form("STORE", _gated(w, target, gate[0]), w[value])
+
+
+def write_get_tuple(w: Writing, u: UOp) -> Form:
+    return w.form("GET_TUPLE", w[u.src[0]], arg=b.ElementArg(cast(GetTupleArg, u.arg).idx))
+
+
+def write_program(w: Writing, u: UOp) -> Form:
+    """The core keeps neither the SINK nor the device."""
+    return w.form("PROGRAM", w.form("SINK"), _device(w, "ANY"), *_sources(w, u))
+
+
+def write_source(w: Writing, u: UOp) -> Form:
+    return w.form("SOURCE", arg=b.CodeArg(cast(SourceArg, u.arg).text))
+
+
+def write_binary(w: Writing, u: UOp) -> Form:
+    return w.form("PROGRAM_BINARY", arg=u.arg)
+
+
+def write_stack(w: Writing, u: UOp) -> Form:
+    """A shape, a vector of constants, a vector, or a stack of tensors."""
+    at = _constants(u)
+    if at is not None and u.dtype is dtypes.index:
+        return w.same(u)
+    if u.shape[1:]:
+        return w.form("MSTACK", *_sources(w, u))
+    if all(s.op is Op.CONST and s.tag is None for s in u.src):
+        bits = tuple(cast(ConstArg, s.arg).bits for s in u.src)
+        return w.form("VCONST", arg=b.LanesOfBitsArg(bits, u.dtype))
+    return w.form("VECTORIZE", *_sources(w, u))
+
+
+def _pairs(u: UOp) -> tuple[tuple[int, ...], ...]:
+    arg = cast(LanesArg, u.arg)
+    return tuple(zip(arg.axes, arg.factors, strict=True))
+
+
+def write_unroll(w: Writing, u: UOp) -> Form:
+    return w.form("UNROLL", w[u.src[0]], arg=b.UnrollAxesArg(_pairs(u)))
+
+
+def write_contract(w: Writing, u: UOp) -> Form:
+    return w.form("CONTRACT", w[u.src[0]], arg=b.UpcastRangesArg(_pairs(u)))
+
+
+def write_wmma(w: Writing, u: UOp) -> Form:
+    arg = cast(WmmaArg, u.arg)
+    core = b.TensorCoreArg((arg.n, arg.m, arg.k), arg.dtype_in, arg.dtype_out)
+    return w.form("WMMA", *_sources(w, u), arg=core)
+
+
+def write_pad(w: Writing, u: UOp) -> Form:
+    t, offset, _ = u.src
+    if cast(PadArg, u.arg).fill is PadFill.INVALID:
+        raise w.cannot(u, "its PAD fills with zeros, none with INVALID elements")
+    before = index_values(offset)
+    after = tuple(n - o - s for n, o, s in zip(u.shape, before, t.shape, strict=True))
+    return w.form("PAD", w[t], w[offset], _shape(w, after))
+
+
+def write_shrink(w: Writing, u: UOp) -> Form:
+    begins = index_values(u.src[1])
+    ends = tuple(o + s for o, s in zip(begins, u.shape, strict=True))
+    return w.form("SHRINK", w[u.src[0]], w[u.src[1]], _shape(w, ends))
+
+
+def write_permute(w: Writing, u: UOp) -> Form:
+    return w.form("PERMUTE", w[u.src[0]], arg=b.AxesArg(cast(PermuteArg, u.arg).order))
+
+
+def write_flip(w: Writing, u: UOp) -> Form:
+    return w.form("FLIP", w[u.src[0]], arg=b.FlaggedArg(cast(FlipArg, u.arg).flags))
+
+
+def write_contiguous_backward(w: Writing, u: UOp) -> Form:
+    return w.form("CONTIGUOUS_BACKWARD", *_sources(w, u))
+
+
+def write_custom_function(w: Writing, u: UOp) -> Form:
+    return w.form("CUSTOM_FUNCTION", *_sources(w, u), arg=u.arg)
