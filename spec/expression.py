@@ -25,7 +25,7 @@ from typing import NamedTuple
 from uop.spec.args import ConstArg, DTypeArg
 from uop.spec.codec import decode_scalar
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
-from uop.spec.errors import MalformedError
+from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.literal import Literal, Word
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
@@ -86,9 +86,13 @@ def read_expression(text: str) -> UOp:
     breaks a constraint.
     """
     reader = _Reader(text)
-    value = reader.binary(0)
-    reader.need("end", "")
-    return reader.settled(value, None)
+    try:
+        value = reader.binary(0)
+        reader.need("end", "")
+        return reader.settled(value, None)
+    except InvalidError as error:
+        # The expression is the place; no line of the user's made this node.
+        raise InvalidError(error.label, error.title, error.node, error.found, text) from None
 
 
 class _Token(NamedTuple):

@@ -18,7 +18,7 @@ from uop.interpreter.values import Array, Value
 from uop.spec.args import DTypeArg
 from uop.spec.decisions import decisions
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import MalformedError, UnsupportedError
+from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
 from uop.spec.expression import read_expression
 from uop.spec.ledger.rows import rows_of
 from uop.spec.ops.names import Op
@@ -88,7 +88,11 @@ def call(declaration: OpDef, words: Sequence[str], dtype: DType | None, to: DTyp
         _operand(k, array, d, word == INVALID)
         for k, (array, d, word) in enumerate(zip(arrays, taken, words, strict=True))
     ]
-    root = UOp(declaration.op, *operands, arg=arg)
+    try:
+        root = UOp(declaration.op, *operands, arg=arg)
+    except InvalidError as error:
+        # No line of the user's made this node.
+        raise InvalidError(error.label, error.title, error.node, error.found) from None
     inputs = dict(enumerate(arrays))
     value = evaluate_full(root, inputs)
     assert isinstance(value, Value)
@@ -110,7 +114,9 @@ def _arg(declaration: OpDef, to: DType | None) -> DTypeArg | None:
 
 def _own_dtype(declaration: OpDef, words: Sequence[str]) -> DType:
     """What the words are on their own, as far as the op takes that."""
-    found = [read_expression(word).dtype for word in words if word != INVALID]
+    given = [word for word in words if word != INVALID]
+    own = [read_expression(word).dtype for word in given if "(" in word]
+    found = own or [read_expression(word).dtype for word in given]
     joined = next((d for d in found if d.is_float), found[-1] if found else dtypes.int32)
     # An integer without a dtype may stand for any number; what has one is left to the constraints.
     if declaration.dtypes and joined is dtypes.int32 and joined not in declaration.dtypes:

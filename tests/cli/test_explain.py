@@ -60,6 +60,7 @@ def test_a_row_is_explained(uop: Any, name: str) -> None:
         (["IDIV", "1", "0"], "IDIV(1, 0) : int32 = unspecified", "anything"),
         (["CAST", "300", "--to", "uint8"], "CAST(300) : uint8 = 44", "44"),
         (["MAX", "nan", "1.5"], "MAX(nan, 1.5) : float32 = nan", "1.5 or nan"),
+        (["MAX", "u8(3)", "1"], "MAX(u8(3), 1) : uint8 = 3", "3"),
         (["WHERE", "true", "1", "2"], "WHERE(true, 1, 2) : int32 = 1", "1"),
         (["SQRT", "4"], "SQRT(4) : float32 = 2.0", "1.9999993 to 2.0000007"),
         (
@@ -110,4 +111,5 @@ def test_bad_input_is_exit_2(uop: Any, arguments: list[str], said: str) -> None:
     outcome = uop("explain", *arguments)
     assert outcome.code == 2
     assert said in outcome.err
+    assert "site-packages" not in outcome.err
     assert outcome.out == ""

@@ -178,7 +178,7 @@ def test_what_is_outside_the_grammar_is_refused_in_its_place(
 def test_a_node_that_breaks_a_constraint_is_named(text: str, label: str) -> None:
     with pytest.raises(InvalidError) as caught:
         read_expression(text)
-    assert caught.value.label == label
+    assert (caught.value.label, caught.value.where) == (label, text)
 
 
 @given(st.text("01.u8f(i)[],+-*/%<>=!~&|^ nanxpe:", max_size=20))
