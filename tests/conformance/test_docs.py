@@ -9,7 +9,12 @@ from xml.etree import ElementTree
 from uop.conformance.docs import files, stale, write
 from uop.spec.registry import DECLARATIONS
 
+FOLDER = Path(__file__).parents[2] / "docs" / "ops"
 WANTED = files()
+
+
+def test_no_page_is_stale() -> None:
+    assert stale(FOLDER, WANTED) == [], "run `python -m uop.conformance.docs docs/ops`"
 
 
 def test_every_op_has_a_page_and_the_index_names_it() -> None:
