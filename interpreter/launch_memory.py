@@ -115,8 +115,12 @@ class LaunchMemory:
         shadow = self._shadows.get(cast(Buffer, memory))
         if shadow is None:
             return
-        if place.gate is not None:
-            place = place.over(())
+        # Groups that met different barriers are told apart, also where all do the same.
+        groups = (
+            (*self._epoch.shape, *(1,) * place.rank) if isinstance(self._epoch, np.ndarray) else ()
+        )
+        if groups or place.gate is not None:
+            place = place.over(groups)
         lanes = lanes_of(place.positions, place.rank)
         reaches = []
         for axis in self._axes:

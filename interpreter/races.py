@@ -83,7 +83,8 @@ class Shadow:
                 seen = self._seen.get((earlier, reach.axis))
                 if seen is not None:
                     before = seen[where]
-                    bad = (before >= reach.interval) & (before != reach.position)
+                    other = (before != reach.position) | (before == reach.everywhere)
+                    bad = other & (before >= reach.interval)
                     self._refuse(bad, where, use, earlier, reach)
             self._enter(use, where, reach)
 

@@ -285,3 +285,62 @@ def test_what_a_graph_does_not_order_races_also_in_one_item() -> None:
 def test_additions_need_no_order_in_a_graph() -> None:
     adds = [UOp(Op.ATOMICADD, at(OUT, HERE), int32(k)) for k in (1, 2, 3)]
     assert run(UOp(Op.SINK, *adds)) == [6] * 12
+
+
+def test_a_barrier_of_one_group_orders_nothing_in_another() -> None:
+    def body(groups: int) -> UOp:
+        listing = Listing()
+        listing.do(store(TILE, LANE, int32(1)))
+        with listing.where(below(GROUP, groups)):
+            listing.barrier()
+        listing.do(store(OUT, HERE, load(listing.again(TILE), NEXT)))
+        return listing.body
+
+    assert run(body(3)) == [1] * 12
+    with pytest.raises(UndefinedError, match="race"):
+        run(body(2))
+
+
+def test_groups_that_met_different_barriers_may_do_the_same() -> None:
+    listing = Listing()
+    listing.do(store(TILE, LANE, int32(1)))
+    with listing.where(below(GROUP, 2)):
+        listing.barrier()
+    listing.do(UOp(Op.ATOMICADD, at(OUT, 5), load(GIVEN, 1)))
+    assert run(listing.body)[5] == 12
+    listing.do(store(OUT, 6, load(GIVEN, 1)))
+    with pytest.raises(UndefinedError, match="race"):
+        run(listing.body)
+
+
+ADDITION = UOp(Op.ATOMICADD, at(OUT, 5), int32(1), tag="of every item")
+
+
+@pytest.mark.parametrize(
+    "effects",
+    [
+        (ADDITION, store(GIVEN, HERE, load(after(OUT, ADDITION), 5))),
+        (store(GIVEN, HERE, load(OUT, 5)), ADDITION),
+        (store(OUT, 5, int32(1), below(HERE, 1)), ADDITION),
+        (ADDITION, store(OUT, 5, int32(1), below(HERE, 1))),
+    ],
+    ids=["read-after", "read-before", "written-before", "written-after"],
+)
+def test_an_addition_races_with_what_is_no_addition(effects: tuple[UOp, ...]) -> None:
+    listing = Listing()
+    for effect in effects:
+        listing.do(effect)
+    with pytest.raises(UndefinedError, match="race"):
+        run(listing.body)
+
+
+@pytest.mark.parametrize("writer", range(ITEMS))
+def test_many_readers_of_one_element_are_all_remembered(writer: int) -> None:
+    """All items of a group read its first element; whichever writes it, races with the others."""
+    first = add(times(GROUP, ITEMS), UOp(Op.IDIV, LANE, index_const(ITEMS)))
+    listing = Listing()
+    listing.do(store(GIVEN, HERE, load(OUT, first)))
+    here = UOp(Op.AND, below(LANE, writer + 1), below(index_const(writer - 1), LANE))
+    listing.do(store(OUT, first, int32(1), here))
+    with pytest.raises(UndefinedError, match="race"):
+        run(listing.body)
