@@ -17,6 +17,7 @@ from uop.conformance.case import MIXED, Batch, Source
 from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled
 from uop.conformance.levels.graph import FLAVOURS, Flavour, batches, grown, stored
 from uop.conformance.levels.group import Group, Program, program
+from uop.conformance.levels.matrices import WHOLE, multiplied
 from uop.conformance.levels.scalar import (
     Memory,
     Scalars,
@@ -62,6 +63,10 @@ def groups() -> Iterator[Group]:
             yield _group(dtype, name, (1, 1, 20), partial(kernel, dtype))
         build = partial(workgroup, dtype)
         yield Group("kernel", Op.BARRIER.name, dtype.name, "workgroup", (1, 1, 20), build)
+    for arg in WHOLE:
+        name = f"m{arg.m}n{arg.n}k{arg.k}"
+        build = partial(multiplied, arg)
+        yield Group("kernel", Op.WMMA.name, arg.dtype_in.name, name, (1, 1, 6), build)
     for dtype in values.VALUES:
         if dtype is not dtypes.index:
             yield _group(dtype, "copy", (1, 1, 10), partial(_copy, dtype))

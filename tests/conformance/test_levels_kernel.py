@@ -13,10 +13,12 @@ from uop.compiler.pipeline import compile
 from uop.conformance import generate
 from uop.conformance.case import Case
 from uop.conformance.compare import compare
+from uop.conformance.levels.matrices import WHOLE
 from uop.conformance.meaning import accepted_on, stored_slots
 from uop.interpreter.accept import accept
+from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import BufferArg
+from uop.spec.args import BufferArg, WmmaArg
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
@@ -50,7 +52,7 @@ def test_the_reference_gives_what_is_accepted(cases: list[Case]) -> None:
 
 
 def test_a_lowered_kernel_is_judged_by_its_graph(cases: list[Case]) -> None:
-    lowered = [c for c in cases if c.source is not None]
+    lowered = [c for c in cases if c.source is not None and c.op == "MIXED"]
     assert {c.group.rsplit("-", 1)[-1] for c in lowered} == {"rangeify", "select", "linearize"}
     for case in lowered[::5]:
         assert case.source is not None
@@ -116,6 +118,31 @@ def test_without_its_barriers_a_workgroup_races(workgroups: list[Case]) -> None:
         except UndefinedError:
             raced += 1
     assert raced > len(workgroups) / 2
+
+
+@pytest.mark.parametrize("arg", WHOLE, ids=lambda arg: f"{arg.dtype_in.name}-k{arg.k}")
+def test_a_matrix_product_is_judged_by_its_graph(arg: WmmaArg) -> None:
+    name = f"kernel/WMMA/{arg.dtype_in.name}/m{arg.m}n{arg.n}k{arg.k}/1"
+    case = generate.case_by_id(name)
+    assert isinstance(case, Case)
+    found = results(case)[0]
+    sets = accepted_on(case, 0, STRICT)
+    assert compare(sets, [found]).mismatch is None
+    assert compare(sets, [np.roll(found, 1)]).mismatch is not None
+    assert compare(sets, [found * np.float32(1.0001)]).mismatch is not None
+
+
+def test_open_elements_of_kernels_are_anything_to_the_adversary() -> None:
+    """What nobody wrote is copied by a kernel: any bits may come out, and are accepted."""
+    case = generate.case_by_id("kernel/MIXED/int32/copy/0")
+    assert isinstance(case, Case)
+    inputs = {0: case.batches[0].inputs[0]}
+    sets = accept(case.root, inputs)
+    found = [evaluate_adversarially(case.root, inputs, seed) for seed in range(2)]
+    assert all(isinstance(f, dict) for f in found)
+    one, two = (f[0] for f in found if isinstance(f, dict))
+    assert not np.array_equal(one, two)
+    assert all(compare(sets, [a]).mismatch is None for a in (one, two))
 
 
 def test_a_kernel_that_nothing_can_judge_is_not_judged(cases: list[Case]) -> None:
