@@ -40,9 +40,9 @@ OF_NAN_EITHER = (Op.CMPGE, Op.CMPLE)
 
 
 def groups() -> Iterator[Group]:
-    """For every elementwise op without arg, and every dtype it takes."""
+    """For every op that works element by element, without arg, and every dtype it takes."""
     for declaration in DECLARATIONS.values():
-        if declaration.is_elementwise and declaration.arg is None:
+        if declaration.dtypes and declaration.arg is None:
             for dtype in declaration.dtypes:
                 yield from _of_cell(declaration, dtype)
 

@@ -1,7 +1,12 @@
-"""The law of editions: what is written and read back is the same node, or one of the same value."""
+"""The law of editions: what is written and read back is the same node, or one of the same value.
+
+`UOP_ROUND_TRIPS=10000 pytest tests/editions/test_round_trip.py -k properties` draws that many
+programs for each edition.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +25,11 @@ from uop.spec.uop import UOp
 from uop.spec.uop_file import read_file
 
 EVERY_OP = Path(__file__).parents[1] / "spec" / "every_op.uop"
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(
+    max_examples=int(os.environ.get("UOP_ROUND_TRIPS", "60")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def again(u: UOp, edition: str) -> UOp | None:
