@@ -30,7 +30,7 @@ from uop.conformance.levels.scalar import (
 )
 from uop.conformance.levels.workgroup import workgroup
 from uop.interpreter.inputs import slots_of
-from uop.spec.args import AxisType, ReduceArg
+from uop.spec.args import AxisType, InsArg, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
@@ -63,6 +63,10 @@ def groups() -> Iterator[Group]:
             yield _group(dtype, name, (1, 1, 20), partial(kernel, dtype))
         build = partial(workgroup, dtype)
         yield Group("kernel", Op.BARRIER.name, dtype.name, "workgroup", (1, 1, 20), build)
+    for dtype in (dtypes.int32, dtypes.float32):
+        build = partial(_program, dtype)
+        yield Group("kernel", Op.PROGRAM.name, dtype.name, "rendered", (1, 1, 10), build)
+    yield Group("kernel", Op.INS.name, "uint32", "instructions", (1, 1, 10), _instructions)
     for arg in WHOLE:
         name = f"m{arg.m}n{arg.n}k{arg.k}"
         build = partial(multiplied, arg)
@@ -121,6 +125,31 @@ def _linear(dtype: DType, choices: Choices, index: int) -> Program:
     scalars = Scalars(choices, dtype)
     made = scalars.program(_folding(scalars))
     return Program(lower(made.root, "linearize"), made.batches)
+
+
+def _program(dtype: DType, choices: Choices, index: int) -> Program:
+    """The same with its source, which a backend may take or make again."""
+    scalars = Scalars(choices, dtype)
+    made = scalars.program(_folding(scalars))
+    return Program(lower(made.root, "render"), made.batches)
+
+
+def _instructions(choices: Choices, index: int) -> Program:
+    """Every machine instruction that has a name, on elements of any bits."""
+    n, dtype = between(choices, 5, 70), dtypes.uint32
+    target, source = Memory(0, len(ARITY) * n, dtype), Memory(1, n, dtype)
+    g, stores = special(0, n), []
+    for k, (name, arity) in enumerate(ARITY.items()):
+        steps = (index_const(choices.below(n)) for _ in range(arity))
+        places = (UOp(Op.MOD, UOp(Op.ADD, g, step), index_const(n)) for step in steps)
+        value = UOp(Op.INS, *(load(source.param, i) for i in places), arg=InsArg(name, dtype))
+        there = at(target.param, UOp(Op.ADD, g, index_const(k * n)))
+        stores.append(UOp(Op.STORE, there, value))
+    root = UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, *stores), argument(target), argument(source)))
+    return program(root, {1: values.draw_mixed(dtype, n, data_key(choices))})
+
+
+ARITY = {"mul_hi": 2, "popcount": 1, "clz": 1}
 
 
 def _folding(scalars: Scalars) -> UOp:
