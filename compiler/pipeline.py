@@ -95,7 +95,7 @@ def _stages_for(root: UOp, target: Target) -> list[tuple[str, Stage, Form]]:
 
 def lower(root: UOp, stage: str, target: str | Target = "opencl") -> UOp:
     """What a stage, and those before it, leave of a program."""
-    program = root
+    program = in_core_ops(root)
     for name, run, form in _stages_for(program, find_target(target)):
         program = run(program, quietly)
         verify(program, form)
