@@ -109,7 +109,7 @@ def test_one_case_can_be_asked_for(judged: Conform) -> None:
 
 
 def test_time_ends_a_run_early_and_it_is_still_conclusive(judged: Conform) -> None:
-    report = judged("backends_for_tests:Slow", seconds=1.0)
+    report = judged("backends_for_tests:Slow", seconds=6.0)
     assert report.conclusion is Conclusion.CONFORMS
     assert 1 <= report.tally.programs < 200
 
