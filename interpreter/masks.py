@@ -91,7 +91,7 @@ def moved(u: UOp, t: Value) -> Value:
 
 
 def replicated(u: UOp, t: Value) -> Value:
-    """One of the copies, which are the same (D-081); a NaN made by arithmetic may be any NaN.
+    """One of the copies, which are the same (D-071); a NaN made by arithmetic may be any NaN.
 
     A copy that has no value makes the result have none. UndefinedError where copies differ.
     """

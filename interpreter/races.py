@@ -41,7 +41,7 @@ CONFLICTS = {
     Use.WRITE: (Use.READ, Use.WRITE, Use.ADD),
     Use.ADD: (Use.READ, Use.WRITE),
 }
-"""Two atomic additions do not conflict (D-074)."""
+"""Two atomic additions do not conflict (D-065)."""
 
 
 USES = {Op.LOAD: Use.READ, Op.STORE: Use.WRITE, Op.ATOMICADD: Use.ADD}

@@ -76,7 +76,7 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
     """
     order = toposort([body], executed_sources)
     if any(u.op in (Op.IF, Op.ENDIF) for u in order):
-        raise UndefinedError("IF outside a LINEAR: only a list says what it encloses (D-071)")
+        raise UndefinedError("IF outside a LINEAR: only a list says what it encloses (D-062)")
     serial = _sequential_ranges(order) if one_after_the_other else serial_ranges(order)
     open_at: dict[UOp, frozenset[UOp]] = {}
     for u in order:

@@ -44,7 +44,7 @@ class _Lanes:
     """Takes the lanes of arrays apart into warps, and puts them together again.
 
     The warp is the axis of a RANGE of that type; without one, 32 neighbours of a workgroup in the
-    order of the launch (D-075).
+    order of the launch (D-066).
     """
 
     def __init__(self, axes: Sequence[Axis], lanes: tuple[int, ...]) -> None:

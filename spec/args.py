@@ -47,7 +47,7 @@ class Arg:
 
 @dataclass(frozen=True, slots=True)
 class ParamArg(Arg):
-    """With a range from min to max it is a variable, which sizes may be made of (D-090)."""
+    """With a range from min to max it is a variable, which sizes may be made of (D-074)."""
 
     slot: int
     dtype: DType

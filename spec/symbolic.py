@@ -2,7 +2,7 @@
 
 A variable is a ()-shaped index PARAM with a range. A node with symbolic sizes is valid if it is for
 the bindings that are tried: all of them where they are few, else the ends of the ranges and their
-neighbours. `bind` builds the graph anew, so for its binding every constraint is checked (D-090).
+neighbours. `bind` builds the graph anew, so for its binding every constraint is checked (D-074).
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def custom_function_named(name: str) -> CustomFunction:
 def wmma(u: UOp, a: Array, b: Array, acc: Array) -> Array:
     """Fragments on the last two axes, lane and element.
 
-    Products are exact, added from left to right with one rounding each (D-076). The sum of two
+    Products are exact, added from left to right with one rounding each (D-067). The sum of two
     numbers of at most 24 bits in float64 rounds to them as if it were exact.
     """
     arg = cast(WmmaArg, u.arg)

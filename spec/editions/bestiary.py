@@ -1,4 +1,4 @@
-"""The bestiary: the ops of a relative of this language, as words, and its queries on nodes (D-133).
+"""The bestiary: the ops of a relative of this language, as words, and its queries on nodes (D-088).
 
 It drops folded axes, spells memory by use (BUFFER, DEFINE_LOCAL, DEFINE_REG), has vectors where the
 core has STACK and INDEX, and a PROGRAM that is filled stage by stage.

@@ -1,4 +1,4 @@
-"""What the bestiary's ops mean in core nodes (D-133)."""
+"""What the bestiary's ops mean in core nodes (D-088)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edition 2026-07: EXPAND prepends axes, REDUCE removes leading ones, UNSHARD over ranges (D-111).
+"""Edition 2026-07: EXPAND prepends axes, REDUCE removes leading ones, UNSHARD over ranges (D-078).
 
 A RANGE of type DEVICE counts shards, not steps of a loop. The core shards by tuples of devices and
 has no such RANGE: it is read under the tag DEVICE, and UNSHARD puts each of its values in.

@@ -1,4 +1,4 @@
-"""Edition 2026-05: flat BUFFERs by size, PAD with zeros, COPY, conditions of any dtype (D-110).
+"""Edition 2026-05: flat BUFFERs by size, PAD with zeros, COPY, conditions of any dtype (D-077).
 
 A BUFFER has no slot there and a RANGE no id: nodes that are equal are one, and the reader numbers
 the others in the order of the text. The writer says the number, for inputs are given by slot.

@@ -84,7 +84,7 @@ def _argument_differs(u: Node) -> str | None:
 
 
 def _shards_differ(u: Node) -> str | None:
-    """A PARAM and its argument, one of them sharded, that are not sharded alike (D-083)."""
+    """A PARAM and its argument, one of them sharded, that are not sharded alike (D-073)."""
     for param in free_params(u.src[0]):
         slot = cast(ParamArg, param.arg).slot
         given = u.src[1 + slot] if slot < len(u.src) - 1 else param

@@ -1,6 +1,6 @@
 """Extension ops: what a relative of this language has and the core has no single op for.
 
-Each but the pure names has a decomposition, which is what it means (D-130).
+Each but the pure names has a decomposition, which is what it means (D-085).
 """
 
 from __future__ import annotations

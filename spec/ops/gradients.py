@@ -39,7 +39,7 @@ def to_first(build: Build, u: Node, g: Node) -> Parts:
 
 
 def stopped(build: Build, u: Node, g: Node) -> Parts:
-    """Nothing flows (D-103)."""
+    """Nothing flows (D-082)."""
     return [None] * len(u.src)
 
 

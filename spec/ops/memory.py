@@ -61,7 +61,7 @@ def _no_slice(u: Node) -> str | None:
 
 
 def _slice_outside(u: Node) -> str | None:
-    """D-082: a view of whole elements of the new dtype."""
+    """D-072: a view of whole elements of the new dtype."""
     t, arg = u.src[0], cast(SliceArg, u.arg)
     start, wide = index_value(u.src[1]) * t.dtype.itemsize, arg.dtype.itemsize
     if start % wide:

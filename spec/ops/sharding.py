@@ -1,6 +1,6 @@
 """Constraints of sharded values: what every device can do with the shard it holds.
 
-They bind only where a value is split over two devices or more (D-080).
+They bind only where a value is split over two devices or more (D-070).
 """
 
 from __future__ import annotations

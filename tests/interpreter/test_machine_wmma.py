@@ -153,7 +153,7 @@ def rounded(exact: Fraction, like: Array) -> Fraction:
 
 @every_shape
 def test_sums_are_rounded_once_at_each_step_from_left_to_right(arg: WmmaArg) -> None:
-    """Against exact fractions; float32 operands lose their last 13 bits first (D-076)."""
+    """Against exact fractions; float32 operands lose their last 13 bits first (D-067)."""
     random = np.random.default_rng(1)
     storage = np_dtype(arg.dtype_in)
     a = (random.random((arg.m, arg.k)) - 0.5).astype(storage)
