@@ -21,7 +21,8 @@ from uop.compiler.stages.render import params, work_items
 from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, BufferArg, ParamArg
 from uop.spec.dtype import dtypes
-from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.errors import UnsupportedError
+from uop.spec.inputs import check_slots, misfit
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.uop import UOp
@@ -137,31 +138,12 @@ def input_slots(root: UOp) -> dict[int, UOp]:
 
 
 def check_inputs(slots: Mapping[int, UOp], inputs: Inputs) -> None:
-    """InvalidError for a missing, unknown or ill-fitting input. A BUFFER may start without
-    contents.
-    """
-    for slot in inputs:
-        if slot not in slots:
-            found = ", ".join(map(str, sorted(slots))) or "none"
-            raise InvalidError(
-                "INPUT.c2",
-                "every input has a slot of the program",
-                f"slot {slot}",
-                f"slots {found}",
-            )
-    for slot, u in slots.items():
-        spelled = f"slot {slot}: {u.op.name} {u.dtype.name}{list(u.shape)}"
-        if slot in inputs:
-            given = np.asarray(inputs[slot])
-            if given.shape != u.shape or given.dtype != np_dtype(u.dtype):
-                raise InvalidError(
-                    "INPUT.c4",
-                    "an input has the shape and dtype of its slot",
-                    spelled,
-                    f"{given.dtype}{list(given.shape)}",
-                )
-        elif u.op is Op.PARAM:
-            raise InvalidError("INPUT.c3", "every PARAM has an input", spelled, "none")
+    """InvalidError for a missing, unknown or ill-fitting input."""
+    check_slots(slots, inputs.keys())
+    for slot, array in inputs.items():
+        given, u = np.asarray(array), slots[slot]
+        if given.shape != u.shape or given.dtype != np_dtype(u.dtype):
+            raise misfit(slot, u, f"{given.dtype}{list(given.shape)}")
 
 
 def _initial(u: UOp, inputs: Inputs) -> Array:

@@ -11,6 +11,7 @@ from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array, Value
 from uop.spec.args import BufferArg, ParamArg
 from uop.spec.errors import InvalidError
+from uop.spec.inputs import check_slots, clash, misfit
 from uop.spec.ops.names import Op
 from uop.spec.symbolic import bind, is_variable, with_bound_variables
 from uop.spec.walk import outside_bodies, toposort
@@ -33,12 +34,7 @@ def slots_of(root: UOp) -> dict[int, UOp]:
         slot = cast(ParamArg | BufferArg, u.arg).slot
         other = found.setdefault(slot, u)
         if other is not u:
-            raise InvalidError(
-                "INPUT.c1",
-                "a slot belongs to one PARAM or BUFFER",
-                f"slot {slot}",
-                f"{_spelled(other)} and {_spelled(u)}",
-            )
+            raise clash(slot, other, u)
     return found
 
 
@@ -69,40 +65,14 @@ def bind_inputs(root: UOp, inputs: Inputs) -> dict[UOp, Value]:
     InvalidError for a missing, unknown or ill-fitting input.
     """
     slots = slots_of(root)
-    for slot in inputs:
-        if slot not in slots:
-            taken = ", ".join(map(str, sorted(slots))) or "none"
-            raise InvalidError(
-                "INPUT.c2",
-                "every input has a slot of the program",
-                f"slot {slot}",
-                f"slots {taken}",
-            )
-    return {
-        u: _fitting(slot, u, inputs[slot])
-        for slot, u in slots.items()
-        if slot in inputs or _missing(slot, u)
-    }
-
-
-def _missing(slot: int, u: UOp) -> bool:
-    """A BUFFER may start UNSPECIFIED, a PARAM may not."""
-    if u.op is Op.BUFFER:
-        return False
-    raise InvalidError(
-        "INPUT.c3", "every PARAM has an input", f"slot {slot}: {_spelled(u)}", "none"
-    )
+    check_slots(slots, inputs.keys())
+    return {u: _fitting(slot, u, inputs[slot]) for slot, u in slots.items() if slot in inputs}
 
 
 def _fitting(slot: int, u: UOp, given: Array | Value) -> Value:
     value = given if isinstance(given, Value) else Value(np.asarray(given))
     if value.data.shape != u.shape or value.data.dtype != np_dtype(u.dtype):
-        raise InvalidError(
-            "INPUT.c4",
-            "an input has the shape and dtype of its slot",
-            f"slot {slot}: {_spelled(u)}",
-            f"{value.data.dtype}{list(value.data.shape)}",
-        )
+        raise misfit(slot, u, f"{value.data.dtype}{list(value.data.shape)}")
     arg = u.arg
     if isinstance(arg, ParamArg) and arg.min is not None:
         _in_range(arg, int(value.data))
@@ -118,7 +88,3 @@ def _in_range(arg: ParamArg, number: int) -> None:
         f"slot {arg.slot}: from {arg.min} to {arg.max}",
         str(number),
     )
-
-
-def _spelled(u: UOp) -> str:
-    return f"{u.op.name} {u.dtype.name}{list(u.shape)}"

@@ -14,6 +14,7 @@ from uop.compiler.validity import TRUE, ZERO_FILL, Validity, both, full
 from uop.spec.args import BufferArg, FlipArg, GetTupleArg, ParamArg, PermuteArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.inputs import clash
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import free_params, toposort
@@ -152,9 +153,7 @@ class _Program:
         """PARAM and BUFFER share one namespace."""
         known = self.inputs.setdefault(_slot(u), u)
         if known is not u:
-            raise InvalidError(
-                "INPUT.c1", "a slot belongs to one PARAM or BUFFER", repr(u), f"also {known!r}"
-            )
+            raise clash(_slot(u), known, u)
 
     def _value(self, u: UOp) -> UOp:
         if u.op in (Op.PARAM, Op.BUFFER):

@@ -49,7 +49,13 @@ def names(
     "--effort", default="default", show_default=True, help="How many: smoke, default or full."
 )
 @click.option("--time", "duration", metavar="TIME", help="Stop after 30s, 5m or 1h.")
-@click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
+@click.option(
+    "-n",
+    "workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes; by default one per core.",
+)
 @click.option("--profile", default="strict", show_default=True, help="What is allowed, as knobs.")
 @click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
 @click.option(

@@ -1,0 +1,56 @@
+"""What the inputs of a program must be: the constraints between its slots and what is given."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from uop.spec.errors import InvalidError
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+def clash(slot: int, first: UOp, second: UOp) -> InvalidError:
+    """INPUT.c1: two nodes claim one slot; PARAM and BUFFER share a namespace (D-055)."""
+    return InvalidError(
+        "INPUT.c1",
+        "a slot belongs to one PARAM or BUFFER",
+        f"slot {slot}",
+        f"{_spelled(first)} and {_spelled(second)}",
+    )
+
+
+def check_slots(slots: Mapping[int, UOp], given: Collection[int]) -> None:
+    """InvalidError for an input without a slot, and a PARAM without input.
+
+    A BUFFER may start without contents.
+    """
+    for slot in given:
+        if slot not in slots:
+            raise InvalidError(
+                "INPUT.c2",
+                "every input has a slot of the program",
+                f"slot {slot}",
+                f"slots {', '.join(map(str, sorted(slots))) or 'none'}",
+            )
+    for slot, u in slots.items():
+        if slot not in given and u.op is Op.PARAM:
+            raise InvalidError(
+                "INPUT.c3", "every PARAM has an input", f"slot {slot}: {_spelled(u)}", "none"
+            )
+
+
+def misfit(slot: int, u: UOp, found: str) -> InvalidError:
+    """INPUT.c4: an input of another shape or dtype, which `found` spells."""
+    return InvalidError(
+        "INPUT.c4",
+        "an input has the shape and dtype of its slot",
+        f"slot {slot}: {_spelled(u)}",
+        found,
+    )
+
+
+def _spelled(u: UOp) -> str:
+    return f"{u.op.name} {u.dtype.name}{list(u.sizes)}"
