@@ -151,6 +151,7 @@ class Report:
             "options": dict(self.options),
             "summary": {
                 "verdict": self.conclusion.value,
+                "interrupted": self.interrupted,
                 "programs": tally.programs,
                 "checks": tally.checks,
                 "elements": tally.elements,

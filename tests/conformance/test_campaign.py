@@ -207,6 +207,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
     assert err == ""
     report = json.loads(file.read_text())
     assert report["summary"]["passed"] >= 4
+    assert report["summary"]["interrupted"] is True
 
 
 def test_the_verdict_is_by_the_declared_profile(judged: Conform) -> None:
