@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,11 @@ class OptionError(UopError):
     """An option asks for what does not exist: says which, what it may be, what was found."""
 
 
+def cores() -> int:
+    """The processes of a run unless it is told otherwise: one per core."""
+    return os.cpu_count() or 1
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The choices of a run. None selects all; `examples` is per level, op, dtype and group."""
@@ -38,13 +43,13 @@ class Options:
     examples: int | None = None
     effort: str = "default"
     seconds: float | None = None
-    workers: int = 0
+    workers: int = field(default_factory=cores)
     profile: str = "strict"
     json: Path | None = None
     output: Path = Path("uop-failures")
 
     def checked(self) -> Options:
-        """These options with the number of workers filled in; OptionError where one is wrong."""
+        """These options; OptionError where one is wrong."""
         find(self.backend)
         _one_of("--level", self.levels, LEVELS)
         _one_of("--op", self.ops or (), [*Op.__members__, MIXED])
@@ -55,12 +60,12 @@ class Options:
         unknown = parse_profile(self.profile).declared().keys() - SUPPORTED_KNOBS
         if unknown:
             raise OptionError(f"--profile: nothing is judged by {', '.join(sorted(unknown))} yet")
-        if self.workers < 0 or (self.examples is not None and self.examples < 1):
+        if self.workers < 1 or (self.examples is not None and self.examples < 1):
             raise OptionError("-n and --examples: expected a positive number")
         if self.json is not None:
             writable(self.json)
         writable(self.output / "repro.uop")
-        return self if self.workers else replace(self, workers=os.cpu_count() or 1)
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """What a report says about them."""

@@ -140,6 +140,7 @@ def test_a_bad_duration_is_refused(text: str) -> None:
         (["interpreter", "--time", "soon"], Exit.USAGE, "soon"),
         (["interpreter", "--profile", "lax"], Exit.USAGE, "lax"),
         (["interpreter", "-n", "-2"], Exit.USAGE, "-n"),
+        (["interpreter", "-n", "0"], Exit.USAGE, "-n"),
         (["interpreter", "--examples", "0"], Exit.USAGE, "--examples"),
         (["interpreter", "--json", "{file}/report.json"], Exit.USAGE, "cannot write"),
         (["interpreter", "--output", "{file}/failures"], Exit.USAGE, "cannot write"),

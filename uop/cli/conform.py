@@ -49,13 +49,7 @@ def names(
     "--effort", default="default", show_default=True, help="How many: smoke, default or full."
 )
 @click.option("--time", "duration", metavar="TIME", help="Stop after 30s, 5m or 1h.")
-@click.option(
-    "-n",
-    "workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes; by default one per core.",
-)
+@click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 @click.option("--profile", default="strict", show_default=True, help="What is allowed, as knobs.")
 @click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
 @click.option(
@@ -87,7 +81,7 @@ def command(
     is shrunk and written as a file for `uop replay`.
     """
     from uop.conformance.case import LEVELS
-    from uop.conformance.options import Options, parse_duration
+    from uop.conformance.options import Options, cores, parse_duration
 
     options = Options(
         backend,
@@ -99,7 +93,7 @@ def command(
         examples,
         effort,
         None if duration is None else parse_duration(duration),
-        workers or 0,
+        cores() if workers is None else workers,
         profile,
         json,
         output,
