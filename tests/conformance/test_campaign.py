@@ -201,7 +201,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
     lines = [process.stdout.readline(), process.stdout.readline()]
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == Exit.INTERRUPTED
     assert "conforms so far (interrupted)" in out
     assert "programs" in lines[1]

@@ -76,6 +76,7 @@ def test_sums() -> None:
     summary = found["summary"]
     assert summary == {
         "verdict": "does not conform",
+        "interrupted": False,
         "programs": 2,
         "checks": 4,
         "elements": 200,
