@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sharded import Shape, check, copy, devices, distinct, reshape
 
-from uop.interpreter.devices import Placed, evaluate_by_devices, joined, same, split
+from uop.interpreter.devices import evaluate_by_devices, joined, same, split
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array, Value
@@ -28,184 +29,11 @@ from uop.spec.args import (
     ReplicatedArg,
     SliceArg,
 )
-from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, dims, index_const, param
-
-Shape = tuple[int, ...]
-
-
-def devices(n: int) -> tuple[str, ...]:
-    return tuple(f"D{k}" for k in range(n))
-
-
-def distinct(shape: Shape, dtype: DType = dtypes.int32) -> Array:
-    """Elements that all differ, as far as the dtype allows."""
-    count = math.prod(shape)
-    return (np.arange(count).reshape(shape) + 3).astype(np_dtype(dtype))
-
-
-def placed(root: UOp, inputs: dict[int, Array]) -> Placed:
-    result = evaluate_by_devices(root, inputs)
-    assert isinstance(result, Placed)
-    return result
-
-
-def check(root: UOp, inputs: dict[int, Array]) -> Placed:
-    """The law: the shards have the size and place that `axis` says, and make the whole value."""
-    result, reference = placed(root, inputs), evaluate_full(root, inputs)
-    assert (result.device, result.axis) == (root.device, root.axis)
-    n = len(root.device) if isinstance(root.device, tuple) else 1
-    assert len(result.parts) == n
-    shape = tuple(d // n if a == root.axis else d for a, d in enumerate(root.shape))
-    assert all(part.data.shape == shape for part in result.parts)
-    assert same(result.whole(), cast(Value, reference))
-    return result
-
-
-def copy(t: UOp, device: str | tuple[str, ...]) -> UOp:
-    return UOp(Op.LOAD, t, arg=LoadArg(device))
-
-
-def reshape(t: UOp, *shape: int) -> UOp:
-    return UOp(Op.RESHAPE, t, dims(shape))
-
-
-def summed(t: UOp, axis: int) -> UOp:
-    """The sum along an axis, which is dropped."""
-    kept = [d for a, d in enumerate(t.shape) if a != axis]
-    return reshape(UOp(Op.REDUCE, t, arg=ReduceArg(Op.ADD, (axis,))), *kept)
-
-
-def replicated(t: UOp, axis: int) -> UOp:
-    kept = [d for a, d in enumerate(t.shape) if a != axis]
-    return reshape(UOp(Op.REPLICATED, t, arg=ReplicatedArg((axis,))), *kept)
-
-
-# The collectives, as both documents write them.
-
-
-def broadcast(t: UOp, n: int) -> UOp:
-    (s,) = t.shape
-    spread = UOp(Op.EXPAND, reshape(t, 1, s), dims((n, s)))
-    return replicated(copy(spread, devices(n)), 0)
-
-
-def scatter(t: UOp, n: int) -> UOp:
-    return copy(t, devices(n))
-
-
-def gather(t: UOp, n: int) -> UOp:
-    return copy(t, devices(n)[0])
-
-
-def reduce(t: UOp, n: int) -> UOp:
-    return summed(reshape(gather(t, n), n, t.shape[0] // n), 0)
-
-
-def allgather(t: UOp, n: int) -> UOp:
-    (size,) = t.shape
-    spread = UOp(Op.EXPAND, reshape(t, 1, size), dims((n, size)))
-    return replicated(copy(spread, devices(n)), 0)
-
-
-def reduce_scatter(t: UOp, n: int) -> UOp:
-    s = t.shape[0] // n
-    turned = UOp(Op.PERMUTE, reshape(t, n, n, s // n), arg=PermuteArg((1, 0, 2)))
-    return reshape(summed(copy(turned, devices(n)), 1), s)
-
-
-def allreduce(t: UOp, n: int) -> UOp:
-    return allgather(reduce_scatter(t, n), n)
-
-
-N = pytest.mark.parametrize("n", range(1, 9))
-
-
-def whole(n: int, s: int, dtype: DType = dtypes.float32) -> tuple[UOp, Array]:
-    """(s,) on one device."""
-    return param(0, (s,), dtype, "D0"), distinct((s,), dtype)
-
-
-def shards_of(n: int, s: int, dtype: DType = dtypes.float32) -> tuple[UOp, Array]:
-    """(n s,) on n devices: s elements each."""
-    return param(0, (n * s,), dtype, devices(n)), distinct((n * s,), dtype)
-
-
-def expect(result: Placed, device: Any, axis: int | None, *parts: Array) -> None:
-    assert (result.device, result.axis, len(result.parts)) == (device, axis, len(parts))
-    for found, wanted in zip(result.parts, parts, strict=True):
-        assert found.data.dtype == wanted.dtype
-        np.testing.assert_array_equal(found.data, wanted)
-
-
-@N
-@pytest.mark.parametrize("s", [1, 3, 8])
-def test_broadcast_gives_every_device_the_value(n: int, s: int) -> None:
-    t, x = whole(n, s)
-    expect(check(broadcast(t, n), {0: x}), devices(n), None, *[x] * n)
-
-
-@N
-@pytest.mark.parametrize("k", [1, 3])
-def test_scatter_gives_every_device_a_chunk(n: int, k: int) -> None:
-    t, x = whole(n, n * k)
-    expect(check(scatter(t, n), {0: x}), devices(n), 0, *x.reshape(n, k))
-
-
-@N
-@pytest.mark.parametrize("s", [1, 4])
-def test_gather_collects_the_shards_on_one_device(n: int, s: int) -> None:
-    t, x = shards_of(n, s)
-    expect(check(gather(t, n), {0: x}), "D0", None, x)
-
-
-@N
-@pytest.mark.parametrize("s", [1, 4])
-def test_reduce_sums_the_shards_on_one_device(n: int, s: int) -> None:
-    t, x = shards_of(n, s)
-    root = reduce(t, n)
-    assert root.shape == (s,)
-    expect(check(root, {0: x}), "D0", None, x.reshape(n, s).sum(0))
-
-
-@N
-@pytest.mark.parametrize("s", [1, 4])
-def test_allgather_gives_every_device_all_shards(n: int, s: int) -> None:
-    t, x = shards_of(n, s)
-    expect(check(allgather(t, n), {0: x}), devices(n), None, *[x] * n)
-
-
-@N
-@pytest.mark.parametrize("k", [1, 3])
-def test_reduce_scatter_gives_every_device_a_chunk_of_the_sum(n: int, k: int) -> None:
-    t, x = shards_of(n, n * k)
-    root = reduce_scatter(t, n)
-    assert root.shape == (n * k,)
-    sums = x.reshape(n, n * k).sum(0)
-    expect(check(root, {0: x}), devices(n), 0, *sums.reshape(n, k))
-
-
-@N
-@pytest.mark.parametrize("k", [1, 3])
-def test_allreduce_gives_every_device_the_sum(n: int, k: int) -> None:
-    t, x = shards_of(n, n * k)
-    root = allreduce(t, n)
-    assert root.shape == (n * k,)
-    expect(check(root, {0: x}), devices(n), None, *[x.reshape(n, n * k).sum(0)] * n)
-
-
-@pytest.mark.parametrize("n", range(2, 9))
-def test_sizes_that_do_not_divide_are_named(n: int) -> None:
-    with pytest.raises(InvalidError, match=rf"LOAD\.c6(.|\n)*\({n + 1},\) over {n} devices"):
-        scatter(whole(n, n + 1)[0], n)
-    with pytest.raises(InvalidError, match=r"RESHAPE\.c2"):
-        reduce_scatter(shards_of(n, n + 1)[0], n)
-    with pytest.raises(InvalidError, match=r"PARAM\.c3"):
-        param(0, (n + 1,), dtypes.int8, devices(n))
-
 
 # The law, op by op.
 
