@@ -48,9 +48,9 @@ def elementwise(u: UOp, *operands: Value) -> Value:
         return where(u, *operands)
     arrays = [v.data for v in operands]
     data = np.asarray(RULES[u.op](u, *arrays))
-    invalid = _spread(either(*(v.invalid for v in operands)), data.shape)
+    invalid = _spread(either(*[v.invalid for v in operands]), data.shape)
     opens = UNSPECIFIED.get(u.op)
-    unspecified = either(*(v.unspecified for v in operands))
+    unspecified = either(*[v.unspecified for v in operands])
     if opens is not None:
         unspecified = either(unspecified, opens(u, *arrays))
     if u.op is Op.CAST and u.dtype == u.src[0].dtype:
@@ -65,7 +65,7 @@ def made_nan(u: UOp, data: Array) -> Mask | None:
     if not u.dtype.is_float:
         return None
     nan = np.isnan(data)
-    return nan if nan.any() else None
+    return nan if np.count_nonzero(nan) else None
 
 
 def where(u: UOp, p: Value, a: Value, b: Value) -> Value:

@@ -17,6 +17,7 @@ from uop.spec.args import BinaryArg, ConstArg, GetTupleArg, ParamArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
 from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ MEANINGS: dict[Op, Combine] = {
     Op.INDEX: masks.index,
     Op.BITCAST: masks.bitcast,
     **dict.fromkeys((Op.CDIV, Op.CMOD, Op.MIN), masks.elementwise),
+    **{op: masks.elementwise for op, d in DECLARATIONS.items() if d.is_elementwise},
     Op.REDUCE: masks.reduce,
     Op.LOAD: masks.load,
 }
@@ -50,9 +52,11 @@ class TensorEvaluation:
 
     def result(self) -> FullOutput:
         order = toposort([self._root], _evaluated_sources)
-        step = self._step if any(u.addrspace is not None for u in order) else self._compute
-        for u in order:
-            step(u)
+        if any(u.addrspace is not None for u in order):
+            for u in order:
+                self._step(u)
+        else:
+            self._compute_all(order)
         root = self._root
         if root.op is Op.SINK or root.op in (Op.STORE, Op.GROUP):
             return self._memory.written()
@@ -61,6 +65,16 @@ class TensorEvaluation:
         if root.addrspace is not None:
             return self._memory.read(root, root)
         return self._values[root]
+
+    def _compute_all(self, order: list[UOp]) -> None:
+        """Each node in turn; a value goes after its last use, so that its space is used again."""
+        values = self._values
+        last = {s: u for u in order for s in _evaluated_sources(u)}
+        for u in order:
+            self._compute(u)
+            for s in _evaluated_sources(u):
+                if last[s] is u:
+                    values.pop(s, None)
 
     def _step(self, u: UOp) -> None:
         self._memory.enter(u)
@@ -86,6 +100,9 @@ class TensorEvaluation:
                 self._observe(u, value)
 
     def _value(self, u: UOp) -> Value:
+        meaning = MEANINGS.get(u.op)
+        if meaning is not None:
+            return meaning(u, *[self._values[s] for s in data_sources(u)])
         if u in self._given:
             return self._given[u]
         if u.op is Op.CONST:
@@ -94,14 +111,8 @@ class TensorEvaluation:
             return Value(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
         if u.op is Op.GETTUPLE:
             return self._tuples[u.src[0]][cast(GetTupleArg, u.arg).idx]
-        operands = [self._values[s] for s in data_sources(u)]
-        meaning = MEANINGS.get(u.op)
-        if meaning is not None:
-            return meaning(u, *operands)
-        if u.declaration.is_elementwise:
-            return masks.elementwise(u, *operands)
         if u.declaration.section in ("marker", "ordering") or u.op in (Op.NOOP, Op.PRECAST):
-            return operands[0]
+            return self._values[u.src[0]]
         raise UndefinedError(f"{u.op.name} outside a kernel")
 
     def _called(self, u: UOp) -> tuple[Value, ...]:

@@ -16,16 +16,16 @@ N = TypeVar("N")
 def toposort(roots: Iterable[N], sources: Callable[[N], Iterable[N]]) -> list[N]:
     """Every node once, sources before users, depth-first post-order from the first root on."""
     order: dict[N, None] = {}
-    stack = [(root, False) for root in reversed(list(roots))]
+    opened: set[N] = set()
+    stack = list(roots)[::-1]
     while stack:
-        node, expanded = stack.pop()
-        if node in order:
+        node = stack[-1]
+        if node in opened:
+            # Its sources are done; one that stands twice on the stack keeps its first place.
+            order[stack.pop()] = None
             continue
-        if expanded:
-            order[node] = None
-            continue
-        stack.append((node, True))
-        stack.extend((s, False) for s in reversed(list(sources(node))) if s not in order)
+        opened.add(node)
+        stack.extend([s for s in sources(node) if s not in opened][::-1])
     return list(order)
 
 

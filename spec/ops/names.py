@@ -8,6 +8,9 @@ from enum import Enum
 class Op(Enum):
     """An op name. What it means is declared once, in the file of its section."""
 
+    # A member equals itself alone. Enum would hash its name, in Python, at each look-up.
+    __hash__ = object.__hash__
+
     # source
     PARAM = "PARAM"
     BUFFER = "BUFFER"
