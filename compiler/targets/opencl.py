@@ -5,7 +5,7 @@ from __future__ import annotations
 from uop.compiler.targets.cstyle import Dialect
 from uop.compiler.targets.target import c_target
 
-# The build option that stops contraction is not obeyed everywhere, the pragma is.
+# Workaround contraction: the pragma.
 HEADER = """\
 #pragma OPENCL FP_CONTRACT OFF
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

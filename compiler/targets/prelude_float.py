@@ -55,7 +55,7 @@ FN f32 {name}_to_f32({unsigned} x) {{
 }}
 """
 
-# Done on the bits: PoCL folds its own trunc of a literal NaN into an undefined value.
+# Workaround trunc-of-literal-nan: done on the bits.
 TRUNC = """
 FN f{bits} trunc_f{bits}(f{bits} x) {{
   u{bits} b = f{bits}_to_bits(x);

@@ -1,0 +1,40 @@
+"""What the compilers of devices do wrong, and how rendered code avoids it.
+
+Each fault stands here once; the code that avoids it names the entry, and a test shows that it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Workaround:
+    """A fault as it was seen, what is done instead, where, and the test that fails without it."""
+
+    name: str
+    seen_in: str
+    fault: str
+    instead: str
+    where: str
+    test: str
+
+
+WORKAROUNDS = (
+    Workaround(
+        "trunc-of-literal-nan",
+        "PoCL 3.0, optimised",
+        "trunc of a literal NaN is folded into an undefined value",
+        "TRUNC works on the bits",
+        "compiler/targets/prelude_float.py",
+        "tests/compiler/test_targets_constants.py::test_truncating_a_literal_nan_gives_nan",
+    ),
+    Workaround(
+        "contraction",
+        "PoCL 3.0",
+        "a * b + c is fused, also under the build option that forbids it",
+        "the pragma FP_CONTRACT OFF heads every source, and select splits MULACC",
+        "compiler/targets/opencl.py",
+        "tests/compiler/test_targets_ops.py::test_multiply_add_is_not_contracted",
+    ),
+)
