@@ -1,7 +1,7 @@
 """Prints the figures this project promises, as measured here.
 
-`python benchmarks/figures.py [PART...]`; the parts are command, interpreter, adversary, pushed and
-opencl, without any all of them.
+`python benchmarks/figures.py [PART...]`; the parts are command, machine, tensor, ledger, editions,
+interpreter, adversary, pushed and opencl, without any all of them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluation import machine, tensor
+from figure import Figure, at_least, at_most, equal
+from language import editions, ledger
 from rich.console import Console
 from rich.table import Table
 
@@ -34,16 +36,6 @@ from uop.spec.registry import DECLARATIONS
 
 UOP = [sys.executable, "-m", "uop"]
 WORKERS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One promise and what was measured; `holds` None where nothing was promised."""
-
-    name: str
-    promised: str
-    measured: str
-    holds: bool | None = None
 
 
 def judged(backend: str, **chosen: Any) -> Report:
@@ -173,20 +165,19 @@ def wrong(tally: Tally) -> int:
     return tally.counts[Status.FAILED] + tally.counts[Status.CRASHED]
 
 
-def at_least(name: str, measured: float, promised: float, unit: str) -> Figure:
-    return Figure(name, f">= {promised:,g} {unit}", f"{measured:,.5g} {unit}", measured >= promised)
-
-
-def at_most(name: str, measured: float, promised: float, unit: str) -> Figure:
-    return Figure(name, f"<= {promised:,g} {unit}", f"{measured:,.3g} {unit}", measured <= promised)
-
-
-def equal(name: str, measured: object, promised: object) -> Figure:
-    return Figure(name, f"{promised}", f"{measured}", measured == promised)
-
-
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
-    part.__name__: part for part in (command, interpreter, adversary, pushed, opencl)
+    part.__name__: part
+    for part in (
+        command,
+        machine,
+        tensor,
+        ledger,
+        editions,
+        interpreter,
+        adversary,
+        pushed,
+        opencl,
+    )
 }
 
 
