@@ -18,13 +18,16 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import cast
 
+from uop.spec.args import ParamArg
 from uop.spec.array import Array, decode_array, encode_array
 from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs, slots
-from uop.spec.errors import MalformedError
+from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.latitude import STRICT, Profile, ProfileError, parse_profile
 from uop.spec.literal import Line, Literal, print_literal
 from uop.spec.registry import labels
+from uop.spec.symbolic import bind, is_variable, variables
 from uop.spec.text import Scope, Unbuilt
 from uop.spec.uop import UOp
 
@@ -245,6 +248,8 @@ def _read_data(case: _Open, name: str, line: Line) -> None:
     if key in given[name]:
         raise line.fail(f"{name} {key} stands twice", token)
     start, u = line.peek(), known[key]
+    if variables(u) and not is_variable(u):
+        u = _sized(case, u, line)
     try:
         if name == "accept":
             case.accept[key] = _sets(_read_sets(line), u)
@@ -254,6 +259,20 @@ def _read_data(case: _Open, name: str, line: Line) -> None:
             case.expect[key] = decode_array(line.literal("[]"), u.dtype, u.shape)
     except MalformedError as error:
         raise error if error.line else line.fail(error.message, start) from None
+
+
+def _sized(case: _Open, u: UOp, line: Line) -> UOp:
+    """A node of symbolic sizes, at the numbers that the inputs above give to its variables."""
+    values = {}
+    for variable in variables(u):
+        slot = cast(ParamArg, variable.arg).slot
+        if slot not in case.inputs:
+            raise line.fail(f"its sizes need the input of slot {slot} above it")
+        values[variable] = int.from_bytes(case.inputs[slot].data, "little", signed=True)
+    try:
+        return bind(u, values)
+    except InvalidError as error:
+        raise line.fail(f"sizes that are none, {error.label}: found {error.found}") from None
 
 
 def _read_sets(line: Line) -> list[list[Literal]]:

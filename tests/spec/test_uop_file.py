@@ -10,7 +10,7 @@ import pytest
 from uop.spec.array import LIST_LIMIT, Array
 from uop.spec.case import Case, ElementSet, UopFile, outputs, slots
 from uop.spec.dtype import dtypes
-from uop.spec.errors import InvalidError, MalformedError
+from uop.spec.errors import InvalidError, MalformedError, UopError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
@@ -193,3 +193,30 @@ def test_a_broken_node_that_is_not_marked_is_invalid() -> None:
     with pytest.raises(InvalidError, match=r"NEG\.arity") as caught:
         parse_file(P + "%1 = NEG %0, %0", "x.uop")
     assert caught.value.where == "x.uop:2:1"
+
+
+SYMBOLIC = """\
+%0 = PARAM [] {slot=0, dtype=index, min=1, max=3}
+%1 = STACK %0
+%2 = PARAM %1 {slot=1, dtype=int32}
+%3 = NEG %2
+"""
+
+
+def test_data_of_symbolic_sizes_has_those_of_the_inputs_above() -> None:
+    text = SYMBOLIC + "input 0 = 2\ninput 1 = [5, 6]\nexpect 0 = [-5, -6]\n"
+    (case,) = parse_file(text).cases
+    assert case.inputs[1].shape == case.expect[0].shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("input 1 = [5, 6]\n", "5:.*its sizes need the input of slot 0 above it"),
+        ("input 0 = 3\ninput 1 = [5, 6]\n", r"6:11: .*int32\[3\]"),
+        ("input 0 = 4\ninput 1 = [5, 6]\n", r"6:.*BIND.c2: found \[4, 4\] for \[1, 3\]"),
+    ],
+)
+def test_data_of_symbolic_sizes_that_does_not_fit_is_refused(data: str, message: str) -> None:
+    with pytest.raises(UopError, match=message):
+        parse_file(SYMBOLIC + data)
