@@ -58,17 +58,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
-    """A program that is compiled once and judged on each batch.
-
-    The root is a value, a TUPLE or a SINK. `op` and `dtype` name the cell of the report in which it
-    counts. A program with a source is judged by what that may give.
-    """
+class Identified:
+    """What has an id, and so a cell of the report in which it counts."""
 
     id: CaseId
-    root: UOp
-    batches: tuple[Batch, ...]
-    source: Source | None = None
 
     @property
     def level(self) -> str:
@@ -81,6 +74,19 @@ class Case:
     @property
     def dtype(self) -> str:
         return self.id.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case(Identified):
+    """A program that is compiled once and judged on each batch.
+
+    The root is a value, a TUPLE or a SINK. `op` and `dtype` name the cell of the report in which it
+    counts. A program with a source is judged by what that may give.
+    """
+
+    root: UOp
+    batches: tuple[Batch, ...]
+    source: Source | None = None
 
     @property
     def group(self) -> str:
@@ -93,21 +99,8 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class InvalidCase:
+class InvalidCase(Identified):
     """The text of a program that breaks exactly the constraint `label`: to be rejected."""
 
-    id: CaseId
     label: str
     text: str
-
-    @property
-    def level(self) -> str:
-        return self.id.level
-
-    @property
-    def op(self) -> str:
-        return self.id.op
-
-    @property
-    def dtype(self) -> str:
-        return self.id.dtype

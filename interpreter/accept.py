@@ -13,13 +13,13 @@ from uop.interpreter.accepted.folds import reduce
 from uop.interpreter.accepted.locations import Locations
 from uop.interpreter.accepted.moves import MOVES
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.accepted.sets import Sets, either, points, somewhere, without
+from uop.interpreter.accepted.sets import Sets, points, somewhere, without
 from uop.interpreter.inputs import Inputs, bind_inputs, slots_of, with_numbers
 from uop.interpreter.machine import is_kernel_program, run_program
 from uop.interpreter.memory import reads_of
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor import TensorEvaluation, body_arguments, constant
-from uop.interpreter.values import Value
+from uop.interpreter.values import Value, either
 from uop.spec.args import ConstArg, GetTupleArg, PadArg, PadFill
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError

@@ -14,7 +14,7 @@ import numpy as np
 from uop.interpreter.accept import accepted_results, widens
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.folds import terms_first
-from uop.interpreter.accepted.sets import Sets, either, points
+from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.machine import is_kernel_program, run_program
@@ -24,7 +24,7 @@ from uop.interpreter.orders import fold_somehow, maximum_somehow
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.tensor import TensorEvaluation, body_arguments
-from uop.interpreter.values import Array, Value
+from uop.interpreter.values import Array, Value, either
 from uop.spec.args import ReduceArg
 from uop.spec.extension import in_core_ops
 from uop.spec.latitude import STRICT, Maximum, Reduced

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.masks import either
 from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Value
+from uop.interpreter.values import Value, either
 from uop.spec.errors import PassError
 from uop.spec.properties.interval import full
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uop.interpreter.masks import either
 from uop.interpreter.schedule import bound, is_parallel
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.values import Array, Mask, Value, either
 from uop.spec.args import AxisType, RangeArg, SpecialArg
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op

@@ -10,22 +10,13 @@ from uop.interpreter.numeric import bitcast_unspecified, to_bits
 from uop.interpreter.rules.movement import checked_index, outside_pad, slice_bytes
 from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.values import Array, Mask, Value, either
 from uop.spec.args import PadArg, PadFill, ReduceArg, ReplicatedArg
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
-
-
-def either(*masks: Mask | None) -> Mask | None:
-    """The union of masks."""
-    result: Mask | None = None
-    for mask in masks:
-        if mask is not None:
-            result = mask if result is None else result | mask
-    return result
 
 
 def _where(p: Array, a: Mask | None, b: Mask | None) -> Mask | None:

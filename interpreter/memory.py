@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.masks import either, gate_is_true
+from uop.interpreter.masks import gate_is_true
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import checked_index, data_sources, outside_pad
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.values import Array, Mask, Value, either
 from uop.spec.args import BufferArg
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op

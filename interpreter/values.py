@@ -25,3 +25,12 @@ class Value:
     invalid: Mask | None = None
     unspecified: Mask | None = None
     free_nan: Mask | None = None
+
+
+def either(*masks: Mask | None) -> Mask | None:
+    """The union of masks."""
+    result: Mask | None = None
+    for mask in masks:
+        if mask is not None:
+            result = mask if result is None else result | mask
+    return result

@@ -32,7 +32,7 @@ WORKAROUNDS = (
     Workaround(
         "contraction",
         "PoCL 3.0",
-        "a * b + c is fused, also under the build option that forbids it",
+        "a * b + c is fused unless the source forbids it",
         "the pragma FP_CONTRACT OFF heads every source, and select splits MULACC",
         "compiler/targets/opencl.py",
         "tests/compiler/test_targets_ops.py::test_multiply_add_is_not_contracted",

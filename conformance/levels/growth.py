@@ -16,7 +16,7 @@ from uop.interpreter import masks
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor import MEANINGS, constant
-from uop.interpreter.values import Array, Value
+from uop.interpreter.values import Array, Value, either
 from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill, ParamArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
@@ -231,7 +231,7 @@ def _is_alive(value: Value) -> bool:
     data = value.data
     if not data.size:
         return False
-    gone = masks.either(value.invalid, value.unspecified)
+    gone = either(value.invalid, value.unspecified)
     if gone is not None and np.count_nonzero(gone) > MOST_OPEN * data.size:
         return False
     if data.dtype.kind not in "biu":

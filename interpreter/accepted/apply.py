@@ -8,9 +8,9 @@ import numpy as np
 
 # The rules enter their tables on import.
 from uop.interpreter.accepted import casts, choices, floats, integers, reals  # noqa: F401
-from uop.interpreter.accepted.sets import Sets, either, nan_alone
+from uop.interpreter.accepted.sets import Sets, nan_alone
 from uop.interpreter.accepted.table import FLOAT_RULES, INT_RULES
-from uop.interpreter.values import Array
+from uop.interpreter.values import Array, either
 from uop.spec.errors import UnsupportedError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op

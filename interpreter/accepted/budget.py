@@ -10,12 +10,12 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.sets import Sets, somewhere
 from uop.interpreter.numeric import round_to
+from uop.interpreter.transcendental import HAS_EXTENDED
 from uop.interpreter.values import Array, Mask
 from uop.spec.dtype import DType
 
 # The reals stand as floats with more digits, off by a few of their own last ones; the bounds go
 # outward by far more than that, which lets in a float that lies this close outside the budget.
-HAS_EXTENDED = np.finfo(np.longdouble).nmant in (63, 112)
 FLOAT64_ERROR = 2.0**-46
 EXTENDED_ERROR = 2.0**-59
 

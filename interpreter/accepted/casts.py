@@ -8,9 +8,9 @@ from uop.interpreter import numeric
 from uop.interpreter.accepted.budget import largest_finite, overflow_threshold
 from uop.interpreter.accepted.floats import computed
 from uop.interpreter.accepted.integers import unless_wrapped
-from uop.interpreter.accepted.sets import Sets, either, somewhere, without
+from uop.interpreter.accepted.sets import Sets, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats, accepts_ints
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.values import Array, Mask, either
 from uop.spec.dtype import DType, Kind
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op

@@ -8,9 +8,9 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.floats import joined
-from uop.interpreter.accepted.sets import Sets, both, either, without
+from uop.interpreter.accepted.sets import Sets, both, without
 from uop.interpreter.accepted.table import accepts_floats, accepts_ints
-from uop.interpreter.values import Mask
+from uop.interpreter.values import Mask, either
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.registry import Node

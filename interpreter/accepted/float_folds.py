@@ -9,9 +9,9 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import largest_finite, overflow_threshold, wide_storage
-from uop.interpreter.accepted.sets import Sets, either, somewhere
+from uop.interpreter.accepted.sets import Sets, somewhere
 from uop.interpreter.numeric import round_to
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.values import Array, Mask, either
 from uop.spec.dtype import DType
 
 

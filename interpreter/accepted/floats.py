@@ -6,10 +6,10 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import overflow_threshold
-from uop.interpreter.accepted.sets import Sets, both, either, somewhere, without
+from uop.interpreter.accepted.sets import Sets, both, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats
 from uop.interpreter.numeric import round_to
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.values import Array, Mask, either
 from uop.spec.dtype import DType
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op

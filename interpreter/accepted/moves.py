@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.accepted.choices import where
-from uop.interpreter.accepted.sets import Sets, either, together, without
+from uop.interpreter.accepted.sets import Sets, together, without
 from uop.interpreter.rules.movement import checked_index, outside_pad
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.values import Mask
+from uop.interpreter.values import Mask, either
 from uop.spec.args import PadArg, PadFill, ReplicatedArg
 from uop.spec.errors import UndefinedError
 from uop.spec.latitude import STRICT

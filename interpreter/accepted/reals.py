@@ -7,9 +7,9 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import wide_storage, within_budget
 from uop.interpreter.accepted.floats import computed, hull_of, inner, joined, product, stored
-from uop.interpreter.accepted.sets import Sets, both, either, somewhere, without
+from uop.interpreter.accepted.sets import Sets, both, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.values import Array, Mask, either
 from uop.spec import latitude as lat
 from uop.spec.dtype import DType
 from uop.spec.latitude import Profile, Ulp

@@ -8,8 +8,8 @@ from enum import IntEnum
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.sets import Sets, either, points
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.accepted.sets import Sets, points
+from uop.interpreter.values import Array, Mask, Value, either
 from uop.spec.dtype import DType, Kind
 
 CONSTRAINED_SHARE = 16

@@ -78,15 +78,6 @@ def nan_alone(s: Sets) -> Sets:
     return replace(s, lo=np.where(free, nan, s.lo), hi=np.where(free, nan, s.hi))
 
 
-def either(*masks: Mask | None) -> Mask | None:
-    """Where one of the masks is set."""
-    found: Mask | None = None
-    for mask in masks:
-        if mask is not None:
-            found = mask if found is None else found | mask
-    return found
-
-
 def both(a: Mask | None, b: Mask | None) -> Mask | None:
     """Where both masks are set."""
     return None if a is None or b is None else a & b
