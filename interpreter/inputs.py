@@ -10,8 +10,8 @@ import numpy as np
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array, Value
 from uop.spec.args import BufferArg, ParamArg
-from uop.spec.errors import InvalidError
 from uop.spec.inputs import check_slots, clash, misfit
+from uop.spec.labels import INPUT_C5
 from uop.spec.ops.names import Op
 from uop.spec.symbolic import bind, is_variable, with_bound_variables
 from uop.spec.walk import outside_bodies, toposort
@@ -82,9 +82,4 @@ def _fitting(slot: int, u: UOp, given: Array | Value) -> Value:
 def _in_range(arg: ParamArg, number: int) -> None:
     if arg.min is None or arg.max is None or arg.min <= number <= arg.max:
         return
-    raise InvalidError(
-        "INPUT.c5",
-        "a variable lies in its range",
-        f"slot {arg.slot}: from {arg.min} to {arg.max}",
-        str(number),
-    )
+    raise INPUT_C5.error(f"slot {arg.slot}: from {arg.min} to {arg.max}", str(number))

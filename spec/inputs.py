@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from uop.spec.errors import InvalidError
+from uop.spec.labels import INPUT_C1, INPUT_C2, INPUT_C3, INPUT_C4
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -14,12 +15,7 @@ if TYPE_CHECKING:
 
 def clash(slot: int, first: UOp, second: UOp) -> InvalidError:
     """INPUT.c1: two nodes claim one slot; PARAM and BUFFER share a namespace (D-055)."""
-    return InvalidError(
-        "INPUT.c1",
-        "a slot belongs to one PARAM or BUFFER",
-        f"slot {slot}",
-        f"{_spelled(first)} and {_spelled(second)}",
-    )
+    return INPUT_C1.error(f"slot {slot}", f"{_spelled(first)} and {_spelled(second)}")
 
 
 def check_slots(slots: Mapping[int, UOp], given: Collection[int]) -> None:
@@ -29,27 +25,16 @@ def check_slots(slots: Mapping[int, UOp], given: Collection[int]) -> None:
     """
     for slot in given:
         if slot not in slots:
-            raise InvalidError(
-                "INPUT.c2",
-                "every input has a slot of the program",
-                f"slot {slot}",
-                f"slots {', '.join(map(str, sorted(slots))) or 'none'}",
-            )
+            known = ", ".join(map(str, sorted(slots))) or "none"
+            raise INPUT_C2.error(f"slot {slot}", f"slots {known}")
     for slot, u in slots.items():
         if slot not in given and u.op is Op.PARAM:
-            raise InvalidError(
-                "INPUT.c3", "every PARAM has an input", f"slot {slot}: {_spelled(u)}", "none"
-            )
+            raise INPUT_C3.error(f"slot {slot}: {_spelled(u)}", "none")
 
 
 def misfit(slot: int, u: UOp, found: str) -> InvalidError:
     """INPUT.c4: an input of another shape or dtype, which `found` spells."""
-    return InvalidError(
-        "INPUT.c4",
-        "an input has the shape and dtype of its slot",
-        f"slot {slot}: {_spelled(u)}",
-        found,
-    )
+    return INPUT_C4.error(f"slot {slot}: {_spelled(u)}", found)
 
 
 def _spelled(u: UOp) -> str:

@@ -13,18 +13,15 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.validity import TRUE, ZERO_FILL, Validity, both, full
 from uop.spec.args import BufferArg, FlipArg, GetTupleArg, ParamArg, PermuteArg
 from uop.spec.dtype import dtypes
-from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.errors import UnsupportedError
 from uop.spec.inputs import clash
+from uop.spec.labels import CALLIFY_TARGET
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import free_params, toposort
 
 KERNEL_OPS = (Op.CALL, Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.SOURCE)
 """What programs of kernels are made of; a tensor graph has none."""
-
-VIEWS = (Op.AFTER, Op.SHRINK, Op.PERMUTE, Op.RESHAPE, Op.FLIP)
-"""Views of a location in which each element stands once, so that a STORE through them is defined.
-"""
 
 
 def callify(root: UOp, fired: Fired = quietly) -> UOp:
@@ -257,9 +254,4 @@ def _outward(target: UOp, value: UOp, inside: UOp | None) -> tuple[UOp, UOp | No
                 value,
                 inside,
             )
-    raise InvalidError(
-        "callify.target",
-        f"a STORE in a tensor graph goes through {', '.join(op.name for op in VIEWS)}",
-        repr(target),
-        target.op.name,
-    )
+    raise CALLIFY_TARGET.error(repr(target), target.op.name)

@@ -14,6 +14,7 @@ from uop.spec.dtype import DType, Number, Scalar, dtypes
 from uop.spec.errors import InvalidError, users_line
 from uop.spec.frontend.bodies import leaves
 from uop.spec.frontend.evaluator import Held
+from uop.spec.labels import TENSOR_C1, TENSOR_C2
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, dims
@@ -82,8 +83,7 @@ def nested(values: Sequence[Scalar], shape: Shape) -> object:
 
 
 def no_value(dtype: DType, found: str) -> InvalidError:
-    title = "a Python number is a value of the dtype it is used with"
-    return InvalidError("TENSOR.c1", title, dtype.name, found, users_line())
+    return TENSOR_C1.error(dtype.name, found, users_line())
 
 
 def _flattened(data: Nested) -> tuple[Shape, list[Number]]:
@@ -102,9 +102,8 @@ def _flattened(data: Nested) -> tuple[Shape, list[Number]]:
 
 
 def _no_array(level: list[Nested], depth: int) -> InvalidError:
-    title = "data is a number, an array, or nested lists of one length at each depth"
     found = ", ".join(
         f"a list of {len(item)}" if isinstance(item, list | tuple) else type(item).__name__
         for item in level[:4]
     )
-    return InvalidError("TENSOR.c2", title, f"depth {depth}", found, users_line())
+    return TENSOR_C2.error(f"depth {depth}", found, users_line())

@@ -8,9 +8,10 @@ from itertools import count
 from typing import Any, ParamSpec, TypeVar
 
 from uop.spec.args import GetTupleArg, ParamArg
-from uop.spec.errors import InvalidError, users_line
+from uop.spec.errors import users_line
 from uop.spec.frontend.bodies import leaves, substitute_outside
 from uop.spec.frontend.tensor import Tensor
+from uop.spec.labels import FUNCTION_RESULT
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
 
@@ -36,9 +37,8 @@ def function(python: Callable[P, R]) -> Callable[P, R]:
         outputs: list[Tensor] = []
         _replaced(returned, lambda t: _noted(t, outputs))
         if not outputs:
-            title = "a function returns a Tensor, or Tensors in a list, tuple or dict"
             found = type(returned).__name__
-            raise InvalidError("FUNCTION.result", title, python.__qualname__, found, users_line())
+            raise FUNCTION_RESULT.error(python.__qualname__, found, users_line())
         call = _call([t.uop for t in outputs], stand_ins)
         elements = (Tensor.of(Op.GETTUPLE, call, arg=GetTupleArg(k)) for k in count())
         result: R = _replaced(returned, lambda t: next(elements))

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import cast
 
 from uop.spec.args import PadArg, PadFill, ReduceArg
-from uop.spec.errors import InvalidError, UnsupportedError, users_line
+from uop.spec.errors import UnsupportedError, users_line
 from uop.spec.frontend.bodies import inlined
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.frontend.views import reshaped
+from uop.spec.labels import GRADIENT_C1
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 from uop.spec.walk import outside_bodies, toposort
@@ -28,9 +29,8 @@ def backward(loss: UOp, targets: Iterable[UOp]) -> list[UOp | None]:
     """`gradient` on nodes."""
     wanted = list(targets)
     if loss.shape != () or not loss.dtype.is_float:
-        title = "a gradient is that of a float of shape ()"
         found = f"{loss.dtype.name}{list(loss.shape)}"
-        raise InvalidError("GRADIENT.c1", title, loss.op.name, found, users_line())
+        raise GRADIENT_C1.error(loss.op.name, found, users_line())
     plain = inlined([loss, *wanted], _with_a_rule)
     return _Reverse(plain[loss], [plain[t] for t in wanted]).result()
 

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex, cast
 from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill, ReplicatedArg
 from uop.spec.array import Array
 from uop.spec.dtype import DType, Number, dtypes
-from uop.spec.errors import InvalidError, users_line
+from uop.spec.errors import users_line
 from uop.spec.frontend import views
 from uop.spec.frontend.data import (
     NUMBERS,
@@ -25,6 +25,7 @@ from uop.spec.frontend.data import (
 from uop.spec.frontend.evaluator import Held, evaluator, installed
 from uop.spec.frontend.operators import Operators
 from uop.spec.frontend.views import Axes
+from uop.spec.labels import TENSOR_C4
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp
@@ -131,8 +132,7 @@ class Tensor(Operators):
         return Tensor(bound(self._value(), device))
 
     def __bool__(self) -> bool:
-        title = "a Tensor has no truth before it is evaluated: use item()"
-        raise InvalidError("TENSOR.c4", title, repr(self), where=users_line())
+        raise TENSOR_C4.error(repr(self), where=users_line())
 
     def _with(self, op: Op, other: Any) -> Tensor:
         return Tensor.of(op, self, _met(other, self))

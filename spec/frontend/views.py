@@ -8,6 +8,7 @@ from types import EllipsisType
 
 from uop.spec.args import FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.errors import InvalidError, users_line
+from uop.spec.labels import TENSOR_C3
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
@@ -135,8 +136,7 @@ def _from_left(t: UOp, axis: int, key: int | EllipsisType) -> int:
 
 
 def _no_index(t: UOp, found: str) -> InvalidError:
-    title = "an index has at most one key for each axis, and integers inside it"
-    return InvalidError("TENSOR.c3", title, f"{t.dtype.name}{list(t.shape)}", found, users_line())
+    return TENSOR_C3.error(f"{t.dtype.name}{list(t.shape)}", found, users_line())
 
 
 def _sliced(t: UOp, axis: int, key: slice) -> UOp:

@@ -1,0 +1,51 @@
+"""The labelled conditions besides the constraints of the ops: on inputs, args, Tensors, text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uop.spec.errors import InvalidError
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What holds, and the label by which an error says that it does not."""
+
+    label: str
+    title: str
+
+    def error(self, node: str = "", found: str = "", where: str = "") -> InvalidError:
+        """The error for a place where it does not hold."""
+        return InvalidError(self.label, self.title, node, found, where)
+
+
+CONDITIONS: dict[str, Condition] = {}
+"""Those of this file by label. Those of an edition stand with its words."""
+
+
+def _enter(label: str, title: str) -> Condition:
+    CONDITIONS[label] = entered = Condition(label, title)
+    return entered
+
+
+INPUT_C1 = _enter("INPUT.c1", "a slot belongs to one PARAM or BUFFER")
+INPUT_C2 = _enter("INPUT.c2", "every input has a slot of the program")
+INPUT_C3 = _enter("INPUT.c3", "every PARAM has an input")
+INPUT_C4 = _enter("INPUT.c4", "an input has the shape and dtype of its slot")
+INPUT_C5 = _enter("INPUT.c5", "a variable lies in its range")
+TENSOR_C1 = _enter("TENSOR.c1", "a Python number is a value of the dtype it is used with")
+TENSOR_C2 = _enter(
+    "TENSOR.c2", "data is a number, an array, or nested lists of one length at each depth"
+)
+TENSOR_C3 = _enter(
+    "TENSOR.c3", "an index has at most one key for each axis, and integers inside it"
+)
+TENSOR_C4 = _enter("TENSOR.c4", "a Tensor has no truth before it is evaluated: use item()")
+GRADIENT_C1 = _enter("GRADIENT.c1", "a gradient is that of a float of shape ()")
+FUNCTION_RESULT = _enter(
+    "FUNCTION.result", "a function returns a Tensor, or Tensors in a list, tuple or dict"
+)
+CALLIFY_TARGET = _enter(
+    "callify.target",
+    "a STORE in a tensor graph goes through AFTER, SHRINK, PERMUTE, RESHAPE and FLIP",
+)
