@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import checked_index, data_sources, outside_pad
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Array, Mask, Value, either
-from uop.spec.args import BufferArg
+from uop.spec.args import BufferArg, ParamArg
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
@@ -162,8 +162,7 @@ def base_of(location: UOp) -> UOp:
 
 
 def slot_of(base: UOp) -> int:
-    assert isinstance(base.arg, BufferArg)
-    return base.arg.slot
+    return cast("BufferArg | ParamArg", base.arg).slot
 
 
 def reads_of(u: UOp) -> list[UOp]:

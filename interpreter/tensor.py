@@ -40,6 +40,9 @@ MEANINGS: dict[Op, Combine] = {
     Op.LOAD: masks.load,
 }
 
+PASSED_ON = (Op.AFTER, Op.NOOP, Op.PRECAST)
+"""Ops beside the markers that are their first operand."""
+
 
 class TensorEvaluation:
     """One walk over a graph; a FUNCTION starts another one over its body."""
@@ -111,7 +114,7 @@ class TensorEvaluation:
             return Value(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
         if u.op is Op.GETTUPLE:
             return self._tuples[u.src[0]][cast(GetTupleArg, u.arg).idx]
-        if u.declaration.section in ("marker", "ordering") or u.op in (Op.NOOP, Op.PRECAST):
+        if u.declaration.section == "marker" or u.op in PASSED_ON:
             return self._values[u.src[0]]
         raise UndefinedError(f"{u.op.name} outside a kernel")
 

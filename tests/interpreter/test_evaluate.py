@@ -9,6 +9,7 @@ from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Array, Value
 from uop.spec.args import (
+    AddrSpace,
     BinaryArg,
     BufferArg,
     DTypeArg,
@@ -16,7 +17,9 @@ from uop.spec.args import (
     GetTupleArg,
     PadArg,
     PadFill,
+    ParamArg,
     PermuteArg,
+    RangeArg,
     ReduceArg,
 )
 from uop.spec.dtype import DType, dtypes
@@ -307,6 +310,24 @@ def test_one_slot_for_two_nodes_is_invalid() -> None:
     clash = UOp(Op.ADD, param(0, (2,), I32), buffer(0, (2,)))
     with pytest.raises(InvalidError, match=r"INPUT\.c1"):
         evaluate(clash, {0: ints(1, 2)})
+
+
+def test_a_loop_variable_has_no_value_where_no_kernel_runs_its_loop() -> None:
+    r = UOp(Op.RANGE, index_const(4), arg=RangeArg(0))
+    for root in (
+        r,
+        UOp(Op.REDUCE, UOp(Op.INDEX, param(0, (4,), I32), r), r, arg=ReduceArg(Op.ADD)),
+    ):
+        with pytest.raises(UndefinedError, match="RANGE outside a kernel"):
+            evaluate_full(root, {0: ints(1, 2, 3, 4)} if root is not r else {})
+
+
+def test_a_location_of_a_parameter_is_written_as_a_buffer_is() -> None:
+    place = UOp(Op.PARAM, dims((3,)), arg=ParamArg(4, I32, None, AddrSpace.GLOBAL))
+    stored = UOp(Op.STORE, UOp(Op.INDEX, place, index_const(1)), const(9, I32))
+    result = evaluate(UOp(Op.SINK, stored), {4: ints(1, 2, 3)})
+    assert isinstance(result, dict)
+    assert {slot: data.tolist() for slot, data in result.items()} == {4: [1, 9, 3]}
 
 
 def test_a_value_outside_its_interval_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
