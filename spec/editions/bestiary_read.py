@@ -35,7 +35,10 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
-from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.editions import bestiary_conditions as c
+from uop.spec.editions.edition import broken
+from uop.spec.errors import UnsupportedError
+from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp, const, dims, index_const
@@ -47,10 +50,6 @@ Src = tuple[UOp, ...]
 
 PLACEHOLDER, UNRENUMBERED, LOCAL_NAME = "PLACEHOLDER", "UNRENUMBERED", "LUNIQUE"
 """Tags of nodes that the core cannot tell from others."""
-
-
-def invalid(label: str, title: str, found: str) -> InvalidError:
-    return InvalidError(label, title, label.partition(".")[0], found)
 
 
 def read_range(reading: Reading, src: Src, arg: b.AxisArg) -> UOp:
@@ -86,57 +85,57 @@ def read_reduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
     return UOp(Op.REDUCE, *src, arg=ReduceArg(arg.reduce_op))
 
 
-def place(u: UOp, label: str) -> Device:
+def place(u: UOp, condition: Condition) -> Device:
     """What a DEVICE operand names."""
     if u.op is not Op.DEVICE:
-        raise invalid(label, "the device is a DEVICE", u.op.name)
+        raise broken(condition, u.op.name)
     return cast(PlaceArg, u.arg).device
 
 
 def read_allreduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
-    where = place(src[1], "ALLREDUCE.device")
+    where = place(src[1], c.ALLREDUCE_DEVICE)
     return UOp(Op.ALLREDUCE, src[0], arg=AllReduceArg(arg.reduce_op, where))
 
 
 def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
     name = src[0]
     if name.op not in (Op.UNIQUE, Op.LUNIQUE):
-        raise invalid("BUFFER.unique", "the first operand is a UNIQUE or LUNIQUE", name.op.name)
-    where = place(src[1], "BUFFER.device") if len(src) > 1 else None
+        raise broken(c.BUFFER_UNIQUE, name.op.name)
+    where = place(src[1], c.BUFFER_DEVICE) if len(src) > 1 else None
     given = BufferArg(cast(UniqueArg, name.arg).id, arg.dtype, where)
     tag = LOCAL_NAME if name.op is Op.LUNIQUE else None
-    return UOp(Op.BUFFER, _size("BUFFER", arg.size), arg=given, tag=tag)
+    return UOp(Op.BUFFER, _size(c.BUFFER_SIZE, arg.size), arg=given, tag=tag)
 
 
-def _size(name: str, size: int) -> UOp:
+def _size(condition: Condition, size: int) -> UOp:
     if size < 0:
-        raise invalid(f"{name}.size", "size is 0 or more", str(size))
+        raise broken(condition, str(size))
     return dims((size,))
 
 
 def read_param(reading: Reading, src: Src, arg: b.SlotArg) -> UOp:
     shape = [s for s in src if s.op is not Op.DEVICE]
-    where = [place(s, "PARAM.device") for s in src if s.op is Op.DEVICE]
+    where = [place(s, c.PARAM_DEVICE) for s in src if s.op is Op.DEVICE]
     if (arg.size is None) == (not shape) or len(where) > 1 or (where and arg.device):
-        raise invalid("PARAM.size", "one size or shape, at most one device", f"{len(src)} operands")
-    size = shape[0] if arg.size is None else _size("PARAM", arg.size)
+        raise broken(c.PARAM_PLACE, f"{len(src)} operands")
+    size = shape[0] if arg.size is None else _size(c.PARAM_SIZE, arg.size)
     device = where[0] if where else arg.device
     return UOp(Op.PARAM, size, arg=ParamArg(arg.slot, arg.dtype, device, arg.addrspace))
 
 
 def read_local(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
     place_ = BufferArg(arg.id, arg.dtype, None, AddrSpace.LOCAL)
-    return UOp(Op.BUFFER, _size("DEFINE_LOCAL", arg.size), arg=place_)
+    return UOp(Op.BUFFER, _size(c.LOCAL_SIZE, arg.size), arg=place_)
 
 
 def read_reg(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
     place_ = BufferArg(arg.id, arg.dtype, None, AddrSpace.REG)
-    return UOp(Op.BUFFER, _size("DEFINE_REG", arg.size), arg=place_)
+    return UOp(Op.BUFFER, _size(c.REG_SIZE, arg.size), arg=place_)
 
 
 def read_variable(reading: Reading, src: Src, arg: b.VariableArg) -> UOp:
     numbered = re.fullmatch(r"v(0|[1-9][0-9]{0,8})", arg.name)
-    slot = reading.number("DEFINE_VAR", arg.name, int(numbered[1]) if numbered else None)
+    slot = reading.number(c.VARIABLE_NUMBER, arg.name, int(numbered[1]) if numbered else None)
     variable = ParamArg(slot, dtypes.index, min=arg.min, max=arg.max)
     return UOp(Op.PARAM, dims(()), arg=variable)
 
@@ -170,10 +169,10 @@ def read_load(reading: Reading, src: Src, arg: None) -> UOp:
     is_gated = index.op is Op.LOAD and len(index.src) == 3
     target = index.src[0] if is_gated else index
     if target.op not in (Op.INDEX, Op.PTRADD) or target.src[0] is not buffer:
-        raise invalid("LOAD.index", "index is an INDEX of the buffer", index.op.name)
+        raise broken(c.LOAD_INDEX, index.op.name)
     if not is_gated:
         if alt:
-            raise invalid("LOAD.alt", "an alt belongs to an INDEX with a gate", "no gate")
+            raise broken(c.LOAD_ALT, "no gate")
         return UOp(Op.LOAD, target)
     return UOp(Op.LOAD, target, alt[0], index.src[2]) if alt else index
 
@@ -218,11 +217,10 @@ STAGING = (Op.LINEAR, Op.SOURCE, Op.BINARY)
 def read_program(reading: Reading, src: Src, arg: None) -> UOp:
     """A kernel as far as it has come: its SINK, its LINEAR, or a core PROGRAM."""
     sink, device, *made = src
-    place(device, "PROGRAM.device")
+    place(device, c.PROGRAM_DEVICE)
     found = tuple(u.op for u in made)
     if sink.op is not Op.SINK or found != STAGING[: len(made)]:
-        title = "SINK, then LINEAR, SOURCE and PROGRAM_BINARY in this order"
-        raise invalid("PROGRAM.stage", title, " ".join(op.name for op in (sink.op, *found)))
+        raise broken(c.PROGRAM_STAGE, " ".join(op.name for op in (sink.op, *found)))
     if len(made) < 2:
         return made[0] if made else sink
     binary = made[2:] or [UOp(Op.BINARY, arg=BinaryArg(b""))]
@@ -247,7 +245,7 @@ def read_barrier(reading: Reading, src: Src, arg: None) -> UOp:
 def read_vectorize(reading: Reading, src: Src, arg: None) -> UOp:
     found = [s.shape for s in src if s.shape != ()]
     if found:
-        raise invalid("VECTORIZE.elements", "elements are scalars", str(found[0]))
+        raise broken(c.VECTORIZE_ELEMENTS, str(found[0]))
     return UOp(Op.STACK, *src)
 
 
@@ -266,7 +264,7 @@ def read_cat(reading: Reading, src: Src, arg: None) -> UOp:
     lanes: list[UOp] = []
     for v in src:
         if len(v.shape) > 1:
-            raise invalid("CAT.sources", "sources are vectors or scalars", str(v.shape))
+            raise broken(c.CAT_SOURCES, str(v.shape))
         count = v.shape[0] if v.shape else 0
         lanes += [UOp(Op.INDEX, v, index_const(k)) for k in range(count)] if v.shape else [v]
     return UOp(Op.STACK, *lanes)
@@ -277,18 +275,18 @@ def read_ptrcat(reading: Reading, src: Src, arg: None) -> UOp:
     return UOp(Op.STACK, *(UOp(Op.LOAD, p) for p in src))
 
 
-def _pairs(pairs: tuple[tuple[int, ...], ...], label: str) -> LanesArg:
+def _pairs(pairs: tuple[tuple[int, ...], ...], condition: Condition) -> LanesArg:
     if any(len(p) != 2 for p in pairs):
-        raise invalid(label, "pairs of an axis and a factor", str(pairs))
+        raise broken(condition, str(pairs))
     return LanesArg(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
 
 
 def read_unroll(reading: Reading, src: Src, arg: b.UnrollAxesArg) -> UOp:
-    return UOp(Op.UNROLL, *src, arg=_pairs(arg.unroll_axes, "UNROLL.axes"))
+    return UOp(Op.UNROLL, *src, arg=_pairs(arg.unroll_axes, c.UNROLL_AXES))
 
 
 def read_contract(reading: Reading, src: Src, arg: b.UpcastRangesArg) -> UOp:
-    return UOp(Op.CONTRACT, *src, arg=_pairs(arg.upcast_ranges, "CONTRACT.axes"))
+    return UOp(Op.CONTRACT, *src, arg=_pairs(arg.upcast_ranges, c.CONTRACT_AXES))
 
 
 def read_wmma(reading: Reading, src: Src, arg: b.TensorCoreArg) -> UOp:
@@ -316,24 +314,24 @@ def read_endif(reading: Reading, src: Src, arg: None) -> UOp:
     return src[0] if src[0].op is Op.GROUP else UOp(Op.ENDIF, *src)
 
 
-def _per_axis(name: str, src: Src) -> None:
+def _per_axis(condition: Condition, src: Src) -> None:
     """A number for each axis of T."""
     for s in src[1:]:
         if s.op is not Op.STACK or s.dtype is not dtypes.index or len(s.src) != len(src[0].shape):
             found = f"{len(s.src)} numbers for rank {len(src[0].shape)}"
-            raise invalid(f"{name}.sizes", "a number for each axis", found)
+            raise broken(condition, found)
 
 
 def read_pad(reading: Reading, src: Src, arg: None) -> UOp:
     t, before, after = src
-    _per_axis("PAD", src)
+    _per_axis(c.PAD_SIZES, src)
     sizes = zip(index_values(before), t.shape, index_values(after), strict=True)
     return UOp(Op.PAD, t, before, dims(sum(s) for s in sizes), arg=PadArg(PadFill.ZERO))
 
 
 def read_shrink(reading: Reading, src: Src, arg: None) -> UOp:
     t, begins, ends = src
-    _per_axis("SHRINK", src)
+    _per_axis(c.SHRINK_SIZES, src)
     kept = zip(index_values(begins), index_values(ends), strict=True)
     return UOp(Op.SHRINK, t, begins, dims(end - begin for begin, end in kept))
 
@@ -347,7 +345,7 @@ def read_flip(reading: Reading, src: Src, arg: b.FlaggedArg) -> UOp:
 
 
 def read_copy(reading: Reading, src: Src, arg: None) -> UOp:
-    return UOp(Op.LOAD, src[0], arg=LoadArg(place(src[1], "COPY.device")))
+    return UOp(Op.LOAD, src[0], arg=LoadArg(place(src[1], c.COPY_DEVICE)))
 
 
 def read_stack(reading: Reading, src: Src, arg: None) -> UOp:

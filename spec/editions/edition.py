@@ -13,6 +13,7 @@ from typing import Any
 
 from uop.spec.args import Arg
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
+from uop.spec.labels import Condition
 from uop.spec.literal import Line
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
@@ -26,13 +27,41 @@ Write = Callable[["Writing", UOp], "Form"]
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One op of an edition. `src` names its operands as in a declaration: `alt?`, `i*`."""
+    """One op of an edition. `src` names its operands as in a declaration: `alt?`, `i*`.
+
+    `conditions` are those that its reading has besides the constraints of the core nodes.
+    """
 
     name: str
     src: tuple[str, ...]
     read: Read
     arg: type[Arg] | None = None
     doc: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def least(self) -> int:
+        """The smallest number of operands."""
+        return sum(name[-1] not in "?*" for name in self.src)
+
+    @property
+    def most(self) -> int | None:
+        """The largest number of operands, None where it is open."""
+        return None if any(name[-1] == "*" for name in self.src) else len(self.src)
+
+    @property
+    def arity(self) -> Condition:
+        return Condition(f"{self.name}.arity", f"src is ({', '.join(self.src)})")
+
+    @property
+    def typed(self) -> Condition:
+        kind = "absent" if self.arg is None else self.arg.__name__
+        return Condition(f"{self.name}.arg", f"arg is {kind}")
+
+    @property
+    def needs_arg(self) -> bool:
+        """Whether a field of the arg has no default."""
+        return self.arg is not None and any(f.default is MISSING for f in fields(self.arg))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,10 +123,8 @@ class Edition:
     ) -> UOp:
         """The core node of a node of this edition."""
         word = self.word(name)
-        least, most = sum(n[-1] not in "?*" for n in word.src), len(word.src)
-        if len(src) < least or (len(src) > most and not any(n[-1] == "*" for n in word.src)):
-            title = f"src is ({', '.join(word.src)})"
-            raise InvalidError(f"{name}.arity", title, name, f"{len(src)} operands")
+        if len(src) < word.least or (word.most is not None and len(src) > word.most):
+            raise broken(word.arity, f"{len(src)} operands")
         core = word.read(reading, src, _completed(word, arg))
         return core if tag is None else UOp(core.op, *core.src, arg=core.arg, tag=tag)
 
@@ -108,14 +135,13 @@ class Reading:
     __slots__ = ("_numbers",)
 
     def __init__(self) -> None:
-        self._numbers: dict[str, dict[Hashable, int] | None] = {}
+        self._numbers: dict[Condition, dict[Hashable, int] | None] = {}
 
-    def number(self, what: str, key: Hashable, given: int | None) -> int:
+    def number(self, what: Condition, key: Hashable, given: int | None) -> int:
         """The number of a node that may say it; else equal keys share one, in order from 0."""
         known = self._numbers.setdefault(what, {} if given is None else None)
         if (known is None) != (given is not None):
-            title = "every node says its number, or none does"
-            raise InvalidError(f"{what}.number", title, what, "some do")
+            raise broken(what, "some do")
         if known is None:
             return given or 0
         return known.setdefault(key, len(known))
@@ -194,6 +220,11 @@ def core_word(op: Op) -> Word:
     return Word(op.name, ("src*",), read, declaration.arg, declaration.doc)
 
 
+def broken(condition: Condition, found: str) -> InvalidError:
+    """The error for a word that breaks a condition."""
+    return condition.error(condition.label.partition(".")[0], found)
+
+
 def by_name(*words: Word) -> dict[str, Word]:
     return {word.name: word for word in words}
 
@@ -234,8 +265,8 @@ def _completed(word: Word, arg: Arg | None) -> Arg | None:
     """The arg of a word: the default one where none is given and no field is required."""
     if word.arg is None or arg is not None:
         return arg
-    if any(f.default is MISSING for f in fields(word.arg)):
-        raise InvalidError(f"{word.name}.arg", f"arg is {word.arg.__name__}", word.name, "None")
+    if word.needs_arg:
+        raise broken(word.typed, "None")
     return word.arg()
 
 

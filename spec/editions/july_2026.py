@@ -11,8 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import Arg, AxisType, PermuteArg, RangeArg, ReduceArg
-from uop.spec.editions.edition import Edition, Word, by_name, core_words
-from uop.spec.errors import InvalidError
+from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words
+from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp, dims, index_const
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from uop.spec.editions.edition import Form, Reading, Writing
 
 DEVICE_TAG = "DEVICE"
+
+REDUCE_N = Condition("REDUCE.n", "T has n axes")
+UNSHARD_AXES = Condition("UNSHARD.axes", "one axis for each RANGE, no axis twice")
+UNSHARD_RANGE = Condition("UNSHARD.range", "operands after T count devices up to a CONST")
+UNSHARD_RANK = Condition("UNSHARD.rank", "axes are axes of T")
+UNSHARD_SHARDS = Condition("UNSHARD.shards", "T has a shard for each value of the RANGE")
 
 
 class LaterAxisType(Enum):
@@ -97,7 +103,7 @@ def _prepends(u: UOp) -> bool:
 def _read_reduce(reading: Reading, src: tuple[UOp, ...], arg: LeadingArg) -> UOp:
     t, n = src[0], arg.n
     if not 0 <= n <= len(t.shape):
-        raise InvalidError("REDUCE.n", "T has n axes", "REDUCE", f"{n} of {len(t.shape)}")
+        raise broken(REDUCE_N, f"{n} of {len(t.shape)}")
     folded = UOp(Op.REDUCE, *src, arg=ReduceArg(arg.op, tuple(range(n))))
     return UOp(Op.RESHAPE, folded, dims(t.shape[n:])) if n else folded
 
@@ -145,12 +151,12 @@ def _read_unshard(reading: Reading, src: tuple[UOp, ...], arg: UnshardArg) -> UO
     """The shards of each RANGE side by side along its axis: one for each value of the RANGE."""
     t, *ranges = src
     if len(ranges) != len(arg.axes) or len(set(arg.axes)) != len(arg.axes):
-        raise _unshard("axes", "one axis for each RANGE, no axis twice", f"{arg.axes}")
+        raise broken(UNSHARD_AXES, f"{arg.axes}")
     for r, axis in zip(ranges, arg.axes, strict=True):
         if r.op is not Op.RANGE or r.tag != DEVICE_TAG or r.src[0].op is not Op.CONST:
-            raise _unshard("range", "operands after T count devices up to a CONST", r.op.name)
+            raise broken(UNSHARD_RANGE, r.op.name)
         if not 0 <= axis < len(t.shape):
-            raise _unshard("axes", "axes are axes of T", f"{axis} for rank {len(t.shape)}")
+            raise broken(UNSHARD_RANK, f"{axis} for rank {len(t.shape)}")
         t = _side_by_side(t, r, axis)
     return t
 
@@ -158,18 +164,12 @@ def _read_unshard(reading: Reading, src: tuple[UOp, ...], arg: UnshardArg) -> UO
 def _side_by_side(t: UOp, r: UOp, axis: int) -> UOp:
     count = int(r.src[0].arg.value)  # type: ignore[union-attr]
     if count < 1 or t.device is not None:
-        raise _unshard(
-            "shards", "T has a shard for each value of the RANGE", f"{count} on {t.device}"
-        )
+        raise broken(UNSHARD_SHARDS, f"{count} on {t.device}")
     stacked = UOp(Op.STACK, *(t.substitute({r: index_const(i)}) for i in range(count)))
     order = (*range(1, axis + 1), 0, *range(axis + 1, len(stacked.shape)))
     moved = UOp(Op.PERMUTE, stacked, arg=PermuteArg(order))
     wide = (*t.shape[:axis], count * t.shape[axis], *t.shape[axis + 1 :])
     return UOp(Op.RESHAPE, moved, dims(wide))
-
-
-def _unshard(what: str, title: str, found: str) -> InvalidError:
-    return InvalidError(f"UNSHARD.{what}", title, "UNSHARD", found)
 
 
 JULY_2026 = Edition(
@@ -178,9 +178,15 @@ JULY_2026 = Edition(
     core_words()
     | by_name(
         Word("EXPAND", ("T", "n"), _read_expand),
-        Word("REDUCE", ("T", "r*"), _read_reduce, LeadingArg),
+        Word("REDUCE", ("T", "r*"), _read_reduce, LeadingArg, conditions=(REDUCE_N,)),
         Word("RANGE", ("bound",), _read_range, LaterRangeArg),
-        Word("UNSHARD", ("T", "r*"), _read_unshard, UnshardArg),
+        Word(
+            "UNSHARD",
+            ("T", "r*"),
+            _read_unshard,
+            UnshardArg,
+            conditions=(UNSHARD_AXES, UNSHARD_RANGE, UNSHARD_RANK, UNSHARD_SHARDS),
+        ),
     ),
     {
         Op.EXPAND: _write_expand,

@@ -22,13 +22,17 @@ from uop.spec.args import (
     RangeArg,
 )
 from uop.spec.dtype import DType, dtypes
-from uop.spec.editions.edition import Edition, Word, by_name, core_words
-from uop.spec.errors import InvalidError
+from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words
+from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims
 
 if TYPE_CHECKING:
     from uop.spec.editions.edition import Form, Reading, Writing
+
+BUFFER_SIZE = Condition("BUFFER.size", "size is 0 or more")
+BUFFER_NUMBER = Condition("BUFFER.number", "every BUFFER says its slot, or none does")
+RANGE_NUMBER = Condition("RANGE.number", "every RANGE says its id, or none does")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,9 @@ class CopyArg(Arg):
 
 def _read_buffer(reading: Reading, src: tuple[UOp, ...], arg: FlatBufferArg) -> UOp:
     if arg.size < 0:
-        raise InvalidError("BUFFER.size", "size is 0 or more", "BUFFER", str(arg.size))
+        raise broken(BUFFER_SIZE, str(arg.size))
     n = len(arg.device) if isinstance(arg.device, tuple) else 1
-    slot = reading.number("BUFFER", arg, arg.slot)
+    slot = reading.number(BUFFER_NUMBER, arg, arg.slot)
     place = BufferArg(slot, arg.dtype, arg.device, arg.addrspace)
     return UOp(Op.BUFFER, dims((n * arg.size,)), arg=place)
 
@@ -100,7 +104,7 @@ def _read_copy(reading: Reading, src: tuple[UOp, ...], arg: CopyArg) -> UOp:
 
 
 def _read_range(reading: Reading, src: tuple[UOp, ...], arg: TypedRangeArg) -> UOp:
-    number = reading.number("RANGE", (src, arg), arg.id)
+    number = reading.number(RANGE_NUMBER, (src, arg), arg.id)
     return UOp(Op.RANGE, *src, arg=RangeArg(number, arg.type))
 
 
@@ -115,11 +119,17 @@ MAY_2026 = Edition(
     "The UOp specification of May 2026.",
     core_words("GETADDR")
     | by_name(
-        Word("BUFFER", (), _read_buffer, FlatBufferArg),
+        Word(
+            "BUFFER",
+            (),
+            _read_buffer,
+            FlatBufferArg,
+            conditions=(BUFFER_SIZE, BUFFER_NUMBER),
+        ),
         Word("PAD", ("T", "o", "s'"), _read_pad),
         Word("WHERE", ("P", "A", "B"), _read_where),
         Word("COPY", ("T",), _read_copy, CopyArg),
-        Word("RANGE", ("bound",), _read_range, TypedRangeArg),
+        Word("RANGE", ("bound",), _read_range, TypedRangeArg, conditions=(RANGE_NUMBER,)),
     ),
     {Op.BUFFER: _write_buffer, Op.PAD: _write_pad, Op.RANGE: _write_range},
 )

@@ -348,7 +348,7 @@ def test_queries_on_nodes() -> None:
          r"BUFFER\.device"),
         (("%0 = UNIQUE {id=0}", "%1 = BUFFER %0 {size=-1, dtype=int8}"), InvalidError,
          r"BUFFER\.size"),
-        (("%0 = PARAM {slot=0, dtype=int8}",), InvalidError, r"PARAM\.size"),
+        (("%0 = PARAM {slot=0, dtype=int8}",), InvalidError, r"PARAM\.place"),
         ((V, "%1 = VECTORIZE %0"), InvalidError, r"VECTORIZE\.elements"),
         ((V, "%1 = PAD %0, [1,1], [1]"), InvalidError, r"PAD\.sizes"),
         ((V, "%1 = SHRINK %0, [1], 3"), InvalidError, r"SHRINK\.sizes"),
