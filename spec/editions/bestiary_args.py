@@ -106,6 +106,7 @@ class CallArg(Arg):
 
     name: str | None = None
     grad_tag: str | None = None
+    metadata: tuple[str, ...] = ()
     precompile: bool = False
     precompile_backward: bool = False
 

@@ -30,7 +30,6 @@ from uop.spec.args import (
     SourceArg,
     StageArg,
     UniqueArg,
-    Unit,
     WmmaArg,
 )
 from uop.spec.dtype import dtypes
@@ -157,8 +156,8 @@ def read_index(reading: Reading, src: Src, arg: b.GateArg) -> UOp:
     return UOp(Op.LOAD, element, const(0, element.dtype), gate)
 
 
-def read_pointer(reading: Reading, src: Src, arg: PtrAddArg | None) -> UOp:
-    return UOp(Op.PTRADD, *src, arg=arg or PtrAddArg(Unit.BYTES))
+def read_pointer(reading: Reading, src: Src, arg: PtrAddArg) -> UOp:
+    return UOp(Op.PTRADD, *src, arg=arg)
 
 
 def read_load(reading: Reading, src: Src, arg: None) -> UOp:

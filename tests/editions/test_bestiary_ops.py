@@ -1,0 +1,224 @@
+"""The bestiary's ops one by one: the examples of the document, and each field of an op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.values import Array
+from uop.spec.args import AddrSpace, StageArg, WmmaArg
+from uop.spec.dtype import dtypes
+from uop.spec.editions import parse, print_program
+from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+def read(*lines: str) -> UOp:
+    return parse("\n".join(("edition bestiary", *lines)))
+
+
+def value(lines: tuple[str, ...], inputs: Mapping[int, Array]) -> object:
+    result = evaluate(read(*lines), dict(inputs))
+    if isinstance(result, dict):
+        return {slot: data.tolist() for slot, data in result.items()}
+    return np.asarray(result).tolist()
+
+
+F = "%0 = PARAM {slot=0, dtype=float32, size=3}"
+P = "%0 = PARAM {slot=0, dtype=int32, size=6, addrspace=GLOBAL}"
+DATA = np.array([3, -1, 2], np.float32)
+INTS = np.array([1, 2, 4, 8, 16, 32], np.int32)
+UNIQUE = ("%0 = UNIQUE {id=0}", "%1 = BUFFER %0 {size=6, dtype=int32}")
+
+MEANINGS: dict[str, tuple[tuple[str, ...], dict[int, Array], object]] = {
+    "EXPAND": ((F, "%1 = RESHAPE %0, [3,1]", "%2 = EXPAND %1, [3,2]"), {0: DATA},
+               [[3.0, 3.0], [-1.0, -1.0], [2.0, 2.0]]),
+    "CAST": ((F, "%1 = CAST %0 {dtype=int8}"), {0: DATA}, [3, -1, 2]),
+    "BITCAST": ((F, "%1 = BITCAST %0 {dtype=uint32}"), {0: DATA},
+                [0x40400000, 0xBF800000, 0x40000000]),
+    "UNARY": ((F, "%1 = NEG %0"), {0: DATA}, [-3.0, 1.0, -2.0]),
+    "BINARY": ((F, "%1 = SUB %0, %0", "%2 = MAX %0, %1"), {0: DATA}, [3.0, 0.0, 2.0]),
+    "TERNARY": ((F, "%1 = NEG %0", "%2 = CMPLT %0, %1", "%3 = WHERE %2, %1, %0"), {0: DATA},
+                [3.0, 1.0, 2.0]),
+    "DETACH": ((F, "%1 = DETACH %0"), {0: DATA}, [3.0, -1.0, 2.0]),
+    "CONTIGUOUS": ((F, "%1 = CONTIGUOUS %0"), {0: DATA}, [3.0, -1.0, 2.0]),
+    "CONTIGUOUS_BACKWARD": ((F, "%1 = CONTIGUOUS_BACKWARD %0"), {0: DATA}, [3.0, -1.0, 2.0]),
+    "PRECAST": ((F, "%1 = PRECAST %0"), {0: DATA}, [3.0, -1.0, 2.0]),
+    "ALLREDUCE": (('%0 = DEVICE {device=("A","B","C")}', "%1 = PARAM [6], %0 {slot=0, dtype=int32}",
+                   '%2 = DEVICE {device="A"}', "%3 = ALLREDUCE %1, %2 {reduce_op=ADD}"), {0: INTS},
+                  [21, 42]),
+    "AFTER": ((*UNIQUE, "%2 = INDEX %1, 4", "%3 = CONST {value=9, dtype=int32}",
+               "%4 = STORE %2, %3", "%5 = AFTER %1, %4"), {0: INTS}, [1, 2, 4, 8, 9, 32]),
+    "SINK": ((*UNIQUE, "%2 = INDEX %1, 4", "%3 = INDEX %1, 0", "%4 = CONST {value=9, dtype=int32}",
+              "%5 = CONST {value=7, dtype=int32}", "%6 = STORE %2, %4", "%7 = STORE %3, %5",
+              "%8 = SINK %6, %7"), {0: INTS}, {0: [7, 2, 4, 8, 9, 32]}),
+    "GROUP": ((*UNIQUE, "%2 = INDEX %1, 4", "%3 = INDEX %1, 0", "%4 = CONST {value=9, dtype=int32}",
+               "%5 = CONST {value=7, dtype=int32}", "%6 = STORE %2, %4", "%7 = STORE %3, %5",
+               "%8 = GROUP %6, %7", "%9 = SINK %8"), {0: INTS}, {0: [7, 2, 4, 8, 9, 32]}),
+    "INDEX": (("%0 = PARAM [2,3] {slot=0, dtype=int32}", "%1 = INDEX %0, 1, 0"),
+              {0: INTS.reshape(2, 3)}, 8),
+    "LOAD": ((P, "%1 = INDEX %0, 3", "%2 = LOAD %0, %1"), {0: INTS}, 8),
+    "POINTER_INDEX": ((P, "%1 = POINTER_INDEX %0, 12 {unit=BYTES}", "%2 = LOAD %0, %1"),
+                      {0: INTS}, 8),
+    "GET_TUPLE": ((F, "%1 = NEG %0", "%2 = CMPLT %0, %1", "%3 = TUPLE %1, %2",
+                   "%4 = GET_TUPLE %3 {index=1}"), {0: DATA}, [False, True, False]),
+    "REDUCE_AXIS": (("%0 = PARAM [2,3] {slot=0, dtype=int32}",
+                     "%1 = REDUCE_AXIS %0 {reduce_op=ADD, axes=(1)}"), {0: INTS.reshape(2, 3)},
+                    [7, 56]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_an_op_computes_what_the_document_says(name: str) -> None:
+    lines, inputs, expected = MEANINGS[name]
+    assert value(lines, inputs) == expected
+    u = read(*lines)
+    assert parse(print_program(u, "bestiary")) is u
+
+
+KERNEL = (
+    "%0 = PARAM {slot=0, dtype=int32, size=2, addrspace=GLOBAL}",
+    "%1 = PARAM {slot=1, dtype=int32, size=6, addrspace=GLOBAL}",
+    '%2 = SPECIAL 2 {name="blockIdx.x"}',
+    "%3 = RANGE 3 {axis_id=1, axis_type=REDUCE}",
+    "%4 = MUL %2, 3",
+    "%5 = ADD %4, %3",
+    "%6 = INDEX %1, %5",
+    "%7 = LOAD %1, %6",
+    "%8 = REDUCE %7, %3 {reduce_op=FOLD}",
+    "%9 = INDEX %0, %2",
+    "%10 = STORE %9, %8",
+    "%11 = SINK %10",
+    "%12 = UNIQUE {id=0}",
+    "%13 = BUFFER %12 {size=2, dtype=int32}",
+    "%14 = UNIQUE {id=1}",
+    "%15 = BUFFER %14 {size=6, dtype=int32}",
+    "%16 = CALL %11, %13, %15",
+    "%17 = SINK %16",
+)
+
+
+@pytest.mark.parametrize(
+    ("fold", "expected"), [("ADD", [7, 56]), ("MUL", [8, 4096]), ("MAX", [4, 32]), ("MIN", [1, 8])]
+)
+def test_a_kernel_folds_over_its_loop_in_every_work_item(fold: str, expected: list[int]) -> None:
+    lines = tuple(line.replace("FOLD", fold) for line in KERNEL)
+    assert value(lines, {0: np.zeros(2, np.int32), 1: INTS}) == {0: expected}
+    u = read(*lines)
+    assert parse(print_program(u, "bestiary")) is u
+
+
+def test_what_a_kernel_is_made_of_has_its_word() -> None:
+    """A list of instructions, its text and its bytes; text put into code; a function by kind."""
+    text = '%0 = SOURCE {code="void k() {}"}'
+    assert read(text).arg.text == "void k() {}"  # type: ignore[union-attr]
+    assert read("%0 = PROGRAM_BINARY {data=hex:c0de}").shape == (2,)
+    assert read("%0 = PROGRAM_BINARY {data=hex:c0de}").dtype is dtypes.uint8
+    assert not read(text).src
+    listed = read('%0 = SPECIAL 4 {name="lidx0"}', "%1 = CAST %0 {dtype=int32}",
+                  "%2 = LINEAR %0, %1")  # fmt: skip
+    assert [u.op for u in listed.src] == [Op.SPECIAL, Op.CAST]
+    for name in ("CUSTOM", "CUSTOMI"):
+        u = read(F, f'%1 = {name} %0 {{fmt="f({{0}})", dtype=float32, shape=(3)}}')
+        assert (u.op, u.shape) == (Op.CUSTOM, (3,))
+    named = read('%0 = CUSTOM_FUNCTION {name="EncDec"}')
+    assert named.op is Op.CUSTOMFUNCTION
+
+
+def test_a_value_passes_through_a_barrier() -> None:
+    u = read(F, "%1 = UNIQUE {id=1}", "%2 = BUFFER %1 {size=1, dtype=int8}", "%3 = INDEX %2, 0",
+             "%4 = CONST {value=9, dtype=int8}", "%5 = STORE %3, %4",
+             "%6 = BARRIER %0, %5")  # fmt: skip
+    assert (u.op, u.src[0].op, u.src[1].op) == (Op.AFTER, Op.PARAM, Op.BARRIER)
+    assert [s.op for s in u.src[1].src] == [Op.STORE]
+
+
+def test_the_mark_of_a_kernel_tells_one_root_from_another() -> None:
+    bare, marked = read("%0 = SINK"), read('%0 = SINK {info="kernel"}')
+    assert bare is not marked
+    assert marked is read('%0 = SINK {info="kernel"}')
+    assert parse(print_program(marked, "bestiary")) is marked
+
+
+CALLED = ("%0 = PARAM {slot=0, dtype=float32, size=3}", "%1 = NEG %0", "%2 = TUPLE %1")
+
+
+@pytest.mark.parametrize("word", ["CALL", "FUNCTION"])
+@pytest.mark.parametrize(
+    "info",
+    ['grad_tag="g"', 'metadata=("a","b")', "precompile=true", "precompile_backward=true"],
+)
+def test_what_is_said_about_a_call_changes_nothing(word: str, info: str) -> None:
+    said = read(*CALLED, f"%3 = {word} %2, %0 {{{info}}}", "%4 = GET_TUPLE %3 {index=0}")
+    assert said is read(*CALLED, f"%3 = {word} %2, %0", "%4 = GET_TUPLE %3 {index=0}")
+
+
+@pytest.mark.parametrize("word", ["CALL", "FUNCTION"])
+def test_the_name_of_a_call_is_its_tag(word: str) -> None:
+    named = read(*CALLED, f'%3 = {word} %2, %0 {{name="f"}}', "%4 = GET_TUPLE %3 {index=0}")
+    assert (named.src[0].op, named.src[0].tag) == (Op.FUNCTION, "f")
+    assert np.asarray(evaluate(named, {0: DATA})).tolist() == [-3.0, 1.0, -2.0]
+
+
+FRAGMENTS = (
+    "%0 = PARAM {slot=0, dtype=float16, size=8}",
+    "%1 = PARAM {slot=1, dtype=float16, size=4}",
+    "%2 = PARAM {slot=2, dtype=float32, size=4}",
+)
+
+
+def product(said: str = "", dims: str = "8,16,16") -> UOp:
+    core = f"dims=({dims}), dtype_in=float16, dtype_out=float32"
+    return read(*FRAGMENTS, f"%3 = WMMA %0, %1, %2 {{{core}{said}}}")
+
+
+def test_the_sizes_and_dtypes_of_a_matrix_product_are_kept_columns_first() -> None:
+    assert product().arg == WmmaArg(16, 8, 16, dtypes.float16, dtypes.float32)
+    with pytest.raises(InvalidError, match=r"WMMA\.c"):
+        product(dims="16,8,16")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ['name="__hmma"', 'device="CUDA"', "threads=32", "upcast_a=((0,2),(1,4))", "upcast_b=((0,2))",
+     "upcast_c=((0,2))", "reduce_axes=((4,2))", "tile_grid=(1,1)"],
+)  # fmt: skip
+def test_what_is_said_about_a_matrix_product_changes_nothing(said: str) -> None:
+    assert product(f", {said}") is product()
+
+
+@pytest.mark.parametrize("said", ["threads=64", "tile_grid=(2,1)"])
+def test_a_matrix_product_of_more_than_one_warp_is_refused(said: str) -> None:
+    with pytest.raises(UnsupportedError, match="32 threads"):
+        product(f", {said}")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("", StageArg(None, AddrSpace.GLOBAL, True)),
+        ('{device="A", addrspace=GLOBAL}', StageArg("A", AddrSpace.GLOBAL, True)),
+        ("{addrspace=LOCAL}", StageArg(None, AddrSpace.LOCAL, True)),
+        ("{addrspace=GLOBAL, removable=false}", StageArg(None, AddrSpace.GLOBAL, False)),
+    ],
+)
+def test_each_option_of_what_is_materialized_is_kept(said: str, expected: StageArg) -> None:
+    lines = (F, "%1 = RANGE 3 {axis_id=0}", "%2 = INDEX %0, %1", "%3 = NEG %2",
+             f"%4 = BUFFERIZE %3, %1 {said}")  # fmt: skip
+    u = read(*lines)
+    assert u.arg == expected
+    assert u.device == expected.device
+    assert parse(print_program(u, "bestiary")) is u
+    assert value(lines, {0: DATA}) == [-3.0, 1.0, -2.0]
+
+
+def test_a_buffer_of_one_parameter_serves_any_other() -> None:
+    """Without identity: two computations on buffers in the same place are one node."""
+    made = [read(F, "%1 = NEG %0") for _ in range(2)]
+    assert made[0] is made[1]
+    on = read('%0 = DEVICE {device="GPU"}', "%1 = PARAM [3], %0 {slot=0, dtype=float32}")
+    assert on.device == "GPU"
