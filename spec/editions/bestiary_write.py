@@ -150,7 +150,7 @@ def write_index(w: Writing, u: UOp) -> Form:
 def _constants(i: UOp) -> tuple[int, ...] | None:
     """The positions of a constant index, or of a STACK of them."""
     found = i.src if i.op is Op.STACK else (i,)
-    if not all(s.op is Op.CONST and s.tag is None for s in found):
+    if not all(s.op is Op.CONST and s.dtype is dtypes.index and s.tag is None for s in found):
         return None
     return tuple(int(cast(ConstArg, s.arg).value) for s in found)
 

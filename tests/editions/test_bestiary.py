@@ -150,6 +150,13 @@ def test_what_sugar_means(lines: tuple[str, ...], expected: object) -> None:
 PTR = "%0 = PARAM {slot=0, dtype=float32, size=4, addrspace=GLOBAL}"
 
 
+def test_constants_that_are_no_integers_are_a_vector_of_bits() -> None:
+    nan, half = (const(v, dtypes.float32) for v in (float("nan"), 0.5))
+    u = UOp(Op.STACK, nan, half)
+    assert "VCONST {bits=(2143289344,1056964608), dtype=float32}" in last_line(u)
+    assert parse(print_program(u, "bestiary")) is u
+
+
 def test_a_gate_of_an_index_is_one_of_the_load() -> None:
     u = read(
         PTR,
