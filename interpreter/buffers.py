@@ -17,8 +17,9 @@ from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import BinaryArg
+from uop.spec.clauses import undefined
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -63,7 +64,16 @@ class Place:
             positions = np.where(self.gate, positions, unused)
         ordered = np.sort(positions.reshape(-1, own), axis=-1)
         if (ordered[:, 1:] == ordered[:, :-1]).any():
-            raise UndefinedError("race: one work item writes one element twice at once")
+            doubled = ordered[:, 1:][ordered[:, 1:] == ordered[:, :-1]]
+            found = f"race: one work item writes element {int(doubled[0])} twice at once"
+            raise undefined("STORE.u3", found)
+
+
+def _first_unwritten(never: Mask, place: Place) -> str:
+    """The number of the first element that nobody wrote."""
+    at = np.argwhere(np.broadcast_to(never, np.broadcast_shapes(never.shape, place.shape)))[0]
+    positions = np.broadcast_to(place.positions, np.broadcast_shapes(never.shape, place.shape))
+    return f"element {int(positions[tuple(at)])}"
 
 
 class Cells(ABC):
@@ -85,7 +95,9 @@ class Cells(ABC):
         """The elements at a place; anything, but nothing open, where the gate is false."""
         never = self._picked("unwritten", place)
         if never is not None:
-            raise UndefinedError("LOCAL or REG memory is read before it is written")
+            raise undefined(
+                "LOAD.u2", f"{_first_unwritten(never, place)} is read before it is written"
+            )
         data = self._pick(self.data, place)
         return Value(
             data, None, self._picked("unspecified", place), self._picked("free_nan", place)

@@ -24,7 +24,8 @@ from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor import FullOutput
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import Device, GetTupleArg, LoadArg, ParamArg, ReduceArg, ReplicatedArg
-from uop.spec.errors import PassError, UndefinedError, UnsupportedError
+from uop.spec.clauses import undefined
+from uop.spec.errors import PassError, UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
@@ -181,7 +182,10 @@ class _Devices:
             return Placed(u.device, None, (_alone(u, t.whole()),) * count)
         parts = tuple(_alone(u, part) for part in t.parts)
         if not all(same(parts[0], part) for part in parts[1:]):
-            raise UndefinedError("REPLICATED of shards that differ from device to device")
+            k = next(k for k, part in enumerate(parts) if not same(parts[0], part))
+            names = cast("tuple[str, ...]", u.src[0].device)
+            found = f"the shards on {names[0]} and {names[k]} differ"
+            raise undefined("REPLICATED.u1", found, u)
         return Placed(u.device, None, parts)
 
     def _placed(self, u: UOp) -> Placed:

@@ -43,8 +43,9 @@ from uop.interpreter.tensor import Observer, constant
 from uop.interpreter.values import Array, Mask, Value
 from uop.interpreter.warps import in_warps
 from uop.spec.args import ConstArg, GetAddrArg, ReduceArg
+from uop.spec.clauses import at, undefined
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.errors import LackingError, UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.walk import toposort
@@ -114,13 +115,17 @@ class Kernel:
 
     def _run(self, items: Items) -> None:
         for item in items:
-            if isinstance(item, Loop):
-                self._loop(item)
-            elif isinstance(item, Branch):
-                gate = self._of(item.gate)
-                self._only_where(_certain(gate, self._active, Op.IF), item.items)
-            else:
-                self._step(item)
+            try:
+                if isinstance(item, Loop):
+                    self._loop(item)
+                elif isinstance(item, Branch):
+                    gate = self._of(item.gate)
+                    self._only_where(_certain(gate, self._active, "IF.u2"), item.items)
+                else:
+                    self._step(item)
+            except (UndefinedError, LackingError) as error:
+                at(error, _node_of(item))
+                raise
 
     def _loop(self, loop: Loop) -> None:
         counter = loop.range
@@ -130,7 +135,7 @@ class Kernel:
                 self._run(loop.items)
         else:
             count = self._of(counter.src[0])
-            _certain(count, self._active, Op.RANGE)
+            _certain(count, self._active, "RANGE.u2")
             counts = count.data if self._active is None else np.where(self._active, count.data, 0)
             for position in range(int(np.max(counts, initial=0))):
                 self._values[counter] = Value(np.asarray(position))
@@ -177,7 +182,7 @@ class Kernel:
         if u not in self._values:
             if u.op is not Op.CONST and (u.op is not Op.STACK or u.addrspace is not None):
                 where = "outside its loop or branch"
-                raise UndefinedError(f"{u.op.name} is used before it ran, or {where}")
+                raise undefined("LINEAR.u2", f"{u.op.name} is used before it ran, or {where}", u)
             self._values[u] = self._value(u)
         return self._values[u]
 
@@ -289,7 +294,7 @@ class Kernel:
             active = raised(active, 0, rank, len(self._axes))
         if len(u.src) < 3:
             return active
-        mask = _certain(self._of(u.src[2]), active, u.op)
+        mask = _certain(self._of(u.src[2]), active, f"{u.op.name}.u1")
         return mask if active is None else mask & active
 
     def _reduce(self, u: UOp) -> Value:
@@ -337,11 +342,17 @@ COMPUTE: Mapping[Op, Callable[[Kernel, UOp], Value]] = {
 }
 
 
-def _certain(value: Value, active: Mask | None, op: Op) -> Mask:
+def _certain(value: Value, active: Mask | None, label: str) -> Mask:
     """A gate; UndefinedError where it is UNSPECIFIED in an active work item."""
     if value.unspecified is not None:
-        refuse_open(value.unspecified, active, op)
+        refuse_open(value.unspecified, active, label)
     return cast(Mask, value.data)
+
+
+def _node_of(item: UOp | Loop | Branch) -> UOp:
+    if isinstance(item, Loop):
+        return item.range
+    return item.gate if isinstance(item, Branch) else item
 
 
 def _loop_ranges(items: Items) -> list[UOp]:

@@ -6,7 +6,7 @@ the axis, and behind them the shape of the node. Without any it is the same ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, cast
@@ -16,7 +16,7 @@ import numpy as np
 from uop.interpreter.schedule import bound, is_parallel
 from uop.interpreter.values import Array, Mask, Value, either
 from uop.spec.args import AxisType, RangeArg, SpecialArg
-from uop.spec.errors import UndefinedError
+from uop.spec.clauses import undefined
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -85,6 +85,21 @@ def _kind(u: UOp) -> Kind:
     return KINDS.get(cast(RangeArg, u.arg).axis_type, Kind.ITERATION)
 
 
+def axis_name(axis: Axis) -> str:
+    """How an axis is called: by its SPECIAL or its RANGE."""
+    arg = axis.node.arg
+    return arg.name if isinstance(arg, SpecialArg) else f"RANGE {cast(RangeArg, arg).id}"
+
+
+def lane_names(axes: Sequence[Axis], where: Mask) -> str:
+    """At which position of the axes a mask is true first; only axes count on which it depends."""
+    if not where.any():
+        return ""
+    position = np.argwhere(where)[0]
+    shown = zip(axes, position, where.shape, strict=False)
+    return ", ".join(f"{axis_name(a)} = {int(at)}" for a, at, size in shown if size > 1)
+
+
 def lanes_of(array: Array, rank: int) -> Shape:
     """The leading dimensions; none where the array is the same everywhere."""
     return array.shape[: array.ndim - rank]
@@ -130,9 +145,11 @@ def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
     grids, dim = [], 0
     for axis, (i, node) in enumerate(zip(indices, u.src[1:], strict=True)):
         if i.unspecified is not None and i.unspecified.any():
-            raise UndefinedError(f"INDEX by an UNSPECIFIED element on axis {axis}")
-        if ((i.data < 0) | (i.data >= shape[axis])).any():
-            raise UndefinedError(f"INDEX out of bounds on axis {axis} of size {shape[axis]}")
+            raise undefined("INDEX.u2", f"an UNSPECIFIED element on axis {axis}", u)
+        outside = (i.data < 0) | (i.data >= shape[axis])
+        if outside.any():
+            found = int(i.data[outside].flat[0])
+            raise undefined("INDEX.u1", f"{found} on axis {axis} of size {shape[axis]}", u)
         grids.append(spread(i.data.astype(np.int64, copy=False), len(node.shape), dim, rank))
         dim += len(node.shape)
     for axis in range(len(indices), len(shape)):

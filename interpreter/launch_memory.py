@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.buffers import Buffer, Place, Registers
-from uop.interpreter.lanes import Axis, Kind, lanes_of, raised, spread
+from uop.interpreter.lanes import Axis, Kind, lane_names, lanes_of, raised, spread
 from uop.interpreter.memory import base_of
-from uop.interpreter.races import USES, Reach, Shadow, Unordered
+from uop.interpreter.races import Reach, Shadow, Unordered
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import AddrSpace, ParamArg
+from uop.spec.clauses import undefined
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 
 
 Values = Callable[["UOp"], Value]
+
+
+class OutOfBoundsError(Exception):
+    """An index that leaves its axis, and where on the lanes any does."""
+
+    def __init__(self, index: int, axis: int, size: int, outside: Mask) -> None:
+        super().__init__(index)
+        self.index, self.axis, self.size, self.outside = index, axis, size, outside
 
 
 class LaunchMemory:
@@ -64,8 +73,11 @@ class LaunchMemory:
         items = tuple(a.number for a in self._axes if a.kind is Kind.ITEM)
         some = np.asarray(active.any(axis=items, keepdims=True))
         if (some & ~active.all(axis=items, keepdims=True)).any():
-            raise UndefinedError(
-                "divergent barrier: some work items of a group wait at a BARRIER that others skip"
+            skipped = np.broadcast_to(some & ~active, active.shape)
+            raise undefined(
+                "BARRIER.u1",
+                f"divergent barrier: {lane_names(self._axes, np.asarray(active & some))} waits, "
+                f"{lane_names(self._axes, skipped)} skips it",
             )
         self._epoch = self._epoch + some.astype(np.int64)
 
@@ -97,10 +109,18 @@ class LaunchMemory:
             raise UnsupportedError(f"access through {base.op.name}: expected INDEX(buf, i...)")
         memory, rank = self.memory_of(base), len(location.shape)
         indices = [(values(i), len(i.shape)) for i in (u.src[1:] if base is not u else ())]
-        positions = _positions(base.shape, indices, gate, rank)
+        try:
+            positions = _positions(base.shape, indices, gate, rank)
+        except OutOfBoundsError as error:
+            raise self._outside(u, error) from None
         if base.addrspace is AddrSpace.LOCAL:
             positions = positions + raised(self._group() * memory.size, 0, rank, len(self._axes))
         return memory, Place(positions, gate, rank)
+
+    def _outside(self, location: UOp, error: OutOfBoundsError) -> UndefinedError:
+        found = f"{error.index} on axis {error.axis} of size {error.size}"
+        item = lane_names(self._axes, error.outside)
+        return undefined("INDEX.u1", f"{found}, where {item}" if item else found, location)
 
     def _group(self) -> Array:
         """The number of each workgroup."""
@@ -135,7 +155,7 @@ class LaunchMemory:
                 continue
             reaches.append(Reach(axis, self._flat(interval, place), self._flat(position, place)))
         where = place.selected(place.positions).reshape(-1)
-        shadow.access(USES[u.op], where, reaches)
+        shadow.access(u, where, reaches)
         if self._unordered is not None:
             self._unordered.access(u, where, memory.data.size)
 
@@ -163,11 +183,10 @@ def _without_order(u: UOp) -> UOp:
     return u
 
 
-def refuse_open(unspecified: Mask, gate: Mask | None, op: Op) -> None:
+def refuse_open(unspecified: Mask, gate: Mask | None, label: str) -> None:
     """UndefinedError where something that decides what runs is open, and the gate is true."""
     if (unspecified if gate is None else unspecified & gate).any():
-        what = "INDEX by" if op is Op.INDEX else f"{op.name} that depends on"
-        raise UndefinedError(f"{what} an UNSPECIFIED element")
+        raise undefined(label, "an UNSPECIFIED element")
 
 
 def _positions(
@@ -181,14 +200,14 @@ def _positions(
         position = spread(i.data.astype(np.int64, copy=False), own, before, rank)
         if i.unspecified is not None:
             mask = np.broadcast_to(i.unspecified, i.data.shape)
-            refuse_open(spread(mask, own, before, rank), gate, Op.INDEX)
-        _check_bounds(position, gate, count)
+            refuse_open(spread(mask, own, before, rank), gate, "INDEX.u2")
+        _check_bounds(position, gate, axis, count)
         before += own
         total = position if len(shape) == 1 else total + position * size(shape[axis + 1 :])
     return total if gate is None else np.where(gate, total, 0)
 
 
-def _check_bounds(positions: Array, gate: Mask | None, count: int) -> None:
+def _check_bounds(positions: Array, gate: Mask | None, axis: int, count: int) -> None:
     if gate is None:
         if not positions.size or (positions.min() >= 0 and positions.max() < count):
             return
@@ -197,4 +216,4 @@ def _check_bounds(positions: Array, gate: Mask | None, count: int) -> None:
         outside = ((positions < 0) | (positions >= count)) & gate
     if outside.any():
         found = int(np.broadcast_to(positions, outside.shape)[outside].flat[0])
-        raise UndefinedError(f"INDEX out of bounds: {found} of {count} elements")
+        raise OutOfBoundsError(found, axis, count, outside)

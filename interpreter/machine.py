@@ -9,10 +9,10 @@ import numpy as np
 
 from uop.interpreter.buffers import Buffer, Buffers
 from uop.interpreter.kernel import launch
-from uop.interpreter.rules.codegen import custom_function_named
+from uop.interpreter.rules.codegen import custom_function_of
 from uop.interpreter.tensor import Observer, constant
 from uop.interpreter.values import Array, Value
-from uop.spec.args import ConstArg, CustomFunctionArg
+from uop.spec.args import ConstArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.walk import toposort
@@ -46,7 +46,7 @@ def run_program(
 
 def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:
     """Run a CUSTOMFUNCTION; what it writes is open where anything that it reads is."""
-    function = custom_function_named(cast(CustomFunctionArg, body.arg).name)
+    function = custom_function_of(body)
     results = function.meaning([a.data for a in arguments], *(_number(m) for m in body.src))
     is_open = any(arguments[k].contents.unspecified is not None for k in function.reads)
     for position, data in zip(function.writes, results, strict=True):

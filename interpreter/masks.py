@@ -12,7 +12,7 @@ from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
 from uop.interpreter.values import Array, Mask, Value, either
 from uop.spec.args import PadArg, PadFill, ReduceArg, ReplicatedArg
-from uop.spec.errors import UndefinedError
+from uop.spec.clauses import undefined
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -100,8 +100,22 @@ def replicated(u: UOp, t: Value) -> Value:
     if t.invalid is not None:
         alike = np.where(_any(t.invalid, axes), t.invalid, alike)
     if not alike.all():
-        raise UndefinedError(f"REPLICATED of copies that differ along axes {axes}")
+        raise undefined("REPLICATED.u1", _first_other(alike, axes))
     return Value(first, invalid, _spread(unspecified, u.shape, invalid), free_nan)
+
+
+def _first_other(alike: Mask, axes: tuple[int, ...]) -> str:
+    """Which copy differs from the first one."""
+    position = tuple(map(int, np.argwhere(~alike)[0]))
+    first = tuple(0 if axis in axes else at for axis, at in enumerate(position))
+    return f"element {position} differs from element {first}, along the axes {axes}"
+
+
+def open_at(unspecified: Mask, axis: int | None = None) -> str:
+    """Which element of an index, or of a gate, is UNSPECIFIED."""
+    position = tuple(map(int, np.argwhere(unspecified)[0]))
+    what = "the gate" if axis is None else f"the index on axis {axis}"
+    return f"element {position} of {what} is UNSPECIFIED" if position else f"{what} is UNSPECIFIED"
 
 
 def slice_(u: UOp, t: Value) -> Value:
@@ -149,7 +163,7 @@ def index(u: UOp, t: Value, *indices: Value) -> Value:
     absent: Mask | None = None
     for axis, i in enumerate(indices):
         if i.unspecified is not None and i.unspecified.any():
-            raise UndefinedError(f"INDEX by an UNSPECIFIED element on axis {axis}")
+            raise undefined("INDEX.u2", open_at(i.unspecified, axis))
         positions.append(checked_index(u, axis, i.data, i.invalid))
         if i.invalid is not None:
             absent = either(absent, np.broadcast_to(_aligned(u, axis, i.invalid), u.shape))
@@ -211,7 +225,7 @@ def _any(mask: Mask, axes: tuple[int, ...]) -> Mask:
 def gate_is_true(gate: Value, op: Op) -> Mask:
     """INVALID counts as false; UNSPECIFIED has no meaning."""
     if gate.unspecified is not None and gate.unspecified.any():
-        raise UndefinedError(f"{op.name} with an UNSPECIFIED gate")
+        raise undefined(f"{op.name}.u1", open_at(gate.unspecified))
     data = cast(Mask, gate.data)
     return data if gate.invalid is None else data & ~gate.invalid
 

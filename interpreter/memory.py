@@ -18,9 +18,11 @@ from uop.interpreter.rules.movement import checked_index, data_sources, outside_
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Array, Mask, Value, either
 from uop.spec.args import BufferArg, ParamArg
-from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.clauses import undefined
+from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
+from uop.spec.uop import described
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -123,7 +125,10 @@ class Memory:
             put = put & gate_is_true(gate, Op.STORE)
         positions = view[put]
         if len(np.unique(positions)) != positions.size:
-            raise UndefinedError("race: a STORE writes one element twice")
+            counted = np.bincount(positions)
+            element = int(np.argmax(counted > 1))
+            found = f"race: it writes element {element} of the buffer in slot {slot_of(base)} twice"
+            raise undefined("STORE.u3", found, store)
         touched = np.zeros(size(base.shape), np.bool_)
         touched[positions] = True
         access = Access(store, base, touched)
@@ -179,10 +184,11 @@ def _race_unless(first: Access, second: Access, *, ordered: bool) -> None:
     if ordered or first.base is not second.base or not (first.touched & second.touched).any():
         return
     element = int(np.flatnonzero(first.touched & second.touched)[0])
-    raise UndefinedError(
-        f"race: {first.node.op.name} and {second.node.op.name} access element {element} of the "
-        f"buffer in slot {slot_of(first.base)} and nothing orders them"
+    found = (
+        f"race: it and {described(first.node)} access element {element} of the buffer in slot "
+        f"{slot_of(first.base)} and nothing orders them"
     )
+    raise undefined("STORE.u2", found, second.node, first.node)
 
 
 def _take(contents: Value, view: Array) -> Value:

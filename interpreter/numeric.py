@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from uop.interpreter.values import Array, Mask
+from uop.spec.clauses import undefined
 from uop.spec.dtype import DType, Kind, dtypes
-from uop.spec.errors import UndefinedError
 
 STORAGE: dict[str, np.dtype[Any]] = {
     "bool": np.dtype(np.bool_),
@@ -93,7 +93,7 @@ def cast(a: Array, source: DType, target: DType) -> Array:
         wide = a.astype(np.float64)
         return np.where(_fits(wide, target), wide, 0.0).astype(np_dtype(target))
     if target.kind is Kind.INDEX and source == dtypes.uint64 and (a > INDEX_RANGE[-1]).any():
-        raise UndefinedError(f"an index is {int(a.max())}: it leaves 64 bits")
+        raise undefined("VALUE.u1", f"{int(a.max())}")
     return a.astype(np_dtype(target))
 
 
@@ -136,7 +136,7 @@ def index_op(op: Callable[[Any, Any], Any], a: Array, b: Array) -> Array:
 def _index_array(exact: Array) -> Array:
     for value in exact.flat:
         if value not in INDEX_RANGE:
-            raise UndefinedError(f"an index is {value}: it leaves 64 bits")
+            raise undefined("VALUE.u1", f"{value}")
     return exact.astype(np.int64)
 
 

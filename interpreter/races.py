@@ -15,17 +15,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.lanes import Axis, Kind
+from uop.interpreter.lanes import Axis, Kind, axis_name
 from uop.interpreter.schedule import is_parallel
 from uop.interpreter.values import Array, Mask
-from uop.spec.errors import UndefinedError
+from uop.spec.clauses import undefined
 from uop.spec.forms import open_ranges
 from uop.spec.ops.names import Op
+from uop.spec.uop import described
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 NEVER = -1
+MOST_NODES = 3
+"""How many nodes are named where each of them can be the one that made an access."""
 
 
 class Use(Enum):
@@ -62,6 +65,12 @@ class Reach:
     interval: Array
     position: Array
 
+    def spelled(self, position: int) -> str:
+        """Whose access a position is."""
+        number = position % (self.axis.size + 1)
+        several = f"all {self.axis.size}" if number == self.axis.size else f"number {number}"
+        return f"{several} along {axis_name(self.axis)}"
+
     @property
     def everywhere(self) -> Array:
         return np.asarray(self.interval + self.axis.size)
@@ -73,11 +82,14 @@ class Shadow:
     def __init__(self, size: int, name: str) -> None:
         self._size, self._name = size, name
         self._seen: dict[tuple[Use, Axis], Array] = {}
+        self._nodes: dict[Use, dict[UOp, None]] = {use: {} for use in Use}
 
-    def access(self, use: Use, where: Array, reaches: Sequence[Reach]) -> None:
-        """Enter an access to the elements `where`; UndefinedError where it races."""
+    def access(self, u: UOp, where: Array, reaches: Sequence[Reach]) -> None:
+        """Enter an access to the elements `where`; STORE.u2 where it races."""
         if not where.size:
             return
+        use = USES[u.op]
+        self._nodes[use][u] = None
         for reach in reaches:
             for earlier in CONFLICTS[use]:
                 seen = self._seen.get((earlier, reach.axis))
@@ -85,17 +97,18 @@ class Shadow:
                     before = seen[where]
                     other = (before != reach.position) | (before == reach.everywhere)
                     bad = other & (before >= reach.interval)
-                    self._refuse(bad, where, use, earlier, reach)
-            self._enter(use, where, reach)
+                    self._refuse(bad, where, u, earlier, reach, before)
+            self._enter(u, where, reach)
 
-    def _enter(self, use: Use, where: Array, reach: Reach) -> None:
+    def _enter(self, u: UOp, where: Array, reach: Reach) -> None:
+        use = USES[u.op]
         key = use, reach.axis
         if key not in self._seen:
             self._seen[key] = np.full(self._size, NEVER, np.int64)
         seen = self._seen[key]
         position = reach.position
         if use is Use.WRITE:
-            self._refuse(position == reach.everywhere, where, use, use, reach)
+            self._refuse(position == reach.everywhere, where, u, use, reach, position)
         else:
             before = seen[where]
             other = (before >= reach.interval) & (before != position)
@@ -103,22 +116,32 @@ class Shadow:
         seen[where] = position
         twice = seen[where] != position
         if use is Use.WRITE:
-            self._refuse(twice, where, use, use, reach)
+            self._refuse(twice, where, u, use, reach, seen[where])
         elif twice.any():
             seen[where[twice]] = np.broadcast_to(reach.everywhere, where.shape)[twice]
 
-    def _refuse(self, bad: Array, where: Array, use: Use, earlier: Use, reach: Reach) -> None:
+    def _refuse(
+        self, bad: Array, where: Array, u: UOp, earlier: Use, reach: Reach, before: Array
+    ) -> None:
+        """The race of one element that is bad: `before` says which position accessed it before."""
         if not bad.any():
             return
         if reach.axis.kind is Kind.ITERATION:
             raise CarriedError
-        element = int(where[np.broadcast_to(bad, where.shape)][0])
-        between = "two workgroups" if reach.axis.kind is Kind.GROUP else "two work items"
-        unordered = "" if reach.axis.kind is Kind.GROUP else " and no barrier orders them"
-        raise UndefinedError(
-            f"race: of {between} one {earlier.value} element {element} of {self._name}, "
-            f"another {use.value} it{unordered}"
+        at = int(np.argmax(np.broadcast_to(bad, where.shape)))
+        is_group = reach.axis.kind is Kind.GROUP
+        one, other = (
+            reach.spelled(int(np.broadcast_to(p, where.shape)[at]))
+            for p in (before, reach.position)
         )
+        nodes = list(self._nodes[earlier])
+        by = " or ".join(described(v) for v in nodes[:MOST_NODES])
+        found = (
+            f"race: of {'two workgroups' if is_group else 'two work items'} one {earlier.value} "
+            f"element {int(where[at])} of {self._name}, another {USES[u.op].value} it"
+            f"{'' if is_group else ' and no barrier orders them'}: {one} by {by}, then {other}"
+        )
+        raise undefined("STORE.u2", found, u, *nodes)
 
 
 class Unordered:
@@ -154,15 +177,16 @@ class Unordered:
             self._others.setdefault(v, [])
 
     def access(self, u: UOp, where: Array, size: int) -> None:
-        """Enter an access; UndefinedError where another one, that nothing orders, touched one."""
+        """Enter an access; STORE.u2 where another one, that nothing orders, touched one."""
         if u not in self._others:
             return
         for v in self._others[u]:
             touched = self._touched.get(v)
             if touched is not None and touched[where].any():
                 element = int(where[touched[where]][0])
-                raise UndefinedError(
-                    f"race: {v.op.name} and {u.op.name} access element {element} of one buffer and "
+                found = (
+                    f"race: it and {described(v)} access element {element} of one buffer and "
                     "nothing orders them"
                 )
+                raise undefined("STORE.u2", found, u, v)
         self._touched.setdefault(u, np.zeros(size, np.bool_))[where] = True

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from uop.interpreter.memory import base_of
 from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg
-from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.clauses import undefined
+from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.walk import toposort
 
@@ -54,9 +55,10 @@ def of_linear(instructions: Iterable[UOp]) -> Items:
             opened, items = open_blocks.pop()
             closed = u.src[1] if u.op is Op.END else u.src[0]
             if opened is None or opened is not closed:
-                raise UndefinedError(
+                found = (
                     f"{u.op.name} closes {closed.op.name}, which is not the innermost open block"
                 )
+                raise undefined("LINEAR.u1", found, u)
             block = Loop if u.op is Op.END else Branch
             open_blocks[-1][1].append(
                 block(opened if u.op is Op.END else opened.src[0], tuple(items))
@@ -65,7 +67,7 @@ def of_linear(instructions: Iterable[UOp]) -> Items:
             open_blocks[-1][1].append(u)
     opened = open_blocks[-1][0]
     if opened is not None:
-        raise UndefinedError(f"{opened.op.name} is never closed")
+        raise undefined("LINEAR.u1", f"{opened.op.name} is never closed", opened)
     return tuple(open_blocks[0][1])
 
 
@@ -75,8 +77,9 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
     With `one_after_the_other` every loop is serial whose iterations are not work items.
     """
     order = toposort([body], executed_sources)
-    if any(u.op in (Op.IF, Op.ENDIF) for u in order):
-        raise UndefinedError("IF outside a LINEAR: only a list says what it encloses (D-062)")
+    for u in order:
+        if u.op is Op.IF:
+            raise undefined("IF.u1", "IF outside a LINEAR", u)
     serial = _sequential_ranges(order) if one_after_the_other else serial_ranges(order)
     open_at: dict[UOp, frozenset[UOp]] = {}
     for u in order:
@@ -86,8 +89,8 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
         elif u.op is Op.END:
             inside -= {u.src[1]}
         open_at[u] = inside
-    if open_at[body]:
-        raise UndefinedError("a serial RANGE is never closed")
+    for u in open_at[body]:
+        raise undefined("RANGE.u1", "a serial RANGE is never closed", u)
     return _block(order, open_at, frozenset())
 
 

@@ -14,8 +14,9 @@ from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.values import Array, Value
 from uop.spec.args import BinaryArg, ConstArg, GetTupleArg, ParamArg
+from uop.spec.clauses import at, undefined
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import UndefinedError
+from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.walk import toposort
@@ -56,8 +57,7 @@ class TensorEvaluation:
     def result(self) -> FullOutput:
         order = toposort([self._root], _evaluated_sources)
         if any(u.addrspace is not None for u in order):
-            for u in order:
-                self._step(u)
+            self._step_all(order)
         else:
             self._compute_all(order)
         root = self._root
@@ -69,12 +69,24 @@ class TensorEvaluation:
             return self._memory.read(root, root)
         return self._values[root]
 
+    def _step_all(self, order: list[UOp]) -> None:
+        for u in order:
+            try:
+                self._step(u)
+            except (UndefinedError, LackingError) as error:
+                at(error, u)
+                raise
+
     def _compute_all(self, order: list[UOp]) -> None:
         """Each node in turn; a value goes after its last use, so that its space is used again."""
         values = self._values
         last = {s: u for u in order for s in _evaluated_sources(u)}
         for u in order:
-            self._compute(u)
+            try:
+                self._compute(u)
+            except (UndefinedError, LackingError) as error:
+                at(error, u)
+                raise
             for s in _evaluated_sources(u):
                 if last[s] is u:
                     values.pop(s, None)
@@ -116,7 +128,7 @@ class TensorEvaluation:
             return self._tuples[u.src[0]][cast(GetTupleArg, u.arg).idx]
         if u.declaration.section == "marker" or u.op in PASSED_ON:
             return self._values[u.src[0]]
-        raise UndefinedError(f"{u.op.name} outside a kernel")
+        raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
 
     def _called(self, u: UOp) -> tuple[Value, ...]:
         """The body with each PARAM k standing for argument k."""

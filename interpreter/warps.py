@@ -12,7 +12,7 @@ from uop.interpreter.lanes import Axis, Kind, lanes_of
 from uop.interpreter.rules.codegen import wmma
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import AxisType, RangeArg
-from uop.spec.errors import UndefinedError
+from uop.spec.clauses import undefined
 from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import Op
 
@@ -26,7 +26,9 @@ def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis], active: Ma
     if active is not None:
         whole = lanes.split(active[..., None])[..., 0]
         if (whole.any(axis=-1) & ~whole.all(axis=-1)).any():
-            raise UndefinedError("WMMA in a part of the work items of a warp")
+            counts = whole.sum(axis=-1)
+            some = int(counts[(counts > 0) & (counts < WARP)][0])
+            raise undefined("WMMA.u1", f"{some} of {WARP} work items")
     data = lanes.joined(wmma(u, *(lanes.split(v.data) for v in operands)))
     if all(v.unspecified is None for v in operands):
         return Value(data)
@@ -53,7 +55,7 @@ class _Lanes:
         inner = warps or items
         count = prod(a.size for a in inner)
         if count % WARP or not inner or (warps and count != WARP):
-            raise UndefinedError(f"WMMA among {count} work items, which are no whole warps")
+            raise undefined("WMMA.u2", f"{count} work items, where a warp has {WARP}")
         sizes = {a.number: a.size for a in inner}
         self._inner = tuple(sizes)
         self._shape = tuple(sizes.get(k, n) for k, n in enumerate(lanes or (1,) * len(axes)))

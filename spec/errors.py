@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -20,28 +24,50 @@ class MalformedError(UopError):
         super().__init__(f"{place}: {message}" if place else message)
 
 
-class InvalidError(UopError):
-    """A node that breaks a constraint: its label, what was expected, what was found and where."""
+class LabelledError(UopError):
+    """A labelled condition that does not hold: the label, what was expected, the node, what was
+    found and where.
+
+    `subjects` are the nodes themselves, where there are any: first the one that `node` spells, then
+    others that take part. Who knows in which line of a file they stand changes `where`.
+    """
 
     def __init__(
-        self, label: str, title: str, node: str = "", found: str = "", where: str = ""
+        self,
+        label: str,
+        title: str,
+        node: str = "",
+        found: str = "",
+        where: str = "",
+        subjects: tuple[UOp, ...] = (),
     ) -> None:
+        super().__init__(label, title, node, found, where)
         self.label, self.title, self.node, self.found, self.where = label, title, node, found, where
-        lines = [f"{label}: {title}"]
-        lines += [
-            f"  {name}: {text}"
-            for name, text in (("node", node), ("found", found), ("at", where))
-            if text
-        ]
-        super().__init__("\n".join(lines))
+        self.subjects = subjects
+
+    def __str__(self) -> str:
+        parts = (("node", self.node), ("found", self.found), ("at", self.where))
+        head = f"{self.label}: {self.title}" if self.label else self.title
+        return "\n".join([head, *(f"  {name}: {text}" for name, text in parts if text)])
 
 
-class UndefinedError(UopError):
-    """A program without meaning on these inputs: out of bounds, race, divergent barrier."""
+class InvalidError(LabelledError):
+    """A node or an input that breaks a constraint."""
+
+
+class UndefinedError(LabelledError):
+    """A program without meaning on these inputs: out of bounds, race, divergent barrier.
+
+    The label is empty where a backend stopped and did not say one.
+    """
 
 
 class UnsupportedError(UopError):
     """Something this target, backend or version lacks; a skip with a reason."""
+
+
+class LackingError(LabelledError, UnsupportedError):
+    """An UnsupportedError at a node: what the interpreter lacks to run it here."""
 
 
 class PassError(UopError):

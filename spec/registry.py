@@ -61,12 +61,25 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
+class Clause:
+    """A labelled condition on a run of a program: nodes alone do not tell whether it holds.
+
+    Where `OP.u1`, `OP.u2` ... does not hold the program has no meaning on its inputs: an
+    UndefinedError. Where `OP.n1` ... does not, the interpreter lacks something: a LackingError.
+    """
+
+    label: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class OpDef:
     """One op as data.
 
     `src` names the operands in the spec's words: `alt?` may be absent, `i*` stands for any number.
-    `undefined` says in which elements the spec gives no value; `decomposition` builds the op from
-    others; `gradient` gives, from the gradient of the node, that of each operand.
+    `undefined` says in which elements the spec gives no value, `clauses` when a program has no
+    meaning at all; `decomposition` builds the op from others; `gradient` gives, from the gradient
+    of the node, that of each operand.
     """
 
     op: Op
@@ -85,6 +98,7 @@ class OpDef:
     constraints: tuple[Constraint, ...] = ()
     latitude: Latitude = EXACT
     undefined: str = ""
+    clauses: tuple[Clause, ...] = ()
     decomposition: Callable[[Build, Node], Node | None] | None = None
     gradient: Gradient | None = None
 

@@ -169,13 +169,17 @@ def _spelled(u: UOp) -> str:
     return ", ".join(str(symbolic.spelled(size)) for size in u.sizes)
 
 
-def _invalid(constraint: Constraint, u: UOp, found: str) -> InvalidError:
+def described(u: UOp) -> str:
+    """A node as errors show it: its op, what its operands are, its arg."""
     operands = ", ".join(
         f"{s.op.name}:{s.dtype.name}[{_spelled(s)}]" if isinstance(s, UOp) else repr(s)
         for s in u.src
     )
-    node = f"{u.op.name}({operands})" + (f" {u.arg}" if u.arg is not None else "")
-    return InvalidError(constraint.label, constraint.title, node, found, users_line())
+    return f"{u.op.name}({operands})" + (f" {u.arg}" if u.arg is not None else "")
+
+
+def _invalid(constraint: Constraint, u: UOp, found: str) -> InvalidError:
+    return InvalidError(constraint.label, constraint.title, described(u), found, users_line())
 
 
 def const(value: Number, dtype: DType) -> UOp:

@@ -21,6 +21,10 @@ from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp, param
 
 
+ELSE = {"u": "else no meaning", "n": "else unsupported"}
+"""What becomes of a program for which a clause does not hold, by the letter of its label."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """All that is said about a subject."""
@@ -57,6 +61,11 @@ def op_page(declaration: OpDef) -> Page:
         ),
         Section("Latitude", ("dtypes", "accepted"), tuple(latitude_words(declaration))),
         Section("No value", text=declaration.undefined),
+        Section(
+            "When it runs",
+            ("label", "holds"),
+            tuple((c.label, f"{c.title}; {ELSE[c.label[-2]]}") for c in declaration.clauses),
+        ),
         _decomposition(declaration, example.op_node if example else None),
         _gradient(declaration, example.op_node if example else None),
         *special_values(declaration),

@@ -14,7 +14,7 @@ from uop.interpreter.rules.movement import checked_index, outside_pad
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Mask, either
 from uop.spec.args import PadArg, PadFill, ReplicatedArg
-from uop.spec.errors import UndefinedError
+from uop.spec.clauses import undefined
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 
@@ -55,7 +55,7 @@ def index(u: UOp, t: Sets, *indices: Sets) -> Sets:
     positions, absent, unsure = [], None, None
     for axis, i in enumerate(indices):
         if without(i.any, i.invalid) is not None and np.any(without(i.any, i.invalid)):
-            raise UndefinedError(f"INDEX by an UNSPECIFIED element on axis {axis}")
+            raise undefined("INDEX.u2", f"an UNSPECIFIED element on axis {axis}", u)
         checked_index(u, axis, i.hi, i.invalid)
         positions.append(checked_index(u, axis, i.lo, i.invalid))
         absent = either(absent, _over_result(u, axis, i.invalid))
@@ -71,7 +71,7 @@ def load(u: UOp, buf: Sets, *alt_gate: Sets) -> Sets:
     true = np.ones(u.shape, np.bool_)
     taken = alt_gate[1] if len(alt_gate) > 1 else Sets(true, true)
     if taken.any is not None and taken.any.any():
-        raise UndefinedError("LOAD with an UNSPECIFIED gate")
+        raise undefined("LOAD.u1", "an UNSPECIFIED element of the gate", u)
     absent = taken.invalid
     if u.src[0].addrspace is not None:
         absent = either(absent, buf.invalid)

@@ -12,9 +12,9 @@ from uop.interpreter.fragments import fragments_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.table import evaluates
 from uop.interpreter.values import Array
-from uop.spec.args import CustomArg, InsArg, WmmaArg
+from uop.spec.args import CustomArg, CustomFunctionArg, InsArg, WmmaArg
+from uop.spec.clauses import lacking
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -85,19 +85,21 @@ def custom_function(
 
 
 def meaning_of(u: UOp) -> Meaning:
-    """The meaning of an INS or CUSTOM; UnsupportedError where nobody has registered one."""
+    """The meaning of an INS or CUSTOM; LackingError where nobody has registered one."""
     if u.op is Op.INS:
         name, table = cast(InsArg, u.arg).name, INSTRUCTIONS
     else:
         name, table = cast(CustomArg, u.arg).fmt, CUSTOM
     if name not in table:
-        raise UnsupportedError(f"{u.op.name} {name!r} has no registered meaning")
+        raise lacking(f"{u.op.name}.n1", f"{name!r} has no registered meaning", u)
     return table[name]
 
 
-def custom_function_named(name: str) -> CustomFunction:
+def custom_function_of(u: UOp) -> CustomFunction:
+    """What a CUSTOMFUNCTION runs; LackingError where nobody has registered it."""
+    name = cast(CustomFunctionArg, u.arg).name
     if name not in CUSTOM_FUNCTIONS:
-        raise UnsupportedError(f"CUSTOMFUNCTION {name!r} has no registered meaning")
+        raise lacking("CUSTOMFUNCTION.n1", f"{name!r} has no registered meaning", u)
     return CUSTOM_FUNCTIONS[name]
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from uop.interpreter import numeric
 from uop.interpreter.rules.table import Node, evaluates, unspecified_where
 from uop.interpreter.values import Array, Mask
+from uop.spec.clauses import undefined
 from uop.spec.dtype import Kind
-from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 
 
@@ -48,7 +48,7 @@ def maximum(u: Node, a: Array, b: Array) -> Array:
 def idiv(u: Node, a: Array, b: Array) -> Array:
     """The quotient rounded to minus infinity."""
     if u.dtype.kind is Kind.INDEX and np.any((a == numeric.INDEX_RANGE[0]) & (b == -1)):
-        raise UndefinedError(f"an index is {-numeric.INDEX_RANGE[0]}: it leaves 64 bits")
+        raise undefined("VALUE.u1", f"{-numeric.INDEX_RANGE[0]}")
     return np.floor_divide(a, b)
 
 

@@ -13,7 +13,7 @@ from uop.interpreter.numeric import bitcast
 from uop.interpreter.rules.table import evaluates
 from uop.interpreter.values import Array, Mask
 from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg
-from uop.spec.errors import UndefinedError
+from uop.spec.clauses import undefined
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value, index_values
 from uop.spec.registry import DECLARATIONS
@@ -130,8 +130,10 @@ def checked_index(u: UOp, axis: int, data: Array, invalid: Mask | None) -> Array
     if invalid is not None:
         bad &= ~invalid
     if bad.any():
-        found = int(np.asarray(wanted)[bad].flat[0])
-        raise UndefinedError(f"INDEX out of bounds: {found} on axis {axis} of size {size}")
+        position = tuple(map(int, np.argwhere(bad)[0]))
+        element = f", element {position} of the index" if position else ""
+        found = int(np.asarray(wanted)[position])
+        raise undefined("INDEX.u1", f"{found} on axis {axis} of size {size}{element}")
     return wanted.astype(np.intp)
 
 

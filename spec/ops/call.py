@@ -12,7 +12,7 @@ from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.axis import shards
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.registry import Clause, Constraint, OpDef, define
 from uop.spec.walk import free_params
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ effect(
         _buffer_differs,
     ),
     on=device.of_arguments,
+    clauses=(Clause("CALL.u1", "what counts or runs work items stands in the body of a CALL"),),
 )
 
 effect(

@@ -20,7 +20,7 @@ from uop.spec.ops.constraints import one_device, one_dtype
 from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Constraint, OpDef, Shape, define
+from uop.spec.registry import Clause, Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -128,6 +128,7 @@ OPAQUE: dict[str, Any] = {
 """What an op derives whose result its arg declares."""
 
 RESULT = "sizes are 0 or more; void has shape ()"
+REGISTERED = "a meaning is registered under its name"
 
 counter(
     Op.SPECIAL,
@@ -143,6 +144,7 @@ effect(
     ("deps*",),
     Constraint("BARRIER.c1", "operands are effects: void", _no_effect),
     on=device.null,
+    clauses=(Clause("BARRIER.u1", "what one work item of a group waits at, all of them reach"),),
 )
 
 effect(
@@ -152,6 +154,10 @@ effect(
     ("gate",),
     Constraint("IF.c1", "the gate is a bool of shape ()", _no_condition),
     on=device.null,
+    clauses=(
+        Clause("IF.u1", "an IF stands in a LINEAR, which says what it encloses (D-062)"),
+        Clause("IF.u2", "the gate is not UNSPECIFIED"),
+    ),
 )
 
 effect(
@@ -196,6 +202,10 @@ define(
             Constraint("WMMA.c3", "operands have the shapes of their fragments", _wrong_fragments),
             one_device("WMMA.c4"),
         ),
+        clauses=(
+            Clause("WMMA.u1", "all work items of a warp take part"),
+            Clause("WMMA.u2", "the work items of a group are whole warps"),
+        ),
     )
 )
 
@@ -228,6 +238,7 @@ define(
             Constraint("INS.c2", "operands have a value", _no_value),
             one_device("INS.c3"),
         ),
+        clauses=(Clause("INS.n1", REGISTERED),),
         **OPAQUE,
     )
 )
@@ -243,6 +254,7 @@ define(
             Constraint("CUSTOM.c2", "operands have a value", _no_value),
             one_device("CUSTOM.c3"),
         ),
+        clauses=(Clause("CUSTOM.n1", REGISTERED),),
         **OPAQUE,
     )
 )
@@ -255,6 +267,7 @@ effect(
     Constraint("CUSTOMFUNCTION.c1", "operands have a value", _no_value),
     arg=CustomFunctionArg,
     on=device.null,
+    clauses=(Clause("CUSTOMFUNCTION.n1", REGISTERED),),
 )
 
 effect(

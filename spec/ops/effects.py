@@ -9,7 +9,7 @@ from uop.spec.args import Arg, Device
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.registry import Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -23,6 +23,7 @@ def effect(
     *constraints: Constraint,
     arg: type[Arg] | None = None,
     on: Callable[[Node], Device] = device.first_that_has_one,
+    clauses: tuple[Clause, ...] = (),
 ) -> OpDef:
     """Declare an op without a value; `on` derives its device."""
     return define(
@@ -39,11 +40,14 @@ def effect(
             min_max=min_max.none,
             axis=axis.null,
             constraints=constraints,
+            clauses=clauses,
         )
     )
 
 
-def counter(op: Op, section: str, doc: str, arg: type[Arg]) -> OpDef:
+def counter(
+    op: Op, section: str, doc: str, arg: type[Arg], clauses: tuple[Clause, ...] = ()
+) -> OpDef:
     """Declare an op that counts from 0 to its bound - 1: a loop variable or a work item."""
     return define(
         OpDef(
@@ -59,6 +63,7 @@ def counter(op: Op, section: str, doc: str, arg: type[Arg]) -> OpDef:
             min_max=min_max.counter,
             axis=axis.null,
             constraints=(Constraint(f"{op.name}.c1", BOUND, _no_bound),),
+            clauses=clauses,
         )
     )
 

@@ -18,7 +18,7 @@ from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
 from uop.spec.ops.sharding import stored_off_axis
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Constraint, OpDef, Shape, define
+from uop.spec.registry import Clause, Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -71,6 +71,10 @@ define(
             splits_over_devices("LOAD.c6", _target),
             one_axis("LOAD.c7"),
         ),
+        clauses=(
+            Clause("LOAD.u1", "the gate is not UNSPECIFIED"),
+            Clause("LOAD.u2", "LOCAL and REG memory is written before it is read"),
+        ),
     )
 )
 
@@ -85,4 +89,9 @@ effect(
     Constraint("STORE.c4", "buf is a location", _no_location),
     one_device("STORE.c5"),
     Constraint("STORE.c6", "a sharded val or gate is sharded as buf is", stored_off_axis),
+    clauses=(
+        Clause("STORE.u1", "the gate is not UNSPECIFIED"),
+        Clause("STORE.u2", "two accesses to one element, one of them a write, are ordered"),
+        Clause("STORE.u3", "no element is written twice at once"),
+    ),
 )

@@ -14,7 +14,7 @@ from uop.spec.ops.names import Op
 from uop.spec.ops.sharding import is_sharded, shard_axis_kept
 from uop.spec.properties import addrspace, axis, dtype, min_max, shape
 from uop.spec.properties.shape import index_value
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.registry import Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +90,7 @@ define(
         arg=ReplicatedArg,
         shape=shape.replicated,
         axis=axis.replicated,
-        undefined="Nothing: copies that differ have no meaning at all.",
+        clauses=(Clause("REPLICATED.u1", "the copies are the same"),),
         decomposition=_first_copy,
         gradient=gradients.replicated,
         constraints=(

@@ -20,7 +20,7 @@ from uop.spec.ops.sharding import (
 )
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.registry import Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -231,7 +231,10 @@ define(
         src=("T", "i*"),
         shape=shape.index,
         axis=axis.index,
-        undefined="Nothing: out of bounds has no meaning at all, an INVALID index gives INVALID.",
+        clauses=(
+            Clause("INDEX.u1", "every index lies in 0..size-1, or is INVALID"),
+            Clause("INDEX.u2", "no index is UNSPECIFIED"),
+        ),
         gradient=gradients.index,
         constraints=(
             Constraint("INDEX.c1", "at most as many indices as T has axes", _too_many_indices),

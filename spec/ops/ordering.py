@@ -11,7 +11,7 @@ from uop.spec.ops.constraints import has_value
 from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.registry import Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -38,6 +38,10 @@ counter(
     "ordering",
     "A loop variable from 0 to bound - 1; a bound of 0 runs nothing.",
     RangeArg,
+    clauses=(
+        Clause("RANGE.u1", "a RANGE whose iterations follow each other is closed by an END"),
+        Clause("RANGE.u2", "the bound is not UNSPECIFIED"),
+    ),
 )
 
 effect(
@@ -87,4 +91,8 @@ effect(
     "The instructions of a kernel in execution order, sources before uses.",
     ("uops*",),
     on=device.null,
+    clauses=(
+        Clause("LINEAR.u1", "RANGE and END, IF and ENDIF enclose what they do as brackets would"),
+        Clause("LINEAR.u2", "operands have run before what uses them, in its loops and branches"),
+    ),
 )

@@ -236,7 +236,7 @@ def test_an_uncertain_index_gives_anything_in_bounds_and_no_meaning_beyond() -> 
     picked = UOp(Op.INDEX, f32(1, 9), index)
     inputs = {**THREE, 1: np.arange(9, dtype=np.float32)}
     assert said(only(picked, inputs)) == ["anything (the spec gives no value)"]
-    with pytest.raises(UndefinedError, match="out of bounds"):
+    with pytest.raises(UndefinedError, match=r"INDEX\.u1"):
         accept(UOp(Op.INDEX, f32(1, 8), index), {**THREE, 1: np.arange(8, dtype=np.float32)})
 
 

@@ -239,7 +239,7 @@ def test_one_item_reads_and_writes_its_own_element() -> None:
 def test_vectors_out_of_bounds_are_named() -> None:
     pair = vector([HERE, add(HERE, 1)])
     value = UOp(Op.INDEX, load(GIVEN, pair), index_const(1))
-    with pytest.raises(UndefinedError, match="12 of 12 elements"):
+    with pytest.raises(UndefinedError, match="12 on axis 0 of size 12, where gidx0 = 2, lidx0 = 3"):
         run(UOp(Op.SINK, store(OUT, HERE, value)))
     inside = below(pair, 12)
     held = UOp(Op.LOAD, at(GIVEN, pair), vector([int32(-1), int32(-2)]), inside)

@@ -271,5 +271,5 @@ def test_an_index_that_leaves_64_bits_has_no_meaning(shape: tuple[int, ...], apa
     """Also where the exact value is one of uint64."""
     most = np.full(shape, dtypes.index.max, np.int64)
     for op, a, b in ((operator.add, most, apart), (operator.sub, -most, apart + 1)):
-        with pytest.raises(UndefinedError, match="leaves 64 bits"):
+        with pytest.raises(UndefinedError, match=r"VALUE\.u1"):
             numeric.index_op(op, a, np.full(shape, b, np.int64))

@@ -1,0 +1,49 @@
+"""What must hold while a program runs, by label, and the errors where it does not."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import uop.spec.ops.declared  # noqa: F401 - enters the declarations
+from uop.spec.errors import LackingError, UndefinedError, users_line
+from uop.spec.registry import DECLARATIONS, Clause
+from uop.spec.uop import described
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+OF_ALL_OPS = (
+    Clause("VALUE.u1", "an element of dtype index is a number of 64 bits"),
+    Clause("VALUE.n1", "the values that a program needs at once fit in memory"),
+)
+"""Those that any op can break."""
+
+
+@cache
+def clauses() -> dict[str, Clause]:
+    """Every clause by label."""
+    of_ops = [c for d in DECLARATIONS.values() for c in d.clauses]
+    return {c.label: c for c in (*of_ops, *OF_ALL_OPS)}
+
+
+def undefined(label: str, found: str, *nodes: UOp) -> UndefinedError:
+    """The error where a clause `OP.u1` is broken, at the line that asked for the value.
+
+    `nodes` are the node and others that take part. Without any, who evaluates nodes in turn tells
+    the error by `at` which one it was.
+    """
+    node = described(nodes[0]) if nodes else ""
+    return UndefinedError(label, clauses()[label].title, node, found, users_line(), nodes)
+
+
+def lacking(label: str, found: str, *nodes: UOp) -> LackingError:
+    """The same for a clause `OP.n1`."""
+    node = described(nodes[0]) if nodes else ""
+    return LackingError(label, clauses()[label].title, node, found, users_line(), nodes)
+
+
+def at(error: UndefinedError | LackingError, u: UOp) -> None:
+    """Enter the node that was evaluated when the error arose, unless it is known."""
+    if not error.subjects:
+        error.node, error.subjects = described(u), (u,)
