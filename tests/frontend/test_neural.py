@@ -96,3 +96,13 @@ def test_windows() -> None:
 def test_softmax_of_large_numbers_is_no_nan() -> None:
     assert neural.softmax(Tensor([1000.0, 0.0])).tolist() == [1.0, 0.0]
     assert Fraction(neural.softmax(Tensor([5.0, 5.0])).tolist()[0]) == Fraction(1, 2)
+
+
+def test_the_hyperbolic_tangent_of_a_constant_tensor() -> None:
+    """A worked example of a lazy frontend: nothing runs before the value is asked for."""
+    half = np.array([[0.5]])
+    one = Tensor(half)
+    filled = one.expand(2, 3)
+    out = 1.0 - 2.0 / ((filled * 2.0).exp() + 1.0)
+    assert (out.shape, out.dtype) == ((2, 3), filled.dtype)
+    agree(out, {one: half}, np.full((2, 3), arb(0.5).tanh()))
