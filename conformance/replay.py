@@ -22,7 +22,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.values import Array, Value
 from uop.spec.case import Case, outputs
-from uop.spec.errors import InvalidError
+from uop.spec.errors import InvalidError, LabelledError
 from uop.spec.latitude import STRICT
 from uop.spec.uop import UOp
 from uop.spec.uop_file import read_file
@@ -77,7 +77,11 @@ def judge_files(cases: Sequence[Case], session: Session) -> list[Verdict]:
     judge = _FileJudge(session, dict(zip(given, cases, strict=True)))
     asked = [suite for suite, case in zip(given, cases, strict=True) if not case.undefined]
     verdicts = dict(zip(asked, judge.judge(asked), strict=True))
-    return [verdicts.get(suite) or skipped(suite, "a program without meaning") for suite in given]
+    return [
+        verdicts.get(suite)
+        or skipped(suite, f"a program without meaning {case.undefined_label}".rstrip())
+        for suite, case in zip(given, cases, strict=True)
+    ]
 
 
 def conclusion(replayed: Iterable[Replayed]) -> Conclusion:
@@ -96,7 +100,14 @@ class _FileJudge(Judge):
         self.files = files
 
     def accepted(self, case: AnyCase) -> list[tuple[Accepted, ...]]:
-        return [] if isinstance(case, InvalidCase) else [promised(case, self.files[case])]
+        if isinstance(case, InvalidCase):
+            return []
+        file = self.files[case]
+        try:
+            return [promised(case, file)]
+        except LabelledError as error:
+            error.where = file.place_of(error.subjects)
+            raise
 
 
 def promised(case: SuiteCase, file: Case) -> tuple[Accepted, ...]:
@@ -134,7 +145,8 @@ def _read(path: Path) -> list[Case]:
         try:
             if case.root is not None:
                 bind_inputs(case.root, {s: from_literal(a) for s, a in case.inputs.items()})
-        except InvalidError as e:
-            place = f"{path}, case {case.id}" if case.id else str(path)
-            raise InvalidError(e.label, e.title, e.node, e.found, place) from None
+        except InvalidError as error:
+            place = case.place_of(error.subjects)
+            error.where = f"{place}, case {case.id}" if case.id else place
+            raise
     return cases

@@ -75,11 +75,11 @@ def _fitting(slot: int, u: UOp, given: Array | Value) -> Value:
         raise misfit(slot, u, f"{value.data.dtype}{list(value.data.shape)}")
     arg = u.arg
     if isinstance(arg, ParamArg) and arg.min is not None:
-        _in_range(arg, int(value.data))
+        _in_range(u, arg, int(value.data))
     return value
 
 
-def _in_range(arg: ParamArg, number: int) -> None:
+def _in_range(u: UOp, arg: ParamArg, number: int) -> None:
     if arg.min is None or arg.max is None or arg.min <= number <= arg.max:
         return
-    raise INPUT_C5.error(f"slot {arg.slot}: from {arg.min} to {arg.max}", str(number))
+    raise INPUT_C5.error_at(u, f"slot {arg.slot}: from {arg.min} to {arg.max}", str(number))

@@ -37,7 +37,8 @@ class ElementSet:
 class Case:
     """A program, its inputs by slot, and what is expected by output.
 
-    A must-reject case has a label in `invalid` and, instead of a root, the node that breaks it.
+    A must-reject case has a label in `invalid` and, instead of a root, the node that breaks it. One
+    without meaning may say by `undefined_label` which clause does not hold.
     """
 
     id: str = ""
@@ -50,6 +51,10 @@ class Case:
     rejected: Unbuilt | None = None
     profile: Profile = STRICT
     comment: str = ""
+    undefined_label: str = ""
+    path: str = field(default="", compare=False)
+    lines: Mapping[UOp, int] = field(default_factory=dict, compare=False, repr=False)
+    """Where the nodes stand in the file that the case was read from, which is at `path`."""
 
     @property
     def text(self) -> str:
@@ -57,6 +62,20 @@ class Case:
         if self.root is not None:
             return print_program(self.root)
         return "" if self.rejected is None else print_unbuilt(self.rejected)
+
+    def place_of(self, nodes: Iterable[UOp]) -> str:
+        """`FILE:3`, where nodes stand; alone the file where they do not stand in it.
+
+        Evaluation may put others in their places, such as a number for a variable: then nodes with
+        the same op, arg and tag are those.
+        """
+        found: list[int] = []
+        for u in nodes:
+            same = (u.op, u.arg, u.tag)
+            alike = [n for v, n in self.lines.items() if (v.op, v.arg, v.tag) == same]
+            found += [self.lines[u]] if u in self.lines else alike
+        name = f"{self.path}:" if self.path else "line "
+        return " ".join(f"{name}{n}" for n in dict.fromkeys(found)) or self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def clash(slot: int, first: UOp, second: UOp) -> InvalidError:
     """INPUT.c1: two nodes claim one slot; PARAM and BUFFER share a namespace (D-055)."""
-    return INPUT_C1.error(f"slot {slot}", f"{_spelled(first)} and {_spelled(second)}")
+    return INPUT_C1.error_at(second, f"slot {slot}", f"{_spelled(first)} and {_spelled(second)}")
 
 
 def check_slots(slots: Mapping[int, UOp], given: Collection[int]) -> None:
@@ -26,15 +26,15 @@ def check_slots(slots: Mapping[int, UOp], given: Collection[int]) -> None:
     for slot in given:
         if slot not in slots:
             known = ", ".join(map(str, sorted(slots))) or "none"
-            raise INPUT_C2.error(f"slot {slot}", f"slots {known}")
+            raise INPUT_C2.error_at(None, f"slot {slot}", f"slots {known}")
     for slot, u in slots.items():
         if slot not in given and u.op is Op.PARAM:
-            raise INPUT_C3.error(f"slot {slot}: {_spelled(u)}", "none")
+            raise INPUT_C3.error_at(u, f"slot {slot}: {_spelled(u)}", "none")
 
 
 def misfit(slot: int, u: UOp, found: str) -> InvalidError:
     """INPUT.c4: an input of another shape or dtype, which `found` spells."""
-    return INPUT_C4.error(f"slot {slot}: {_spelled(u)}", found)
+    return INPUT_C4.error_at(u, f"slot {slot}: {_spelled(u)}", found)
 
 
 def _spelled(u: UOp) -> str:

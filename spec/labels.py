@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from uop.spec.errors import InvalidError
+from uop.spec.errors import InvalidError, users_line
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +21,11 @@ class Condition:
     def error(self, node: str = "", found: str = "", where: str = "") -> InvalidError:
         """The error for a place where it does not hold."""
         return InvalidError(self.label, self.title, node, found, where)
+
+    def error_at(self, u: UOp | None, node: str, found: str) -> InvalidError:
+        """The error at a node, at the line that asked for the value."""
+        nodes = () if u is None else (u,)
+        return InvalidError(self.label, self.title, node, found, users_line(), nodes)
 
 
 CONDITIONS: dict[str, Condition] = {}

@@ -113,6 +113,14 @@ class Scope:
         """The node of this name."""
         return UOp(Op[name], *src, arg=arg, tag=tag)
 
+    @property
+    def lines(self) -> dict[UOp, int]:
+        """The line of each node; of one that stands twice the first."""
+        found: dict[UOp, int] = {}
+        for number, u in self.nodes.items():
+            found.setdefault(u, self._place[number][0])
+        return found
+
     def root(self, line: int = 1) -> UOp:
         """The last node; every other one must be used. `line` is where a missing one belongs."""
         if not self.nodes:

@@ -6,7 +6,7 @@
     input SLOT = VALUES         nested lists of values, or base64: of little-endian bytes
     expect OUTPUT = VALUES      bits, where every NaN stands for any NaN
     accept OUTPUT = SET, ...    one set per element, or one for all: parts joined by |
-    undefined                   the program has no meaning on these inputs
+    undefined LABEL             the program has no meaning on these inputs; a label may say why
     invalid LABEL               the next node is the last, and breaks this constraint
 
 A part of a SET is a value, `[lo,hi]`, `nan` (any NaN), `nan:0x7fc00001` (these bits) or `any`. An
@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Container
 from pathlib import Path
 from typing import cast
 
 from uop.spec.args import ParamArg
 from uop.spec.array import Array, decode_array, encode_array
 from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs, slots
+from uop.spec.clauses import clauses
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.latitude import STRICT, Profile, ProfileError, parse_profile
 from uop.spec.literal import Line, Literal, print_literal
@@ -85,7 +87,7 @@ def _print_case(case: Case) -> str:
             text += f"{name} {key} = {print_literal(encode_array(array), '[]')}\n"
     for key, sets in case.accept.items():
         text += f"accept {key} = {_print_sets(case, key, sets)}\n"
-    return text + ("undefined\n" if case.undefined else "")
+    return text + (f"undefined {case.undefined_label}".rstrip() + "\n" if case.undefined else "")
 
 
 def _print_sets(case: Case, key: int, sets: tuple[ElementSet, ...]) -> str:
@@ -104,7 +106,7 @@ class _Open:
 
     __slots__ = (
         "accept", "comment", "expect", "id", "inputs", "invalid", "is_commentable", "line",
-        "profile", "rejected", "root", "scope", "undefined",
+        "profile", "rejected", "root", "scope", "undefined", "undefined_label",
     )  # fmt: skip
 
     def __init__(self, name: str, line: int, path: str) -> None:
@@ -115,6 +117,7 @@ class _Open:
         self.expect: dict[int, Array] = {}
         self.accept: dict[int, tuple[ElementSet, ...]] = {}
         self.undefined = False
+        self.undefined_label = ""
         self.invalid: str | None = None
         self.rejected: Unbuilt | None = None
         self.profile: Profile = STRICT
@@ -138,6 +141,9 @@ class _Open:
             self.rejected,
             self.profile,
             "\n".join(self.comment),
+            self.undefined_label,
+            path,
+            self.scope.lines,
         )
 
 
@@ -219,14 +225,20 @@ class _Reader:
             _read_data(case, word.text, line)
         elif word.text == "undefined":
             case.undefined = True
+            if line.peek().kind == "word":
+                case.undefined_label = _known_label(line, clauses())
         elif word.text == "invalid":
-            label = line.need_kind("word", "a label")
-            if label.text not in labels():
-                raise line.fail(f"unknown label {label.text!r}", label)
-            case.invalid = label.text
+            case.invalid = _known_label(line, labels())
         else:
             raise line.fail(f"expected %N, {_KNOWN}, found {word}", word)
         line.need_end()
+
+
+def _known_label(line: Line, known: Container[str]) -> str:
+    label = line.need_kind("word", "a label")
+    if label.text not in known:
+        raise line.fail(f"unknown label {label.text!r}", label)
+    return label.text
 
 
 def _read_data(case: _Open, name: str, line: Line) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from uop.cli.files import case_option, program_argument, read_case
+from uop.cli.files import case_option, program_argument, read_case, said_by_line
 
 
 @click.command("compile")
@@ -24,7 +24,8 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     from uop.spec.uop_file import print_file
 
     case, root = read_case(file, case_id)
-    compiled = compile(root, target)
+    with said_by_line(case):
+        compiled = compile(root, target)
     if stage is None:
         click.echo(compiled.source, nl=not compiled.source.endswith("\n"))
         return

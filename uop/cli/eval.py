@@ -26,14 +26,20 @@ def command(expression: tuple[str, ...]) -> None:
     from uop.interpreter.evaluate import evaluate_full
     from uop.interpreter.show import accepted_words, show_value
     from uop.interpreter.values import Value
+    from uop.spec.errors import LabelledError
     from uop.spec.expression import read_expression
 
-    root = read_expression(" ".join(expression))
-    value = evaluate_full(root)
+    text = " ".join(expression)
+    root = read_expression(text)
+    try:
+        value = evaluate_full(root)
+        (accepted,) = accept(root)
+    except LabelledError as error:
+        error.where = text
+        raise
     assert isinstance(value, Value)
     shape = "" if root.shape == () else f"[{','.join(map(str, root.shape))}]"
     click.echo(show_value("", value) + f" : {root.dtype.name}{shape}")
-    (accepted,) = accept(root)
     count = value.data.size
     words = [accepted_words(accepted, i) for i in range(min(count, MOST))]
     more = ["..."] if count > MOST else []

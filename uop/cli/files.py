@@ -53,6 +53,18 @@ def read_case(path: Path, case_id: str | None) -> tuple[Case, UOp]:
     return case, case.root
 
 
+@contextmanager
+def said_by_line(case: Case) -> Iterator[None]:
+    """Tell an error about nodes by their lines in the file, not by a line of this program."""
+    from uop.spec.errors import LabelledError
+
+    try:
+        yield
+    except LabelledError as error:
+        error.where = case.place_of(error.subjects)
+        raise
+
+
 def read_array(path: Path, storage: np.dtype[Any]) -> NDArray[Any]:
     """The array of a .npy file, in native byte order.
 

@@ -13,6 +13,7 @@ from uop.cli.files import (
     program_argument,
     read_array,
     read_case,
+    said_by_line,
     write_array,
 )
 
@@ -76,15 +77,19 @@ def command(
     case, root = read_case(file, case_id)
     if output is not None:
         make_folder(output)
-    given = arrays(case, root, inputs)
-    if backend == INTERPRETER:
-        results = interpret(root, given, trace)
-    else:
-        from uop.cli.backend import run_on
-
-        results = run_on(backend, root, given)
+    with said_by_line(case):
+        results = results_of(root, arrays(case, root, inputs), backend, trace)
     for number, value in results.items():
         report(number, value, output)
+
+
+def results_of(root: UOp, given: dict[int, Array], backend: str, trace: bool) -> dict[int, Value]:
+    """The results by number."""
+    if backend == INTERPRETER:
+        return interpret(root, given, trace)
+    from uop.cli.backend import run_on
+
+    return run_on(backend, root, given)
 
 
 def arrays(case: Case, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
