@@ -13,7 +13,7 @@ import numpy as np
 
 from uop.compiler.execute import POISON, Array, Executable, Inputs, Output, open_device
 from uop.compiler.pipeline import Compiled
-from uop.compiler.runtime.device import Launch
+from uop.compiler.runtime.device import Device, Launch
 from uop.compiler.stages.render import Placed, render_batch, work_items
 from uop.spec.errors import BackendError, UopError
 
@@ -36,8 +36,13 @@ Outcome = list[Output] | UopError
 """The result of each run, or why there are none."""
 
 
-def run_many(jobs: Sequence[Job], kernels: int = KERNELS) -> list[Outcome]:
-    """Run every job as if alone: inputs that do not fit, and failures, are its own."""
+def run_many(
+    jobs: Sequence[Job], kernels: int = KERNELS, device: Device | None = None
+) -> list[Outcome]:
+    """Run every job as if alone: inputs that do not fit, and failures, are its own.
+
+    Without a device each runs on the one that its target opens by itself.
+    """
     outcomes: dict[int, Outcome] = {}
     for number, job in enumerate(jobs):
         try:
@@ -49,7 +54,7 @@ def run_many(jobs: Sequence[Job], kernels: int = KERNELS) -> list[Outcome]:
             outcomes[number] = []
     fitting = [number for number in range(len(jobs)) if number not in outcomes]
     for chosen in _sources(jobs, fitting, kernels):
-        outcomes.update(_bisected(jobs, chosen))
+        outcomes.update(_bisected(jobs, chosen, device))
     return [outcomes[number] for number in range(len(jobs))]
 
 
@@ -70,14 +75,16 @@ def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Itera
         yield chosen
 
 
-def _bisected(jobs: Sequence[Job], numbers: list[int]) -> dict[int, Outcome]:
+def _bisected(
+    jobs: Sequence[Job], numbers: list[int], device: Device | None
+) -> dict[int, Outcome]:
     """The outcomes of some jobs; where together they fail, those of each half."""
     outcomes: dict[int, Outcome] = {}
     work = [numbers]
     while work:
         chosen = work.pop()
         try:
-            results = Batch([jobs[n] for n in chosen]).run()
+            results = Batch([jobs[n] for n in chosen], device).run()
         except BackendError as error:
             if len(chosen) == 1:
                 outcomes[chosen[0]] = error
@@ -100,8 +107,8 @@ class _Place:
 class Batch:
     """Jobs of one target, each with inputs, in one source and one arena."""
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self.jobs = jobs
+    def __init__(self, jobs: Sequence[Job], device: Device | None = None) -> None:
+        self.jobs, self.device = jobs, device
         self._programs = [job.program.executable for job in jobs]
         self._places = list(_places(self._programs))
         self._phases = list(_phases(self._programs))
@@ -134,7 +141,7 @@ class Batch:
         """What the launches make of an arena."""
         if not any(self._phases):
             return lambda arena: arena
-        device = open_device(self._programs[0].target.name)
+        device = self.device or open_device(self._programs[0].target.name)
         built = device.build(self.source)
         launches, first = [], 0
         for phase in self._phases:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from uop.compiler.fold import np_dtype
 from uop.compiler.runtime.cuda import open_cuda
+from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.runtime.device import Built, Device, Launch
 from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.stages.plan import memory_of
@@ -175,4 +176,8 @@ def build(target: str, source: str) -> Built:
     return open_device(target).build(source)
 
 
-OPEN: Mapping[str, Callable[[], Any]] = {"opencl": open_opencl, "cuda": open_cuda}
+OPEN: Mapping[str, Callable[[], Any]] = {
+    "opencl": open_opencl,
+    "cuda": open_cuda,
+    "cuda-host": open_cuda_host,
+}

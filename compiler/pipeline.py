@@ -19,7 +19,7 @@ from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify import rangeify
 from uop.compiler.stages.render import render, render_kernel, render_source
 from uop.compiler.stages.select import select, selected_for
-from uop.compiler.targets.cuda import CUDA
+from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError, UopError
@@ -34,7 +34,7 @@ a whole.
 
 Stage = Callable[[UOp, Fired], UOp]
 
-TARGETS: Mapping[str, Target] = {target.name: target for target in (OPENCL, CUDA)}
+TARGETS: Mapping[str, Target] = {target.name: target for target in (OPENCL, CUDA, CUDA_HOST)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -40,3 +40,5 @@ DIALECT = Dialect(
 )
 
 CUDA = c_target("cuda", DIALECT, local_size=256)
+CUDA_HOST = c_target("cuda-host", DIALECT, local_size=256)
+"""The same sources, to be run on the CPU where there is no GPU."""

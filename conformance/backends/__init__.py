@@ -1,7 +1,13 @@
-"""The backends that can be judged: entry points of the group `uop.backends`, or `module:Class`."""
+"""The backends that can be judged: entry points of the group `uop.backends`, or `module:Class`.
+
+What stands behind the name of an entry point is for the backend: `opencl:1` is its second device.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
 from uop.conformance.protocol import Backend
@@ -14,24 +20,47 @@ class NoSuchBackendError(UopError):
     """A name that no installed package registers as a backend."""
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a name stands for: the entry point, and what the backend is told when it is made."""
+
+    entry: EntryPoint
+    argument: str = ""
+
+    def make(self) -> Backend:
+        """The adapter, not started. UnsupportedError where its package lacks something."""
+        name = self.entry.name
+        try:
+            made: Callable[..., Backend] = self.entry.load()
+        except (ImportError, AttributeError) as error:
+            raise UnsupportedError(f"backend {name!r} cannot be imported: {error}") from error
+        if not self.argument:
+            return made()
+        if not inspect.signature(made).parameters:
+            raise NoSuchBackendError(f"backend {name!r} takes nothing behind its name")
+        return made(self.argument)
+
+
 def names() -> list[str]:
     """Every registered backend, usable here or not."""
     return sorted(entry.name for entry in entry_points(group=GROUP))
 
 
 def load(name: str) -> Backend:
-    """The adapter of that name, not started. UnsupportedError where its package lacks something."""
-    try:
-        made: Backend = find(name).load()()
-    except (ImportError, AttributeError) as error:
-        raise UnsupportedError(f"backend {name!r} cannot be imported: {error}") from error
-    return made
+    """The adapter of that name, not started. NoSuchBackendError, UnsupportedError."""
+    return find(name).make()
 
 
-def find(name: str) -> EntryPoint:
-    """The entry point of that name, or written out as `module:Class`. NoSuchBackendError else."""
-    for entry in entry_points(group=GROUP, name=name):
-        return entry
-    if ":" in name:
-        return EntryPoint(name, name, GROUP)
+def find(name: str) -> Named:
+    """The backend of that name, by its entry point or as `module:Class`, and what stands behind.
+
+    NoSuchBackendError for any other name.
+    """
+    first, _, rest = name.partition(":")
+    for entry in entry_points(group=GROUP, name=first):
+        return Named(entry, rest)
+    if rest:
+        attribute, _, argument = rest.partition(":")
+        written = f"{first}:{attribute}"
+        return Named(EntryPoint(written, written, GROUP), argument)
     raise NoSuchBackendError(f"no backend {name!r}; known: {', '.join(names())}, or module:Class")

@@ -1,0 +1,99 @@
+"""Running CUDA sources on the CPU: a C++ compiler builds them against a header of our own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from uop.compiler.runtime.device import Contents, Launch
+from uop.spec.errors import BackendError, UnsupportedError
+
+OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w")
+"""IEEE arithmetic, one rounding per operation. Overflow stays undefined, as it is in CUDA."""
+COMPILER_VARIABLE = "CXX"
+KERNEL = re.compile(r'extern "C" __global__ void (\w+)\(')
+
+
+def open_cuda_host() -> CUDAHostDevice:
+    """Find a C++ compiler: the one in CXX, else g++. UnsupportedError where there is none."""
+    wanted = os.environ.get(COMPILER_VARIABLE, "g++")
+    compiler = shutil.which(wanted)
+    if compiler is None:
+        raise UnsupportedError(
+            f"no C++ compiler {wanted!r}; install g++ (Debian, Ubuntu: apt install g++), "
+            f"or name one in {COMPILER_VARIABLE}"
+        )
+    said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return CUDAHostDevice("CPU", said.stdout.partition("\n")[0], compiler)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuiltCUDAHost:
+    """A loaded library, with a launcher for each kernel."""
+
+    library: ctypes.CDLL
+
+    def kernel(self, name: str) -> ctypes._NamedFuncPointer:
+        return self.library[f"launch_{name}"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CUDAHostDevice:
+    """The CPU as a CUDA device: work items run one after the other, or in turns at barriers."""
+
+    name: str
+    version: str
+    compiler: str
+
+    def build(self, source: str) -> BuiltCUDAHost:
+        with TemporaryDirectory(prefix="uop-") as folder:
+            written, library = Path(folder, "kernels.cpp"), Path(folder, "kernels.so")
+            written.write_text(source_for_the_host(source))
+            built = subprocess.run(
+                [self.compiler, *OPTIONS, "-o", str(library), str(written)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if built.returncode != 0:
+                raise BackendError(f"{self.version} refuses the source:\n{built.stderr}")
+            return BuiltCUDAHost(ctypes.CDLL(str(library)))
+
+    def run(
+        self, built: BuiltCUDAHost, launches: Sequence[Launch], buffers: Sequence[Contents]
+    ) -> list[Contents]:
+        held = [np.array(contents, order="C") for contents in buffers]
+        for launch in filter(lambda launch: all(launch.groups), launches):
+            pointers = [ctypes.c_void_p(held[i].ctypes.data) for i in launch.buffers]
+            values = [*pointers, *map(ctypes.c_int32, launch.integers)]
+            given = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+            size = (ctypes.c_uint * 6)(*_three(launch.groups), *_three(launch.local_size))
+            if built.kernel(launch.kernel)(given, size) != 0:
+                raise BackendError(f"kernel {launch.kernel}: divergent barrier")
+        return held
+
+
+def source_for_the_host(source: str) -> str:
+    """A CUDA source as C++: the header before it, a launcher for each kernel behind it."""
+    header = files("uop.compiler.runtime").joinpath("cuda_host.h").read_text()
+    has_barriers = str("__syncthreads()" in source).lower()
+    launchers = [
+        f'extern "C" int launch_{name}(void** given, const unsigned* size) {{\n'
+        f"  return uop_host::launch({name}, given, size, {has_barriers});\n}}\n"
+        for name in KERNEL.findall(source)
+    ]
+    return "\n".join([header, source, *launchers])
+
+
+def _three(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return (*sizes, 1, 1, 1)[:3]

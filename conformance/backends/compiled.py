@@ -1,0 +1,88 @@
+"""The project's own compiler as a backend; memory is poisoned before each run and fenced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from uop.compiler.batch import Job, run_many
+from uop.compiler.execute import open_device
+from uop.compiler.pipeline import Compiled, compile
+from uop.compiler.runtime.device import Device
+from uop.compiler.runtime.opencl import open_opencl_by_number
+from uop.conformance.backends.attempt import problem_of
+from uop.conformance.backends.interpreter import EVERY_DTYPE, EVERY_OP, in_order, is_sharded
+from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, Program
+from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.text import parse
+
+PROGRAMS = 64
+"""Programs that share one source: the driver takes as long for a few as for one."""
+
+
+class CompiledBackend:
+    """Compiles programs for one target by the eight stages, and runs many of them as one source."""
+
+    target: str
+
+    def hello(self) -> Hello:
+        self.device = self.opened()
+        name = f"{self.device.name} ({self.device.version})"
+        return Hello(self.target, version("uop"), name, EVERY_OP, EVERY_DTYPE, Limits(PROGRAMS))
+
+    def opened(self) -> Device:
+        """The device that runs the programs."""
+        return open_device(self.target)
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        built = [self._compiled(program) for program in programs]
+        jobs = [
+            Job(found, program.batches)
+            for found, program in zip(built, programs, strict=True)
+            if isinstance(found, Compiled)
+        ]
+        results = iter(run_many(jobs, device=self.device))
+        outcomes: list[Outcome] = []
+        for found in built:
+            result = next(results) if isinstance(found, Compiled) else found
+            if isinstance(result, Problem):
+                outcomes.append(result)
+            elif isinstance(result, UopError):
+                outcomes.append(problem_of(result))
+            else:
+                outcomes.append(Outputs(tuple(map(in_order, result))))
+        return outcomes
+
+    def _compiled(self, program: Program) -> Compiled | Problem:
+        """The program compiled, or why it is not."""
+        try:
+            root = parse(program.text)
+            if is_sharded(root):
+                raise UnsupportedError("a program for several devices; the compiler builds for one")
+            return compile(root, self.target)
+        except UopError as error:
+            return problem_of(error)
+
+
+class OpenCLBackend(CompiledBackend):
+    """An OpenCL device: PoCL or, with a place such as 0:1, that device of that platform."""
+
+    target = "opencl"
+
+    def __init__(self, place: str = "") -> None:
+        self.place = place
+
+    def opened(self) -> Device:
+        return open_opencl_by_number(self.place) if self.place else super().opened()
+
+
+class CUDABackend(CompiledBackend):
+    """The current CUDA device."""
+
+    target = "cuda"
+
+
+class CUDAHostBackend(CompiledBackend):
+    """CUDA sources on the CPU, where there is no GPU."""
+
+    target = "cuda-host"
