@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from uop.conformance.backends.attempt import attempt
+from uop.conformance.backends.interpreter import interpret
 from uop.conformance.case import Case, InvalidCase
 from uop.conformance.compare import Symptom, compare
+from uop.conformance.delivery import Delivery, deliver
 from uop.conformance.meaning import accepted_on
-from uop.conformance.protocol import LOST, Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.protocol import LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.wire import Json
 from uop.conformance.workers import Session
 from uop.interpreter.accepted.result import Accepted
-from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError, UopError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
@@ -27,9 +28,9 @@ GRAPH_NODES = 8
 NOT_COMPUTING = frozenset(
     {Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY, Op.STACK, Op.TUPLE, Op.SINK, Op.GROUP}
 )
-ALWAYS_SUPPORTED = frozenset({dtypes.index, dtypes.void})
 CONFIRMED = 8
 """Failures of one call that are run again alone; where more fail, batching is not the cause."""
+NOT_CHARGED = "our lowering changed it, in the interpreter as well: "
 ALONE_PASSES = "only together with other programs: "
 
 
@@ -71,11 +72,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A case on its way: its program as text, and the reason where it is not sent at all."""
+    """A case on its way, and how."""
 
     case: Case | InvalidCase
-    program: Program
-    reason: str = ""
+    delivery: Delivery
+
+    @property
+    def reason(self) -> str:
+        return self.delivery.reason
 
 
 class Judge:
@@ -107,7 +111,7 @@ class Judge:
 
     def _judged(self, together: Sequence[Prepared]) -> list[Verdict]:
         """Judge programs sent together; while the backend runs them, compute what they may give."""
-        self.session.submit([p.program for p in together])
+        self.session.submit([p.delivery.program for p in together])
         accepted: list[list[tuple[Accepted, ...]] | UopError] = []
         for p in together:
             try:
@@ -118,7 +122,7 @@ class Judge:
         return [
             skipped(p.case, _not_judged(sets))
             if isinstance(sets, UopError)
-            else verdict_of(p.case, sets, outcome)
+            else self._verdict(p, sets, outcome)
             for p, sets, outcome in zip(together, accepted, outcomes, strict=True)
         ]
 
@@ -130,30 +134,26 @@ class Judge:
         return replace(verdict, fault=replace(verdict.fault, message=message))
 
     def _prepare(self, case: Case | InvalidCase) -> Prepared:
-        if isinstance(case, InvalidCase):
-            return Prepared(case, Program(case.text))
-        batches = tuple(batch.inputs for batch in case.batches)
-        program = Program(print_program(case.root), batches)
-        return Prepared(case, program, unsupported(case.root, self.session.hello))
+        return Prepared(case, deliver(case, self.session.hello))
+
+    def _verdict(
+        self, p: Prepared, accepted: Sequence[tuple[Accepted, ...]], outcome: Outcome
+    ) -> Verdict:
+        """The verdict on an outcome, unless the interpreter fails as well on what we lowered."""
+        verdict = verdict_of(p.case, accepted, p.delivery.outcome(outcome))
+        if verdict.fault is None or p.delivery.root is None:
+            return verdict
+        ours = attempt(lambda: interpret(p.delivery.program))
+        checked = verdict_of(p.case, accepted, p.delivery.outcome(ours))
+        if checked.status is Status.PASSED:
+            return verdict
+        said = checked.fault.message if checked.fault else checked.reason
+        return skipped(p.case, NOT_CHARGED + said)
 
 
 def _not_judged(error: UopError) -> str:
     unknown = isinstance(error, UnsupportedError)
     return f"{'nothing says what is accepted' if unknown else 'no meaning'}: {error}"
-
-
-def unsupported(root: UOp, hello: Hello) -> str:
-    """Why a backend cannot run a program, or nothing."""
-    nodes = root.toposort()
-    ops = sorted({u.op.name for u in nodes} - hello.ops)
-    kinds = {u.dtype for u in nodes} - ALWAYS_SUPPORTED
-    lacking = [*ops, *sorted(d.name for d in kinds if d.name not in hello.dtypes)]
-    if lacking:
-        return f"{hello.name} does not support {', '.join(lacking)}"
-    largest = max((_elements(u) for u in nodes), default=0)
-    if hello.limits.elements is not None and largest > hello.limits.elements:
-        return f"{hello.name} takes at most {hello.limits.elements} elements"
-    return ""
 
 
 def verdict_of(
@@ -236,10 +236,6 @@ def digest(root: UOp) -> str:
     if sum(u.op not in NOT_COMPUTING for u in root.toposort()) < GRAPH_NODES:
         return ""
     return hashlib.blake2b(print_program(root).encode(), digest_size=8).hexdigest()
-
-
-def _elements(u: UOp) -> int:
-    return math.prod(u.shape)
 
 
 def verdict_from_json(found: Json) -> Verdict:

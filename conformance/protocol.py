@@ -9,6 +9,12 @@ from typing import Protocol
 
 from uop.interpreter.values import Array
 
+FORMS = ("tensor", "kernel", "linear")
+"""The forms of programs: graphs of values, kernels as graphs, kernels as lists of instructions."""
+
+OFFERS = ("check", "props", "stages", "source")
+"""What a backend may do beside running programs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -18,11 +24,15 @@ class Limits:
     """Programs it wants in one call of `run`, at most."""
     elements: int | None = None
     """Elements of its largest value."""
+    devices: int | None = None
+    """Devices that a program may name."""
+    inline_bytes: int | None = None
+    """Bytes of an array in a line; a larger one comes as a file. Only over JSON lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who a backend is, and which ops and dtypes it supports: the rest is skipped, not failed."""
+    """Who a backend is, and what it takes: the rest is never sent to it, and skipped."""
 
     name: str
     version: str
@@ -30,6 +40,14 @@ class Hello:
     ops: frozenset[str]
     dtypes: frozenset[str]
     limits: Limits = Limits()
+    forms: frozenset[str] = frozenset(FORMS)
+    """A program in another form is lowered to one of these, where the compiler can."""
+    offers: frozenset[str] = frozenset()
+    """Some of OFFERS; without `check` it is sent no program that it would have to reject."""
+    editions: tuple[str, ...] = ("core",)
+    """The words that it reads; programs are written in the first."""
+    profile: str = ""
+    """The liberties it declares, as knobs; none for those that the run allows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,13 +59,14 @@ class Program:
 
 
 class ProblemKind(Enum):
-    """Why a program has no outputs; the last three are found from outside."""
+    """Why a program has no outputs; the last four are found from outside."""
 
     UNSUPPORTED = "unsupported"
     INVALID = "invalid"
     TRAP = "trap"
     COMPILE = "compile"
     INTERNAL = "internal"
+    PROTOCOL = "protocol"
     CRASH = "crash"
     HANG = "hang"
     LEAK = "leak"

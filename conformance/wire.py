@@ -9,6 +9,7 @@ import select
 import struct
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from uop.interpreter.values import Array
 
 Json = dict[str, Any]
 SIZES = struct.Struct("<QQ")
+SETS = ("ops", "dtypes", "forms", "offers")
 NAMES = {storage: name for name, storage in STORAGE.items() if name != "index"}
 
 
@@ -147,22 +149,11 @@ def unpack_outcomes(header: Json, body: bytes) -> list[Outcome]:
 
 
 def hello_to_json(hello: Hello) -> Json:
-    return {
-        "name": hello.name,
-        "version": hello.version,
-        "device": hello.device,
-        "ops": sorted(hello.ops),
-        "dtypes": sorted(hello.dtypes),
-        "limits": {"programs": hello.limits.programs, "elements": hello.limits.elements},
-    }
+    sets = {name: sorted(getattr(hello, name)) for name in SETS}
+    return {**asdict(hello), **sets}
 
 
 def hello_from_json(header: Json) -> Hello:
-    return Hello(
-        header["name"],
-        header["version"],
-        header["device"],
-        frozenset(header["ops"]),
-        frozenset(header["dtypes"]),
-        Limits(**header["limits"]),
-    )
+    changed = {name: frozenset(header[name]) for name in SETS}
+    editions, limits = tuple(header["editions"]), Limits(**header["limits"])
+    return Hello(**{**header, **changed, "editions": editions, "limits": limits})

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from zlib import crc32
 
 from uop.conformance.backends.attempt import attempt
-from uop.conformance.backends.interpreter import EVERY_DTYPE, EVERY_OP, in_order
+from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
 from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.spec.ops.names import Op
@@ -22,7 +22,7 @@ class AdversaryBackend:
     push: Op | None = None
 
     def hello(self) -> Hello:
-        return Hello("adversary", version("uop"), "numpy", EVERY_OP, EVERY_DTYPE)
+        return Hello("adversary", version("uop"), "numpy", EVERY_OP, EVERY_DTYPE, offers=CHECKS)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [attempt(lambda p=program: self._move(p)) for program in programs]  # type: ignore[misc]

@@ -21,12 +21,13 @@ class InterpreterBackend:
     """Evaluates every program, each value checked against its derived properties."""
 
     def hello(self) -> Hello:
-        return Hello("interpreter", version("uop"), "numpy", EVERY_OP, EVERY_DTYPE)
+        return Hello("interpreter", version("uop"), "numpy", EVERY_OP, EVERY_DTYPE, offers=CHECKS)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [attempt(lambda p=program: interpret(p)) for program in programs]  # type: ignore[misc]
 
 
+CHECKS = frozenset({"check"})
 EVERY_OP = frozenset(op.name for op in Op)
 EVERY_DTYPE = frozenset(DTYPES)
 

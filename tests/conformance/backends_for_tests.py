@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +26,8 @@ class Faulty(InterpreterBackend):
 
     def hello(self) -> Hello:
         known = super().hello()
-        return Hello(type(self).__name__, "1", "test", known.ops, known.dtypes, Limits(16))
+        name = type(self).__name__
+        return replace(known, name=name, version="1", device="test", limits=Limits(16))
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [
@@ -104,7 +106,7 @@ class Poor(Faulty):
     """Knows ADD on float32 and nothing else."""
 
     def hello(self) -> Hello:
-        ops = frozenset({"ADD", "PARAM", "CONST", "STACK"})
+        ops = frozenset({"ADD", "PARAM"})
         return Hello("poor", "1", "test", ops, frozenset({"float32"}))
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
