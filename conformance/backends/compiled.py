@@ -11,7 +11,7 @@ from uop.compiler.pipeline import Compiled, compile
 from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.opencl import open_opencl_by_number
 from uop.conformance.backends.attempt import problem_of
-from uop.conformance.backends.interpreter import EVERY_DTYPE, EVERY_OP, in_order, is_sharded
+from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
 from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, Program
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.text import parse
@@ -28,7 +28,15 @@ class CompiledBackend:
     def hello(self) -> Hello:
         self.device = self.opened()
         name = f"{self.device.name} ({self.device.version})"
-        return Hello(self.target, version("uop"), name, EVERY_OP, EVERY_DTYPE, Limits(PROGRAMS))
+        return Hello(
+            self.target,
+            version("uop"),
+            name,
+            EVERY_OP,
+            EVERY_DTYPE,
+            Limits(PROGRAMS),
+            offers=CHECKS,
+        )
 
     def opened(self) -> Device:
         """The device that runs the programs."""
