@@ -115,9 +115,9 @@ def _decode_const(given: Mapping[str, Literal]) -> ConstArg:
     try:
         return ConstArg(decode_scalar(given["value"], dtype), dtype)
     except ValueError:
-        title = labels()["CONST.c1"].title
+        c1 = labels()["CONST.c1"]
         found = f"{given['value']} for {dtype.name}"
-        raise InvalidError("CONST.c1", title, "CONST", found) from None
+        raise InvalidError(c1.label, c1.title, "CONST", found) from None
     except MalformedError as error:
         raise MalformedError(f"field 'value' of {dtype.name}: {error.message}") from None
 

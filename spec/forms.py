@@ -10,6 +10,7 @@ from typing import cast
 
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.errors import PassError
+from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp
@@ -48,6 +49,18 @@ class Form:
     """Of the RANGEs in it."""
     invariants: tuple[Invariant, ...] = ()
 
+    @property
+    def conditions(self) -> dict[str, Condition]:
+        """All that is checked, by the name that the labels have behind the stage."""
+        titles = {
+            "root": "the root is a SINK",
+            "around": "no such op outside a body",
+            "body": f"a body is a {self.body.name}",
+            "ops": "no such op in a body",
+            "axis_types": "no such axis type",
+        } | {invariant.label: invariant.title for invariant in self.invariants}
+        return {name: Condition(f"{self.stage}.{name}", title) for name, title in titles.items()}
+
     def with_invariants(self, *invariants: Invariant) -> Form:
         return replace(self, invariants=(*self.invariants, *invariants))
 
@@ -55,36 +68,37 @@ class Form:
 def verify(root: UOp, form: Form) -> None:
     """PassError with the stage and the node where a program does not have the form."""
     if root.op is not Op.SINK:
-        raise _broken(form, "root", "the root is a SINK", root)
+        raise _broken(form, "root", root)
     outside = toposort([root], lambda u: cast("tuple[UOp, ...]", outside_bodies(u)))
     bodies: dict[UOp, None] = {}
     for u in outside:
         if u.op not in form.around and u.op is not form.call:
-            raise _broken(form, "around", "no such op outside a body", u)
+            raise _broken(form, "around", u)
         if u.op is form.call:
             bodies[u.src[0]] = None
     for body in bodies:
         if body.op is not form.body:
-            raise _broken(form, "body", f"a body is a {form.body.name}", body)
+            raise _broken(form, "body", body)
         order = body.toposort()
         _verify_ops(order, form)
         for invariant in form.invariants:
             found = invariant.broken(order)
             if found is not None:
-                raise _broken(form, invariant.label, invariant.title, found)
+                raise _broken(form, invariant.label, found)
 
 
 def _verify_ops(order: Order, form: Form) -> None:
     for u in order:
         if u.op not in form.ops:
-            raise _broken(form, "ops", "no such op in a body", u)
+            raise _broken(form, "ops", u)
         if u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type not in form.axis_types:
-            raise _broken(form, "axis_types", "no such axis type", u)
+            raise _broken(form, "axis_types", u)
 
 
-def _broken(form: Form, label: str, title: str, u: UOp) -> PassError:
+def _broken(form: Form, name: str, u: UOp) -> PassError:
+    condition = form.conditions[name]
     arg = "" if u.arg is None else f" {u.arg}"
-    return PassError(f"{form.stage}: {title} ({form.stage}.{label}): found {u!r}{arg}")
+    return PassError(f"{form.stage}: {condition.title} ({condition.label}): found {u!r}{arg}")
 
 
 def open_ranges(order: Order) -> dict[UOp, frozenset[UOp]]:
@@ -187,10 +201,12 @@ def _used_before(order: Order) -> UOp | None:
 def _unbalanced(order: Order) -> UOp | None:
     opened: list[UOp] = []
     for u in _instructions(order):
-        if u.op is Op.RANGE:
+        if u.op in (Op.RANGE, Op.IF):
             opened.append(u)
-        elif u.op is Op.END and (not opened or opened.pop() is not u.src[1]):
-            return u
+        elif u.op in (Op.END, Op.ENDIF):
+            closed = u.src[1] if u.op is Op.END else u.src[0]
+            if not opened or opened.pop() is not closed:
+                return u
     return opened[0] if opened else None
 
 
@@ -218,7 +234,7 @@ LOOPS = (
 )
 ORDER = (
     Invariant("order", "sources come before their uses", _used_before),
-    Invariant("balance", "RANGE and END are balanced", _unbalanced),
+    Invariant("balance", "RANGE and END, IF and ENDIF are balanced", _unbalanced),
 )
 
 CALLIFIED = Form(
@@ -240,20 +256,25 @@ RANGED = Form(
     invariants=SCALAR + LOOPS,
 )
 OPTIMIZED = replace(
-    RANGED, stage="optimize", axis_types=frozenset({AxisType.GLOBAL, AxisType.REDUCE})
+    RANGED, stage="optimize", axis_types=frozenset(AxisType) - {AxisType.LOOP, AxisType.WARP}
 )
-EXPANDED = replace(OPTIMIZED, stage="expand")
+EXPANDED = replace(
+    OPTIMIZED,
+    stage="expand",
+    ops=OPTIMIZED.ops | {Op.GROUP},
+    axis_types=OPTIMIZED.axis_types - {AxisType.UPCAST, AxisType.UNROLL},
+)
 SELECTED = replace(
     EXPANDED,
     stage="select",
-    ops=SCALAR_OPS | {Op.SPECIAL, Op.BUFFER, Op.AFTER},
+    ops=SCALAR_OPS | {Op.SPECIAL, Op.BUFFER, Op.AFTER, Op.GROUP, Op.BARRIER, Op.INS, Op.CUSTOM},
     axis_types=frozenset({AxisType.REDUCE}),
 )
 LINEARIZED = replace(
     SELECTED,
     stage="linearize",
     body=Op.LINEAR,
-    ops=(SELECTED.ops - {Op.SINK}) | {Op.LINEAR},
+    ops=(SELECTED.ops - {Op.SINK}) | {Op.LINEAR, Op.IF, Op.ENDIF},
     invariants=SCALAR + ORDER,
 )
 PLANNED = replace(LINEARIZED, stage="plan")

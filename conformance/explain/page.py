@@ -6,20 +6,34 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from uop.conformance.explain.examples import Example, example_of
-from uop.conformance.explain.find import Rows, Subject
+from uop.conformance.explain.find import (
+    Conditions,
+    Rows,
+    Subject,
+    Words,
+    conditions,
+    own_conditions,
+    words_of,
+)
+from uop.conformance.explain.readings import reading_of
 from uop.conformance.explain.section import Section
 from uop.conformance.explain.specials import special_values
-from uop.conformance.explain.words import latitude_words, property_words, signature
+from uop.conformance.explain.words import (
+    latitude_words,
+    property_words,
+    signature,
+    word_signature,
+)
 from uop.conformance.levels import invalid
 from uop.spec.case import slots
 from uop.spec.decisions import Decision, decisions
+from uop.spec.editions.edition import Word
 from uop.spec.errors import InvalidError, UnsupportedError
-from uop.spec.ledger.rows import Row, rows_of
+from uop.spec.ledger.rows import Row, rows, rows_of
 from uop.spec.ops.names import Op
-from uop.spec.registry import Constraint, OpDef
+from uop.spec.registry import Clause, Constraint, OpDef
 from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp, param
-
 
 ELSE = {"u": "else no meaning", "n": "else unsupported"}
 """What becomes of a program for which a clause does not hold, by the letter of its label."""
@@ -41,6 +55,13 @@ def page_of(subject: Subject) -> Page:
             return op_page(subject)
         case Constraint():
             return label_page(subject)
+        case Clause(label, title):
+            where = label.partition(".")[0]
+            return Page(label, f"{where}: {title}; {ELSE[label[-2]]}.")
+        case Conditions():
+            return conditions_page(subject)
+        case Words(name, words):
+            return words_page(name, words)
         case Decision(number, title, text):
             return Page(f"{number} {title}", "", (Section("", text=text),))
         case Rows(name, found):
@@ -69,6 +90,7 @@ def op_page(declaration: OpDef) -> Page:
         _decomposition(declaration, example.op_node if example else None),
         _gradient(declaration, example.op_node if example else None),
         *special_values(declaration),
+        _editions(name),
         _row_section(rows_of(name)),
         _decision_section(rows_of(name)),
     ]
@@ -82,16 +104,61 @@ def label_page(constraint: Constraint) -> Page:
     """The page of a constraint, with the program that must be rejected for it."""
     op = constraint.label.partition(".")[0]
     lead = f"{op}: {constraint.title}."
+    elsewhere = conditions().get(constraint.label)
+    sections = [] if elsewhere is None else [_places(elsewhere)]
     texts = invalid.written().get(constraint.label)
     if not texts:
-        return Page(constraint.label, lead)
-    sections = [Section("Must be rejected", code=texts[0])]
+        return Page(constraint.label, lead, tuple(sections))
+    sections.append(Section("Must be rejected", code=texts[0]))
     try:
         parse(texts[0])
     except InvalidError as error:
         said = str(error).partition("\n  at:")[0]
         sections.append(Section("Said", code=said + "\n"))
     return Page(constraint.label, lead, tuple(sections))
+
+
+def conditions_page(subject: Conditions) -> Page:
+    """The page of a label that is no constraint of an op."""
+    where = subject.label.partition(".")[0]
+    places = _places(subject)
+    lead = f"{where}: {subject.found[0][1].title}."
+    return Page(subject.label, lead, (places,) if places.table else ())
+
+
+def words_page(name: str, words: tuple[tuple[str, Word], ...]) -> Page:
+    """The page of a word that the core does not have: what each edition means by it."""
+    found = tuple(row for row in rows().values() if row.id.rpartition("/")[2] == name)
+    sections = []
+    for edition, word in words:
+        sections.append(Section(f"Edition {edition}", text=word_signature(word)))
+        own = own_conditions(word)
+        sections.append(
+            Section("Constraints", ("label", "holds"), tuple((c.label, c.title) for c in own))
+        )
+        reading = reading_of(edition, name)
+        if reading is not None:
+            sections.append(Section("Example", code=reading.text))
+            sections.append(Section("In core ops", code=reading.core))
+    sections += [_row_section(found), _decision_section(found)]
+    lead = next((row.says for row in found), words[0][1].doc)
+    kept = tuple(s for s in sections if s.table or s.code or s.text)
+    return Page(name, lead, kept)
+
+
+def _places(subject: Conditions) -> Section:
+    """Where a label is one of an edition or a target, with what it says there."""
+    table = tuple((place, c.title) for place, c in subject.found if place)
+    return Section("Where", ("in", "holds"), table)
+
+
+def _editions(name: str) -> Section:
+    """How each edition writes a node of this name; one without such a word is not listed."""
+    return Section(
+        "Editions",
+        ("edition", "signature"),
+        tuple((edition, word_signature(word)) for edition, word in words_of(name)),
+    )
 
 
 def _dtypes(declaration: OpDef) -> Section:

@@ -9,10 +9,12 @@ from enum import Enum
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from uop.spec.args import Device
+from uop.spec.args import Arg, Device
 from uop.spec.dtype import DTYPES, DType, Kind
+from uop.spec.editions.edition import Word
 from uop.spec.latitude import EXACT, Ulp
-from uop.spec.registry import OpDef
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef
 
 PROPERTIES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
 
@@ -64,14 +66,27 @@ a reader."""
 
 def signature(declaration: OpDef) -> str:
     """`PAD(T, o, s') {fill: PadFill = INVALID}`."""
-    text = f"{declaration.op.name}({', '.join(declaration.src)})"
-    if declaration.arg is None:
+    return _signature(
+        declaration.op.name, declaration.src, declaration.arg, declaration.default_arg
+    )
+
+
+def word_signature(word: Word) -> str:
+    """The same of a word of an edition."""
+    if word.name in Op.__members__ and word.src == ("src*",):
+        return _signature(word.name, DECLARATIONS[Op[word.name]].src, word.arg, None)
+    return _signature(word.name, word.src, word.arg, None)
+
+
+def _signature(name: str, src: tuple[str, ...], arg: type[Arg] | None, given: Arg | None) -> str:
+    text = f"{name}({', '.join(src)})"
+    if arg is None:
         return text
-    hints = get_type_hints(declaration.arg)
+    hints = get_type_hints(arg)
     shown = []
-    for field in fields(declaration.arg):
-        given = getattr(declaration.default_arg, field.name, None)
-        default = f" = {given.name}" if isinstance(given, Enum) else ""
+    for field in fields(arg):
+        value = field.default if given is None else getattr(given, field.name)
+        default = f" = {value.name}" if isinstance(value, Enum) else ""
         shown.append(f"{field.name}: {type_words(hints[field.name])}{default}")
     return f"{text} {{{', '.join(shown)}}}"
 

@@ -185,6 +185,7 @@ JULY_2026 = Edition(
             ("T", "r*"),
             _read_unshard,
             UnshardArg,
+            "The shards of each RANGE side by side along its axis.",
             conditions=(UNSHARD_AXES, UNSHARD_RANGE, UNSHARD_RANK, UNSHARD_SHARDS),
         ),
     ),

@@ -24,7 +24,7 @@ COMMANDS = {
     "compile": "Compile a program and print its source, or the program that a stage leaves.",
     "backends": "List the backends and say which can be used here.",
     "conform": "Judge a backend by the conformance suite.",
-    "explain": "Explain an op, a constraint or a decision, or what an op gives on values.",
+    "explain": "Explain an op, a label or a decision, or what an op gives on values.",
     "eval": "Evaluate one expression and print what a backend may return.",
     "replay": "Judge the programs of files again, on BACKEND or on opencl.",
 }

@@ -24,11 +24,11 @@ JUDGES = ("interpreter", "adversary")
 def command(
     name: str, values: tuple[str, ...], dtype: str | None, to: str | None, no_backends: bool
 ) -> None:
-    """Explain an op, a constraint or a decision, or what an op gives on values.
+    """Explain an op, a label or a decision, or what an op gives on values.
 
-    NAME is an op, the label of a constraint, a decision, or a row of the published documents:
-    PERMUTE, PERMUTE.c1, D-030, 2026-05/movement/PAD. With values the op is evaluated on them, and
-    every backend that can be used here is asked too.
+    NAME is an op, a word of an edition, the label of an error, a decision, or a row of the
+    published documents: PERMUTE, VECTORIZE, PERMUTE.c1, D-030, 2026-05/movement/PAD. With values
+    the op is evaluated on them, and every backend that can be used here is asked too.
 
     \b
     uop explain IDIV
