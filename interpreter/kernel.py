@@ -15,6 +15,7 @@ import numpy as np
 
 from uop.interpreter import masks
 from uop.interpreter.buffers import Addresses, Buffer
+from uop.interpreter.footprint import check_kernel
 from uop.interpreter.lanes import (
     Kind,
     axes_of,
@@ -98,6 +99,7 @@ class Kernel:
         self._axes = axes_of(counters)
         if len(self._axes) > MOST_AXES:
             raise UnsupportedError(f"{len(self._axes)} parallel ranges of at most {MOST_AXES}")
+        check_kernel(order, self._axes)
         self._axis_of = {a.node: a for a in self._axes}
         self._active: Mask | None = None
         self._values: dict[UOp, Value] = {}

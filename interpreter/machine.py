@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.buffers import Buffer, Buffers
+from uop.interpreter.footprint import check_values
 from uop.interpreter.kernel import launch
 from uop.interpreter.rules.codegen import custom_function_of
 from uop.interpreter.tensor import Observer, constant
@@ -32,7 +33,9 @@ def run_program(
 ) -> dict[int, Value]:
     """Run the CALLs of a SINK in order; slot to contents of every BUFFER that was written."""
     buffers = Buffers(given)
-    for u in toposort([root], lambda v: v.src[1:] if v.op is Op.CALL else v.src):
+    order = toposort([root], _outside_kernels)
+    check_values(order, _outside_kernels)
+    for u in order:
         if u.op is Op.CALL:
             body, arguments = u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
             if body.op is Op.CUSTOMFUNCTION:
@@ -42,6 +45,10 @@ def run_program(
         elif u.op in (Op.STORE, Op.FUNCTION, Op.RANGE, Op.SPECIAL):
             raise UnsupportedError(f"{u.op.name} beside CALLs")
     return buffers.written()
+
+
+def _outside_kernels(u: UOp) -> tuple[UOp, ...]:
+    return u.src[1:] if u.op is Op.CALL else u.src
 
 
 def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 import uop.interpreter.rules  # noqa: F401 - enters the meanings
 from uop.interpreter import masks
+from uop.interpreter.footprint import check_values
 from uop.interpreter.memory import Memory, reads_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import data_sources
@@ -56,6 +57,7 @@ class TensorEvaluation:
 
     def result(self) -> FullOutput:
         order = toposort([self._root], _evaluated_sources)
+        check_values(order, _evaluated_sources)
         if any(u.addrspace is not None for u in order):
             self._step_all(order)
         else:

@@ -22,7 +22,6 @@ def command(arguments: tuple[str, ...]) -> int:
     from uop.conformance.backends import names
     from uop.conformance.judge import Status
     from uop.conformance.replay import conclusion, replay
-    from uop.conformance.report_terminal import one_line
 
     *first, last = arguments
     is_backend = bool(first) and (last in names() or ":" in last)
@@ -32,7 +31,8 @@ def command(arguments: tuple[str, ...]) -> int:
     grave = sorted(replayed, key=lambda r: gravity.index(r.verdict.status))
     for one in grave[:MOST_LINES]:
         said = one.verdict.fault.message if one.verdict.fault else one.verdict.reason
-        click.echo(one_line(f"{one.verdict.status.upper():7} {one.path} {one.case} {said}"))
+        words = f"{one.verdict.status.upper():7} {one.path} {one.case} {said}".split()
+        click.echo(" ".join(words))
     if len(grave) > MOST_LINES:
         click.echo(f"... and {len(grave) - MOST_LINES} more cases")
     verdict = conclusion(replayed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,12 @@ def slot_files(
     "--output", type=click.Path(path_type=Path), help="Write results as .npy to a folder."
 )
 @click.option("--backend", default=INTERPRETER, show_default=True, help="Who runs it.")
+@click.option(
+    "--memory",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="GIB",
+    help="What the interpreter may need for values; without it, what the machine has.",
+)
 @click.option("--trace", is_flag=True, help="Print the value of every node.")
 def command(
     file: Path,
@@ -64,6 +71,7 @@ def command(
     inputs: dict[int, Path],
     output: Path | None,
     backend: str,
+    memory: float | None,
     trace: bool,
 ) -> None:
     """Run a program and print its results.
@@ -77,10 +85,17 @@ def command(
     case, root = read_case(file, case_id)
     if output is not None:
         make_folder(output)
-    with said_by_line(case):
+    with said_by_line(case), memory_of(memory):
         results = results_of(root, arrays(case, root, inputs), backend, trace)
     for number, value in results.items():
         report(number, value, output)
+
+
+def memory_of(gib: float | None) -> AbstractContextManager[None]:
+    """The limit of the interpreter, where one is given."""
+    from uop.interpreter.footprint import at_most
+
+    return nullcontext() if gib is None else at_most(int(gib * (1 << 30)))
 
 
 def results_of(root: UOp, given: dict[int, Array], backend: str, trace: bool) -> dict[int, Value]:
@@ -114,10 +129,12 @@ def interpret(root: UOp, given: dict[int, Array], trace: bool) -> dict[int, Valu
     from uop.cli.trace import Trace
     from uop.interpreter.check import check_elements, check_value
     from uop.interpreter.evaluate import evaluate_full
+    from uop.interpreter.inputs import with_numbers
     from uop.interpreter.machine import is_kernel_program
 
+    root, inputs = with_numbers(root, given)
     check = check_elements if is_kernel_program(root) else check_value
-    return numbered(evaluate_full(root, given, Trace(root, check) if trace else check))
+    return numbered(evaluate_full(root, inputs, Trace(root, check) if trace else check))
 
 
 def numbered(result: FullOutput) -> dict[int, Value]:

@@ -1,0 +1,117 @@
+"""The memory that the values of a program need, told before any of them is computed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uop.spec.args import AddrSpace
+from uop.spec.clauses import lacking
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.interpreter.lanes import Axis
+    from uop.spec.uop import UOp
+
+USUAL_BYTES = 8 << 30
+"""The limit where the system does not say how much memory there is."""
+MOST_OF_ONE = 24
+"""Bytes of one element at most: itself, and its position where it is one of a location."""
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+
+_limit: ContextVar[int | None] = ContextVar("limit", default=None)
+
+Sources = Callable[["UOp"], "tuple[UOp, ...]"]
+
+
+@contextmanager
+def at_most(count: int) -> Iterator[None]:
+    """Let programs need so many bytes at once, instead of what the machine has."""
+    token = _limit.set(count)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def limit() -> int:
+    """The bytes that values may need at once: those of the machine or of its container."""
+    given = _limit.get()
+    return _memory() if given is None else given
+
+
+def check_values(order: Sequence[UOp], sources: Sources) -> None:
+    """VALUE.n1 where the values of a graph, each kept until its last use, do not fit.
+
+    Where it stores nothing is given back. A value counts in full also if it is a view of another.
+    """
+    if _certainly_fits(order, 1):
+        return
+    keeps = any(u.addrspace is not None for u in order)
+    last = {} if keeps else {s: u for u in order for s in sources(u)}
+    live, most = 0, limit()
+    for u in order:
+        live += _bytes(u)
+        _refuse_above(most, live, u)
+        live -= sum(_bytes(s) for s in dict.fromkeys(sources(u)) if last.get(s) is u)
+
+
+def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:
+    """VALUE.n1 where the values of a kernel body, all kept until it ends, do not fit.
+
+    A value has a copy for each position on the axes that it depends on.
+    """
+    if _certainly_fits(order, prod(a.size for a in axes)):
+        return
+    sizes = {a.node: a.size for a in axes}
+    groups = frozenset(a.node for a in axes if a.node.op is Op.SPECIAL)
+    depends: dict[UOp, frozenset[UOp]] = {}
+    live, most = 0, limit()
+    for u in order:
+        own = frozenset({u}) if u in sizes else frozenset()
+        closed = frozenset(u.src[1:]) if u.op in (Op.REDUCE, Op.END) else frozenset()
+        around = frozenset().union(*(depends.get(s, frozenset()) for s in u.src)) | own
+        # Memory of a group or of a work item: one each at most.
+        private = u.op is Op.BUFFER and u.addrspace is not AddrSpace.GLOBAL
+        depends[u] = groups if private else around - closed
+        if private or u.addrspace is None:
+            live += _bytes(u) * prod(sizes[a] for a in depends[u])
+            _refuse_above(most, live, u)
+
+
+def _certainly_fits(order: Sequence[UOp], lanes: int) -> bool:
+    """A bound that costs next to nothing: as if every value were the largest."""
+    largest = max(map(prod, {u.shape for u in order}), default=0)
+    return largest * lanes * MOST_OF_ONE * len(order) <= limit()
+
+
+def _bytes(u: UOp) -> int:
+    if u.dtype is dtypes.void:
+        return 0
+    return prod(u.shape) * (u.dtype.itemsize + (0 if u.addrspace is None else 8))
+
+
+def _refuse_above(most: int, live: int, u: UOp) -> None:
+    if live > most:
+        found = f"{_bytes(u)} bytes for one value, {live} at once, of {most} at most"
+        raise lacking("VALUE.n1", found, u)
+
+
+@cache
+def _memory() -> int:
+    try:
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return USUAL_BYTES
+    try:
+        contained = _CONTAINER.read_text("ascii").strip()
+    except OSError:
+        return found
+    return min(found, int(contained)) if contained.isdecimal() else found
