@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,21 +10,26 @@ from uop.conformance.accepted_text import output_keys
 from uop.conformance.backends import find
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.workers import Worker
+from uop.interpreter.inputs import with_numbers
 from uop.interpreter.values import Array, Value
 from uop.spec.errors import BackendError, UndefinedError, UnsupportedError
 from uop.spec.text import print_program
 from uop.spec.uop import UOp
 
 
-def run_on(name: str, root: UOp, given: dict[int, Array]) -> dict[int, Value]:
-    """The results by number; an error where the backend cannot be started or gives none."""
+def run_on(name: str, root: UOp, given: Mapping[int, Array]) -> dict[int, Value]:
+    """The results by number; an error where the backend cannot be started or gives none.
+
+    A program over variables is sent with their values in their places.
+    """
     find(name)
+    root, inputs = with_numbers(root, given)
     # First the interpreter: inputs that do not fit are refused before a process starts.
-    numbers = output_keys(root, given)
+    numbers = output_keys(root, inputs)
     with TemporaryDirectory(prefix="uop-") as folder:
         worker = Worker(name, Path(folder))
         try:
-            worker.submit([Program(print_program(root), (given,))])
+            worker.submit([Program(print_program(root), (inputs,))])
             (outcome,) = worker.collect()
         finally:
             worker.close()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import click
 
 from uop.cli.files import case_option, program_argument, read_case, said_by_line
+from uop.cli.run import arrays
 
 
 @click.command("compile")
@@ -17,14 +19,22 @@ from uop.cli.files import case_option, program_argument, read_case, said_by_line
 def command(file: Path, case_id: str | None, target: str, stage: str | None) -> None:
     """Compile a program and print its source, or the program that a stage leaves.
 
-    No device is needed. What a stage leaves comes with the inputs of the case, for `uop run`.
+    No device is needed. Sizes that depend on variables are those of the inputs of the case. What a
+    stage leaves comes with these inputs, for `uop run`.
     """
     from uop.compiler.pipeline import compile
+    from uop.interpreter.inputs import with_numbers
+    from uop.spec.args import ParamArg
     from uop.spec.case import Case, UopFile, slots
+    from uop.spec.symbolic import variables
     from uop.spec.uop_file import print_file
 
     case, root = read_case(file, case_id)
     with said_by_line(case):
+        root, _ = with_numbers(root, arrays(case, root, {}))
+        open_sizes = ", ".join(str(cast(ParamArg, v.arg).slot) for v in variables(root))
+        if open_sizes:
+            raise click.UsageError(f"{file} has no input for the variables in slots {open_sizes}")
         compiled = compile(root, target)
     if stage is None:
         click.echo(compiled.source, nl=not compiled.source.endswith("\n"))
