@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from uop.spec.args import Device
 from uop.spec.dtype import DType, dtypes
@@ -57,6 +57,13 @@ def broadcastable(label: str) -> Constraint:
     return Constraint(label, "shapes broadcast: right-aligned, each axis equal or 1", broken)
 
 
+class Placed(Protocol):
+    """An arg that names a device, or several."""
+
+    @property
+    def device(self) -> Device: ...
+
+
 def one_device(label: str) -> Constraint:
     return Constraint(label, "operands live on one device", conflicting)
 
@@ -83,6 +90,18 @@ def splits_over_devices(label: str, target: Callable[[Node], tuple[Device, Shape
         return None if fits else f"{shape} over {len(device)} devices"
 
     return Constraint(label, "axis 0 splits into equal parts, one per device", broken)
+
+
+def distinct_devices(label: str) -> Constraint:
+    """Each shard has a device of its own: the name is what tells devices apart."""
+
+    def broken(u: Node) -> str | None:
+        device = cast(Placed, u.arg).device
+        names = device if isinstance(device, tuple) else ()
+        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        return None if twice is None else f"{twice!r} twice among {', '.join(names)}"
+
+    return Constraint(label, "the devices of several are different ones", broken)
 
 
 def is_shape(label: str, position: int, *, like: int | None = None) -> Constraint:

@@ -21,7 +21,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.ops import expansion
-from uop.spec.ops.constraints import has_value
+from uop.spec.ops.constraints import distinct_devices, has_value
 from uop.spec.ops.effects import effect
 from uop.spec.ops.elementwise import AB, DIVISOR_0, INTS_INDEX, VALUES, elementwise
 from uop.spec.ops.names import Op
@@ -150,9 +150,9 @@ def _value(op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **r
     define(OpDef(op, SECTION, doc, src, constraints=constraints, **(own | rules)))
 
 
-def _name(op: Op, doc: str, arg: type[Arg], constraint: Constraint) -> None:
+def _name(op: Op, doc: str, arg: type[Arg], *constraints: Constraint) -> None:
     """Declare a leaf that only tells nodes apart, or says where they are."""
-    effect(op, SECTION, doc, (), constraint, arg=arg, on=device.null)
+    effect(op, SECTION, doc, (), *constraints, arg=arg, on=device.null)
 
 
 elementwise(
@@ -220,6 +220,7 @@ _value(
     ("x", "r*"),
     has_value("STAGE.c1"),
     Constraint("STAGE.c2", "operands after x are RANGEs up to a CONST", _no_loop),
+    distinct_devices("STAGE.c3"),
     arg=StageArg,
     default_arg=StageArg(),
     shape=_staged,
@@ -247,6 +248,7 @@ _value(
     Constraint("ALLREDUCE.c1", "op is ADD, MAX, MUL or MIN", _no_fold),
     Constraint("ALLREDUCE.c2", "T is sharded along axis 0", _no_shards),
     Constraint("ALLREDUCE.c3", "a device is given", _no_device),
+    distinct_devices("ALLREDUCE.c4"),
     arg=AllReduceArg,
     shape=_one_shard,
     device=_all_reduced_on,
@@ -271,4 +273,5 @@ _name(
     "The name of a device, or of several.",
     PlaceArg,
     Constraint("DEVICE.c1", "a device is given", _no_device),
+    distinct_devices("DEVICE.c2"),
 )

@@ -8,6 +8,7 @@ from uop.spec.args import Device, LoadArg
 from uop.spec.dtype import dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import (
+    distinct_devices,
     has_value,
     one_axis,
     one_device,
@@ -70,6 +71,7 @@ define(
             one_device("LOAD.c5"),
             splits_over_devices("LOAD.c6", _target),
             one_axis("LOAD.c7"),
+            distinct_devices("LOAD.c8"),
         ),
         clauses=(
             Clause("LOAD.u1", "the gate is not UNSPECIFIED"),

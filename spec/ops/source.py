@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import BinaryArg, BufferArg, ConstArg, Device, ParamArg
 from uop.spec.dtype import dtypes
-from uop.spec.ops.constraints import is_shape, splits_over_devices
+from uop.spec.ops.constraints import distinct_devices, is_shape, splits_over_devices
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
@@ -66,6 +66,7 @@ define(
             Constraint(
                 "PARAM.c4", "a range is from min to max, of a ()-shaped index", _wrong_range
             ),
+            distinct_devices("PARAM.c5"),
         ),
     )
 )
@@ -88,6 +89,7 @@ define(
             is_shape("BUFFER.c1", 0),
             Constraint("BUFFER.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
             splits_over_devices("BUFFER.c3", _target),
+            distinct_devices("BUFFER.c4"),
         ),
     )
 )
