@@ -36,20 +36,44 @@ def open_opencl(platform: str | None = None) -> OpenCLDevice:
     """
     cl = require("pyopencl", "opencl")
     wanted = platform or os.environ.get(PLATFORM_VARIABLE, "")
-    try:
-        platforms = cl.get_platforms()
-        devices = [device for found in platforms for device in found.get_devices()]
-    except cl.Error as error:
-        raise UnsupportedError(
-            f'no OpenCL platform ({error}); install one with: pip install "uop[opencl]"'
-        ) from error
+    platforms = _devices(cl)
+    devices = [device for found in platforms for device in found]
     usable = [d for d in devices if d.double_fp_config and wanted in d.platform.name]
     if not usable:
-        seen = ", ".join(sorted({found.name for found in platforms})) or "none"
+        seen = ", ".join(sorted({d.platform.name for d in devices})) or "none"
         raise UnsupportedError(
             f"no OpenCL device with float64 on a platform named *{wanted}*; seen: {seen}"
         )
     return OpenCLDevice.of(cl, min(usable, key=lambda d: d.platform.name != POCL))
+
+
+def open_opencl_by_number(place: str) -> OpenCLDevice:
+    """Open the device at `place`: the numbers of its platform and of it there, such as 0:1.
+
+    UnsupportedError where there is none, with those that there are.
+    """
+    cl = require("pyopencl", "opencl")
+    found = {
+        f"{p}:{d}": device
+        for p, devices in enumerate(_devices(cl))
+        for d, device in enumerate(devices)
+    }
+    if place not in found:
+        seen = ", ".join(f"{place} {device.name.strip()}" for place, device in found.items())
+        raise UnsupportedError(f"no OpenCL device {place!r}, expected one of: {seen}")
+    if not found[place].double_fp_config:
+        raise UnsupportedError(f"OpenCL device {place} has no float64")
+    return OpenCLDevice.of(cl, found[place])
+
+
+def _devices(cl: Any) -> list[list[Any]]:
+    """The devices of each platform. UnsupportedError where there is no platform."""
+    try:
+        return [platform.get_devices() for platform in cl.get_platforms()]
+    except cl.Error as error:
+        raise UnsupportedError(
+            f'no OpenCL platform ({error}); install one with: pip install "uop[opencl]"'
+        ) from error
 
 
 @dataclass(slots=True, eq=False)

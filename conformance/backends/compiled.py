@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import cast
 
 from uop.compiler.batch import Job, run_many
 from uop.compiler.execute import open_device
@@ -81,7 +82,7 @@ class OpenCLBackend(CompiledBackend):
         self.place = place
 
     def opened(self) -> Device:
-        return open_opencl_by_number(self.place) if self.place else super().opened()
+        return cast(Device, open_opencl_by_number(self.place)) if self.place else super().opened()
 
 
 class CUDABackend(CompiledBackend):

@@ -10,7 +10,12 @@ import pytest
 
 from uop.compiler.runtime.cuda import open_cuda
 from uop.compiler.runtime.device import Launch, require
-from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl, use_cache_dir
+from uop.compiler.runtime.opencl import (
+    OpenCLDevice,
+    open_opencl,
+    open_opencl_by_number,
+    use_cache_dir,
+)
 from uop.spec.errors import BackendError, UnsupportedError
 
 ADD = """
@@ -93,3 +98,9 @@ def test_a_missing_gpu_is_no_crash() -> None:
             open_cuda()
     else:
         assert open_cuda().name
+
+
+def test_a_device_is_named_by_the_numbers_of_its_platform_and_of_it_there() -> None:
+    assert open_opencl_by_number("0:0").name
+    with pytest.raises(UnsupportedError, match=r"no OpenCL device '9:9', expected one of: 0:0 "):
+        open_opencl_by_number("9:9")
