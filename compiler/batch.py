@@ -14,7 +14,8 @@ import numpy as np
 from uop.compiler.execute import POISON, Array, Executable, Inputs, Output, open_device
 from uop.compiler.pipeline import Compiled
 from uop.compiler.runtime.device import Device, Launch
-from uop.compiler.stages.render import Placed, render_batch, work_items
+from uop.compiler.stages.grid import grid_of, is_grouped, runs
+from uop.compiler.stages.render import Placed, grouped_name, render_batch
 from uop.spec.errors import BackendError, UopError
 
 KERNELS = 64
@@ -75,9 +76,7 @@ def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Itera
         yield chosen
 
 
-def _bisected(
-    jobs: Sequence[Job], numbers: list[int], device: Device | None
-) -> dict[int, Outcome]:
+def _bisected(jobs: Sequence[Job], numbers: list[int], device: Device | None) -> dict[int, Outcome]:
     """The outcomes of some jobs; where together they fail, those of each half."""
     outcomes: dict[int, Outcome] = {}
     work = [numbers]
@@ -115,13 +114,14 @@ class Batch:
 
     @property
     def source(self) -> str:
-        cases = []
-        for phase in self._phases:
-            for p, number in phase:
-                step = self._programs[p].steps[number]
-                offsets = tuple(self._places[p].offsets[b] for b in step.buffers)
-                cases.append(Placed(step.linear, offsets))
-        return render_batch(cases, NAME, self._programs[0].target)
+        placed = [self._placed(p, number) for phase in self._phases for p, number in phase]
+        grouped = [k for k in placed if is_grouped(k.linear)]
+        cases = [k for k in placed if not is_grouped(k.linear)]
+        return render_batch(cases, NAME, self._programs[0].target, grouped)
+
+    def _placed(self, p: int, number: int) -> Placed:
+        step = self._programs[p].steps[number]
+        return Placed(step.linear, tuple(self._places[p].offsets[b] for b in step.buffers))
 
     def run(self) -> list[Outcome]:
         """Run every job on all its inputs. BackendError where all of them failed together."""
@@ -143,10 +143,16 @@ class Batch:
             return lambda arena: arena
         device = self.device or open_device(self._programs[0].target.name)
         built = device.build(self.source)
-        launches, first = [], 0
+        launches, first, grouped = [], 0, 0
         for phase in self._phases:
-            launches.append(Launch(NAME, (0,), (len(phase),), (1,), (first,)))
-            first += len(phase)
+            linears = [self._programs[p].steps[number].linear for p, number in phase]
+            cases = sum(not is_grouped(linear) for linear in linears)
+            launches.append(Launch(NAME, (0,), (cases,), (1,), (first,)))
+            first += cases
+            for linear in filter(is_grouped, linears):
+                grid, name = grid_of(linear), grouped_name(NAME, grouped)
+                launches.append(Launch(name, (0,), grid.groups, grid.items))
+                grouped += 1
         return lambda arena: device.run(built, launches, [arena])[0]
 
     def _filled(self, row: int) -> Array:
@@ -168,9 +174,9 @@ class Batch:
         kept = np.ones(before.size, np.bool_)
         for program, place in zip(self._programs, self._places, strict=True):
             for step in program.steps:
-                written = step.buffers[0]
-                offset = place.offsets[written]
-                kept[offset : offset + program.sizes[written]] = False
+                for written in step.written:
+                    offset = place.offsets[written]
+                    kept[offset : offset + program.sizes[written]] = False
         changed = np.flatnonzero(kept & (before != after))
         stops = [place.stop for place in self._places]
         found = np.unique(np.searchsorted(stops, changed, side="right"))
@@ -193,7 +199,7 @@ def _phases(programs: Sequence[Executable]) -> Iterator[list[tuple[int, int]]]:
         phase = [
             (p, number)
             for p, program in enumerate(programs)
-            if number < len(program.steps) and all(work_items(program.steps[number].linear))
+            if number < len(program.steps) and runs(program.steps[number].linear)
         ]
         if phase:
             yield phase

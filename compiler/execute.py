@@ -17,8 +17,9 @@ from uop.compiler.runtime.cuda import open_cuda
 from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.runtime.device import Built, Device, Launch
 from uop.compiler.runtime.opencl import open_opencl
+from uop.compiler.stages.grid import grid_of, is_grouped, runs, work_items
 from uop.compiler.stages.plan import memory_of
-from uop.compiler.stages.render import params, work_items
+from uop.compiler.stages.render import params, written_params
 from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, BufferArg, ParamArg
 from uop.spec.dtype import dtypes
@@ -48,6 +49,11 @@ class Step:
     def arguments(self) -> tuple[int, ...]:
         """The buffers that the rendered kernel takes: simplified, it may read fewer."""
         return tuple(self.buffers[slot_of(u)] for u in params(self.linear))
+
+    @property
+    def written(self) -> frozenset[int]:
+        """The buffers that the kernel writes to."""
+        return frozenset(self.buffers[slot_of(u)] for u in written_params(self.linear))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,13 +110,20 @@ class Executable:
         device = open_device(self.target.name)
         names = self.names()
         launches = [
-            Launch.covering(
-                names[step.linear], step.arguments, items, self.target.local_size if items else 1
-            )
+            launch_of(step.linear, names[step.linear], step.arguments, self.target)
             for step in self.steps
-            if all(items := work_items(step.linear))
+            if runs(step.linear)
         ]
         return self.output(device.run(build(self.target.name, source), launches, contents))
+
+
+def launch_of(linear: UOp, name: str, buffers: tuple[int, ...], target: Target) -> Launch:
+    """The launch of a kernel, in the groups that it asks for or else in those of the target."""
+    if is_grouped(linear):
+        grid = grid_of(linear)
+        return Launch(name, buffers, grid.groups, grid.items)
+    items = work_items(linear)
+    return Launch.covering(name, buffers, items, target.local_size if items else 1)
 
 
 def executable(root: UOp, stored: Sequence[UOp], planned: UOp, target: Target) -> Executable:

@@ -9,7 +9,16 @@ from uop.compiler.stages.select import has
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, ParamArg
 from uop.spec.errors import PassError, UnsupportedError
-from uop.spec.forms import EXPANDED, FORMS, LINEARIZED, RANGED, SELECTED, Form, verify
+from uop.spec.forms import (
+    EXPANDED,
+    FORMS,
+    LINEARIZED,
+    OPTIMIZED,
+    RANGED,
+    SELECTED,
+    Form,
+    verify,
+)
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, toposort
@@ -17,10 +26,12 @@ from uop.spec.walk import outside_bodies, toposort
 FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
     (RANGED, "optimize"),
     (EXPANDED, "select"),
+    (OPTIMIZED, "expand"),
     (SELECTED, "select"),
     (LINEARIZED, "plan"),
 )
 """The forms in which a program of kernels may be given, each with the first stage that it needs."""
+WRITES = (Op.STORE, Op.ATOMICADD)
 KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values())) | {
     Op.CALL, Op.FUNCTION, Op.TUPLE,
 }  # fmt: skip
@@ -44,8 +55,6 @@ def first_stage(root: UOp, target: Target) -> str:
     for u in root.toposort():
         if u.op not in KNOWN:
             raise UnsupportedError(f"the compiler takes no kernel with {u.op.name}")
-        if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL:
-            raise UnsupportedError("the compiler takes no kernel with a LOCAL BUFFER")
     reasons = []
     for form, stage in FORMS_THAT_ENTER:
         try:
@@ -63,14 +72,14 @@ def first_stage(root: UOp, target: Target) -> str:
 def written(root: UOp) -> list[UOp]:
     """The BUFFERs that the kernels of a program store to."""
     calls = [u for u in _outside(root) if u.op is Op.CALL]
-    memory = (_memory(u, c) for c in calls for u in c.src[0].toposort() if u.op is Op.STORE)
+    memory = (_memory(u, c) for c in calls for u in c.src[0].toposort() if u.op in WRITES)
     return [u for u in dict.fromkeys(memory) if u.addrspace is AddrSpace.GLOBAL]
 
 
 def _check(root: UOp, form: Form, target: Target) -> None:
     """What a form does not say, and its stages rely on."""
     for call in (u for u in _outside(root) if u.op is Op.CALL):
-        if form in (RANGED, EXPANDED):
+        if form in (RANGED, EXPANDED, OPTIMIZED):
             _check_parallel(call)
         if form is LINEARIZED:
             _check_target(call.src[0], target)

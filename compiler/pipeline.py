@@ -14,7 +14,7 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import expand
 from uop.compiler.stages.linearize import linearize
-from uop.compiler.stages.optimize import optimize
+from uop.compiler.stages.optimize import Sequences, optimize
 from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify import rangeify
 from uop.compiler.stages.render import render, render_kernel, render_source
@@ -61,14 +61,22 @@ class Compiled:
         return self.executable.run(inputs or {}, self.source)
 
 
-def compile(root: UOp, target: str | Target = "opencl", observe: Observe | None = None) -> Compiled:
-    """Run the stages; a program of kernels enters where its form does. UnsupportedError where the
-    target lacks something, PassError where a stage broke its contract.
+def compile(
+    root: UOp,
+    target: str | Target = "opencl",
+    observe: Observe | None = None,
+    optimizations: Sequences = (),
+) -> Compiled:
+    """Run the stages; a program of kernels enters where its form does.
+
+    `optimizations` are the sequences of the first kernels, in the order in which they run.
+    UnsupportedError where the target lacks something, InvalidError for an optimization that its
+    kernel does not allow, PassError where a stage broke its contract.
     """
     chosen = find_target(target)
     stages: dict[str, UOp] = {}
     program = root = without_binaries(in_core_ops(root))
-    for name, stage, form in _stages_for(root, chosen):
+    for name, stage, form in _stages_for(root, chosen, optimizations):
         fired = quietly if observe is None else partial(observe, name)
         after = stage(program, fired)
         verify(after, form)
@@ -82,21 +90,28 @@ def compile(root: UOp, target: str | Target = "opencl", observe: Observe | None 
     return Compiled(stages, executable(root, stored, stages["plan"], chosen))
 
 
-def _stages_for(root: UOp, target: Target) -> list[tuple[str, Stage, Form]]:
+def _stages_for(
+    root: UOp, target: Target, optimizations: Sequences
+) -> list[tuple[str, Stage, Form]]:
     """The stages that a program has before it."""
-    stages = _stages(target)
+    stages = _stages(target, optimizations)
     if not is_kernel_program(root):
         return stages
     names = [name for name, _, _ in stages]
-    left = stages[names.index(first_stage(root, target)) :]
+    first = first_stage(root, target)
+    if optimizations and names.index(first) > names.index("optimize"):
+        raise UnsupportedError(f"optimizations of a program that enters behind them, at {first}")
+    left = stages[names.index(first) :]
     # Every buffer of a program of kernels is its caller's, so no memory is shared.
     return [(name, keep if name == "plan" else stage, form) for name, stage, form in left]
 
 
-def lower(root: UOp, stage: str, target: str | Target = "opencl") -> UOp:
+def lower(
+    root: UOp, stage: str, target: str | Target = "opencl", optimizations: Sequences = ()
+) -> UOp:
     """What a stage, and those before it, leave of a program."""
     program = in_core_ops(root)
-    for name, run, form in _stages_for(program, find_target(target)):
+    for name, run, form in _stages_for(program, find_target(target), optimizations):
         program = run(program, quietly)
         verify(program, form)
         if name == stage:
@@ -125,13 +140,13 @@ def find_target(target: str | Target) -> Target:
     return TARGETS[target]
 
 
-def _stages(target: Target) -> list[tuple[str, Stage, Form]]:
+def _stages(target: Target, optimizations: Sequences) -> list[tuple[str, Stage, Form]]:
     """The stages by name, each with the form it leaves."""
     forms = {**FORMS, "select": selected_for(target)}
     stages: Mapping[str, Stage] = {
         "callify": callify,
         "rangeify": rangeify,
-        "optimize": optimize,
+        "optimize": lambda u, fired: optimize(u, fired, optimizations),
         "expand": expand,
         "select": lambda u, fired: select(u, target, fired),
         "linearize": linearize,

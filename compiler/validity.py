@@ -34,6 +34,11 @@ def identity(op: Op, dtype: DType) -> UOp:
     return const(IDENTITY[op](dtype), dtype)
 
 
+def neutral(op: Op, dtype: DType) -> UOp:
+    """What changes no REDUCE: of a float sum -0.0, for +0.0 would make +0.0 of -0.0."""
+    return const(-0.0, dtype) if op is Op.ADD and dtype.is_float else identity(op, dtype)
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """A tensor without INVALID elements, and where the original has some (false)."""

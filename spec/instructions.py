@@ -5,7 +5,8 @@ What they compute stands in `uop.interpreter.rules.codegen`, under the same name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from uop.spec.errors import UnsupportedError
@@ -22,6 +23,20 @@ class Instruction:
         if target not in self.spelling:
             raise UnsupportedError(f"{target} has no instruction {self.name!r}")
         return self.spelling[target]
+
+
+def filled(spelling: str, operands: Sequence[str]) -> str:
+    """A spelling with an operand for each {k}; other braces are its own. UnsupportedError where it
+    names one that is not there.
+    """
+
+    def operand(match: re.Match[str]) -> str:
+        number = int(match[1])
+        if number >= len(operands):
+            raise UnsupportedError(f"{spelling!r} names operand {number} of {len(operands)}")
+        return operands[number]
+
+    return re.sub(r"\{(\d+)\}", operand, spelling)
 
 
 INSTRUCTIONS: dict[str, Instruction] = {}

@@ -1,25 +1,101 @@
-"""expand: UPCAST and UNROLL ranges become axes of the values. optimize makes none yet, so every
-program is expanded.
+"""expand: loops of axis type UPCAST and UNROLL are written out, their counters constants.
+
+A nest of ENDs over one becomes a GROUP of its copies, a REDUCE over one a chain of its values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
 from typing import cast
 
 from uop.compiler.rewrite import Fired, quietly
-from uop.spec.args import AxisType, RangeArg
+from uop.compiler.simplify import int_value
+from uop.compiler.stages.optimize.axes import axes, id_of, ranged, rebuilt, type_of
+from uop.compiler.validity import identity
+from uop.spec.args import AxisType, ReduceArg
 from uop.spec.errors import UnsupportedError
+from uop.spec.forms import open_ranges
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, index_const
 
 EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
+MOST_COPIES = 4096
+"""Of a kernel: what it takes to compute one has to fit into registers, and into a source."""
 
 
 def expand(root: UOp, fired: Fired = quietly) -> UOp:
-    """The program itself; UnsupportedError where a range is to be expanded."""
+    """The same kernels without loops of these types. UnsupportedError where they are too many."""
+    bodies: dict[UOp, UOp] = {}
     for u in root.toposort():
-        if u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type in EXPANDED:
-            raise UnsupportedError(
-                f"expand: a RANGE of axis type {cast(RangeArg, u.arg).axis_type.name}"
-            )
-    return root
+        if u.op is Op.CALL and u.src[0] not in bodies and any(_wide(u.src[0].toposort())):
+            bodies[u.src[0]] = written_out(u.src[0], fired)
+    return root.substitute(bodies) if bodies else root
+
+
+def written_out(body: UOp, fired: Fired = quietly) -> UOp:
+    """A body without UPCAST and UNROLL."""
+    copies = 1
+    for r in _wide(body.toposort()):
+        bound = int_value(r.src[0])
+        if bound is None:
+            raise UnsupportedError(f"expand: a RANGE of type {type_of(r).name} without CONST bound")
+        copies *= max(bound, 1)
+        if copies > MOST_COPIES:
+            raise UnsupportedError(f"expand: a kernel of more than {MOST_COPIES} copies")
+    body = rebuilt(body, {})
+    while closer := _innermost(body.toposort()):
+        after = _each(body, closer) if closer.op is Op.END else _chain(body, closer)
+        fired("write_out", closer, after)
+        body = body.substitute({closer: after})
+    return body
+
+
+def _wide(order: Iterable[UOp]) -> Iterable[UOp]:
+    return (u for u in order if u.op is Op.RANGE and type_of(u) in EXPANDED)
+
+
+def _innermost(order: Iterable[UOp]) -> UOp | None:
+    """The first node that closes a loop to be written out."""
+    for u in order:
+        if u.op in (Op.END, Op.REDUCE) and any(_wide(u.src[1:])):
+            return u
+    return None
+
+
+def _each(body: UOp, end: UOp) -> UOp:
+    return UOp(Op.GROUP, *_copies(body, end.src[0], end.src[1]))
+
+
+def _chain(body: UOp, fold: UOp) -> UOp:
+    """The fold over the remaining ranges; over none it is the chain itself."""
+    op = cast(ReduceArg, fold.arg).op
+    r = next(iter(_wide(fold.src[1:])))
+    values = _copies(body, fold.src[0], r)
+    chain = reduce(lambda a, b: UOp(op, a, b), values) if values else identity(op, fold.dtype)
+    rest = [q for q in fold.src[1:] if q is not r]
+    return UOp(Op.REDUCE, chain, *rest, arg=fold.arg) if rest else chain
+
+
+def _copies(body: UOp, root: UOp, r: UOp) -> list[UOp]:
+    """What stands in the loop of r, once for each iteration; loops inside it are loops of a copy
+    alone.
+    """
+    order = root.toposort()
+    inside = open_ranges(order)
+    fresh = 1 + max(map(id_of, axes(body)))
+    own = {r}
+    for u in reversed(order):
+        if u.op in (Op.END, Op.REDUCE) and inside[u] & own:
+            own.update(u.src[1:])
+    inner = sorted(own - {r}, key=id_of)
+    copies = []
+    for position in range(cast(int, int_value(r.src[0]))):
+        new: dict[UOp, UOp] = {r: index_const(position)}
+        for k, q in enumerate(inner) if position else ():
+            new[q] = ranged(q.src[0], fresh + (position - 1) * len(inner) + k, type_of(q))
+        for u in order:
+            if u not in new:
+                new[u] = u.with_src([new[s] for s in u.src])
+        copies.append(new[root])
+    return copies

@@ -6,17 +6,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from uop.compiler.stages.grid import (
+    IN_GROUP,
+    OVER_ALL,
+    fixed_bound,
+    is_grouped,
+    name_of,
+    specials,
+)
 from uop.compiler.targets.cstyle import SPELLED, Dialect, Operation, c_type, literal, spell
 from uop.compiler.targets.prelude import used_helpers
 from uop.compiler.targets.target import Target
-from uop.spec.args import BinaryArg, ConstArg, ParamArg, RangeArg, SourceArg, SpecialArg
+from uop.spec.args import (
+    AddrSpace,
+    BinaryArg,
+    ConstArg,
+    CustomArg,
+    InsArg,
+    ParamArg,
+    RangeArg,
+    SourceArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.instructions import filled, instruction_named
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-
-AXES = ("gidx0", "gidx1", "gidx2")
-"""The SPECIALs that number work items, by the axis of the launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,43 +66,64 @@ def render_kernel(linear: UOp, name: str, target: Target) -> str:
     It may be launched with more work items than it needs, those do nothing.
     """
     dialect = target.dialect
-    body = _Body(depth=1)
-    for u in _specials(linear):
-        axis, bound = _axis(u), _bound(u)
-        body.write(f"i64 {AXES[axis]} = {dialect.global_id[axis]};")
-        body.open(u, AXES[axis], f"if ({AXES[axis]} < {bound}) {{")
+    body = _Body(dialect, depth=1)
+    if is_grouped(linear):
+        body.group(linear)
+    for u in specials(linear) if not is_grouped(linear) else ():
+        i = name_of(u)
+        body.write(f"i64 {i} = {dialect.global_id[OVER_ALL.index(i)]};")
+        body.open(u, i, f"if ({i} < {fixed_bound(u)}) {{")
     body.instructions(linear)
     parameters = ", ".join(f"{_pointer(u, dialect)} {_param_name(u)}" for u in params(linear))
     return "\n".join([f"{dialect.kernel} {name}({parameters}) {{", *body.closed(), "}"])
 
 
-def render_batch(kernels: Sequence[Placed], name: str, target: Target) -> str:
+def render_batch(
+    kernels: Sequence[Placed], name: str, target: Target, grouped: Sequence[Placed] = ()
+) -> str:
     """A source in which many kernels are the cases of one: it builds many times faster.
 
     That one takes the arena and the number of the first case; each group does the work of one
-    case, all its work items in a loop, so the launch has groups of one work item.
+    case, all its work items in a loop, so the launch has groups of one work item. Kernels that
+    know workgroups cannot be such a loop: each is a kernel of its own, which takes the arena.
     """
     dialect = target.dialect
     cases = []
     for number, placed in enumerate(kernels):
-        body = _Body(depth=3)
-        for u in params(placed.linear):
-            pointer = _pointer(u, dialect)
-            at = placed.offsets[cast(ParamArg, u.arg).slot]
-            body.write(f"{pointer} {_param_name(u)} = ({pointer})(arena + {at});")
-        for u in _specials(placed.linear):
-            body.open(u, i := AXES[_axis(u)], f"for (i64 {i} = 0; {i} < {_bound(u)}; {i}++) {{")
+        body = _Body(dialect, depth=3)
+        body.places(placed)
+        for u in specials(placed.linear):
+            i = name_of(u)
+            body.open(u, i, f"for (i64 {i} = 0; {i} < {fixed_bound(u)}; {i}++) {{")
         body.instructions(placed.linear)
         cases += [f"    case {number}: {{", *body.closed(), "      break;", "    }"]
-    arena = f"{dialect.pointer} u8* arena".lstrip()
     lines = [
-        f"{dialect.kernel} {name}({arena}, i32 first) {{",
-        f"  switch (first + (i32){dialect.group_id}) {{",
+        f"{dialect.kernel} {name}({_arena(dialect)}, i32 first) {{",
+        f"  switch (first + (i32){dialect.group_id[0]}) {{",
         *cases,
         "  }",
         "}",
     ]
-    return _source(["\n".join(lines)], dialect, dialect.function_apart)
+    apart = [_grouped(placed, grouped_name(name, k), dialect) for k, placed in enumerate(grouped)]
+    sources = ["\n".join(lines)] if cases else []
+    return _source([*sources, *apart], dialect, dialect.function_apart)
+
+
+def grouped_name(name: str, number: int) -> str:
+    """What a kernel that knows workgroups is called in the source of a batch."""
+    return f"{name}_{number}"
+
+
+def _grouped(placed: Placed, name: str, dialect: Dialect) -> str:
+    body = _Body(dialect, depth=1)
+    body.group(placed.linear)
+    body.places(placed)
+    body.instructions(placed.linear)
+    return "\n".join([f"{dialect.kernel} {name}({_arena(dialect)}) {{", *body.closed(), "}"])
+
+
+def _arena(dialect: Dialect) -> str:
+    return f"{dialect.pointer} u8* arena".lstrip()
 
 
 def render_source(kernels: Sequence[str], target: Target) -> str:
@@ -107,26 +143,18 @@ def params(linear: UOp) -> list[UOp]:
     return sorted(found, key=lambda u: cast(ParamArg, u.arg).slot)
 
 
-def work_items(linear: UOp) -> tuple[int, ...]:
-    """How many work items a kernel needs along each axis of its launch; () where one does all."""
-    return tuple(_bound(u) for u in _specials(linear))
+def written_params(linear: UOp) -> set[UOp]:
+    """The PARAMs of a kernel that it writes to."""
+    return {
+        base for u in linear.src if u.op in (Op.STORE, Op.ATOMICADD)
+        if (base := _base(u.src[0])).op is Op.PARAM
+    }  # fmt: skip
 
 
-def _specials(linear: UOp) -> list[UOp]:
-    return sorted((u for u in linear.src if u.op is Op.SPECIAL), key=_axis)
-
-
-def _axis(special: UOp) -> int:
-    name = cast(SpecialArg, special.arg).name
-    if name not in AXES:
-        raise UnsupportedError(f"SPECIAL {name}: expected one of {', '.join(AXES)}")
-    return AXES.index(name)
-
-
-def _bound(u: UOp) -> int:
-    if not isinstance(u.src[0].arg, ConstArg):
-        raise UnsupportedError(f"{u.op.name} with a bound that is no CONST")
-    return int(u.src[0].arg.value)
+def _base(place: UOp) -> UOp:
+    while place.op in (Op.INDEX, Op.AFTER):
+        place = place.src[0]
+    return place
 
 
 def _pointer(u: UOp, dialect: Dialect) -> str:
@@ -141,6 +169,7 @@ def _param_name(u: UOp) -> str:
 class _Body:
     """The statements of a kernel so far, what each node in scope is called, and the open blocks."""
 
+    dialect: Dialect
     depth: int
     lines: list[str] = field(default_factory=list)
     names: dict[UOp, str] = field(default_factory=dict)
@@ -154,6 +183,26 @@ class _Body:
                 raise UnsupportedError(f"render: {u.op.name}")
             RENDER.get(u.op, _elementwise)(self, u)
 
+    def group(self, linear: UOp) -> None:
+        """What a kernel that knows workgroups begins with: its numbers, and what they share."""
+        numbers = (*zip(OVER_ALL, self.dialect.group_id, strict=True),
+                   *zip(IN_GROUP, self.dialect.local_id, strict=True))  # fmt: skip
+        number_of = dict(numbers)
+        for u in specials(linear):
+            self.write(f"i64 {name_of(u)} = {number_of[name_of(u)]};")
+            self.name(u, name_of(u))
+        shared = (u for u in linear.src if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL)
+        for k, u in enumerate(dict.fromkeys(shared)):
+            self.write(f"{self.dialect.shared} {c_type(u.dtype)} s{k}[{max(u.shape[0], 1)}];")
+            self.name(u, f"s{k}")
+
+    def places(self, placed: Placed) -> None:
+        """The pointers of a kernel into the arena."""
+        for u in params(placed.linear):
+            pointer = _pointer(u, self.dialect)
+            at = placed.offsets[cast(ParamArg, u.arg).slot]
+            self.write(f"{pointer} {_param_name(u)} = ({pointer})(arena + {at});")
+
     def closed(self) -> list[str]:
         """All lines, every open block closed."""
         while self.blocks:
@@ -165,9 +214,13 @@ class _Body:
 
     def open(self, u: UOp, name: str, line: str) -> None:
         """Open a block with a variable for `u`."""
+        self.block(u, line)
+        self.name(u, name)
+
+    def block(self, u: UOp, line: str) -> None:
+        """Open a block that the END or ENDIF of `u` closes."""
         self.write(line)
         self.blocks.append((u, []))
-        self.name(u, name)
 
     def close(self, u: UOp) -> None:
         """Close the block of `u`: what was named inside is out of scope."""
@@ -208,6 +261,8 @@ def _param(body: _Body, u: UOp) -> None:
 
 
 def _register(body: _Body, u: UOp) -> None:
+    if u in body.names:
+        return  # LOCAL: it stands at the top, for C allows it nowhere else.
     name = f"r{body.count}"
     body.count += 1
     body.write(f"{c_type(u.dtype)} {name}[{max(u.shape[0], 1)}];")
@@ -215,12 +270,40 @@ def _register(body: _Body, u: UOp) -> None:
 
 
 def _range(body: _Body, u: UOp) -> None:
-    i = f"i{cast(RangeArg, u.arg).id}"
+    i = f"n{cast(RangeArg, u.arg).id}"
     body.open(u, i, f"for (i64 {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
 
 
 def _end(body: _Body, u: UOp) -> None:
     body.close(u.src[1])
+
+
+def _if(body: _Body, u: UOp) -> None:
+    body.block(u, f"if ({body.of(u.src[0])}) {{")
+
+
+def _endif(body: _Body, u: UOp) -> None:
+    body.close(u.src[0])
+
+
+def _barrier(body: _Body, u: UOp) -> None:
+    body.write(f"{body.dialect.barrier};")
+
+
+def _instruction(body: _Body, u: UOp) -> None:
+    """INS and CUSTOM: the spelling of the dialect with the names of the operands in it."""
+    spelling = (
+        instruction_named(u.arg.name).spelled(body.dialect.target)
+        if isinstance(u.arg, InsArg)
+        else cast(CustomArg, u.arg).fmt
+    )
+    text = filled(spelling, [body.of(s) for s in u.src])
+    if u.dtype is dtypes.void:
+        body.write(f"{text};")
+    elif u.shape:
+        raise UnsupportedError(f"render: {u.op.name} with a result of shape {list(u.shape)}")
+    else:
+        body.variable(u, f"({c_type(u.dtype)})({text})")
 
 
 def _index(body: _Body, u: UOp) -> None:
@@ -262,6 +345,11 @@ RENDER: Mapping[Op, Callable[[_Body, UOp], None]] = {
     Op.LOAD: _load,
     Op.STORE: _store,
     Op.AFTER: _after,
+    Op.IF: _if,
+    Op.ENDIF: _endif,
+    Op.BARRIER: _barrier,
+    Op.INS: _instruction,
+    Op.CUSTOM: _instruction,
     # Written where it is used, or before the first instruction, or no statement at all.
     **dict.fromkeys((Op.CONST, Op.SPECIAL, Op.STACK, Op.GROUP, Op.SINK), _nothing),
 }

@@ -1,22 +1,23 @@
 """select: each kernel in terms of what the target has.
 
-A REDUCE becomes a loop over a register, parallel ranges become one index of the launch, ops that
-the target lacks are decomposed, and arithmetic on a dtype it only stores is done in a wider one and
+A REDUCE becomes a loop over a register, parallel ranges become work items, ops that the target
+lacks are decomposed, and arithmetic on a dtype it only stores is done in a wider one and
 rounded back at every node.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cache
 from typing import cast
 
 from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrites
-from uop.compiler.simplify import SIMPLIFY, int_value
+from uop.compiler.simplify import SIMPLIFY
+from uop.compiler.stages.launch import launched
+from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
-from uop.spec.args import AddrSpace, AxisType, BufferArg, DTypeArg, RangeArg, ReduceArg, SpecialArg
+from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg
 from uop.spec.forms import SELECTED, Form, Invariant, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
@@ -34,7 +35,7 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
     bodies: dict[UOp, UOp] = {}
     for u in root.toposort():
         if u.op is Op.CALL and u.src[0] not in bodies:
-            bodies[u.src[0]] = rewriter(_looped(_launched(u.src[0])))
+            bodies[u.src[0]] = rewriter(_looped(launched(u.src[0])))
     return root.substitute(bodies)
 
 
@@ -60,33 +61,6 @@ def has(target: Target, u: UOp) -> bool:
     return u.op in COPIES or all(target.computes_as(s.dtype) is s.dtype for s in u.src)
 
 
-def _launched(body: UOp) -> UOp:
-    """Parallel ranges as digits of one work item number."""
-    ranges = [u for u in body.toposort() if _is_parallel(u)]
-    if not ranges:
-        return body
-    bounds = [cast(int, int_value(r.src[0])) for r in ranges]
-    item = UOp(Op.SPECIAL, index_const(math.prod(bounds)), arg=SpecialArg("gidx0"))
-    new: dict[UOp, UOp] = {}
-    inner = 1
-    if 0 in bounds:
-        new = dict.fromkeys(ranges, item)
-    for r, bound in [] if 0 in bounds else zip(reversed(ranges), reversed(bounds), strict=True):
-        quotient = UOp(Op.IDIV, item, index_const(inner))
-        new[r] = UOp(Op.MOD, quotient, index_const(bound))
-        inner *= bound
-    for u in body.toposort():
-        if u not in new:
-            src = [new[s] for s in u.src]
-            closes = u.op is Op.END and u.src[1] in ranges
-            new[u] = src[0] if closes else u.with_src(src)
-    return new[body]
-
-
-def _is_parallel(u: UOp) -> bool:
-    return u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type is AxisType.GLOBAL
-
-
 def _looped(body: UOp) -> UOp:
     """Each REDUCE as a loop that folds into a register."""
     order = body.toposort()
@@ -98,16 +72,12 @@ def _looped(body: UOp) -> UOp:
     for u in order:
         src = [new[s] for s in u.src]
         if u.op is Op.REDUCE:
-            around = [new[r] for r in sorted(inside[u], key=_range_id)]
+            around = [new[r] for r in sorted(inside[u], key=id_of)]
             new[u] = _accumulated(u, src, around, registers)
             registers += 1
         else:
             new[u] = u.with_src(src)
     return new[body]
-
-
-def _range_id(r: UOp) -> int:
-    return cast(RangeArg, r.arg).id
 
 
 def _accumulated(u: UOp, src: Sequence[UOp], around: Sequence[UOp], slot: int) -> UOp:

@@ -33,8 +33,16 @@ class Dialect:
     """Qualifier of a pointer into global memory."""
     global_id: tuple[str, str, str]
     """This work item's place in the whole launch, one expression per axis."""
-    group_id: str
-    """The number of this work item's group."""
+    group_id: tuple[str, str, str]
+    """The number of this work item's group, one expression per axis."""
+    local_id: tuple[str, str, str]
+    """The number of this work item in its group, one expression per axis."""
+    shared: str
+    """What stands before an array that the work items of a group share."""
+    barrier: str
+    """The statement at which every work item of a group waits for all the others."""
+    target: str
+    """The name under which instructions are spelled in it."""
 
 
 @dataclass(frozen=True, slots=True)

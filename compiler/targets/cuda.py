@@ -36,7 +36,11 @@ DIALECT = Dialect(
         "(i64)blockIdx.y * blockDim.y + threadIdx.y",
         "(i64)blockIdx.z * blockDim.z + threadIdx.z",
     ),
-    group_id="blockIdx.x",
+    group_id=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
+    local_id=("threadIdx.x", "threadIdx.y", "threadIdx.z"),
+    shared="__shared__",
+    barrier="__syncthreads()",
+    target="cuda",
 )
 
 CUDA = c_target("cuda", DIALECT, local_size=256)

@@ -32,7 +32,11 @@ DIALECT = Dialect(
     kernel="kernel void",
     pointer="global",
     global_id=("get_global_id(0)", "get_global_id(1)", "get_global_id(2)"),
-    group_id="get_group_id(0)",
+    group_id=("get_group_id(0)", "get_group_id(1)", "get_group_id(2)"),
+    local_id=("get_local_id(0)", "get_local_id(1)", "get_local_id(2)"),
+    shared="local",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+    target="opencl",
 )
 
 OPENCL = c_target("opencl", DIALECT, local_size=64)

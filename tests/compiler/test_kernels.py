@@ -66,11 +66,13 @@ def of_registers() -> UOp:
     [
         (program(of_ranges()), "optimize"),
         (program(of_ranges(AxisType.GLOBAL)), "select"),
+        (program(of_ranges(AxisType.UPCAST)), "expand"),
+        (program(of_ranges(AxisType.LOCAL)), "select"),
         (program(of_registers()), "select"),
         (linearize(program(of_registers())), "plan"),
         (compile(program(of_registers())).stages["render"], "plan"),
     ],
-    ids=["loops", "global", "registers", "linear", "program"],
+    ids=["loops", "global", "upcast", "local", "registers", "linear", "program"],
 )
 def test_kernels_enter_at_the_stage_behind_their_form(root: UOp, first: str) -> None:
     compiled = compile(root)
@@ -89,13 +91,6 @@ def test_a_kernel_that_reads_what_its_loops_store_is_refused() -> None:
     store = UOp(Op.STORE, place, UOp(Op.LOAD, place))
     with pytest.raises(UnsupportedError, match="reads what it stores"):
         compile(program(UOp(Op.SINK, UOp(Op.END, store, i))))
-
-
-def test_local_memory_is_refused_by_name() -> None:
-    shared = UOp(Op.BUFFER, dims((4,)), arg=BufferArg(0, dtypes.int32, None, AddrSpace.LOCAL))
-    store = UOp(Op.STORE, at(shared, index_const(0)), const(1, dtypes.int32))
-    with pytest.raises(UnsupportedError, match="LOCAL"):
-        compile(program(UOp(Op.SINK, store)))
 
 
 def test_a_body_that_mixes_forms_is_refused_with_what_is_wrong() -> None:

@@ -1,22 +1,49 @@
-"""optimize: the axis types of ranges."""
+"""optimize: the axis types of ranges, and optimizations that change no result."""
 
 from __future__ import annotations
 
 from typing import cast
 
-from uop.compiler.pipeline import compile
-from uop.compiler.stages.optimize import optimize
-from uop.spec.args import AxisType, RangeArg, ReduceArg
+import numpy as np
+import pytest
+
+from uop.compiler.pipeline import compile, lower
+from uop.compiler.stages.expand import expand
+from uop.compiler.stages.optimize import kernels, optimize
+from uop.compiler.stages.optimize.axes import DEPTH, axes
+from uop.interpreter.evaluate import evaluate
+from uop.spec.args import AxisType, DTypeArg, RangeArg, ReduceArg
 from uop.spec.dtype import dtypes
+from uop.spec.editions.bestiary_args import BestiaryAxisType
+from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, param
+from uop.spec.optimization import CONDITIONS, parse_optimizations
+from uop.spec.uop import UOp, index_const, param
 
 X = param(0, (2, 3, 4), dtypes.int32)
+ROWS = param(0, (6, 8), dtypes.int32)
+SUM = UOp(Op.REDUCE, UOp(Op.MUL, ROWS, ROWS), arg=ReduceArg(Op.ADD, (1,)))
+DATA = np.arange(48, dtype=np.int32).reshape(6, 8) - 20
+TOTALS = (DATA * DATA).sum(axis=1).tolist()
 
 
 def axis_types(program: UOp) -> list[AxisType]:
     ranges = [cast(RangeArg, u.arg) for u in program.toposort() if u.op is Op.RANGE]
     return [arg.axis_type for arg in sorted(ranges, key=lambda arg: arg.id)]
+
+
+def letters(text: str, root: UOp = SUM) -> list[str]:
+    """The axes of the first kernel behind a sequence, each as its letter and bound."""
+    program = lower(root, "optimize", optimizations=[parse_optimizations(text)])
+    found = axes(kernels(program)[0].src[0])
+    return [f"{cast(RangeArg, r.arg).axis_type.value}{r.min_max.max + 1}" for r in found]  # type: ignore[union-attr]
+
+
+def totals(program: UOp) -> list[int]:
+    result = evaluate(program, {0: DATA})
+    assert isinstance(result, dict)
+    (found,) = result.values()
+    return cast("list[int]", found.reshape(-1).tolist())
 
 
 def test_outputs_are_parallel_and_folds_are_serial() -> None:
@@ -30,3 +57,123 @@ def test_it_is_done_once_and_only_that_changes() -> None:
     assert optimize(stages["optimize"]) is stages["optimize"]
     before, after = (stages[name].toposort() for name in ("rangeify", "optimize"))
     assert [u.op for u in before] == [u.op for u in after]
+
+
+SEQUENCES = {
+    "": ["g6", "R8"],
+    "SPLIT(0, 3, LOCAL, INNER)": ["g2", "l3", "R8"],
+    "SPLIT(0, 2, THREAD, OUTER)": ["t2", "g3", "R8"],
+    "SPLIT(0, 3, UPCAST, INNER)": ["g2", "u3", "R8"],
+    "SPLIT(0, 6, LOCAL, INNER); SPLIT(1, 2, UPCAST, INNER)": ["g1", "l3", "u2", "R8"],
+    "SPLIT(1, 2, UNROLL, INNER)": ["g6", "R4", "r2"],
+    "SPLIT(1, 4, GROUP_REDUCE, INNER)": ["g6", "R2", "G4"],
+    "SPLIT(1, 4, GROUP_REDUCE, OUTER)": ["g6", "G4", "R2"],
+    "SPLIT(1, 4, GROUP_REDUCE, OUTER); SPLIT(1, 2, UNROLL, INNER)": ["g6", "G2", "r2", "R2"],
+    "PADTO(0, 4)": ["g8", "R8"],
+    "PADTO(0, 3)": ["g6", "R8"],
+    "PADTO(1, 5)": ["g6", "R10"],
+    "PADTO(1, 3); SPLIT(1, 3, UNROLL, INNER); PADTO(0, 4)": ["g8", "R3", "r3"],
+    "SPLIT(0, 2, THREAD, OUTER); SWAP(0, 1)": ["g3", "t2", "R8"],
+    "SPLIT(1, 2, GROUP_REDUCE, INNER); SWAP(2, 1)": ["g6", "G2", "R4"],
+    "NOLOCALS(); SPLIT(0, 3, UPCAST, INNER)": ["g2", "u3", "R8"],
+}
+
+
+@pytest.mark.parametrize("text", SEQUENCES)
+def test_each_has_its_axes_and_no_other_result(text: str) -> None:
+    assert letters(text) == SEQUENCES[text]
+    for stage in ("optimize", "expand", "select", "linearize"):
+        program = lower(SUM, stage, optimizations=[parse_optimizations(text)])
+        assert totals(program) == TOTALS, stage
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("SPLIT.c1", "SPLIT(2, 2, UNROLL, INNER)"),
+        ("SPLIT.c2", "SPLIT(0, 4, LOCAL, INNER)"),
+        ("SPLIT.c2", "SPLIT(0, 0, LOCAL, INNER)"),
+        ("SPLIT.c3", "SPLIT(1, 2, LOCAL, INNER)"),
+        ("SPLIT.c3", "SPLIT(0, 2, LOCAL, OUTER)"),
+        ("SPLIT.c3", "SPLIT(0, 2, THREAD, INNER)"),
+        ("SPLIT.c3", "SPLIT(0, 2, UNROLL, INNER)"),
+        ("SPLIT.c3", "SPLIT(0, 2, WARP, INNER)"),
+        ("SPLIT.c3", "SPLIT(0, 2, GLOBAL, INNER)"),
+        ("SPLIT.c3", "SPLIT(0, 3, UPCAST, INNER); SPLIT(1, 3, LOCAL, INNER)"),
+        ("SPLIT.c4", "NOLOCALS(); SPLIT(0, 3, LOCAL, INNER)"),
+        ("SPLIT.c4", "NOLOCALS(); SPLIT(1, 2, GROUP_REDUCE, INNER)"),
+        ("PADTO.c1", "PADTO(2, 4)"),
+        ("PADTO.c2", "PADTO(0, 0)"),
+        ("SWAP.c1", "SWAP(0, 2)"),
+        ("SWAP.c2", "SWAP(0, 1)"),
+        ("NOLOCALS.c1", "SPLIT(0, 3, LOCAL, INNER); NOLOCALS()"),
+        ("NOLOCALS.c1", "SPLIT(1, 2, GROUP_REDUCE, INNER); NOLOCALS()"),
+        ("TC.c1", "PADTO(0, 4); TC(1, m16n8k16)"),
+    ],
+)
+def test_what_is_illegal_is_refused_by_its_label(label: str, text: str) -> None:
+    with pytest.raises(InvalidError) as error:
+        lower(SUM, "optimize", optimizations=[parse_optimizations(text)])
+    assert error.value.label == label
+    assert error.value.title == CONDITIONS[label].title
+
+
+def test_a_fold_inside_a_fold_is_not_shared() -> None:
+    """Made by hand: the compiler gives each fold a kernel of its own."""
+    program = lower(SUM, "rangeify")
+    (body,) = (call.src[0] for call in kernels(program))
+    (fold,) = (u for u in body.toposort() if u.op is Op.REDUCE)
+    around = UOp(Op.RANGE, index_const(2), arg=RangeArg(7, AxisType.REDUCE))
+    step = UOp(Op.CAST, around, arg=DTypeArg(dtypes.int32))
+    inner = fold.with_src([UOp(Op.MUL, fold.src[0], step), *fold.src[1:]])
+    twice = UOp(Op.REDUCE, inner, around, arg=ReduceArg(Op.ADD))
+    nested = program.substitute({body: body.substitute({fold: twice})})
+    for text in ("SPLIT(1, 2, UNROLL, INNER)", "SPLIT(2, 2, UNROLL, INNER); PADTO(1, 3)"):
+        after = optimize(nested, sequences=[parse_optimizations(text)])
+        assert totals(after) == totals(expand(after)) == TOTALS
+    with pytest.raises(InvalidError) as error:
+        optimize(nested, sequences=[parse_optimizations("SPLIT(1, 2, GROUP_REDUCE, INNER)")])
+    assert error.value.label == "SPLIT.c5"
+
+
+def test_a_sequence_without_a_kernel_is_refused() -> None:
+    with pytest.raises(InvalidError, match="2 sequences for 1 kernels") as error:
+        compile(SUM, optimizations=[(), ()])
+    assert error.value.label == "OPTIMIZE.c1"
+    selected = lower(SUM, "select")
+    with pytest.raises(UnsupportedError, match="at select"):
+        compile(selected, optimizations=[()])
+
+
+def test_matrix_units_are_refused_with_the_reason() -> None:
+    with pytest.raises(UnsupportedError, match="no target of this compiler has a matrix unit"):
+        compile(SUM, optimizations=[parse_optimizations("TC(1, m16n8k16)")])
+
+
+def test_padding_a_fold_changes_no_sum_of_negative_zeros() -> None:
+    root = UOp(Op.REDUCE, param(0, (3,), dtypes.float32), arg=ReduceArg(Op.ADD, (0,)))
+    program = lower(root, "optimize", optimizations=[parse_optimizations("PADTO(0, 4)")])
+    (found,) = cast(
+        "dict[int, np.ndarray]", evaluate(program, {0: np.full(3, -0.0, np.float32)})
+    ).values()
+    assert np.signbit(found).all()
+
+
+def test_each_firing_is_observed_by_its_text() -> None:
+    seen: list[str] = []
+    compile(
+        SUM,
+        observe=lambda stage, rule, before, after: (
+            seen.append(rule) if stage == "optimize" else None
+        ),
+        optimizations=[parse_optimizations("PADTO(0, 4); SPLIT(0, 4, LOCAL, INNER)")],
+    )
+    assert "PADTO(0, 4)" in seen
+    assert "SPLIT(0, 4, LOCAL, INNER)" in seen
+
+
+def test_loops_nest_by_the_published_priorities() -> None:
+    published = {t: BestiaryAxisType[t.name].priority for t in AxisType}
+    for a in AxisType:
+        for b in AxisType:
+            assert (DEPTH[a] < DEPTH[b]) == (published[a] < published[b]), (a, b)

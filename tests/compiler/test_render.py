@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.compiler.stages.grid import work_items
 from uop.compiler.stages.render import (
     Placed,
     params,
@@ -18,7 +19,6 @@ from uop.compiler.stages.render import (
     render_batch,
     render_kernel,
     render_source,
-    work_items,
 )
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
@@ -304,8 +304,8 @@ def test_crossing_loops_are_refused() -> None:
 
 
 def test_what_a_kernel_cannot_have_is_named() -> None:
-    i = item(4, "lidx0")
-    with pytest.raises(UnsupportedError, match="lidx0"):
+    i = item(4, "idx0")
+    with pytest.raises(UnsupportedError, match="idx0"):
         render_kernel(linear(store(pointer(0, 4, dtypes.index), i, i)), "k", OPENCL)
     value = UOp(Op.DETACH, pointer(0, 4, dtypes.int32))
     with pytest.raises(UnsupportedError, match="DETACH"):

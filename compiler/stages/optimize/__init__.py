@@ -1,20 +1,61 @@
-"""optimize: every range gets the axis type it runs as. Nothing is searched: outputs are parallel,
-folds are serial.
+"""optimize: every range gets the axis type it runs as, by a sequence of optimizations per kernel.
+
+Nothing is searched: without a sequence outputs are parallel and folds serial.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
-from uop.compiler.rewrite import Fired, RuleSet, quietly, rewrite, rewrites
+from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
+from uop.compiler.stages.optimize.apply import apply
 from uop.spec.args import AxisType, RangeArg
+from uop.spec.errors import users_line
 from uop.spec.ops.names import Op
+from uop.spec.optimization import OPTIMIZE_C1, Optimization
 from uop.spec.uop import UOp
+from uop.spec.walk import outside_bodies, toposort
+
+Sequences = Sequence[Sequence[Optimization]]
+"""What is done to each kernel, by its number; kernels behind the last one stay as they are."""
 
 
-def optimize(root: UOp, fired: Fired = quietly) -> UOp:
-    """The same kernels with every RANGE over outputs GLOBAL."""
-    return rewrite(root, OPTIMIZE, fired)
+def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences = ()) -> UOp:
+    """The same kernels with every RANGE over outputs GLOBAL, and then optimized.
+
+    Kernels are numbered as `kernels` lists them. InvalidError for an optimization that its kernel
+    does not allow, and for a sequence without a kernel.
+    """
+    parallel = Rewriter(OPTIMIZE, fired)(root)
+    if len(sequences) > len(kernels(parallel)):
+        found = f"{len(sequences)} sequences for {len(kernels(parallel))} kernels"
+        raise OPTIMIZE_C1.error("optimize", found, users_line())
+    new: dict[UOp, UOp] = {}
+    for call, sequence in zip(kernels(parallel), sequences, strict=False):
+        new[call] = apply(call.src[0], sequence, fired)
+    return _with_bodies(parallel, new) if new else parallel
+
+
+def kernels(root: UOp) -> list[UOp]:
+    """The CALLs of a program, each after those it depends on."""
+    return [u for u in _outside(root) if u.op is Op.CALL]
+
+
+def _with_bodies(root: UOp, bodies: dict[UOp, UOp]) -> UOp:
+    """A body may be that of several kernels, each of which is optimized in its own way."""
+    new: dict[UOp, UOp] = {}
+    for u in _outside(root):
+        if u.op is Op.CALL:
+            arguments = [new[s] for s in u.src[1:]]
+            new[u] = u.with_src([bodies.get(u, u.src[0]), *arguments])
+        else:
+            new[u] = u.with_src([new[s] for s in u.src])
+    return new[root]
+
+
+def _outside(root: UOp) -> list[UOp]:
+    return toposort([root], lambda u: cast("tuple[UOp, ...]", outside_bodies(u)))
 
 
 @rewrites(Op.RANGE)

@@ -1,0 +1,146 @@
+"""Parallel ranges become the work items of a launch, and folds that a workgroup shares go through
+its memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from uop.compiler.simplify import int_value
+from uop.compiler.stages.optimize.axes import Parts, axes, id_of, ranged, rebuilt, type_of
+from uop.compiler.validity import FALSE
+from uop.spec.args import AddrSpace, AxisType, BufferArg, SpecialArg
+from uop.spec.errors import UnsupportedError
+from uop.spec.forms import open_ranges
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims, index_const
+
+GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
+ITEMS = (AxisType.LOCAL, AxisType.WARP)
+
+
+def launched(body: UOp) -> UOp:
+    """Parallel ranges as digits of the number of the workgroup and of the item in it; without
+    items, the groups are single work items.
+    """
+    order = body.toposort()
+    ranges = [u for u in order if u.op is Op.RANGE]
+    outer = [r for r in ranges if type_of(r) in GROUPS]
+    inner = sorted((r for r in ranges if type_of(r) in ITEMS), key=id_of)
+    folds = shared_folds(order)
+    if any(_bound(r) == 0 for r in (*outer, *inner)):
+        return _never(body, ranges)
+    new: dict[UOp, UOp] = {}
+    if outer:
+        new |= _digits(_special("gidx0", math.prod(map(_bound, outer))), outer)
+    if inner or folds:
+        sharing = _sharing(folds)
+        item = _special("lidx0", math.prod(map(_bound, inner)) * sharing)
+        body = _through_memory(body, folds, item) if folds else body
+        within = UOp(Op.MOD, item, index_const(sharing))
+        for u in folds:
+            new |= _digits(within, _shared(u))
+        new |= _digits(UOp(Op.IDIV, item, index_const(sharing)), inner)
+    return _replaced(body, new) if new else body
+
+
+def shared_folds(order: Sequence[UOp]) -> list[UOp]:
+    """The REDUCEs that the items of a workgroup share."""
+    return [u for u in order if u.op is Op.REDUCE and _shared(u)]
+
+
+def _shared(u: UOp) -> list[UOp]:
+    return [r for r in u.src[1:] if type_of(r) is AxisType.GROUP_REDUCE]
+
+
+def _sharing(folds: Sequence[UOp]) -> int:
+    """How many items share each fold. UnsupportedError where it is not equally many."""
+    counts = {math.prod(map(_bound, _shared(u))) for u in folds}
+    if len(counts) > 1:
+        found = ", ".join(map(str, sorted(counts)))
+        raise UnsupportedError(f"folds of one kernel shared by {found} work items")
+    return counts.pop() if counts else 1
+
+
+def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp) -> UOp:
+    """Each item folds its part and puts it down; behind a barrier every item folds the parts, and
+    the first of those that share one stores what comes of it.
+    """
+    order = body.toposort()
+    inside = open_ranges(order)
+    sharing = _sharing(folds)
+    if not sharing:
+        raise UnsupportedError("a fold shared by no work items")
+    fresh = 1 + max(map(id_of, axes(body)))
+    is_first = UOp(Op.CMPLT, UOp(Op.MOD, item, index_const(sharing)), index_const(1))
+    new: dict[UOp, UOp] = {}
+    for u in order:
+        src = [new[s] for s in u.src]
+        if u in folds:
+            if any(type_of(r) is AxisType.REDUCE for r in inside[u]):
+                raise UnsupportedError("a fold that a workgroup shares, inside a loop")
+            slot = folds.index(u)
+            part = ranged(index_const(sharing), fresh + slot, AxisType.REDUCE)
+            new[u] = _combined(u, src, (item, part), slot)
+        elif u.op is Op.STORE:
+            gate = UOp(Op.WHERE, is_first, src[2], FALSE) if len(src) > 2 else is_first
+            new[u] = u.with_src([*src[:2], gate])
+        else:
+            new[u] = u.with_src(src)
+    return new[body]
+
+
+def _combined(u: UOp, src: Sequence[UOp], counters: tuple[UOp, UOp], slot: int) -> UOp:
+    value, *ranges = src
+    item, part = counters
+    sharing, items = index_const(_bound(part)), _bound(item)
+    own = [r for r in ranges if type_of(r) is not AxisType.GROUP_REDUCE]
+    mine = UOp(Op.REDUCE, value, *own, arg=u.arg) if own else value
+    arg = BufferArg(slot, u.dtype, None, AddrSpace.LOCAL)
+    memory = UOp(Op.BUFFER, dims((items,)), arg=arg)
+    written = UOp(Op.BARRIER, UOp(Op.STORE, UOp(Op.INDEX, memory, item), mine))
+    first = UOp(Op.MUL, UOp(Op.IDIV, item, sharing), sharing)
+    place = UOp(Op.INDEX, UOp(Op.AFTER, memory, written), UOp(Op.ADD, first, part))
+    return UOp(Op.REDUCE, UOp(Op.LOAD, place), part, arg=u.arg)
+
+
+def _never(body: UOp, ranges: Sequence[UOp]) -> UOp:
+    """A kernel without work items: which of them it has does not matter."""
+    item = _special("gidx0", 0)
+    parallel = {r: item for r in ranges if type_of(r) in (*GROUPS, *ITEMS)}
+    alone = {r: ranged(r.src[0], id_of(r), AxisType.REDUCE) for r in ranges if r not in parallel}
+    return _replaced(rebuilt(body, {r: Parts(a, (a,)) for r, a in alone.items()}), parallel)
+
+
+def _digits(number: UOp, ranges: Sequence[UOp]) -> dict[UOp, UOp]:
+    """Each range as a digit of a number, the last one the lowest."""
+    digits: dict[UOp, UOp] = {}
+    below = 1
+    for r in reversed(ranges):
+        quotient = UOp(Op.IDIV, number, index_const(below))
+        digits[r] = UOp(Op.MOD, quotient, index_const(_bound(r)))
+        below *= _bound(r)
+    return digits
+
+
+def _replaced(body: UOp, digits: Mapping[UOp, UOp]) -> UOp:
+    """The body without the loops that are digits now."""
+    new: dict[UOp, UOp] = dict(digits)
+    for u in body.toposort():
+        if u not in new:
+            src = [new[s] for s in u.src]
+            closes = u.op is Op.END and u.src[1] in digits
+            new[u] = src[0] if closes else u.with_src(src)
+    return new[body]
+
+
+def _bound(u: UOp) -> int:
+    bound = int_value(u.src[0])
+    if bound is None:
+        raise UnsupportedError("select: a parallel RANGE whose bound is no CONST")
+    return bound
+
+
+def _special(name: str, count: int) -> UOp:
+    return UOp(Op.SPECIAL, index_const(count), arg=SpecialArg(name))

@@ -1,0 +1,104 @@
+"""The axes of a kernel: its RANGEs in the order of their ids, and how the loops over them nest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from uop.spec.args import AxisType, RangeArg
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+NESTING: tuple[tuple[AxisType, ...], ...] = (
+    (AxisType.LOOP,),
+    (AxisType.GLOBAL, AxisType.THREAD),
+    (AxisType.WARP,),
+    (AxisType.LOCAL, AxisType.GROUP_REDUCE),
+    (AxisType.UPCAST,),
+    (AxisType.REDUCE,),
+    (AxisType.UNROLL,),
+)
+"""The axis types from outer loops to inner ones; of one type, the axis of the lower id is outer."""
+DEPTH: Mapping[AxisType, int] = {t: k for k, types in enumerate(NESTING) for t in types}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What takes the place of a RANGE: an index, and the RANGEs that it is made of."""
+
+    index: UOp
+    ranges: tuple[UOp, ...]
+
+
+def axes(body: UOp) -> list[UOp]:
+    """The RANGEs of a kernel, axis 0 first."""
+    return sorted((u for u in body.toposort() if u.op is Op.RANGE), key=id_of)
+
+
+def id_of(r: UOp) -> int:
+    return cast(RangeArg, r.arg).id
+
+
+def type_of(r: UOp) -> AxisType:
+    return cast(RangeArg, r.arg).axis_type
+
+
+def ranged(bound: UOp, id: int, axis_type: AxisType) -> UOp:
+    return UOp(Op.RANGE, bound, arg=RangeArg(id, axis_type))
+
+
+def nest_of(body: UOp, r: UOp) -> list[UOp]:
+    """The RANGEs that are closed where this one is: by the same ENDs, or the same REDUCE."""
+    order = body.toposort()
+    users: dict[UOp, UOp] = {s: u for u in order for s in u.src[:1]}
+    for u in order:
+        if u.op is Op.REDUCE and r in u.src[1:]:
+            return list(u.src[1:])
+        if u.op is Op.END and u.src[1] is r:
+            while users[u].op is Op.END:
+                u = users[u]
+            return list(_ended(u)[1])
+    return [r]
+
+
+def rebuilt(body: UOp, replaced: Mapping[UOp, Parts]) -> UOp:
+    """The body with other RANGEs, its loops nested by their types and ids again."""
+    new: dict[UOp, UOp] = {}
+    order = body.toposort()
+    for u in order:
+        if u in replaced:
+            new[u] = replaced[u].index
+        elif u.op is Op.REDUCE:
+            ranges = _nested(u.src[1:], replaced)
+            new[u] = u.with_src([new[u.src[0]], *ranges])
+        elif u.op is Op.END:
+            inside, closed = _ended(u)
+            effect = new[inside]
+            for r in reversed(_nested(closed, replaced)):
+                effect = UOp(Op.END, effect, r)
+            new[u] = effect
+        else:
+            new[u] = u.with_src([new[s] for s in u.src])
+    return new[body]
+
+
+def numbered(body: UOp, order: Sequence[UOp]) -> UOp:
+    """The body whose axes, in this order, have the ids 0, 1, ..."""
+    fresh = {r: ranged(r.src[0], k, type_of(r)) for k, r in enumerate(order)}
+    return rebuilt(body, {r: Parts(f, (f,)) for r, f in fresh.items()})
+
+
+def _ended(end: UOp) -> tuple[UOp, tuple[UOp, ...]]:
+    """What stands in a nest of ENDs, and their RANGEs."""
+    ranges = []
+    while end.op is Op.END:
+        ranges.append(end.src[1])
+        end = end.src[0]
+    return end, tuple(ranges)
+
+
+def _nested(ranges: Sequence[UOp], replaced: Mapping[UOp, Parts]) -> list[UOp]:
+    """The RANGEs that there are now instead, outer ones first."""
+    now = [part for r in ranges for part in (replaced[r].ranges if r in replaced else (r,))]
+    return sorted(now, key=lambda r: (DEPTH[type_of(r)], id_of(r)))

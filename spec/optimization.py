@@ -1,0 +1,186 @@
+"""Optimizations of kernels: each a triple of a name, an axis and an argument, and its one text.
+
+`SPLIT(0, 4, LOCAL, INNER); PADTO(1, 8); SWAP(0, 1); NOLOCALS(); TC(2, m16n8k16)` is a sequence. An
+axis of a kernel is a RANGE of it; they are numbered from 0 in the order of their ids (D-118).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from uop.spec.args import AxisType
+from uop.spec.errors import MalformedError
+from uop.spec.labels import Condition
+
+
+class Side(Enum):
+    """On which side of what stays of an axis the new part of it is."""
+
+    INNER = "INNER"
+    OUTER = "OUTER"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Axis n becomes (n / factor, factor), or (factor, n / factor) with the new one outside."""
+
+    axis: int
+    factor: int
+    target: AxisType
+    side: Side = Side.INNER
+
+    def __str__(self) -> str:
+        return f"SPLIT({self.axis}, {self.factor}, {self.target.name}, {self.side.name})"
+
+
+@dataclass(frozen=True, slots=True)
+class PadTo:
+    """The bound of an axis rounded up to a multiple; nothing shows of what is added."""
+
+    axis: int
+    multiple: int
+
+    def __str__(self) -> str:
+        return f"PADTO({self.axis}, {self.multiple})"
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Two axes of one nest exchanged."""
+
+    axis: int
+    other: int
+
+    def __str__(self) -> str:
+        return f"SWAP({self.axis}, {self.other})"
+
+
+@dataclass(frozen=True, slots=True)
+class NoLocals:
+    """No workgroup of more than one work item, now or later in the sequence."""
+
+    def __str__(self) -> str:
+        return "NOLOCALS()"
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """TC: the fold over an axis, and the outputs around it, onto a matrix unit of this shape."""
+
+    axis: int
+    shape: str
+
+    def __str__(self) -> str:
+        return f"TC({self.axis}, {self.shape})"
+
+
+Optimization = Split | PadTo | Swap | NoLocals | MatrixUnit
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What an axis of some type is split from, and on which sides of it."""
+
+    types: tuple[AxisType, ...]
+    sides: tuple[Side, ...]
+
+
+_PARALLEL = (AxisType.GLOBAL, AxisType.LOOP)
+
+SPLIT_FROM: Mapping[AxisType, Origin] = {
+    AxisType.LOCAL: Origin(_PARALLEL, (Side.INNER,)),
+    AxisType.THREAD: Origin((AxisType.GLOBAL,), (Side.OUTER,)),
+    AxisType.GROUP_REDUCE: Origin((AxisType.REDUCE,), (Side.INNER, Side.OUTER)),
+    AxisType.UPCAST: Origin((*_PARALLEL, AxisType.LOCAL), (Side.INNER,)),
+    AxisType.UNROLL: Origin((AxisType.REDUCE, AxisType.GROUP_REDUCE), (Side.INNER,)),
+}
+"""The types that a SPLIT may give; WARP is made by TC alone, the others by the stages before."""
+
+SPLIT_C1 = Condition("SPLIT.c1", "the axis is one of the kernel")
+SPLIT_C2 = Condition("SPLIT.c2", "the factor is at least 1 and divides the bound, a CONST")
+SPLIT_C3 = Condition("SPLIT.c3", "the new type splits from that of the axis, on that side")
+SPLIT_C4 = Condition("SPLIT.c4", "no axis of a workgroup is made behind NOLOCALS")
+SPLIT_C5 = Condition("SPLIT.c5", "a fold that a workgroup shares stands in no other fold")
+PADTO_C1 = Condition("PADTO.c1", "the axis is one of the kernel")
+PADTO_C2 = Condition("PADTO.c2", "the multiple is at least 1, and the bound a CONST")
+SWAP_C1 = Condition("SWAP.c1", "both axes are of the kernel")
+SWAP_C2 = Condition("SWAP.c2", "both axes are closed by one nest of ENDs, or by one REDUCE")
+NOLOCALS_C1 = Condition("NOLOCALS.c1", "no axis of a workgroup has been made before")
+TC_C1 = Condition("TC.c1", "TC is the first of a sequence")
+OPTIMIZE_C1 = Condition("OPTIMIZE.c1", "every sequence has a kernel")
+
+CONDITIONS: Mapping[str, Condition] = {
+    c.label: c
+    for c in (SPLIT_C1, SPLIT_C2, SPLIT_C3, SPLIT_C4, SPLIT_C5, PADTO_C1, PADTO_C2, SWAP_C1,
+              SWAP_C2, NOLOCALS_C1, TC_C1, OPTIMIZE_C1)
+}  # fmt: skip
+"""When an optimization of a kernel is legal, by label."""
+
+
+def print_optimizations(sequence: Iterable[Optimization]) -> str:
+    """The text of a sequence."""
+    return "; ".join(map(str, sequence))
+
+
+def parse_optimizations(text: str) -> tuple[Optimization, ...]:
+    """The sequence of a text. MalformedError with the column of what is none."""
+    sequence: list[Optimization] = []
+    start = 0
+    for part in text.split(";") if text.strip() else ():
+        column = start + len(part) - len(part.lstrip()) + 1
+        sequence.append(_parsed(part.strip(), column))
+        start += len(part) + 1
+    return tuple(sequence)
+
+
+def _parsed(text: str, column: int) -> Optimization:
+    match = re.fullmatch(r"([A-Z]+)\(([^()]*)\)", text)
+    if match is None or match[1] not in _READ:
+        known = ", ".join(_READ)
+        raise MalformedError(f"expected one of {known} with its arguments: {text!r}", 1, column)
+    words = [w.strip() for w in match[2].split(",")] if match[2].strip() else []
+    fields, make = _READ[match[1]]
+    if len(words) != len(fields):
+        wanted = ", ".join(fields)
+        raise MalformedError(f"expected {match[1]}({wanted}), found {text!r}", 1, column)
+    try:
+        return make(*words)
+    except (KeyError, ValueError) as error:
+        wanted = ", ".join(fields)
+        message = f"expected {match[1]}({wanted}), found {text!r} with {error}"
+        raise MalformedError(message, 1, column) from error
+
+
+def _natural(word: str) -> int:
+    """A number as it is printed."""
+    if not re.fullmatch(r"0|[1-9][0-9]*", word):
+        raise ValueError(f"{word!r}, which is no natural number")
+    return int(word)
+
+
+def _split(axis: str, factor: str, target: str, side: str) -> Optimization:
+    return Split(_natural(axis), _natural(factor), AxisType[target], Side[side])
+
+
+def _pad(axis: str, multiple: str) -> Optimization:
+    return PadTo(_natural(axis), _natural(multiple))
+
+
+def _swap(axis: str, other: str) -> Optimization:
+    return Swap(_natural(axis), _natural(other))
+
+
+def _matrix(axis: str, shape: str) -> Optimization:
+    return MatrixUnit(_natural(axis), shape)
+
+
+_READ: Mapping[str, tuple[tuple[str, ...], Callable[..., Optimization]]] = {
+    "SPLIT": (("axis", "factor", "type", "side"), _split),
+    "PADTO": (("axis", "multiple"), _pad),
+    "SWAP": (("axis", "other"), _swap),
+    "NOLOCALS": ((), NoLocals),
+    "TC": (("axis", "shape"), _matrix),
+}
