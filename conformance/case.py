@@ -9,7 +9,7 @@ from uop.interpreter.values import Array
 from uop.spec.errors import UopError
 from uop.spec.uop import UOp
 
-LEVELS = ("op", "invalid", "property", "function", "graph", "kernel", "device")
+LEVELS = ("op", "invalid", "property", "function", "graph", "kernel", "schedule", "device")
 EFFORTS = ("smoke", "default", "full")
 MIXED = "MIXED"
 """The op of a case that is about many ops at once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 
 from uop.conformance.case import EFFORTS, LEVELS, Case, CaseId, InvalidCase, NoSuchCaseError
@@ -20,6 +20,7 @@ from uop.conformance.levels import (
     movement,
     property,
     reduce,
+    schedule,
     written,
 )
 from uop.conformance.levels.group import Group
@@ -81,13 +82,14 @@ LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
         reduce.groups,
         memory.groups,
         calls.groups,
-        written.groups,
+        partial(written.groups, "op"),
     ),
     "invalid": (invalid.groups,),
     "property": (property.groups,),
-    "function": (function.groups,),
+    "function": (function.groups, partial(written.groups, "function")),
     "graph": (graph.groups,),
     "kernel": (kernel.groups,),
-    "device": (device.groups,),
+    "schedule": (schedule.groups,),
+    "device": (device.groups, partial(written.groups, "device")),
 }
 """What makes the groups of each level."""

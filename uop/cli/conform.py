@@ -40,7 +40,7 @@ def names(
     multiple=True,
     callback=names,
     metavar="LEVEL",
-    help="Only these levels: op, invalid, property, function, graph, kernel, device.",
+    help="Only these levels: op, invalid, property, function, graph, kernel, schedule, device.",
 )
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only the case of this id.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
