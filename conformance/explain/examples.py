@@ -10,7 +10,7 @@ from importlib.resources import files
 import numpy as np
 
 from uop.conformance.levels.elementwise import operand_dtypes
-from uop.conformance.levels.written import by_op
+from uop.conformance.levels.written import by_file
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.codegen import custom
@@ -80,7 +80,7 @@ def example_of(op: Op) -> Example | None:
     if takes_values(declaration) or op is Op.CAST:
         return _elementwise(declaration)
     own = [case for case in _written() if case.id == op.name]
-    cases = [*own, *by_op().get(op.name, ()), *_written()]
+    cases = [*own, *by_file("op").get(op.name, ()), *_written()]
     for case in (c for c in cases if c.root and not c.undefined):
         if any(u.op is op for u in case.root.toposort()):  # type: ignore[union-attr]
             return _of_case(op, case)

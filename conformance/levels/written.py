@@ -1,4 +1,4 @@
-"""Level op, by hand: the cases of the files in cases/op, one file per op."""
+"""The cases written by hand: those of the files in cases/LEVEL, in the order of their names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache, partial
 from importlib.resources import files
 
 from uop.conformance import storage
+from uop.conformance.case import MIXED
 from uop.conformance.choices import Choices
 from uop.conformance.levels.group import Group, Program, program
 from uop.spec.case import Case
@@ -14,21 +15,22 @@ from uop.spec.uop import UOp
 from uop.spec.uop_file import parse_file
 
 
-def groups() -> Iterator[Group]:
-    """A group of one for every case that has a meaning."""
-    for op, cases in by_op().items():
+def groups(level: str) -> Iterator[Group]:
+    """A group of one for every case that has a meaning; a file of level op has the name of its op."""
+    for name, cases in by_file(level).items():
         for case in cases:
             root = case.root
             if root is not None and not case.undefined:
                 build = partial(_program, root, case)
-                name = f"hand-{case.id or op}"
-                yield Group("op", op, _dtype(root, case), name, (1, 1, 1), build)
+                op, prefix = (name, "hand") if level == "op" else (MIXED, f"hand-{name}")
+                group = f"{prefix}-{case.id or name}"
+                yield Group(level, op, _dtype(root, case), group, (1, 1, 1), build)
 
 
 @cache
-def by_op() -> dict[str, tuple[Case, ...]]:
-    """The cases by the name of the file, which is that of the op."""
-    folder = files("uop.conformance") / "cases" / "op"
+def by_file(level: str) -> dict[str, tuple[Case, ...]]:
+    """The cases by the name of their file, without its suffix."""
+    folder = files("uop.conformance") / "cases" / level
     return {
         file.name.removesuffix(".uop"): parse_file(file.read_text("utf-8"), file.name).cases
         for file in sorted(folder.iterdir(), key=lambda f: f.name)
