@@ -1,0 +1,233 @@
+"""tinygrad as a backend: `tinygrad:PYTHON`, `:CL`, `:CPU` or `:X86`; the suite runs it isolated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from math import prod
+from pathlib import Path
+from subprocess import SubprocessError
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
+from uop.conformance.backends.tinygrad_graph import Graph, Language, Node
+from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.interpreter.machine import is_kernel_program
+from uop.interpreter.numeric import np_dtype
+from uop.interpreter.values import Array
+from uop.spec.args import BufferArg, ParamArg
+from uop.spec.dtype import DTYPES, dtypes
+from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.ops.names import Op
+from uop.spec.text import parse
+from uop.spec.uop import UOp
+
+TARGETS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU:CLANG", "X86": "CPU:X86"}
+"""What can be asked for, and how tinygrad names it: X86 is its own assembler on the device CPU."""
+
+PROFILE = "pad_fill=zero fp8_saturate=true"
+"""Its PAD has no other fill, and its fp8 saturates as that of its makers' headers does."""
+
+PROGRAMS = 16
+ERRORS = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError),
+    *(OSError, RuntimeError, SubprocessError, TypeError, ValueError),
+)
+"""What tinygrad raises where it fails: it has an error class of its own for the compiler only."""
+SHOWN = 300
+
+
+class TinygradBackend:
+    """Schedules and compiles each program once, then runs it on each batch."""
+
+    def __init__(self, device: str = "PYTHON") -> None:
+        self.asked = device
+
+    def hello(self) -> Hello:
+        if self.asked not in TARGETS:
+            targets = ", ".join(TARGETS)
+            raise UnsupportedError(f"tinygrad on {self.asked!r}: expected one of {targets}")
+        tinygrad = load(self.asked)
+        self.device = TARGETS[self.asked].partition(":")[0]
+        try:
+            renderer = type(tinygrad.device.Device[self.device].renderer).__name__
+        except ERRORS as error:
+            raise UnsupportedError(f"tinygrad on {self.asked}: {_said(error)}") from error
+        self.language, self.tinygrad = Language(tinygrad), tinygrad
+        known = EVERY_DTYPE if self._has_bfloat16() else EVERY_DTYPE - {"bfloat16"}
+        ops = frozenset(op.name for op in Op)
+        found = f"{self.asked} ({renderer})"
+        return Hello(
+            "tinygrad",
+            version("tinygrad"),
+            found,
+            ops,
+            known,
+            Limits(PROGRAMS, devices=1),
+            forms=frozenset({"tensor"}),
+            profile=PROFILE,
+        )
+
+    def _has_bfloat16(self) -> bool:
+        """Whether its C compiler has the dtype: not every clang does."""
+        program = "%0 = PARAM [1] {slot=0, dtype=bfloat16}\n%1 = NEG %0"
+        inputs = {0: np.zeros(1, np_dtype(DTYPES["bfloat16"]))}
+        return isinstance(self._outcome(Program(program, (inputs,))), Outputs)
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [self._outcome(program) for program in programs]
+
+    def _outcome(self, program: Program) -> Outcome:
+        try:
+            root = parse(program.text)
+        except UopError as error:
+            return Problem(ProblemKind.UNSUPPORTED, f"refused before tinygrad saw it: {error}")
+        try:
+            plan = self._planned(root)
+            return Outputs(tuple(plan.run(batch) for batch in program.batches))
+        except (UnsupportedError, NotImplementedError) as error:
+            return Problem(ProblemKind.UNSUPPORTED, str(error))
+        except (self.tinygrad.device.CompileError, *ERRORS) as error:
+            return Problem(ProblemKind.COMPILE, _said(error))
+
+    def _planned(self, root: UOp) -> Plan:
+        if is_sharded(root):
+            raise UnsupportedError("a program for several devices")
+        if is_kernel_program(root):
+            raise UnsupportedError("a program of kernels")
+        memory = Memory(self.tinygrad, self.language, self.device)
+        graph = Graph(self.language, memory.leaf)
+        if root.op is Op.SINK:
+            return _effects(root, graph, memory)
+        return _values(root, graph, memory)
+
+
+class Memory:
+    """The buffers of a program on a device, by slot; a leaf without elements has none."""
+
+    def __init__(self, tinygrad: ModuleType, language: Language, device: str) -> None:
+        self.tinygrad, self.language, self.device = tinygrad, language, device
+        self.buffers: dict[int, Node] = {}
+
+    def leaf(self, u: UOp) -> Node:
+        if u.dtype is dtypes.index:
+            raise UnsupportedError("tinygrad has no storage for integers of any size")
+        slot = cast("ParamArg | BufferArg", u.arg).slot
+        if slot not in self.buffers:
+            self.buffers[slot] = self.new(u)
+        return self.language.reshape(self.buffers[slot], u.shape)
+
+    def new(self, u: UOp) -> Node:
+        """A flat buffer for the elements of a value."""
+        dtype = self.language.dtype(u.dtype)
+        return self.language.uop.new_buffer(self.device, prod(u.shape), dtype)
+
+    def write(self, buffer: Node, data: bytes) -> None:
+        if data:
+            memory = buffer.buffer.ensure_allocated()
+            memory.allocator._copyin(memory._buf, memoryview(bytearray(data)))
+
+    def read(self, buffer: Node) -> bytes:
+        return (
+            bytes(buffer.buffer.ensure_allocated().as_memoryview()) if prod(buffer.shape) else b""
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A scheduled program, which buffers it fills, and of which values."""
+
+    memory: Memory
+    linear: Any
+    filled: tuple[tuple[UOp, Node], ...]
+
+    def run(self, batch: Mapping[int, Array]) -> tuple[Array, ...]:
+        """The outputs on one batch. Outputs hold garbage before, so that none is left unwritten."""
+        for u, buffer in self.filled:
+            self.memory.write(buffer, b"\xa5" * (prod(u.shape) * u.dtype.itemsize))
+        for slot, buffer in self.memory.buffers.items():
+            if slot in batch:
+                self.memory.write(buffer, np.ascontiguousarray(batch[slot]).tobytes())
+        if self.linear is not None:
+            self.memory.tinygrad.engine.realize.run_linear(self.linear, {})
+        return tuple(self._result(u, buffer) for u, buffer in self.filled)
+
+    def _result(self, u: UOp, buffer: Node) -> Array:
+        found = np.frombuffer(self.memory.read(buffer), np_dtype(u.dtype))
+        return found.reshape(u.shape)
+
+
+def _values(root: UOp, graph: Graph, memory: Memory) -> Plan:
+    """Each output stored to a buffer of its own, as Tensor.clone does it."""
+    roots = root.src if root.op is Op.TUPLE else (root,)
+    if any(u.dtype is dtypes.index for u in roots):
+        raise UnsupportedError("tinygrad has no storage for integers of any size")
+    filled = tuple((u, memory.new(u)) for u in roots)
+    stores = []
+    for (u, buffer), value in zip(filled, graph.translated(roots), strict=True):
+        if prod(u.shape):
+            target = memory.language.reshape(buffer, u.shape)
+            store = memory.language.node("STORE", target, value)
+            stores.append(memory.language.node("AFTER", target, store))
+    return Plan(memory, _scheduled(memory, stores), filled)
+
+
+def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
+    """Buffers that are stored to, which keep what they held before where nothing is stored."""
+    if any(u.op is not Op.STORE or u.src[0].op is not Op.BUFFER for u in root.src):
+        raise UnsupportedError("tinygrad's sinks hold whole buffers: no other effect, no view")
+    stores = [
+        memory.language.node("AFTER", store.src[0], store) for store in graph.translated(root.src)
+    ]
+    stored = {cast(BufferArg, u.src[0].arg).slot: u.src[0] for u in root.src}
+    filled = tuple((stored[slot], memory.buffers[slot]) for slot in sorted(stored))
+    return Plan(memory, _scheduled(memory, stores), filled)
+
+
+def _scheduled(memory: Memory, stores: list[Node]) -> Any:
+    if not stores:
+        return None
+    sink = memory.language.uop.sink(*stores)
+    call, _ = memory.tinygrad.tensor.transform_to_call(sink)
+    linear, _ = memory.tinygrad.schedule.create_linear_with_vars(call)
+    return linear
+
+
+def load(device: str) -> ModuleType:
+    """tinygrad with its parts, told to run on a device and to keep nothing on disk."""
+    # Read when tinygrad is imported. A cache would outlive the run that filled it.
+    os.environ["DEV"] = TARGETS[device]
+    os.environ["CCACHE"] = "0"
+    # Compilers in further processes would outlive a program that crashes or hangs.
+    os.environ["PARALLEL"] = "0"
+    if device == "CL":
+        _find_opencl()
+    try:
+        tinygrad = import_module("tinygrad")
+    except ImportError as error:
+        raise UnsupportedError(
+            f'{error}; install tinygrad with: pip install "uop[tinygrad]"'
+        ) from error
+    for part in ("device", "tensor", "schedule", "engine.realize", "uop.ops"):
+        import_module(f"tinygrad.{part}")
+    return tinygrad
+
+
+def _find_opencl() -> None:
+    """Let tinygrad load the library that comes with pyopencl, which must be loaded first."""
+    try:
+        folder = Path(str(import_module("pyopencl._cl").__file__)).parent
+    except ImportError:
+        return
+    for library in sorted(folder.glob(".libs/libOpenCL*")):
+        os.environ.setdefault("OPENCL_PATH", str(library))
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:SHOWN]

@@ -1,0 +1,274 @@
+"""Tensor graphs in the words of tinygrad, op by op, by its node constructors.
+
+Its Tensor would promote and simplify on the way. An op that its tensor language lacks is written as
+its Tensor writes it: SUB, NEG, DIV, MULACC, NOT and the comparisons other than CMPLT and CMPNE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, cast
+
+from uop.conformance.bodies import walk
+from uop.spec.args import (
+    ConstArg,
+    DTypeArg,
+    FlipArg,
+    GetTupleArg,
+    LoadArg,
+    ParamArg,
+    PermuteArg,
+    ReduceArg,
+)
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import index_values
+from uop.spec.uop import UOp
+
+Node = Any
+"""A node of tinygrad."""
+
+NAMES: dict[Op, str] = {
+    **{op: op.name for op in (Op.TRUNC, Op.ADD, Op.MUL, Op.MAX, Op.CMPLT, Op.CMPNE, Op.XOR)},
+    **{op: op.name for op in (Op.OR, Op.AND, Op.SHR, Op.SHL, Op.WHERE, Op.EXP2, Op.LOG2, Op.SIN)},
+    **{op: op.name for op in (Op.SQRT, Op.POW, Op.THREEFRY, Op.CDIV, Op.CMOD)},
+    **{op: op.name for op in (Op.CONTIGUOUS, Op.DETACH, Op.AFTER, Op.STORE, Op.TUPLE)},
+    Op.RECIP: "RECIPROCAL",
+    Op.IDIV: "FLOORDIV",
+    Op.MOD: "FLOORMOD",
+    Op.CONTIGUOUSBACKWARD: "CONTIGUOUS_BACKWARD",
+}
+"""The ops that tinygrad has too, on the same operands and without an arg."""
+
+REDUCES = (Op.ADD, Op.MUL, Op.MAX)
+
+
+class Language:
+    """The names of tinygrad that a translation needs, and its constructors."""
+
+    def __init__(self, tinygrad: ModuleType) -> None:
+        self.uop, self.dtypes = tinygrad.uop.ops.UOp, tinygrad.dtypes
+        self.ops, self.param_arg = tinygrad.uop.ops.Ops, tinygrad.uop.ops.ParamArg
+
+    def node(self, op: str, *src: Node, arg: object = None) -> Node:
+        return self.uop(self.ops[op], src=src, arg=arg)
+
+    def dtype(self, dtype: DType) -> Any:
+        """`index` is an integer of any size there too, until it is stored."""
+        return self.dtypes.weakint if dtype is dtypes.index else getattr(self.dtypes, dtype.name)
+
+    def constant(self, arg: ConstArg) -> Node:
+        """UnsupportedError for a NaN with a payload: a constant there is a Python number."""
+        dtype = arg.dtype
+        if dtype.is_float and dtype.format.is_nan(arg.bits) and arg.bits != dtype.format.nan_bits:
+            raise UnsupportedError("tinygrad keeps no payload and no sign of a constant NaN")
+        return self.uop.const(arg.value, self.dtype(dtype))
+
+    def dims(self, values: Sequence[int]) -> Node:
+        """A shape or offset operand: one number stands for itself."""
+        numbers = [self.uop.const(v) for v in values]
+        return numbers[0] if len(numbers) == 1 else self.node("STACK", *numbers)
+
+    def reshape(self, x: Node, shape: Sequence[int]) -> Node:
+        return self.node("RESHAPE", x, self.dims(shape))
+
+
+class Graph:
+    """The translation of one graph. `leaves` makes the node of a PARAM or BUFFER."""
+
+    def __init__(self, language: Language, leaves: Callable[[UOp], Node]) -> None:
+        self.language, self.leaves = language, leaves
+
+    def translated(self, roots: Sequence[UOp]) -> list[Node]:
+        """The nodes of these values; UnsupportedError for what tinygrad cannot say."""
+        done: dict[UOp, Node] = {}
+        for u in walk(*roots):
+            done[u] = self._node(u, done)
+        return [done[root] for root in roots]
+
+    def _node(self, u: UOp, done: dict[UOp, Node]) -> Node:
+        if u.op in (Op.PARAM, Op.BUFFER):
+            return self.leaves(u)
+        if u.op is Op.CONST:
+            return self.language.constant(cast(ConstArg, u.arg))
+        if u.op is Op.FUNCTION:
+            return self._function(u, [done[s] for s in u.src[1:]])
+        if u.op is Op.STORE and len(u.src) > 2:
+            raise UnsupportedError("tinygrad has no STORE with a gate in tensor graphs")
+        src = [done[s] for s in u.src]
+        if u.op in NAMES:
+            return self.language.node(NAMES[u.op], *src)
+        rule = RULES.get(u.op)
+        if rule is None:
+            raise UnsupportedError(f"tinygrad has no {u.op.name} in tensor graphs")
+        return rule(self.language, u, src)
+
+    def _function(self, u: UOp, arguments: list[Node]) -> Node:
+        language = self.language
+        body = u.src[0]
+
+        def param(p: UOp) -> Node:
+            arg = cast(ParamArg, p.arg)
+            return language.uop.param(
+                arg.slot, language.dtype(p.dtype), p.shape, device=arguments[arg.slot].device
+            )
+
+        members = Graph(language, param).translated(body.src)
+        return language.node("TUPLE", *members).call(*arguments)
+
+
+def _negated(language: Language, dtype: DType, x: Node) -> Node:
+    minus_one = language.uop.const(-1.0 if dtype.is_float else -1)
+    return language.node("MUL", x, minus_one)
+
+
+def _not(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.node("CMPNE", src[0], language.uop.const(True))
+
+
+def _greater(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.node("CMPLT", src[1], src[0])
+
+
+def _equal(language: Language, u: UOp, src: list[Node]) -> Node:
+    return _not(language, u, [language.node("CMPNE", *src)])
+
+
+def _not_less(language: Language, u: UOp, src: list[Node]) -> Node:
+    return _not(language, u, [language.node("CMPLT", *src)])
+
+
+def _not_greater(language: Language, u: UOp, src: list[Node]) -> Node:
+    return _not(language, u, [_greater(language, u, src)])
+
+
+def _neg(language: Language, u: UOp, src: list[Node]) -> Node:
+    return _negated(language, u.dtype, src[0])
+
+
+def _sub(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.node("ADD", src[0], _negated(language, u.dtype, src[1]))
+
+
+def _div(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.node("MUL", src[0], language.node("RECIPROCAL", src[1]))
+
+
+def _mulacc(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.node("ADD", language.node("MUL", src[0], src[1]), src[2])
+
+
+def _convert(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.node(u.op.name, *src, arg=language.dtype(cast(DTypeArg, u.arg).dtype))
+
+
+def _reshape(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.reshape(src[0], u.shape)
+
+
+def _permute(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.node("PERMUTE", src[0], arg=cast(PermuteArg, u.arg).order)
+
+
+def _flip(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.node("FLIP", src[0], arg=cast(FlipArg, u.arg).flags)
+
+
+def _expand(language: Language, u: UOp, src: list[Node]) -> Node:
+    """EXPAND puts new axes in front there: drop those of size 1 first, move the new ones after."""
+    old, new = u.src[0].shape, u.shape
+    grown = [k for k in range(len(new)) if old[k] != new[k]]
+    if not grown:
+        return src[0]
+    kept = [k for k in range(len(new)) if old[k] == new[k]]
+    dropped = language.reshape(src[0], [old[k] for k in kept])
+    wide = language.node("EXPAND", dropped, language.dims([new[k] for k in grown]))
+    places = (*grown, *kept)
+    return language.node("PERMUTE", wide, arg=tuple(places.index(k) for k in range(len(new))))
+
+
+def _window(language: Language, u: UOp, src: list[Node]) -> Node:
+    """PAD fills with zeros, whatever the arg says: the knob `pad_fill` of a profile."""
+    if not u.shape:
+        return src[0]
+    offset, size = (language.dims(index_values(s)) for s in u.src[1:])
+    return language.node(u.op.name, src[0], offset, size)
+
+
+def _index(language: Language, u: UOp, src: list[Node]) -> Node:
+    """Numbers as indices are windows of size 1; tinygrad writes no other ones without a fold."""
+    indices = u.src[1:]
+    if any(i.op is not Op.CONST for i in indices):
+        raise UnsupportedError("tinygrad has no INDEX by data in tensor graphs")
+    if not indices:
+        return src[0]
+    rest = u.src[0].shape[len(indices) :]
+    offsets = [int(cast(ConstArg, i.arg).value) for i in indices] + [0] * len(rest)
+    sizes = [1] * len(indices) + list(rest)
+    window = language.node("SHRINK", src[0], language.dims(offsets), language.dims(sizes))
+    return language.reshape(window, u.shape)
+
+
+def _reduce(language: Language, u: UOp, src: list[Node]) -> Node:
+    """REDUCE takes leading axes there, none of size 1, and removes them."""
+    arg, shape = cast(ReduceArg, u.arg), u.src[0].shape
+    if arg.op not in REDUCES or len(u.src) > 1:
+        raise UnsupportedError(f"tinygrad has no REDUCE by {arg.op.name} in tensor graphs")
+    axes = tuple(a for a in arg.axes if shape[a] != 1)
+    if not axes:
+        return src[0]
+    order = (*axes, *(k for k in range(len(shape)) if k not in axes))
+    permuted = language.node("PERMUTE", src[0], arg=order)
+    folded = language.node("REDUCE", permuted, arg=(language.ops[arg.op.name], len(axes)))
+    return language.reshape(folded, u.shape)
+
+
+def _stack(language: Language, u: UOp, src: list[Node]) -> Node:
+    if u.dtype is dtypes.index and all(s.op is Op.CONST for s in u.src):
+        return language.dims(index_values(u))
+    if not src:
+        raise UnsupportedError("tinygrad has no empty STACK")
+    return language.node("STACK", *src)
+
+
+def _load(language: Language, u: UOp, src: list[Node]) -> Node:
+    """A copy of a value; a gate chooses between it and alt, which is no LOAD there."""
+    if cast(LoadArg, u.arg).device is not None:
+        raise UnsupportedError("a program for several devices")
+    copy = language.node("CONTIGUOUS", src[0])
+    return copy if len(src) < 3 else language.node("WHERE", src[2], copy, src[1])
+
+
+def _member(language: Language, u: UOp, src: list[Node]) -> Node:
+    return language.node("GETTUPLE", src[0], arg=cast(GetTupleArg, u.arg).idx)
+
+
+Rule = Callable[[Language, UOp, list[Node]], Node]
+
+RULES: dict[Op, Rule] = {
+    Op.NEG: _neg,
+    Op.SUB: _sub,
+    Op.DIV: _div,
+    Op.MULACC: _mulacc,
+    Op.NOT: _not,
+    Op.CMPEQ: _equal,
+    Op.CMPGT: _greater,
+    Op.CMPGE: _not_less,
+    Op.CMPLE: _not_greater,
+    Op.CAST: _convert,
+    Op.BITCAST: _convert,
+    Op.RESHAPE: _reshape,
+    Op.PERMUTE: _permute,
+    Op.FLIP: _flip,
+    Op.EXPAND: _expand,
+    Op.PAD: _window,
+    Op.SHRINK: _window,
+    Op.INDEX: _index,
+    Op.REDUCE: _reduce,
+    Op.STACK: _stack,
+    Op.LOAD: _load,
+    Op.GETTUPLE: _member,
+}
+"""The ops that are written otherwise there."""
