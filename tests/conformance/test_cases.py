@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uop.conformance import storage
-from uop.conformance.levels.written import by_op
+from uop.conformance.levels.written import by_file
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric import to_bits
@@ -17,7 +17,11 @@ from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 
-ALL = [pytest.param(case, id=f"{op}-{case.id}") for op, cases in by_op().items() for case in cases]
+ALL = [
+    pytest.param(case, id=f"{op}-{case.id}")
+    for op, cases in by_file("op").items()
+    for case in cases
+]
 
 OF_KERNELS = {op for op, d in DECLARATIONS.items() if d.section == "codegen"} | {
     Op.RANGE, Op.END, Op.LINEAR, Op.CALL,
@@ -25,8 +29,8 @@ OF_KERNELS = {op for op, d in DECLARATIONS.items() if d.section == "codegen"} | 
 
 
 def test_every_tensor_op_has_a_file_whose_programs_use_it() -> None:
-    assert set(by_op()) == {op.name for op in DECLARATIONS if op not in OF_KERNELS}
-    for op, cases in by_op().items():
+    assert set(by_file("op")) == {op.name for op in DECLARATIONS if op not in OF_KERNELS}
+    for op, cases in by_file("op").items():
         for case in cases:
             assert case.root is not None
             assert any(u.op.name == op for u in case.root.toposort()), (op, case.id)
