@@ -14,7 +14,7 @@ from uop.conformance import wire
 from uop.conformance.generate import case_by_id
 from uop.conformance.judge import Judge, fault_from_json
 from uop.conformance.repro import find_cause
-from uop.conformance.workers import Worker
+from uop.conformance.sessions import start
 from uop.spec.errors import BackendError, UopError
 from uop.spec.latitude import parse_profile
 
@@ -26,7 +26,7 @@ def main(backend: str, profile: str, seed: int) -> None:
     signal.signal(signal.SIGTERM, _leave)
     with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         try:
-            worker = Worker(backend, Path(folder))
+            worker = start(backend, Path(folder))
         except UopError as error:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             _reply(out, {"lost": str(error)})

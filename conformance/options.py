@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.backends import find
 from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
+from uop.conformance.sessions import known
 from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UopError
@@ -50,7 +50,7 @@ class Options:
 
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""
-        find(self.backend)
+        known(self.backend)
         _one_of("--level", self.levels, LEVELS)
         _one_of("--op", self.ops or (), [*Op.__members__, MIXED])
         _one_of("--dtype", self.dtypes or (), [*DTYPES, MIXED])

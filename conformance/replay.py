@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uop.conformance.accepted_text import accepted_of, output_keys
-from uop.conformance.backends import find
 from uop.conformance.case import Batch, CaseId, InvalidCase
 from uop.conformance.case import Case as SuiteCase
 from uop.conformance.judge import Judge, Status, Verdict, skipped
 from uop.conformance.options import OptionError
 from uop.conformance.report import Conclusion
+from uop.conformance.sessions import known, start
 from uop.conformance.storage import from_literal
-from uop.conformance.workers import Session, Worker
+from uop.conformance.workers import Session
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.order import is_nan
 from uop.interpreter.accepted.result import Accepted
@@ -42,10 +42,10 @@ class Replayed:
 
 def replay(paths: Sequence[Path], backend: str) -> list[Replayed]:
     """Judge every case of the files and folders on a backend, in a process of its own."""
-    find(backend)
+    known(backend)
     cases = [(path, case) for path in files_of(paths) for case in _read(path)]
     with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        worker = Worker(backend, Path(folder))
+        worker = start(backend, Path(folder))
         try:
             verdicts = judge_files([case for _, case in cases], worker)
         finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from uop.conformance import wire
+from uop.conformance.processes import how_it_ended
 from uop.conformance.protocol import (
     LOST,
     Backend,
@@ -200,11 +201,8 @@ class Worker:
         return wire.hello_from_json(header["hello"])
 
     def _crashed(self) -> LostError:
-        code = self._exit_code()
+        how = how_it_ended(self._exit_code())
         said = self.log.read_text(errors="replace").strip()[-STDERR_SHOWN:]
-        how = "closed its pipe" if code is None else f"ended with exit code {code}"
-        if code is not None and code < 0:
-            how = f"was ended by {signal.Signals(-code).name}"
         return LostError(ProblemKind.CRASH, f"the process {how}" + (f"\n{said}" if said else ""))
 
     def _exit_code(self) -> int | None:

@@ -1,0 +1,124 @@
+"""Any executable as a backend: `command:./worker --option`, which answers JSON lines on stdio."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from uop.conformance import messages
+from uop.conformance.backends.attempt import problem_of
+from uop.conformance.lines import LineProcess
+from uop.conformance.messages import DeviationError
+from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.wire import Json
+from uop.conformance.workers import Allowance, LostError
+from uop.spec.errors import BackendError, UopError
+
+PREFIX = "command:"
+SMALL_REPLY = 1 << 20
+LARGE_REPLY = 64 << 20
+
+
+class Command:
+    """A worker in a process of its own, started again whenever it is lost.
+
+    BackendError where it cannot be started, or has been lost too often.
+    """
+
+    def __init__(self, name: str, folder: Path, allowance: Allowance | None = None) -> None:
+        self.name, self.folder = name, folder
+        self.command = command_of(name)
+        self.allowance = allowance or Allowance()
+        self.starts, self.asked = 0, 0
+        self.submitted: tuple[Program, ...] = ()
+        self.peak = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self.hello = self._start()
+
+    def submit(self, programs: Sequence[Program]) -> None:
+        self.submitted = tuple(programs)
+
+    def collect(self) -> list[Outcome]:
+        outcomes = [self.run(program) for program in self.submitted]
+        if self.process.look().resident - self.resident_at_start > self.allowance.bytes // 2:
+            # It keeps a little of every program: not the fault of the next one.
+            self._restart()
+        return outcomes
+
+    def close(self) -> None:
+        self.peak = max(self.peak, self.process.peak)
+        self.process.close()
+
+    def run(self, program: Program) -> Outcome:
+        """Run one program, or have it checked where it comes without inputs."""
+        self.asked += 1
+        try:
+            if not program.batches:
+                return self._checked(messages.check_request(self.asked, program))
+            request = messages.run_request(self.asked, program, self.hello, self.folder)
+            reply = self.ask(request, messages.largest_reply(program))
+            return messages.read_outputs(reply, len(program.batches), self.folder)
+        except LostError as lost:
+            self._restart()
+            return lost.problem
+        except DeviationError as error:
+            return Problem(ProblemKind.PROTOCOL, str(error))
+        except UopError as error:
+            return problem_of(error)
+        finally:
+            for path in self.folder.glob(f"input-{self.asked}-*"):
+                path.unlink()
+
+    def ask(self, request: Json, most: int = LARGE_REPLY) -> Json:
+        """The reply to any request. LostError where there is none: then it must be restarted."""
+        line, seconds = messages.line(request), self.allowance.seconds(1)
+        return self.process.ask(line, request["id"], seconds, most)
+
+    def _checked(self, request: Json) -> Outcome:
+        reply = self.ask(request, SMALL_REPLY)
+        if "error" in reply:
+            return messages.read_error(reply)
+        if reply.get("valid") is not True:
+            raise DeviationError("reply", "valid: true, or an error", sorted(reply))
+        return Outputs(())
+
+    def _restart(self) -> None:
+        self.close()
+        if self.starts > self.allowance.restarts:
+            raise BackendError(f"backend {self.name!r} was lost {self.starts} times")
+        self._start()
+
+    def _start(self) -> Hello:
+        self.starts += 1
+        try:
+            self.process = LineProcess(self.command, self.folder, self.allowance.bytes)
+        except OSError as error:
+            raise BackendError(f"cannot start {self.command[0]}: {error.strerror}") from None
+        request = messages.hello_request(self.folder)
+        seconds = self.allowance.start_seconds
+        try:
+            reply = self.process.ask(messages.line(request), request["id"], seconds, SMALL_REPLY)
+            if "error" in reply:
+                raise BackendError(
+                    f"{self.name} did not start: {messages.read_error(reply).message}"
+                )
+            hello = messages.read_hello(reply)
+        except (LostError, UopError) as error:
+            self.process.close()
+            if isinstance(error, BackendError):
+                raise
+            raise BackendError(f"{self.name} did not start: {error}") from None
+        self.resident_at_start = self.process.look().resident
+        return hello
+
+
+def command_of(name: str) -> list[str]:
+    """The words of a command. BackendError where there are none."""
+    try:
+        words = shlex.split(name.removeprefix(PREFIX))
+    except ValueError as error:
+        raise BackendError(f"{name}: {error}") from None
+    if not words:
+        raise BackendError(f"{name!r}: expected {PREFIX}PROGRAM")
+    return words

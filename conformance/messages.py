@@ -1,0 +1,309 @@
+"""The messages of the worker protocol: requests as JSON on a line, and their replies read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uop.compiler.kernels import written
+from uop.conformance.delivery import form_of
+from uop.conformance.meaning import stored_slots
+from uop.conformance.protocol import (
+    FORMS,
+    OFFERS,
+    Hello,
+    Limits,
+    Outcome,
+    Outputs,
+    Problem,
+    ProblemKind,
+    Program,
+)
+from uop.conformance.wire import NAMES, Json
+from uop.interpreter.inputs import slots_of
+from uop.interpreter.machine import is_kernel_program
+from uop.interpreter.numeric import STORAGE
+from uop.interpreter.values import Array
+from uop.spec.dtype import DTYPES, dtypes
+from uop.spec.editions import EDITIONS, print_program
+from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.json_form import to_json, unbuilt_to_json
+from uop.spec.latitude import parse_profile
+from uop.spec.literal import Line
+from uop.spec.ops.names import Op
+from uop.spec.text import Scope, parse
+from uop.spec.text import print_program as print_core
+from uop.spec.uop import UOp
+
+PROTOCOL = 1
+CORE = "core"
+CLASSES = tuple(
+    kind.value
+    for kind in (
+        ProblemKind.UNSUPPORTED,
+        ProblemKind.INVALID,
+        ProblemKind.TRAP,
+        ProblemKind.COMPILE,
+        ProblemKind.INTERNAL,
+    )
+)
+"""The classes of the errors that a worker reports."""
+SHOWN = 60
+
+
+class DeviationError(UopError):
+    """A reply that the protocol does not allow: where, what was expected, what was found."""
+
+    def __init__(self, place: str, expected: str, found: object) -> None:
+        text = found if isinstance(found, str) else json.dumps(found, default=str)
+        cut = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+        super().__init__(f"{place}: expected {expected}, found {cut}")
+
+
+def line(request: Json) -> bytes:
+    """A request as it is sent: JSON in ASCII on one line."""
+    return json.dumps(request, separators=(",", ":")).encode() + b"\n"
+
+
+def hello_request(folder: Path | None = None) -> Json:
+    """The first message. Files of large arrays lie in `folder`."""
+    where = {} if folder is None else {"folder": str(folder)}
+    return {"id": 0, "do": "hello", "protocol": PROTOCOL, **where}
+
+
+def run_request(id: int, program: Program, hello: Hello, folder: Path | None = None) -> Json:
+    """Run one program on each of its sets of inputs. UnsupportedError without words for it.
+
+    Arrays of more bytes than the worker takes in a line are written to `folder`.
+    """
+    root = parse(program.text)
+    inputs = [
+        {
+            str(slot): _packed(a, hello.limits.inline_bytes, folder, f"{id}-{number}-{slot}")
+            for slot, a in batch.items()
+        }
+        for number, batch in enumerate(program.batches)
+    ]
+    outputs = described_outputs(root)
+    return {**_request(id, "run", root, hello), "outputs": outputs, "inputs": inputs}
+
+
+def ask_request(id: int, do: str, program: Program, hello: Hello) -> Json:
+    """Ask for the stages or the source of a program, or, without telling them, its properties."""
+    request = _request(id, do, parse(program.text), hello)
+    if do == "props":
+        for node in request["program"]["nodes"]:
+            for name in PROPERTIES:
+                del node[name]
+        request["text"] = "\n".join(_underived(request["text"]))
+    return request
+
+
+def check_request(id: int, program: Program) -> Json:
+    """Ask whether a program is valid; the last node of the core text may break a constraint."""
+    *before, last = program.text.strip().split("\n")
+    scope = Scope()
+    for number, text in enumerate(before, 1):
+        scope.read(Line(text, number, ""))
+    twin = unbuilt_to_json(scope.read_unbuilt(Line(last, len(before) + 1, "")))
+    return {"id": id, "do": "check", "edition": CORE, "text": program.text, "program": twin}
+
+
+def described_outputs(root: UOp) -> list[Json]:
+    """The outputs of a program: its value, the members of a TUPLE, or the buffers by slot."""
+    number = {u: k for k, u in enumerate(root.toposort())}
+    if root.op is Op.TUPLE:
+        return [_described(u, number) for u in root.src]
+    if root.dtype is not dtypes.void:
+        return [_described(root, number)]
+    slots = slots_of(root)
+    if is_kernel_program(root):
+        left = {slot for slot, u in slots.items() if u in written(root)}
+    else:
+        left = stored_slots(root)
+    return [{"slot": slot, **_described(slots[slot], number)} for slot in sorted(left)]
+
+
+def largest_reply(program: Program) -> int:
+    """More bytes than any reply to a program needs."""
+    values = (math.prod(d["shape"]) * STORAGE[d["dtype"]].itemsize + 1000
+              for d in described_outputs(parse(program.text)))  # fmt: skip
+    return (1 << 20) + 4 * sum(values) * len(program.batches)
+
+
+def read_hello(reply: Json) -> Hello:
+    """Who a worker says it is. DeviationError for what no worker can be."""
+    if reply.get("protocol") != PROTOCOL:
+        raise DeviationError("hello: protocol", str(PROTOCOL), reply.get("protocol"))
+    limits = _object(reply, "limits")
+    profile = _text(reply, "profile", "")
+    try:
+        parse_profile(profile or "strict")
+    except UopError as error:
+        raise DeviationError("hello: profile", f"known knobs ({error})", profile) from None
+    return Hello(
+        _text(reply, "name"),
+        _text(reply, "version"),
+        _text(reply, "device", "worker"),
+        frozenset(_names(reply, "ops", Op.__members__)),
+        frozenset(_names(reply, "dtypes", NAMES_OF_DTYPES)),
+        Limits(
+            16,
+            _count(limits, "elements", None),
+            _count(limits, "devices", 1),
+            _count(limits, "inline_bytes", None),
+        ),
+        frozenset(_names(reply, "forms", FORMS, ["tensor"])),
+        frozenset(_names(reply, "offers", OFFERS, [])),
+        tuple(_names(reply, "editions", (CORE, *EDITIONS), [CORE])),
+        profile,
+    )
+
+
+def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outcome:
+    """What a worker gave for a program: outputs for each set of inputs, or its error."""
+    if "error" in reply:
+        return read_error(reply)
+    given = reply.get("outputs")
+    if not isinstance(given, list):
+        raise DeviationError("reply", "outputs or an error", sorted(reply))
+    if len(given) != batches:
+        found = f"{len(given)}"
+        raise DeviationError("outputs", f"a list for each of {batches} sets of inputs", found)
+    for number, arrays in enumerate(given):
+        if not isinstance(arrays, list):
+            raise DeviationError(f"outputs[{number}]", "a list of arrays", arrays)
+    return Outputs(
+        tuple(
+            tuple(read_array(a, f"outputs[{number}][{k}]", folder) for k, a in enumerate(arrays))
+            for number, arrays in enumerate(given)
+        )
+    )
+
+
+def read_error(reply: Json) -> Problem:
+    """The error that a worker reports instead of outputs."""
+    error = _object(reply, "error")
+    kind, message, label = (error.get(name, "") for name in ("class", "message", "label"))
+    if kind not in CLASSES:
+        raise DeviationError("error: class", f"one of {', '.join(CLASSES)}", kind)
+    if not isinstance(message, str) or not isinstance(label, str):
+        raise DeviationError("error", "message and label as strings", error)
+    return Problem(ProblemKind(kind), message, label)
+
+
+def read_array(given: object, place: str, folder: Path | None) -> Array:
+    """An array of a reply, whose bytes stand in hex or in a file of the folder."""
+    if not isinstance(given, Mapping):
+        raise DeviationError(place, "an object with dtype, shape and data", given)
+    name, shape = given.get("dtype"), given.get("shape")
+    if name not in STORAGE:
+        raise DeviationError(f"{place}: dtype", f"one of {', '.join(STORAGE)}", name)
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+        raise DeviationError(f"{place}: shape", "a list of sizes", shape)
+    storage = STORAGE[name]
+    size = math.prod(shape) * storage.itemsize
+    data = _bytes(given, place, folder, size)
+    if len(data) != size:
+        found = f"{len(data)} bytes"
+        raise DeviationError(f"{place}: data", f"{size} bytes for {name}{shape}", found)
+    if storage == np.bool_ and (strange := set(data) - {0, 1}):
+        raise DeviationError(f"{place}: data", "bytes 0 and 1 for bool", f"{min(strange)}")
+    return np.frombuffer(data, storage).reshape(shape)
+
+
+PROPERTIES = ("dtype", "shape", "device", "addrspace")
+"""The derived properties that the nodes of a program carry."""
+NAMES_OF_DTYPES = tuple(name for name in DTYPES if name != dtypes.void.name)
+
+
+def _request(id: int, do: str, root: UOp, hello: Hello) -> Json:
+    edition, text = _in_words(root, hello.editions)
+    form = form_of(root)
+    twin = to_json(root)
+    return {"id": id, "do": do, "form": form, "edition": edition, "text": text, "program": twin}
+
+
+def _in_words(root: UOp, editions: Sequence[str]) -> tuple[str, str]:
+    """The first edition that can say a program, and the text."""
+    reason = "the worker reads no edition"
+    for edition in editions:
+        try:
+            return edition, print_core(root) if edition == CORE else print_program(root, edition)
+        except UnsupportedError as error:
+            reason = str(error)
+    raise UnsupportedError(reason)
+
+
+def _described(u: UOp, number: Mapping[UOp, int]) -> Json:
+    return {"node": number[u], "dtype": u.dtype.name, "shape": list(u.shape)}
+
+
+def _underived(text: str) -> list[str]:
+    return [part.partition(" : ")[0] for part in text.split("\n")]
+
+
+def _packed(a: Array, inline: int | None, folder: Path | None, name: str) -> Json:
+    little = a.astype(a.dtype.newbyteorder("<"), copy=False) if a.dtype.kind in "iuf" else a
+    data = np.ascontiguousarray(little).tobytes()
+    described: Json = {"dtype": NAMES[a.dtype], "shape": list(a.shape)}
+    if inline is None or folder is None or len(data) <= inline:
+        return {**described, "data": data.hex()}
+    path = folder / f"input-{name}"
+    path.write_bytes(data)
+    return {**described, "file": str(path)}
+
+
+def _bytes(given: Mapping[str, Any], place: str, folder: Path | None, size: int) -> bytes:
+    if "file" not in given:
+        text = given.get("data")
+        try:
+            return bytes.fromhex(text)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise DeviationError(f"{place}: data", "bytes in hex", text) from None
+    path = Path(str(given["file"]))
+    if folder is None or folder.resolve() not in path.resolve().parents or not path.is_file():
+        raise DeviationError(f"{place}: file", f"a file in {folder}", str(path))
+    if path.stat().st_size != size:
+        raise DeviationError(f"{place}: file", f"{size} bytes", f"{path.stat().st_size} bytes")
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+def _object(reply: Json, name: str) -> Json:
+    found = reply.get(name, {})
+    if not isinstance(found, dict):
+        raise DeviationError(name, "an object", found)
+    return found
+
+
+def _text(reply: Json, name: str, default: str | None = None) -> str:
+    found = reply.get(name, default)
+    if not isinstance(found, str):
+        raise DeviationError(f"hello: {name}", "a string", found)
+    return found
+
+
+def _names(
+    reply: Json, name: str, known: Sequence[str] | Mapping[str, Op], default: object = None
+) -> list[str]:
+    found = reply.get(name, default)
+    if not isinstance(found, list):
+        raise DeviationError(f"hello: {name}", "a list of names", found)
+    unknown = [n for n in found if not isinstance(n, str) or n not in known]
+    if unknown:
+        raise DeviationError(f"hello: {name}", f"some of {', '.join(known)}", unknown[0])
+    return found
+
+
+def _count(limits: Json, name: str, default: int | None) -> int | None:
+    found = limits.get(name, default)
+    if found is not None and (type(found) is not int or found < 0):
+        raise DeviationError(f"hello: limits: {name}", "a number from 0 on", found)
+    return found

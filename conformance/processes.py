@@ -1,0 +1,70 @@
+"""The processes below one process: how much memory they hold, and how to end them all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The processes of a session or below its leader, and the bytes that they hold together."""
+
+    pids: tuple[int, ...]
+    resident: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the system tells of a process."""
+
+    pid: int
+    parent: int
+    session: int
+    resident: int
+
+
+def tree_of(leader: int) -> Tree:
+    """The processes that belong to the leader of a session; none where the system tells nothing."""
+    entries = list(_entries())
+    found = {e.pid for e in entries if e.pid == leader or e.session == leader}
+    while more := {e.pid for e in entries if e.parent in found} - found:
+        found |= more
+    held = sum(e.resident for e in entries if e.pid in found)
+    return Tree(tuple(sorted(found)), held)
+
+
+def end(leader: int) -> None:
+    """Kill the leader of a session and everything that belongs to it."""
+    pids = tree_of(leader).pids
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def how_it_ended(code: int | None) -> str:
+    """The end of a process in words; None for one that is still there."""
+    if code is None:
+        return "closed its pipe"
+    return (
+        f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    )
+
+
+def _entries() -> Iterator[Entry]:
+    for folder in PROC.glob("[0-9]*"):
+        try:
+            # The name of a program may hold spaces and parentheses: the numbers stand behind it.
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        yield Entry(int(folder.name), int(fields[1]), int(fields[3]), int(fields[21]) * PAGE)

@@ -1,0 +1,24 @@
+"""Starts a backend by its name: an adapter of this project's kind, or any executable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from uop.conformance.backends import find
+from uop.conformance.command import PREFIX, Command, command_of
+from uop.conformance.workers import Allowance, Session, Worker
+
+
+def known(name: str) -> None:
+    """An error for a name that can be no backend."""
+    if name.startswith(PREFIX):
+        command_of(name)
+    else:
+        find(name)
+
+
+def start(name: str, folder: Path, allowance: Allowance | None = None) -> Session:
+    """The backend of this name in a process of its own. BackendError where it does not start."""
+    if name.startswith(PREFIX):
+        return Command(name, folder, allowance)
+    return Worker(name, folder, allowance)
