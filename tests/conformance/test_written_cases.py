@@ -55,8 +55,9 @@ def test_the_reference_gives_what_is_expected(case: Case) -> None:
     assert case.root is not None
     assert parse(print_program(case.root)) is case.root
     if case.undefined:
-        with pytest.raises(UndefinedError):
+        with pytest.raises(UndefinedError) as caught:
             evaluate_full(case.root, inputs(case))
+        assert caught.value.label == case.undefined_label
         return
     assert case.expect or case.accept
     found = by_output(evaluate_full(case.root, inputs(case)))
