@@ -11,7 +11,7 @@ from uop.conformance.backends import GROUP
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.tinygrad import TinygradBackend
 from uop.conformance.protocol import Outputs, Problem, ProblemKind, Program
-from uop.interpreter.numeric import to_bits
+from uop.interpreter.numeric import STORAGE, to_bits
 from uop.interpreter.values import Array
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UnsupportedError
@@ -58,28 +58,13 @@ A, B = np.array([7, -7, 100, -128], np.int8), np.array([2, 2, 100, 3], np.int8)
 X, Y = np.array([1.5, -0.0, 3.0, 0.1], np.float32), np.array([0.25, 0.0, -3.0, 7.0], np.float32)
 
 
-@pytest.mark.parametrize(
-    "op",
-    [
-        "ADD",
-        "SUB",
-        "MUL",
-        "MAX",
-        "IDIV",
-        "MOD",
-        "CDIV",
-        "CMOD",
-        "XOR",
-        "OR",
-        "AND",
-        "CMPLT",
-        "CMPNE",
-        "CMPEQ",
-        "CMPGT",
-        "CMPGE",
-        "CMPLE",
-    ],
+INTEGER_OPS = (
+    *("ADD", "SUB", "MUL", "MAX", "IDIV", "MOD", "CDIV", "CMOD", "XOR", "OR", "AND"),
+    *("CMPLT", "CMPNE", "CMPEQ", "CMPGT", "CMPGE", "CMPLE"),
 )
+
+
+@pytest.mark.parametrize("op", INTEGER_OPS)
 def test_two_integers(backend: TinygradBackend, op: str) -> None:
     agrees(backend, f"{param('int8')}\n{param('int8', 1)}\n%2 = {op} %0, %1", A, B)
 
@@ -144,14 +129,8 @@ def test_bits_pass_as_they_are(backend: TinygradBackend) -> None:
         first = DTYPES[name].encode(1.0)
         patterns = np.arange(first, first + 4, dtype=np.uint8 if kind.itemsize == 1 else np.uint16)
         text = f"%0 = PARAM [4] {{slot=0, dtype={name}}}\n%1 = BITCAST %0 {{dtype=uint{kind.bits}}}"
-        (found,) = outputs(backend, text, patterns.view(storage(name)))
+        (found,) = outputs(backend, text, patterns.view(STORAGE[name]))
         np.testing.assert_array_equal(found, patterns)
-
-
-def storage(name: str) -> np.dtype[np.generic]:
-    from uop.interpreter.numeric import STORAGE
-
-    return STORAGE[name]
 
 
 def test_several_outputs_and_each_batch(backend: TinygradBackend) -> None:
@@ -184,7 +163,6 @@ def test_a_buffer_is_stored_to(backend: TinygradBackend) -> None:
 
 
 def test_a_function_is_called(backend: TinygradBackend) -> None:
-    text = f"{param('int8')}\n%1 = NEG %0\n%2 = TUPLE %1\n{param('int8', 1).replace('%0', '%3')}"
     text = (
         "%0 = PARAM [4] {slot=0, dtype=int8}\n%1 = NEG %0\n%2 = TUPLE %1\n"
         "%3 = PARAM [4] {slot=1, dtype=int8}\n%4 = FUNCTION %2, %3\n%5 = GETTUPLE %4 {idx=0}"
