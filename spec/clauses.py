@@ -27,6 +27,11 @@ def clauses() -> dict[str, Clause]:
     return {c.label: c for c in (*of_ops, *OF_ALL_OPS)}
 
 
+def undefined_labels() -> frozenset[str]:
+    """The labels of the clauses without which a program has no meaning."""
+    return frozenset(label for label in clauses() if label.rpartition(".")[2][0] == "u")
+
+
 def undefined(label: str, found: str, *nodes: UOp) -> UndefinedError:
     """The error where a clause `OP.u1` is broken, at the line that asked for the value.
 

@@ -24,7 +24,7 @@ from typing import cast
 from uop.spec.args import ParamArg
 from uop.spec.array import Array, decode_array, encode_array
 from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs, slots
-from uop.spec.clauses import clauses
+from uop.spec.clauses import undefined_labels
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.latitude import STRICT, Profile, ProfileError, parse_profile
 from uop.spec.literal import Line, Literal, print_literal
@@ -226,7 +226,7 @@ class _Reader:
         elif word.text == "undefined":
             case.undefined = True
             if line.peek().kind == "word":
-                case.undefined_label = _known_label(line, clauses())
+                case.undefined_label = _known_label(line, undefined_labels())
         elif word.text == "invalid":
             case.invalid = _known_label(line, labels())
         else:

@@ -15,6 +15,7 @@ from uop.conformance.explain.find import (
     own_conditions,
     words_of,
 )
+from uop.conformance.explain.meaningless import clause_sections
 from uop.conformance.explain.readings import reading_of
 from uop.conformance.explain.section import Section
 from uop.conformance.explain.specials import special_values
@@ -56,8 +57,8 @@ def page_of(subject: Subject) -> Page:
         case Constraint():
             return label_page(subject)
         case Clause(label, title):
-            where = label.partition(".")[0]
-            return Page(label, f"{where}: {title}; {ELSE[label[-2]]}.")
+            lead = f"{label.partition('.')[0]}: {title}; {ELSE[label[-2]]}."
+            return Page(label, lead, tuple(clause_sections(subject)))
         case Conditions():
             return conditions_page(subject)
         case Words(name, words):

@@ -38,8 +38,9 @@ def test_the_reference_gives_what_is_expected(name: str, case: Case) -> None:
     assert parse(print_program(root)) is root
     inputs = {slot: storage.from_literal(a) for slot, a in case.inputs.items()}
     if case.undefined:
-        with pytest.raises(UndefinedError):
+        with pytest.raises(UndefinedError) as caught:
             evaluate_full(root, inputs)
+        assert caught.value.label == case.undefined_label
         return
     result = evaluate_full(root, inputs)
     assert isinstance(result, dict)

@@ -14,7 +14,7 @@ from uop.spec.errors import InvalidError, MalformedError, UopError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, dims, param
 from uop.spec.uop_file import parse_file, print_file, read_file, write_file
 
 FILE = """\
@@ -75,6 +75,23 @@ def test_cases_hold_what_stands_in_the_file(tmp_path: Path) -> None:
         parse(reject.text)
     assert effects.undefined
     assert effects.expect[3].values == [True, False]
+
+
+def test_a_label_may_say_why_a_program_has_no_meaning() -> None:
+    file = parse_file("case a\n" + P + "undefined INDEX.u1\ncase b\n" + P + "undefined\n", "f.uop")
+    assert [c.undefined_label for c in file.cases] == ["INDEX.u1", ""]
+    assert all(c.undefined for c in file.cases)
+    assert parse_file(print_file(file)) == file
+    root = file.cases[1].root
+    assert root is not None
+    assert [c.place_of([root]) for c in file.cases] == ["f.uop:2", "f.uop:5"]
+
+
+def test_places_are_those_of_nodes_alike_where_evaluation_has_put_others() -> None:
+    (case,) = parse_file("; one\n" + P).cases
+    assert case.root is not None
+    assert case.place_of([UOp(Op.NEG, case.root)]) == ""
+    assert case.place_of([UOp(case.root.op, dims((7,)), arg=case.root.arg)]) == "line 2"
 
 
 def test_numbers_are_scoped_to_a_case() -> None:
@@ -171,6 +188,9 @@ F = "%0 = PARAM [2] {slot=0, dtype=float32}\n"
         (P + "%1 = NEG %0\ninvalid NEG.arity\n%2 = NEG", 2, 1, "%1 is used by no node"),
         (P + "invalid NEG.arity\n%1 = NEG %0 : uint8[2]", 3, 13, "expected the end of the line"),
         (P + "undefined 3", 2, 11, "expected the end of the line"),
+        (P + "undefined INDEX.c1", 2, 11, "unknown label 'INDEX.c1'"),
+        (P + "undefined VALUE.n1", 2, 11, "unknown label 'VALUE.n1'"),
+        (P + "undefined INDEX.u1 INDEX.u1", 2, 20, "expected the end of the line"),
     ],
 )
 def test_a_file_that_is_none_is_refused_in_its_place(
