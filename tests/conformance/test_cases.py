@@ -48,8 +48,9 @@ def results(case: Case) -> dict[int, Value]:
 @pytest.mark.parametrize("case", ALL)
 def test_the_reference_gives_what_is_expected(case: Case) -> None:
     if case.undefined:
-        with pytest.raises(UndefinedError):
+        with pytest.raises(UndefinedError) as caught:
             results(case)
+        assert caught.value.label == case.undefined_label
         return
     assert case.root is not None
     given = results(case)
