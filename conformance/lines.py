@@ -21,7 +21,7 @@ CHUNK = 1 << 16
 TICK = 0.25
 """Seconds between two looks at the memory."""
 PATIENCE = 1.5
-"""Seconds for the last words of a worker whose stdin has been closed."""
+"""Seconds, at most, for the last words of a worker whose stdin has been closed."""
 MOST_PROCESSES = 256
 NOTES = 3
 """Lines that are no replies, shown of each process."""
@@ -184,7 +184,7 @@ class LineProcess:
     def _late(self, id: int, seconds: float) -> LostError:
         """Why there is no reply: closing stdin brings out what was never flushed."""
         self._close_stdin()
-        self._drain(time.monotonic() + PATIENCE)
+        self._drain(time.monotonic() + min(PATIENCE, seconds))
         within = f"no reply within {seconds:g} s"
         if self._reply(id) is not None:
             told = "but one came once stdin was closed: it does not flush stdout after each line"

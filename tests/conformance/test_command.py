@@ -1,0 +1,206 @@
+"""Executables as backends: whatever a worker does wrong is named, and costs one program."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uop.conformance.command import Command, command_of
+from uop.conformance.processes import tree_of
+from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.sessions import start
+from uop.conformance.workers import Allowance
+from uop.interpreter.values import Array
+from uop.spec.dtype import dtypes
+from uop.spec.errors import BackendError
+from uop.spec.ops.names import Op
+from uop.spec.text import print_program
+from uop.spec.uop import UOp, param
+
+WORKER = Path(__file__).parent / "worker_for_tests.py"
+QUICK = Allowance(start_seconds=5.0, batch_seconds=0.5, program_seconds=0.0, bytes=64 << 20)
+A, B = np.array([0.0, 1.0, -2.5], np.float32), np.array([1.0, 2.0, 4.0], np.float32)
+
+
+def name_of(fault: str) -> str:
+    return f"command:'{sys.executable}' -I -S '{WORKER}' {fault}"
+
+
+def program(op: Op) -> Program:
+    x, y = (param(slot, (3,), dtypes.float32) for slot in (0, 1))
+    return Program(print_program(UOp(op, x, y)), ({0: A, 1: B},))
+
+
+FINE, CULPRIT = program(Op.ADD), program(Op.MUL)
+
+
+@contextmanager
+def started(fault: str, folder: Path, allowance: Allowance = QUICK) -> Iterator[Command]:
+    worker = Command(name_of(fault), folder, allowance)
+    try:
+        yield worker
+    finally:
+        worker.close()
+
+
+def run(worker: Command, *programs: Program) -> list[Outcome]:
+    worker.submit(programs)
+    return worker.collect()
+
+
+def result(outcome: Outcome) -> Array:
+    assert isinstance(outcome, Outputs), outcome
+    return outcome.batches[0][0]
+
+
+def problem(fault: str, folder: Path) -> Problem:
+    """What the culprit is told; the programs before and after it run as they should."""
+    with started(fault, folder) as worker:
+        before, blamed, after = run(worker, FINE, CULPRIT, FINE)
+    for outcome in (before, after):
+        np.testing.assert_array_equal(result(outcome), A + B)
+    assert isinstance(blamed, Problem)
+    return blamed
+
+
+def test_a_worker_runs_programs(tmp_path: Path) -> None:
+    with started("none", tmp_path) as worker:
+        outcomes = run(worker, FINE, CULPRIT)
+    np.testing.assert_array_equal(result(outcomes[0]), A + B)
+    np.testing.assert_array_equal(result(outcomes[1]), A * B)
+    assert worker.hello.name == "faulty"
+    assert worker.hello.forms == {"tensor"}
+    assert worker.hello.editions == ("core",)
+    assert worker.peak > 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "said"),
+    [
+        ("silent", ProblemKind.HANG, "no reply within 0.5 s"),
+        ("half", ProblemKind.HANG, 'only half a line: \'{"id": 2, "out'),
+        ("no-newline", ProblemKind.HANG, "the line has no newline at its end"),
+        ("half-and-exit", ProblemKind.CRASH, 'exit code 0 after half a line: \'{"id": 2'),
+        ("endless", ProblemKind.PROTOCOL, "bytes without a reply"),
+        ("loud-hang", ProblemKind.HANG, "still busy"),
+        ("crash", ProblemKind.CRASH, "SIGSEGV\nstderr: about to crash"),
+        ("exit", ProblemKind.CRASH, "exit code 7"),
+        ("child", ProblemKind.CRASH, "exit code 5"),
+        ("children", ProblemKind.HANG, "no reply within 0.5 s"),
+        ("leak", ProblemKind.LEAK, "at most 64 MiB more are allowed"),
+        ("leak-in-child", ProblemKind.LEAK, "2 processes hold"),
+        ("too-many-bytes", ProblemKind.PROTOCOL, "data: expected 12 bytes for float32[3]"),
+        ("odd-hex", ProblemKind.PROTOCOL, "data: expected bytes in hex, found 0"),
+        ("number-as-data", ProblemKind.PROTOCOL, "data: expected bytes in hex, found 7"),
+        ("bad-bool", ProblemKind.PROTOCOL, "expected bytes 0 and 1 for bool, found 7"),
+        ("unknown-result", ProblemKind.PROTOCOL, "dtype: expected one of bool, "),
+        ("negative-shape", ProblemKind.PROTOCOL, "shape: expected a list of sizes, found [-3]"),
+        ("no-outputs", ProblemKind.PROTOCOL, "expected outputs or an error"),
+        ("flat-outputs", ProblemKind.PROTOCOL, "outputs[0]: expected a list of arrays, found 7"),
+        ("number-outputs", ProblemKind.PROTOCOL, "outputs[0][0]: expected an object"),
+        ("two-sets", ProblemKind.PROTOCOL, "expected a list for each of 1 sets of inputs, found 2"),
+        ("stray-file", ProblemKind.PROTOCOL, "file: expected a file in"),
+        ("unsupported", ProblemKind.UNSUPPORTED, "no MUL here"),
+        ("trap", ProblemKind.TRAP, "trapped"),
+        ("compile", ProblemKind.COMPILE, "does not build"),
+        ("unknown-class", ProblemKind.PROTOCOL, "class: expected one of unsupported, invalid"),
+        ("error-no-object", ProblemKind.PROTOCOL, "error: expected an object, found later"),
+    ],
+)
+def test_only_the_culprit_is_blamed(
+    tmp_path: Path, fault: str, kind: ProblemKind, said: str
+) -> None:
+    blamed = problem(fault, tmp_path)
+    assert blamed.kind is kind
+    assert said in blamed.message
+
+
+@pytest.mark.parametrize(("fault", "shape"), [("wrong-shape", (2,)), ("wrong-dtype", (3,))])
+def test_another_shape_or_dtype_is_left_to_the_comparison(
+    tmp_path: Path, fault: str, shape: tuple[int, ...]
+) -> None:
+    with started(fault, tmp_path) as worker:
+        assert result(run(worker, CULPRIT)[0]).shape == shape
+
+
+def test_lines_that_are_no_replies_are_shown_and_skipped(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with started("garbage", tmp_path) as worker:
+        np.testing.assert_array_equal(result(run(worker, CULPRIT)[0]), A * B)
+    told = capfd.readouterr().err.splitlines()
+    assert len(told) == 3
+    assert "'loading...'" in told[0]
+    assert "12345" in told[2]
+
+
+def test_a_full_stderr_stops_nothing(tmp_path: Path) -> None:
+    with started("loud", tmp_path) as worker:
+        np.testing.assert_array_equal(result(run(worker, CULPRIT)[0]), A * B)
+        assert len(worker.process.said) < 1 << 16
+
+
+def test_nothing_that_a_worker_started_survives_it(tmp_path: Path) -> None:
+    with started("children", tmp_path) as worker:
+        leader = worker.process.process.pid
+        run(worker, CULPRIT)
+        assert tree_of(leader).pids == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("exit-at-start", "exit code 1\nstderr: no device"),
+        ("mute", "no reply within 1 s"),
+        ("unflushed", "it does not flush stdout after each line"),
+        ("other-protocol", "hello: protocol: expected 1, found 2"),
+        ("unknown-op", "hello: ops: expected some of .*, found FROBNICATE"),
+        ("unknown-dtype", "hello: dtypes: expected some of bool, .*, found float33"),
+        ("unknown-edition", "hello: editions: expected some of core, .*, found 1999-01"),
+        ("unknown-form", "hello: forms: expected some of tensor, kernel, linear, found spiral"),
+        ("unknown-offer", "hello: offers: expected some of check, .*, found coffee"),
+        ("unknown-knob", "hello: profile: expected known knobs .*, found whatever"),
+        ("ops-no-list", "hello: ops: expected a list of names, found ADD"),
+        ("no-name", "hello: name: expected a string, found null"),
+        ("negative-limit", "hello: limits: elements: expected a number from 0 on, found -1"),
+    ],
+)
+def test_a_worker_that_does_not_start_says_why(tmp_path: Path, fault: str, said: str) -> None:
+    slow = Allowance(start_seconds=1.0)
+    with pytest.raises(BackendError, match=f"(?s)did not start: .*{said}"):
+        Command(name_of(fault), tmp_path, slow)
+
+
+def test_a_worker_that_is_lost_too_often_ends_the_run(tmp_path: Path) -> None:
+    allowance = Allowance(batch_seconds=5.0, restarts=2)
+    with started("exit", tmp_path, allowance) as worker:
+        run(worker, CULPRIT, CULPRIT)
+        with pytest.raises(BackendError, match="lost 3 times"):
+            run(worker, CULPRIT)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("command:", "expected command:PROGRAM"),
+        ("command:./worker 'half", "No closing quotation"),
+    ],
+)
+def test_a_command_is_a_line_of_words(name: str, said: str) -> None:
+    with pytest.raises(BackendError, match=said):
+        command_of(name)
+
+
+def test_a_missing_program_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match="no-such-worker: No such file"):
+        start("command:./no-such-worker", tmp_path)
+
+
+def test_a_file_that_is_no_program_says_so(tmp_path: Path) -> None:
+    shutil.copy(WORKER, tmp_path / "worker")
+    with pytest.raises(BackendError, match="Permission denied"):
+        start(f"command:{tmp_path}/worker", tmp_path)

@@ -1,0 +1,185 @@
+"""A worker for float32 with the fault that its argument names; on its standard library alone.
+
+It adds as it should, and does what the fault is about only where a program holds MUL, or, for
+faults of the start, at once.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from array import array
+from typing import Any
+
+Json = dict[str, Any]
+HELLO: Json = {
+    "protocol": 1,
+    "name": "faulty",
+    "version": "1",
+    "ops": ["PARAM", "ADD", "MUL"],
+    "dtypes": ["float32"],
+}
+LIES: dict[str, Json] = {
+    "unknown-op": {"ops": ["PARAM", "FROBNICATE"]},
+    "unknown-dtype": {"dtypes": ["float33"]},
+    "unknown-edition": {"editions": ["1999-01"]},
+    "unknown-form": {"forms": ["spiral"]},
+    "unknown-offer": {"offers": ["coffee"]},
+    "unknown-knob": {"profile": "whatever"},
+    "other-protocol": {"protocol": 2},
+    "ops-no-list": {"ops": "ADD"},
+    "no-name": {"name": None},
+    "negative-limit": {"limits": {"elements": -1}},
+}
+REPLIES: dict[str, Json] = {
+    "wrong-shape": {"outputs": [[{"dtype": "float32", "shape": [2], "data": "00" * 8}]]},
+    "wrong-dtype": {"outputs": [[{"dtype": "int32", "shape": [3], "data": "00" * 12}]]},
+    "unknown-result": {"outputs": [[{"dtype": "float33", "shape": [3], "data": "00" * 12}]]},
+    "negative-shape": {"outputs": [[{"dtype": "float32", "shape": [-3], "data": ""}]]},
+    "too-many-bytes": {"outputs": [[{"dtype": "float32", "shape": [3], "data": "00" * 16}]]},
+    "odd-hex": {"outputs": [[{"dtype": "float32", "shape": [3], "data": "0"}]]},
+    "number-as-data": {"outputs": [[{"dtype": "float32", "shape": [3], "data": 7}]]},
+    "bad-bool": {"outputs": [[{"dtype": "bool", "shape": [3], "data": "000701"}]]},
+    "no-outputs": {"results": []},
+    "flat-outputs": {"outputs": [7]},
+    "number-outputs": {"outputs": [[7]]},
+    "two-sets": {"outputs": [[], []]},
+    "two-outputs": {"outputs": [[{"dtype": "float32", "shape": [0], "data": ""}] * 2]},
+    "stray-file": {"outputs": [[{"dtype": "float32", "shape": [3], "file": "/etc/hostname"}]]},
+    "unsupported": {"error": {"class": "unsupported", "message": "no MUL here"}},
+    "trap": {"error": {"class": "trap", "message": "trapped"}},
+    "compile": {"error": {"class": "compile", "message": "does not build"}},
+    "unknown-class": {"error": {"class": "tired", "message": "later"}},
+    "error-no-object": {"error": "later"},
+}
+kept: list[bytes] = []
+
+
+def main(fault: str) -> None:
+    if fault == "exit-at-start":
+        sys.exit("no device")
+    for line in sys.stdin:
+        request = json.loads(line)
+        reply: Json = {"id": request["id"], **(HELLO | LIES.get(fault, {}))}
+        if request["do"] == "run":
+            reply = {
+                "id": request["id"],
+                "outputs": [result(request, i) for i in request["inputs"]],
+            }
+            if '"MUL"' in line:
+                reply = {"id": request["id"], **REPLIES.get(fault, {"outputs": reply["outputs"]})}
+                misbehave(fault, reply)
+        if fault == "unflushed":
+            sys.stdout.write(json.dumps(reply) + "\n")
+        elif fault != "mute":
+            print(json.dumps(reply), flush=True)
+
+
+def result(request: Json, inputs: Json) -> list[Json]:
+    a, b = (array("f", bytes.fromhex(inputs[slot]["data"])) for slot in "01")
+    is_product = request["program"]["nodes"][-1]["op"] == "MUL"
+    both = array("f", [x * y if is_product else x + y for x, y in zip(a, b, strict=True)])
+    return [{**request["outputs"][0], "data": both.tobytes().hex()}]
+
+
+def misbehave(fault: str, reply: Json) -> None:
+    text = json.dumps(reply)
+    if fault in FAULTS:
+        FAULTS[fault](text)
+
+
+def sleep(text: str) -> None:
+    time.sleep(3600)
+
+
+def print_garbage(text: str) -> None:
+    for line in ("loading...", "[1, 2]", '{"id": 12345}', "\x00\xff", "[" * 5000):
+        print(line)
+
+
+def print_half(text: str) -> None:
+    print(text[: len(text) // 2], end="", flush=True)
+    sleep(text)
+
+
+def print_half_and_exit(text: str) -> None:
+    print(text[: len(text) // 2], end="", flush=True)
+    os._exit(0)
+
+
+def print_without_newline(text: str) -> None:
+    print(text, end="", flush=True)
+    sleep(text)
+
+
+def print_without_end(text: str) -> None:
+    while True:
+        os.write(1, b"x" * 65536)
+
+
+def hang_loudly(text: str) -> None:
+    while True:
+        os.write(2, b"still busy\n")
+
+
+def speak_loudly(text: str) -> None:
+    for _ in range(1000):
+        os.write(2, b"chatter " * 128)
+
+
+def crash(text: str) -> None:
+    print("about to crash", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def leave(text: str) -> None:
+    os._exit(7)
+
+
+def leave_a_child(text: str) -> None:
+    if os.fork():
+        os._exit(5)
+    sleep(text)
+
+
+def hang_with_children(text: str) -> None:
+    for _ in range(3):
+        if not os.fork():
+            os.setsid()
+            sleep(text)
+    sleep(text)
+
+
+def grow(text: str) -> None:
+    while True:
+        kept.append(b"\x01" * (16 << 20))
+        time.sleep(0.05)
+
+
+def grow_in_a_child(text: str) -> None:
+    if not os.fork():
+        grow(text)
+    sleep(text)
+
+
+FAULTS = {
+    "silent": sleep,
+    "garbage": print_garbage,
+    "half": print_half,
+    "half-and-exit": print_half_and_exit,
+    "no-newline": print_without_newline,
+    "endless": print_without_end,
+    "loud-hang": hang_loudly,
+    "loud": speak_loudly,
+    "crash": crash,
+    "exit": leave,
+    "child": leave_a_child,
+    "children": hang_with_children,
+    "leak": grow,
+    "leak-in-child": grow_in_a_child,
+}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
