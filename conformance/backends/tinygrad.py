@@ -17,6 +17,7 @@ import numpy as np
 
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import Graph, Language, Node
+from uop.conformance.bodies import walk
 from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.numeric import np_dtype
@@ -180,14 +181,17 @@ def _values(root: UOp, graph: Graph, memory: Memory) -> Plan:
 
 def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
     """Buffers that are stored to, which keep what they held before where nothing is stored."""
-    if any(u.op is not Op.STORE or u.src[0].op is not Op.BUFFER for u in root.src):
+    stores = [u for u in walk(root) if u.op is Op.STORE]
+    if any(u.op is not Op.STORE for u in root.src) or any(
+        u.src[0].op is not Op.BUFFER for u in stores
+    ):
         raise UnsupportedError("tinygrad's sinks hold whole buffers: no other effect, no view")
-    stores = [
+    effects = [
         memory.language.node("AFTER", store.src[0], store) for store in graph.translated(root.src)
     ]
-    stored = {cast(BufferArg, u.src[0].arg).slot: u.src[0] for u in root.src}
+    stored = {cast(BufferArg, u.src[0].arg).slot: u.src[0] for u in stores}
     filled = tuple((stored[slot], memory.buffers[slot]) for slot in sorted(stored))
-    return Plan(memory, _scheduled(memory, stores), filled)
+    return Plan(memory, _scheduled(memory, effects), filled)
 
 
 def _scheduled(memory: Memory, stores: list[Node]) -> Any:

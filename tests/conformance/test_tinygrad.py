@@ -162,6 +162,18 @@ def test_a_buffer_is_stored_to(backend: TinygradBackend) -> None:
     np.testing.assert_array_equal(found.batches[0][0], A)
 
 
+def test_what_is_read_after_a_store_is_an_output_too(backend: TinygradBackend) -> None:
+    text = (
+        "%0 = BUFFER [4] {slot=0, dtype=int8}\n%1 = BUFFER [4] {slot=1, dtype=int8}\n"
+        "%2 = PARAM [4] {slot=2, dtype=int8}\n%3 = STORE %1, %2\n%4 = AFTER %1, %3\n"
+        "%5 = NEG %4\n%6 = STORE %0, %5\n%7 = SINK %6"
+    )
+    (found,) = backend.run([Program(text, ({2: A},))])
+    assert isinstance(found, Outputs), found
+    np.testing.assert_array_equal(found.batches[0][0], -A)
+    np.testing.assert_array_equal(found.batches[0][1], A)
+
+
 def test_a_function_is_called(backend: TinygradBackend) -> None:
     text = (
         "%0 = PARAM [4] {slot=0, dtype=int8}\n%1 = NEG %0\n%2 = TUPLE %1\n"
