@@ -22,7 +22,7 @@ from uop.spec.text import print_program
 from uop.spec.uop import UOp, param
 
 WORKER = Path(__file__).parent / "worker_for_tests.py"
-QUICK = Allowance(start_seconds=5.0, batch_seconds=0.5, program_seconds=0.0, bytes=64 << 20)
+QUICK = Allowance(start_seconds=5.0, batch_seconds=0.5, program_seconds=0.0, bytes=32 << 20)
 A, B = np.array([0.0, 1.0, -2.5], np.float32), np.array([1.0, 2.0, 4.0], np.float32)
 
 
@@ -91,7 +91,7 @@ def test_a_worker_runs_programs(tmp_path: Path) -> None:
         ("exit", ProblemKind.CRASH, "exit code 7"),
         ("child", ProblemKind.CRASH, "exit code 5"),
         ("children", ProblemKind.HANG, "no reply within 0.5 s"),
-        ("leak", ProblemKind.LEAK, "at most 64 MiB more are allowed"),
+        ("leak", ProblemKind.LEAK, "at most 32 MiB more are allowed"),
         ("leak-in-child", ProblemKind.LEAK, "2 processes hold"),
         ("too-many-bytes", ProblemKind.PROTOCOL, "data: expected 12 bytes for float32[3]"),
         ("odd-hex", ProblemKind.PROTOCOL, "data: expected bytes in hex, found 0"),

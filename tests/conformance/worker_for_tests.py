@@ -154,7 +154,7 @@ def hang_with_children(text: str) -> None:
 def grow(text: str) -> None:
     while True:
         kept.append(b"\x01" * (16 << 20))
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
 def grow_in_a_child(text: str) -> None:
