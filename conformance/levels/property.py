@@ -13,7 +13,7 @@ import numpy as np
 
 from uop.conformance.case import MIXED
 from uop.conformance.choices import Choices, between, chance, pick, weighted
-from uop.conformance.levels import steps
+from uop.conformance.levels import intervals, steps
 from uop.conformance.levels.graph import BASES, batches, rooted
 from uop.conformance.levels.group import Group, Program
 from uop.conformance.levels.growth import Growth
@@ -34,6 +34,7 @@ def groups() -> Iterator[Group]:
     for dtype in DTYPES_OF_INTERVALS:
         build = partial(_intervals, dtype)
         yield Group("property", MIXED, dtype.name, "intervals", (2, 10, 100), build)
+    yield from intervals.groups()
 
 
 def _intervals(dtype: DType, choices: Choices, index: int) -> Program:
