@@ -59,7 +59,7 @@ class Program:
 
 
 class ProblemKind(Enum):
-    """Why a program has no outputs; the last four are found from outside."""
+    """Why a program has no outputs; the last five are found from outside."""
 
     UNSUPPORTED = "unsupported"
     INVALID = "invalid"
@@ -67,6 +67,7 @@ class ProblemKind(Enum):
     COMPILE = "compile"
     INTERNAL = "internal"
     PROTOCOL = "protocol"
+    PROPERTY = "property"
     CRASH = "crash"
     HANG = "hang"
     LEAK = "leak"
@@ -78,7 +79,7 @@ LOST = frozenset({ProblemKind.CRASH, ProblemKind.HANG, ProblemKind.LEAK})
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A program without outputs. `label` names a broken constraint, if the backend knows it."""
+    """A program without outputs. `label` names what was broken, if the backend knows it."""
 
     kind: ProblemKind
     message: str

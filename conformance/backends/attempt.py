@@ -8,6 +8,7 @@ from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind
 from uop.spec.errors import (
     BackendError,
     InvalidError,
+    LabelledError,
     MalformedError,
     PassError,
     UndefinedError,
@@ -35,7 +36,7 @@ def attempt(run: Callable[[], Outputs]) -> Outcome:
 
 def problem_of(error: UopError) -> Problem:
     """The problem that an error stands for."""
-    label = error.label if isinstance(error, InvalidError) else ""
+    label = error.label if isinstance(error, LabelledError) else ""
     for kind, problem in KINDS:
         if isinstance(error, kind):
             return Problem(problem, str(error), label)

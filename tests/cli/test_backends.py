@@ -106,6 +106,14 @@ def test_a_problem_is_its_error(outcome: Outcome, error: type[UopError]) -> None
         backend.outputs_of("elsewhere", outcome)
 
 
+def test_a_backend_that_stops_may_say_the_clause() -> None:
+    outcome = Problem(ProblemKind.TRAP, "INDEX.u1: too far\n  found: 3", "INDEX.u1")
+    with pytest.raises(UndefinedError) as caught:
+        backend.outputs_of("elsewhere", outcome)
+    assert caught.value.label == "INDEX.u1"
+    assert str(caught.value) == "INDEX.u1: backend 'elsewhere': too far\n  found: 3"
+
+
 def test_results_of_effects_are_numbered_by_slot() -> None:
     root = parse(
         "%0 = BUFFER [1] {slot=5, dtype=int8}\n%1 = CONST {value=2, dtype=int8}\n%2 = STACK %1\n"

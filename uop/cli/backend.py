@@ -46,8 +46,9 @@ def outputs_of(name: str, outcome: Outcome) -> tuple[Array, ...]:
             return arrays
         case Problem(kind=ProblemKind.UNSUPPORTED, message=message):
             raise UnsupportedError(f"backend {name!r}: {message}")
-        case Problem(kind=ProblemKind.TRAP, message=message):
-            raise UndefinedError("", f"backend {name!r}: {message}")
+        case Problem(kind=ProblemKind.TRAP, message=message, label=label):
+            said = message.removeprefix(f"{label}: ")
+            raise UndefinedError(label, f"backend {name!r}: {said}")
         case Problem(kind=kind, message=message):
             raise BackendError(f"backend {name!r} ({kind.value}): {message}")
     raise BackendError(f"backend {name!r}: outputs of {len(outcome.batches)} batches for one")
