@@ -7,24 +7,25 @@ from typing import cast
 
 import numpy as np
 
-from uop.interpreter.accepted import order
 from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.folds import reduce
+from uop.interpreter.accepted.kernels import accepted_of_kernels
 from uop.interpreter.accepted.locations import Locations
 from uop.interpreter.accepted.moves import MOVES
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.accepted.sets import Sets, points, somewhere, without
-from uop.interpreter.inputs import Inputs, bind_inputs, slots_of, with_numbers
-from uop.interpreter.machine import is_kernel_program, run_program
+from uop.interpreter.accepted.sets import Sets, points
+from uop.interpreter.accepted.widening import is_reference, widens
+from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
+from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.memory import reads_of
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.tensor import TensorEvaluation, body_arguments, constant
-from uop.interpreter.values import Value, either
-from uop.spec.args import ConstArg, GetTupleArg, PadArg, PadFill
+from uop.interpreter.tensor import TensorEvaluation, body_arguments
+from uop.interpreter.values import Value
+from uop.spec.args import GetTupleArg, PadArg, PadFill
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
-from uop.spec.latitude import STRICT, Maximum, Profile, Quotient, Reduced, Ulp, Unordered
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -38,14 +39,13 @@ def accept(
 
     Of a SINK the outputs are the stored slots, in the order of their numbers. Raises UndefinedError
     for a program without meaning on the inputs, also where only some of its accepted values lead
-    to that; UnsupportedError for a profile or program that this version has no sets for: kernels
-    whose ops may give other values than the reference are judged by the graph they are made of.
+    to that; UnsupportedError for a profile or program that this version has no sets for.
     """
     for knob, text in profile.declared().items():
         if knob not in SUPPORTED_KNOBS:
             raise UnsupportedError(f"accepted sets under the knob {knob}={text}")
     if is_kernel_program(root):
-        return _of_kernels(root, inputs or {}, profile)
+        return accepted_of_kernels(root, bind_inputs(root, inputs or {}), profile)
     if profile.pad_fill == "zero":
         root = _with_zero_fill(root)
     root, inputs = with_numbers(root, inputs or {})
@@ -53,36 +53,6 @@ def accept(
     root = in_core_ops(root)
     with np.errstate(all="ignore"):
         return AcceptedEvaluation(root, given, {}, profile).accepted()
-
-
-def _of_kernels(root: UOp, inputs: Inputs, profile: Profile) -> tuple[Accepted, ...]:
-    """What kernels leave in the buffers that they write: the reference, and nothing else.
-
-    That holds where every op on the way gives one value, so that the operands of the next are those
-    of the reference; UnsupportedError where an op may give another.
-    """
-    for u in root.toposort():
-        if u.op is Op.ATOMICADD and u.src[1].dtype.is_float:
-            raise UnsupportedError("accepted sets of a sum of floats in no order")
-    known: dict[UOp, Value] = {}
-
-    def observe(u: UOp, value: Value) -> None:
-        known[u] = value
-        floats = bool(u.src) and u.op is not Op.LOAD and u.src[0].dtype.is_float
-        operands = [_known(s, known) for s in u.src] if floats else []
-        if widens(u, profile, operands, value):
-            kind = u.src[0].dtype.name
-            raise UnsupportedError(f"accepted sets of a kernel with {u.op.name} on {kind}")
-
-    with np.errstate(all="ignore"):
-        result = run_program(root, bind_inputs(root, inputs), observe)
-    buffers = slots_of(root)
-    return tuple(Accepted(buffers[slot].dtype, result[slot]) for slot in sorted(result))
-
-
-def _known(u: UOp, known: Mapping[UOp, Value]) -> Value:
-    """The value of an operand; constants need not have been instructions."""
-    return known[u] if u in known else Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
 
 
 class AcceptedEvaluation(TensorEvaluation):
@@ -195,45 +165,6 @@ def _sliced(u: UOp, profile: Profile, t: Sets) -> Sets:
     for view in reversed(views):
         t = accepted_results(view, profile, [t])
     return t
-
-
-def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
-    """Whether sets hold the reference and nothing else, so that it can stand for them."""
-    opened = either(value.unspecified, value.invalid)
-    if somewhere(without(either(s.any, s.invalid), opened)) is not None:
-        return False
-    alike = s.is_point() & order.same_bits(s.lo, np.ascontiguousarray(value.data))
-    if s.nan is not None:
-        reference = points(value, dtype.is_float)
-        closed = without(reference.exact, s.exact)
-        alone = np.False_ if s.only is None else s.only & order.is_nan(value.data)
-        alike = np.where(s.nan, alone if closed is None else alone & ~closed, alike)
-    return bool((alike if opened is None else alike | opened).all())
-
-
-def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
-    """Whether an op may return something else than the reference on single operands."""
-    if profile.int_div == "trunc" and u.op in (Op.IDIV, Op.MOD):
-        return True
-    if profile.fp8_saturate and u.op is Op.CAST and u.dtype.is_float and u.dtype.bits == 8:
-        return True
-    if not operands or not u.src[0].dtype.is_float:
-        return False
-    latitude = u.declaration.latitude
-    if isinstance(latitude, Quotient):
-        return True
-    if isinstance(latitude, Ulp):
-        return 2 * latitude.budget(u.dtype) != 1
-    if isinstance(latitude, Maximum):
-        nan_or_zero = (value.data != value.data) | (value.data == 0)
-        return bool(nan_or_zero.any()) or _has_nan(operands)
-    if isinstance(latitude, Unordered):
-        return profile.cmp_nan == "either" and _has_nan(operands)
-    return isinstance(latitude, Reduced)
-
-
-def _has_nan(operands: list[Value]) -> bool:
-    return any(bool(order.is_nan(v.data).any()) for v in operands)
 
 
 def _unless_single(dtype: DType, sets: Sets, value: Value) -> Accepted:

@@ -11,13 +11,15 @@ from typing import cast
 
 import numpy as np
 
-from uop.interpreter.accept import accepted_results, widens
+from uop.interpreter.accept import accepted_results
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.folds import terms_first
 from uop.interpreter.accepted.sets import Sets, points
+from uop.interpreter.accepted.widening import widens
+from uop.interpreter.adversary_kernels import member, run_adversarially
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
-from uop.interpreter.machine import is_kernel_program, run_program
+from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.masks import made_nan
 from uop.interpreter.numeric import BITS
 from uop.interpreter.orders import fold_somehow, maximum_somehow
@@ -37,8 +39,8 @@ def evaluate_adversarially(
 ) -> Output:
     """`evaluate`, every result moved at random inside what its op may return for its operands.
 
-    Every node of the op `push` is moved one representable value outside instead. Kernels
-    give the reference, but anything where that leaves an element open.
+    Every node of the op `push` is moved one representable value outside instead, but for those in
+    kernels.
     """
     random = np.random.default_rng(seed)
     root, inputs = with_numbers(root, inputs or {})
@@ -46,7 +48,7 @@ def evaluate_adversarially(
     root = in_core_ops(root)
     with np.errstate(all="ignore"):
         if is_kernel_program(root):
-            kernels = run_program(root, given, None)
+            kernels = run_adversarially(root, given, random)
             return {slot: _filled(value, random) for slot, value in kernels.items()}
         result = _Adversary(root, given, random, push).result()
         if isinstance(result, dict):
@@ -93,7 +95,7 @@ class _Adversary(TensorEvaluation):
         elif isinstance(latitude, Maximum):
             data = maximum_somehow(operands[0].data, operands[1].data, self._random)
         elif widens(u, STRICT, operands, value):
-            data = self._member(self._sets(u, operands), value.data)
+            data = member(self._sets(u, operands), value.data, self._random)
         else:
             return value
         return replace(value, data=data, free_nan=made_nan(u, data))
@@ -110,17 +112,6 @@ class _Adversary(TensorEvaluation):
     def _sets(self, u: UOp, operands: list[Value]) -> Sets:
         given = [points(v, s.dtype.is_float) for v, s in zip(operands, u.src, strict=False)]
         return accepted_results(u, STRICT, given)
-
-    def _member(self, s: Sets, reference: Array) -> Array:
-        """A value of each set: mostly an end, now and then the same end of all."""
-        weights = ((1.0, 0, 0), (0, 1.0, 0), (0.4, 0.4, 0.2))[self._random.integers(3)]
-        which = self._random.choice(3, size=s.lo.shape, p=weights)
-        data = np.where(which == 0, s.lo, np.where(which == 1, s.hi, reference))
-        if s.nan is None:
-            return data
-        only = np.False_ if s.only is None else s.only
-        nan = only | (s.nan & (self._random.random(s.lo.shape) < 0.5))
-        return np.where(nan, s.lo.dtype.type(np.nan), data)
 
     def _pushed(self, u: UOp, operands: list[Value], value: Value) -> Array:
         """One value above or below what the op may return; the reference where none is."""

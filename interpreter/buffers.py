@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from math import prod
 from types import SimpleNamespace
@@ -102,6 +103,12 @@ class Cells(ABC):
         return Value(
             data, None, self._picked("unspecified", place), self._picked("free_nan", place)
         )
+
+    def beside(self, data: Array) -> Cells:
+        """Memory of the same layout that holds something else."""
+        other = copy(self)
+        other.data, other.masks = data, dict.fromkeys(MASKS)
+        return other
 
     def _picked(self, name: str, place: Place) -> Mask | None:
         mask = self.masks[name]
@@ -291,11 +298,12 @@ class Buffers:
 
     def written(self) -> dict[int, Value]:
         """Slot to contents, in the shape of the BUFFER, of what a kernel stores to."""
-        return {
-            slot_of(u): _shaped(b.contents, u.shape)
-            for u, b in self._buffers.items()
-            if b.is_stored_to
-        }
+        stored = self.stored_to().items()
+        return {slot_of(u): _shaped(b.contents, u.shape) for u, b in stored}
+
+    def stored_to(self) -> dict[UOp, Buffer]:
+        """The memory of each BUFFER that a kernel stores to."""
+        return {u: b for u, b in self._buffers.items() if b.is_stored_to}
 
 
 def _masks(value: Value) -> tuple[Mask | None, Mask | None]:

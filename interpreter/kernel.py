@@ -59,10 +59,15 @@ MOST_AXES = 60
 
 
 def launch(
-    body: UOp, arguments: list[Buffer], addresses: Addresses, observe: Observer | None
+    body: UOp,
+    arguments: list[Buffer],
+    addresses: Addresses,
+    observe: Observer | None,
+    make: Callable[..., Kernel] | None = None,
 ) -> None:
-    """Run a body over the buffers of a CALL."""
-    kernel = Kernel(body, arguments, addresses, observe)
+    """Run a body over the buffers of a CALL, by another kind of Kernel where one is given."""
+    make = make or Kernel
+    kernel = make(body, arguments, addresses, observe)
     if not kernel.has_iterations:
         kernel.run()
         return
@@ -72,7 +77,7 @@ def launch(
     except CarriedError:
         for buffer, contents in saved:
             buffer.restore(contents)
-        Kernel(body, arguments, addresses, observe, one_after_the_other=True).run()
+        make(body, arguments, addresses, observe, one_after_the_other=True).run()
 
 
 class Kernel:
@@ -121,13 +126,16 @@ class Kernel:
                 if isinstance(item, Loop):
                     self._loop(item)
                 elif isinstance(item, Branch):
-                    gate = self._of(item.gate)
-                    self._only_where(_certain(gate, self._active, "IF.u2"), item.items)
+                    self._branch(item)
                 else:
                     self._step(item)
             except (UndefinedError, LackingError) as error:
                 at(error, _node_of(item))
                 raise
+
+    def _branch(self, branch: Branch) -> None:
+        gate = self._of(branch.gate)
+        self._only_where(_certain(gate, self._active, "IF.u2"), branch.items)
 
     def _loop(self, loop: Loop) -> None:
         counter = loop.range
@@ -306,27 +314,34 @@ class Kernel:
             return Value(np.broadcast_to(identity(arg.op, u.dtype), u.shape))
         if any(r not in self._axis_of for r in ranges):
             raise UnsupportedError("REDUCE over a RANGE that is a loop of its LINEAR")
-        value, count = self._of(u.src[0]), len(self._axes)
-        numbers = [self._axis_of[r].number for r in ranges]
-        axes = (*numbers, *(count + axis for axis in arg.axes))
-
-        def steps(array: Array) -> Array:
-            own = array.shape[len(lanes_of(array, len(u.shape))) :]
-            full = array.reshape((*(lanes_of(array, len(u.shape)) or (1,) * count), *own))
-            wanted = list(full.shape)
-            for r, number in zip(ranges, numbers, strict=True):
-                wanted[number] = bound(r)
-            moved = np.moveaxis(np.broadcast_to(full, wanted), axes, range(len(axes)))
-            return moved.reshape(size(moved.shape[: len(axes)]), *moved.shape[len(axes) :])
-
-        def kept(array: Array) -> Array:
-            return np.expand_dims(array, tuple(axes))
-
-        data = kept(fold(arg.op, u.dtype, steps(value.data)))
+        value = self._of(u.src[0])
+        data = self._kept(u, fold(arg.op, u.dtype, self._terms(u, value.data)))
         unspecified = None
         if value.unspecified is not None:
-            unspecified = kept(np.asarray(steps(value.unspecified).any(axis=0)))
+            opened_terms = self._terms(u, value.unspecified)
+            unspecified = self._kept(u, np.asarray(opened_terms.any(axis=0)))
         return Value(data, None, unspecified, masks.made_nan(u, data))
+
+    def _folded_axes(self, u: UOp) -> tuple[int, ...]:
+        """The axes, lanes among them, that a REDUCE folds."""
+        count = len(self._axes)
+        numbers = [self._axis_of[r].number for r in u.src[1:]]
+        return (*numbers, *(count + axis for axis in cast(ReduceArg, u.arg).axes))
+
+    def _terms(self, u: UOp, array: Array) -> Array:
+        """What a REDUCE folds: the terms on one leading axis, then the axes that stay."""
+        axes, count = self._folded_axes(u), len(self._axes)
+        lanes = lanes_of(array, len(u.shape))
+        full = array.reshape((*(lanes or (1,) * count), *array.shape[len(lanes) :]))
+        wanted = list(full.shape)
+        for r in u.src[1:]:
+            wanted[self._axis_of[r].number] = bound(r)
+        moved = np.moveaxis(np.broadcast_to(full, wanted), axes, range(len(axes)))
+        return moved.reshape(size(moved.shape[: len(axes)]), *moved.shape[len(axes) :])
+
+    def _kept(self, u: UOp, array: Array) -> Array:
+        """A result of a REDUCE, the folded axes with size 1."""
+        return np.expand_dims(array, self._folded_axes(u))
 
 
 COMPUTE: Mapping[Op, Callable[[Kernel, UOp], Value]] = {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uop.interpreter.buffers import Buffer, Buffers
+from uop.interpreter.buffers import Addresses, Buffer, Buffers
 from uop.interpreter.footprint import check_values
 from uop.interpreter.kernel import launch
 from uop.interpreter.rules.codegen import custom_function_of
@@ -33,25 +34,40 @@ def run_program(
 ) -> dict[int, Value]:
     """Run the CALLs of a SINK in order; slot to contents of every BUFFER that was written."""
     buffers = Buffers(given)
+    run_calls(root, buffers, partial(_launch, observe=observe))
+    return buffers.written()
+
+
+Launch = Callable[["UOp", list[Buffer], Addresses], None]
+"""Runs the body of a CALL over its arguments."""
+
+
+def run_calls(root: UOp, buffers: Buffers, run: Launch) -> None:
+    """Run the CALLs of a SINK in order."""
     order = toposort([root], _outside_kernels)
     check_values(order, _outside_kernels)
     for u in order:
         if u.op is Op.CALL:
             body, arguments = u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
-            if body.op is Op.CUSTOMFUNCTION:
-                _call_by_name(body, arguments)
-            else:
-                launch(body, arguments, buffers.addresses, observe)
+            run(body, arguments, buffers.addresses)
         elif u.op in (Op.STORE, Op.FUNCTION, Op.RANGE, Op.SPECIAL):
             raise UnsupportedError(f"{u.op.name} beside CALLs")
-    return buffers.written()
+
+
+def _launch(
+    body: UOp, arguments: list[Buffer], addresses: Addresses, observe: Observer | None
+) -> None:
+    if body.op is Op.CUSTOMFUNCTION:
+        call_by_name(body, arguments)
+    else:
+        launch(body, arguments, addresses, observe)
 
 
 def _outside_kernels(u: UOp) -> tuple[UOp, ...]:
     return u.src[1:] if u.op is Op.CALL else u.src
 
 
-def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:
+def call_by_name(body: UOp, arguments: list[Buffer]) -> None:
     """Run a CUSTOMFUNCTION; what it writes is open where anything that it reads is."""
     function = custom_function_of(body)
     results = function.meaning([a.data for a in arguments], *(_number(m) for m in body.src))

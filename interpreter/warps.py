@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from uop.interpreter.accepted.matrices import wmma_sets
+from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.lanes import Axis, Kind, lanes_of
 from uop.interpreter.rules.codegen import wmma
 from uop.interpreter.values import Array, Mask, Value
@@ -40,6 +42,12 @@ def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis], active: Ma
     )
     rows, columns = wmma(u, a, np.ones_like(b), acc), wmma(u, np.ones_like(a), b, acc)
     return Value(data, None, lanes.joined((rows > 0) | (columns > 0)))
+
+
+def fragments_in_warps(u: UOp, operands: Sequence[Sets], axes: Sequence[Axis]) -> Sets:
+    """What WMMA may return on the fragments of every warp."""
+    lanes = _Lanes(axes, np.broadcast_shapes(*(lanes_of(s.lo, 1) for s in operands)))
+    return wmma_sets(u, *(s.map(lanes.split) for s in operands)).map(lanes.joined)
 
 
 class _Lanes:

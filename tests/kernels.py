@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from uop.spec.args import AddrSpace, AxisType, BufferArg, DTypeArg, ParamArg, RangeArg, SpecialArg
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    BufferArg,
+    DTypeArg,
+    ParamArg,
+    RangeArg,
+    SpecialArg,
+    WmmaArg,
+)
 from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
 from uop.spec.walk import toposort
@@ -139,3 +149,34 @@ class Listing:
     @property
     def body(self) -> UOp:
         return UOp(Op.LINEAR, *self._order)
+
+
+def fragment(slot: int, count: int, lane: UOp, elements: int, dtype: DType) -> UOp:
+    """What a lane holds of a matrix whose fragments stand one after the other."""
+    first = times(lane, elements)
+    places = vector([add(first, e) for e in range(elements)])
+    return load(kernel_param(slot, count, dtype), places)
+
+
+def warp_product(arg: WmmaArg, lane: UOp, gate: UOp | None = None) -> UOp:
+    """One instruction of one warp, on fragments in memory: slots 1, 2 and 3 into 0."""
+    shapes = fragment_shapes(arg)
+    assert shapes is not None
+    counts = [elements * WARP for (elements,) in shapes]
+    kinds = (arg.dtype_in, arg.dtype_in, arg.dtype_out)
+    operands = [
+        fragment(slot, count, lane, count // WARP, dtype)
+        for slot, count, dtype in zip((1, 2, 3), counts, kinds, strict=True)
+    ]
+    value = UOp(Op.WMMA, *operands, arg=arg)
+    first = times(lane, counts[2] // WARP)
+    places = vector([add(first, e) for e in range(counts[2] // WARP)])
+    target = at(kernel_param(0, counts[2], arg.dtype_out), places)
+    listing = Listing()
+    if gate is None:
+        listing.do(UOp(Op.STORE, target, value))
+    else:
+        with listing.where(gate):
+            listing.do(UOp(Op.STORE, target, value))
+    buffers = zip((counts[2], *counts), (arg.dtype_out, *kinds), strict=True)
+    return program(listing.body, *(argument(k, n, d) for k, (n, d) in enumerate(buffers)))

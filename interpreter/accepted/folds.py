@@ -15,23 +15,28 @@ from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, without
 from uop.interpreter.rules.reduce import fold, identity
 from uop.interpreter.values import Array, Mask
 from uop.spec.args import ReduceArg
-from uop.spec.dtype import Kind
+from uop.spec.dtype import DType, Kind
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.registry import Node
 
 
 def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
-    """What a REDUCE over axes may return: absent terms are skipped, one open term opens it."""
+    """What a REDUCE over axes may return."""
     arg = cast(ReduceArg, u.arg)
     flat = t.map(lambda a: terms_first(a, arg.axes))
+    return folded(arg.op, u.dtype, profile, flat).map(lambda a: a.reshape(u.shape))
+
+
+def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
+    """What a fold of the first axis may return: absent ones are skipped, an open one opens it."""
     if len(flat.lo) == 0:
-        nothing = np.broadcast_to(identity(arg.op, u.dtype), u.shape)
+        nothing = np.broadcast_to(identity(op, dtype), flat.lo.shape[1:])
         return Sets(nothing, nothing)
     opened = without(flat.any, flat.invalid)
-    terms = _without_absent(u, flat)
-    rule = FLOAT_FOLDS[arg.op] if u.dtype.is_float else _integer_fold
-    result = rule(u, profile, terms)
+    terms = _without_absent(op, dtype, flat)
+    rule = FLOAT_FOLDS[op] if dtype.is_float else _integer_fold
+    result = rule(op, dtype, profile, terms)
     result = Sets(
         result.lo,
         result.hi,
@@ -39,7 +44,7 @@ def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
         result.only,
         any=None if opened is None else somewhere(np.asarray(opened.any(axis=0))),
     )
-    return nan_alone(result).map(lambda a: a.reshape(u.shape))
+    return nan_alone(result)
 
 
 def terms_first(a: Array, axes: tuple[int, ...]) -> Array:
@@ -50,43 +55,42 @@ def terms_first(a: Array, axes: tuple[int, ...]) -> Array:
     return a.transpose((*axes, *others)).reshape(count, *kept)
 
 
-def _without_absent(u: Node, flat: Sets) -> Terms:
+def _without_absent(op: Op, dtype: DType, flat: Sets) -> Terms:
     """The terms with the identity in place of what is absent, and how many there are of each."""
     if flat.invalid is None:
         count = np.asarray(len(flat.lo))
         return Terms(flat.lo, flat.hi, flat.nan, flat.only, count)
     absent = flat.invalid
-    neutral = identity(cast(ReduceArg, u.arg).op, u.dtype)
+    neutral = identity(op, dtype)
     lo, hi = (np.where(absent, neutral, end) for end in (flat.lo, flat.hi))
     count = len(lo) - absent.sum(axis=0)
     return Terms(lo, hi, without(flat.nan, absent), without(flat.only, absent), count)
 
 
-def _integer_fold(u: Node, profile: Profile, t: Terms) -> Sets:
+def _integer_fold(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
     """Exact in any order; of sets the folds of their ends, or every value where one may wrap."""
-    op = cast(ReduceArg, u.arg).op
-    lo, hi = fold(op, u.dtype, t.lo), fold(op, u.dtype, t.hi)
-    if op is Op.MAX or u.dtype.kind is Kind.BOOL:
+    lo, hi = fold(op, dtype, t.lo), fold(op, dtype, t.hi)
+    if op is Op.MAX or dtype.kind is Kind.BOOL:
         return Sets(lo, hi)
     fits = np.logical_and.reduce(t.lo == t.hi, axis=0)
     if op is Op.ADD:
         ends = [end.sum(axis=0, dtype=np.float64) for end in (t.lo, t.hi)]
-        least, largest = max(float(u.dtype.min), -SAFE), min(float(u.dtype.max), SAFE)
+        least, largest = max(float(dtype.min), -SAFE), min(float(dtype.max), SAFE)
         fits = fits | ((ends[0] >= least) & (ends[1] <= largest))
-    return unless_wrapped(u.dtype, fits, lo, hi)
+    return unless_wrapped(dtype, fits, lo, hi)
 
 
-def _float_sum(u: Node, profile: Profile, t: Terms) -> Sets:
-    return sum_of(u.dtype, t)
+def _float_sum(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
+    return sum_of(dtype, t)
 
 
-def _float_product(u: Node, profile: Profile, t: Terms) -> Sets:
-    return product_of(u.dtype, t)
+def _float_product(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
+    return product_of(dtype, t)
 
 
-def _float_maximum(u: Node, profile: Profile, t: Terms) -> Sets:
+def _float_maximum(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
     """The largest term, of zeros either one; with a NaN anything up to it, or NaN."""
-    lowest = identity(Op.MAX, u.dtype)
+    lowest = identity(Op.MAX, dtype)
     # Beside a NaN a term may count for nothing; a NaN itself does.
     droppable = t.nan if profile.max_nan == "number" else t.only
     lo = order.keys(t.lo if droppable is None else np.where(droppable, lowest, t.lo))
@@ -112,7 +116,7 @@ def _some(mask: Mask) -> Mask:
     return np.asarray(mask.any(axis=0))
 
 
-FloatFold = Callable[[Node, Profile, Terms], Sets]
+FloatFold = Callable[[Op, DType, Profile, Terms], Sets]
 FLOAT_FOLDS: dict[Op, FloatFold] = {
     Op.ADD: _float_sum,
     Op.MUL: _float_product,

@@ -112,7 +112,7 @@ def wmma(u: UOp, a: Array, b: Array, acc: Array) -> Array:
     """
     arg = cast(WmmaArg, u.arg)
     maps = fragments_of(arg)
-    left, right = maps.a.gather(_factors(arg, a)), maps.b.gather(_factors(arg, b))
+    left, right = maps.a.gather(wmma_factors(arg, a)), maps.b.gather(wmma_factors(arg, b))
     total = maps.acc.gather(acc)
     for k in range(arg.k):
         product = left[..., :, k, None] * right[..., None, k, :]
@@ -120,7 +120,8 @@ def wmma(u: UOp, a: Array, b: Array, acc: Array) -> Array:
     return maps.acc.scatter(total)
 
 
-def _factors(arg: WmmaArg, fragments: Array) -> Array:
+def wmma_factors(arg: WmmaArg, fragments: Array) -> Array:
+    """What a matrix instruction reads of its factors."""
     if arg.dtype_in is dtypes.float32:
         bits = np.ascontiguousarray(fragments).view(np.uint32) & TF32_BITS
         fragments = bits.view(np.float32)

@@ -12,6 +12,7 @@ from kernels import (
     argument,
     at,
     below,
+    fragment,
     kernel_param,
     load,
     loop,
@@ -19,6 +20,7 @@ from kernels import (
     special,
     times,
     vector,
+    warp_product,
 )
 
 from uop.interpreter.evaluate import evaluate
@@ -27,7 +29,7 @@ from uop.interpreter.machine import run_program
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array, Value
 from uop.spec.args import AddrSpace, AxisType, BufferArg, WmmaArg
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
@@ -83,37 +85,6 @@ def test_a_lane_holds_what_the_tables_say(name: str, arg: WmmaArg) -> None:
     assert [held[e] for e in range(len(held))] == KNOWN[name, arg]
 
 
-def fragment(slot: int, count: int, lane: UOp, elements: int, dtype: DType) -> UOp:
-    """What a lane holds of a matrix whose fragments stand one after the other."""
-    first = times(lane, elements)
-    places = vector([add(first, e) for e in range(elements)])
-    return load(kernel_param(slot, count, dtype), places)
-
-
-def product(arg: WmmaArg, lane: UOp, gate: UOp | None = None) -> UOp:
-    """One instruction of one warp, on fragments in memory: slots 1, 2 and 3 into 0."""
-    shapes = fragment_shapes(arg)
-    assert shapes is not None
-    counts = [elements * WARP for (elements,) in shapes]
-    kinds = (arg.dtype_in, arg.dtype_in, arg.dtype_out)
-    operands = [
-        fragment(slot, count, lane, count // WARP, dtype)
-        for slot, count, dtype in zip((1, 2, 3), counts, kinds, strict=True)
-    ]
-    value = UOp(Op.WMMA, *operands, arg=arg)
-    first = times(lane, counts[2] // WARP)
-    places = vector([add(first, e) for e in range(counts[2] // WARP)])
-    target = at(kernel_param(0, counts[2], arg.dtype_out), places)
-    listing = Listing()
-    if gate is None:
-        listing.do(UOp(Op.STORE, target, value))
-    else:
-        with listing.where(gate):
-            listing.do(UOp(Op.STORE, target, value))
-    buffers = zip((counts[2], *counts), (arg.dtype_out, *kinds), strict=True)
-    return program(listing.body, *(argument(k, n, d) for k, (n, d) in enumerate(buffers)))
-
-
 def multiplied(arg: WmmaArg, a: Array, b: Array, acc: Array) -> Array:
     """The matrices through one instruction, back as a matrix."""
     maps = fragments_of(arg)
@@ -124,7 +95,7 @@ def multiplied(arg: WmmaArg, a: Array, b: Array, acc: Array) -> Array:
             (1, 2, 3), (maps.a, maps.b, maps.acc), (a, b, acc), kinds, strict=True
         )
     }
-    result = evaluate(product(arg, special(WARP, "lidx0")), given)
+    result = evaluate(warp_product(arg, special(WARP, "lidx0")), given)
     assert isinstance(result, dict)
     return maps.acc.gather(result[0].reshape(WARP, -1))
 
@@ -283,7 +254,7 @@ def test_a_warp_range_holds_the_fragments_too() -> None:
 def test_an_open_element_opens_its_row_or_column() -> None:
     maps = fragments_of(HALF)
     mask = maps.a.scatter(np.arange(256).reshape(16, 16) == 16 * 5 + 2).reshape(-1)
-    root = product(HALF, special(WARP, "lidx0"))
+    root = warp_product(HALF, special(WARP, "lidx0"))
     arguments = root.src[0].src[1:]
     given = {
         arguments[1]: Value(np.zeros(256, np.float16), None, mask),
@@ -302,11 +273,11 @@ def test_a_part_of_a_warp_has_no_product() -> None:
     given = dict(enumerate(shapes, 1))
     lane = special(WARP, "lidx0")
     with pytest.raises(UndefinedError, match=r"WMMA\.u1(.|\n)*16 of 32"):
-        evaluate(product(HALF, lane, below(lane, 16)), given)
+        evaluate(warp_product(HALF, lane, below(lane, 16)), given)
     with pytest.raises(UndefinedError, match=r"WMMA\.u2"):
-        evaluate(product(HALF, special(WARP // 2, "lidx0")), given)
+        evaluate(warp_product(HALF, special(WARP // 2, "lidx0")), given)
     with pytest.raises(UndefinedError, match=r"WMMA\.u2"):
-        evaluate(product(HALF, special(WARP, "gidx0")), given)
+        evaluate(warp_product(HALF, special(WARP, "gidx0")), given)
 
 
 def test_shapes_without_a_lane_map_are_unsupported() -> None:

@@ -1,0 +1,114 @@
+"""The sets that the memory of kernels holds, beside the reference in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+
+import numpy as np
+
+from uop.interpreter.accepted.sets import Sets, points, somewhere, together
+from uop.interpreter.buffers import Cells, Place
+from uop.interpreter.values import Array, Value
+
+PARTS = ("lo", "hi", "nan", "only", "exact", "any")
+Fold = Callable[[Sets], Sets]
+
+
+class SetCells:
+    """The sets of one memory: those of the reference until something else is put there.
+
+    What work items add to an element in no order is kept, term by term, until it is read.
+    """
+
+    def __init__(self, memory: Cells, *, is_float: bool) -> None:
+        unspecified, free_nan = memory.masks["unspecified"], memory.masks["free_nan"]
+        held = full(points(Value(memory.data, None, unspecified, free_nan), is_float))
+        parts = zip(PARTS, parts_of(held), strict=True)
+        self._parts = {name: memory.beside(np.array(part)) for name, part in parts}
+        self._start: dict[str, Array] = {}
+        self._terms: list[tuple[Array, Sets]] = []
+        self._fold: Fold | None = None
+
+    def copied(self) -> SetCells:
+        """The same sets, in memory of their own."""
+        self._add_up()
+        other = copy(self)
+        other._parts = {name: c.beside(c.data.copy()) for name, c in self._parts.items()}
+        other._start, other._terms = {}, []
+        return other
+
+    def read(self, place: Place) -> Sets:
+        self._add_up()
+        return _compact(Sets(*(cells.read(place).data for cells in self._parts.values())))
+
+    def write(self, place: Place, sets: Sets) -> None:
+        self._add_up()
+        self._put(place, sets)
+        if self._start:
+            self._begin_again(place)
+
+    def add(self, place: Place, sets: Sets, fold: Fold) -> None:
+        """Terms for the elements of a Buffer; `fold` tells what the sums along an axis may be."""
+        place = place.over(sets.lo.shape)
+        if not self._start:
+            self._start = {name: cells.data.copy() for name, cells in self._parts.items()}
+        terms = full(sets).map(lambda a: place.selected(a).reshape(-1))
+        self._terms.append((place.selected(place.positions).reshape(-1), terms))
+        self._fold = fold
+
+    def held(self) -> Sets:
+        """All sets of a Buffer, flat."""
+        self._add_up()
+        return _compact(Sets(*(cells.data for cells in self._parts.values())))
+
+    def _put(self, place: Place, sets: Sets) -> None:
+        for cells, part in zip(self._parts.values(), parts_of(full(sets)), strict=True):
+            cells.write(place, Value(part))
+
+    def _begin_again(self, place: Place) -> None:
+        """What is stored takes the place of a sum, and of what was to be added to it."""
+        stored = place.over()
+        where = np.unique(stored.selected(stored.positions))
+        for name, cells in self._parts.items():
+            self._start[name][where] = cells.data[where]
+        kept = [(at, s, ~np.isin(at, where)) for at, s in self._terms]
+        self._terms = [(at[k], s.map(lambda a, k=k: a[k])) for at, s, k in kept]  # type: ignore[misc]
+
+    def _add_up(self) -> None:
+        """Enter the sums of all terms so far, counted from what there was before the first."""
+        if self._fold is None:
+            return
+        at = np.concatenate([where for where, _ in self._terms])
+        terms = together([s for _, s in self._terms], lambda parts: np.concatenate(parts))
+        start = _compact(Sets(*self._start.values()))
+        for positions, rows in by_count(at):
+            before = start.map(lambda a, at=positions: a[at][None])  # type: ignore[misc]
+            added = terms.map(lambda a, rows=rows: a[rows])  # type: ignore[misc]
+            sums = self._fold(together([before, added], lambda parts: np.concatenate(parts)))
+            self._put(Place(positions, None, 1), sums)
+        self._fold = None
+
+
+def by_count(at: Array) -> Iterator[tuple[Array, Array]]:
+    """Elements, and for each a column of the numbers of its terms, as many as the others have."""
+    order = np.argsort(at, kind="stable")
+    where, first, counts = np.unique(at[order], return_index=True, return_counts=True)
+    for count in np.unique(counts):
+        chosen = counts == count
+        yield where[chosen], order[first[chosen] + np.arange(count)[:, None]]
+
+
+def full(s: Sets) -> Sets:
+    """The same sets, every mask of their shape."""
+    masks = (np.False_ if m is None else m for m in (s.nan, s.only, s.exact, s.any))
+    return Sets(s.lo, s.hi, *(np.broadcast_to(m, s.lo.shape) for m in masks))
+
+
+def _compact(s: Sets) -> Sets:
+    """Without the masks that are set nowhere."""
+    return Sets(s.lo, s.hi, *(somewhere(m) for m in (s.nan, s.only, s.exact, s.any)))
+
+
+def parts_of(s: Sets) -> tuple[Array, ...]:
+    return tuple(getattr(s, name) for name in PARTS)

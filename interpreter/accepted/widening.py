@@ -1,0 +1,56 @@
+"""Whether what a node may return is more than the reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.sets import Sets, points, somewhere, without
+from uop.interpreter.values import Value, either
+from uop.spec.dtype import DType
+from uop.spec.latitude import Maximum, Profile, Quotient, Reduced, Ulp, Unordered
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
+    """Whether sets hold the reference and nothing else, so that it can stand for them."""
+    opened = either(value.unspecified, value.invalid)
+    if somewhere(without(either(s.any, s.invalid), opened)) is not None:
+        return False
+    alike = s.is_point() & order.same_bits(s.lo, np.ascontiguousarray(value.data))
+    if s.nan is not None:
+        reference = points(value, dtype.is_float)
+        closed = without(reference.exact, s.exact)
+        alone = np.False_ if s.only is None else s.only & order.is_nan(value.data)
+        alike = np.where(s.nan, alone if closed is None else alone & ~closed, alike)
+    return bool((alike if opened is None else alike | opened).all())
+
+
+def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
+    """Whether an op may return something else than the reference on single operands."""
+    if profile.int_div == "trunc" and u.op in (Op.IDIV, Op.MOD):
+        return True
+    if profile.fp8_saturate and u.op is Op.CAST and u.dtype.is_float and u.dtype.bits == 8:
+        return True
+    if not operands or not u.src[0].dtype.is_float:
+        return False
+    latitude = u.declaration.latitude
+    if isinstance(latitude, Quotient):
+        return True
+    if isinstance(latitude, Ulp):
+        return 2 * latitude.budget(u.dtype) != 1
+    if isinstance(latitude, Maximum):
+        nan_or_zero = (value.data != value.data) | (value.data == 0)
+        return bool(nan_or_zero.any()) or _has_nan(operands)
+    if isinstance(latitude, Unordered):
+        return profile.cmp_nan == "either" and _has_nan(operands)
+    return isinstance(latitude, Reduced)
+
+
+def _has_nan(operands: list[Value]) -> bool:
+    return any(bool(order.is_nan(v.data).any()) for v in operands)

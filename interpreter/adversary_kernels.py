@@ -1,0 +1,100 @@
+"""The adversarial conformer in kernels: every value, sum and matrix moved inside what it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from uop.interpreter.accepted.cells import by_count
+from uop.interpreter.accepted.kernels import AcceptedKernel
+from uop.interpreter.accepted.sets import Sets
+from uop.interpreter.buffers import Addresses, Buffer, Buffers
+from uop.interpreter.kernel import Kernel, launch
+from uop.interpreter.machine import call_by_name, run_calls
+from uop.interpreter.masks import made_nan
+from uop.interpreter.orders import fold_somehow
+from uop.interpreter.values import Array, Value
+from uop.spec.args import ReduceArg
+from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+def run_adversarially(
+    root: UOp, given: Mapping[UOp, Value], random: np.random.Generator
+) -> dict[int, Value]:
+    """`run_program`, every result moved at random inside what its op may return."""
+    buffers = Buffers(given)
+    run_calls(root, buffers, partial(_launch, random=random))
+    return buffers.written()
+
+
+def member(s: Sets, reference: Array, random: np.random.Generator) -> Array:
+    """A value of each set: mostly an end, now and then the same end of all."""
+    weights = ((1.0, 0, 0), (0, 1.0, 0), (0.4, 0.4, 0.2))[random.integers(3)]
+    which = random.choice(3, size=s.lo.shape, p=weights)
+    data = np.where(which == 0, s.lo, np.where(which == 1, s.hi, reference))
+    if s.nan is None:
+        return data
+    only = np.False_ if s.only is None else s.only
+    nan = only | (s.nan & (random.random(s.lo.shape) < 0.5))
+    return np.where(nan, s.lo.dtype.type(np.nan), data)
+
+
+def _launch(
+    body: UOp, arguments: list[Buffer], addresses: Addresses, *, random: np.random.Generator
+) -> None:
+    if body.op is Op.CUSTOMFUNCTION:
+        call_by_name(body, arguments)
+    else:
+        launch(body, arguments, addresses, None, partial(_Kernel, random=random))
+
+
+class _Kernel(AcceptedKernel):
+    """A launch whose values are members of the sets that the operands, moved already, allow."""
+
+    def __init__(self, *args: Any, random: np.random.Generator, **options: Any) -> None:
+        super().__init__(*args, held={}, profile=STRICT, **options)
+        self._random = random
+
+    def run(self) -> None:
+        Kernel.run(self)
+
+    def _value(self, u: UOp) -> Value:
+        value = Kernel._value(self, u)
+        sets = self._widened(u, value)
+        if sets is None:
+            return value
+        data = member(sets, value.data, self._random)
+        if u.op is Op.REDUCE:
+            terms = self._terms(u, self._of(u.src[0]).data)
+            op = cast(ReduceArg, u.arg).op
+            data = self._kept(u, fold_somehow(op, u.dtype, terms, self._random))
+        return replace(value, data=data, free_nan=made_nan(u, data))
+
+    def _store(self, u: UOp) -> None:
+        Kernel._store(self, u)
+
+    def _atomic_add(self, u: UOp) -> None:
+        """The terms of floats in another order, the first value among them."""
+        gate, dtype = self._gate(u, len(u.src[0].shape)), u.src[1].dtype
+        memory, place = self.memory.place(u.src[0], gate, self._of)
+        if not dtype.is_float or not isinstance(memory, Buffer):
+            Kernel._atomic_add(self, u)
+            return
+        before = memory.data.copy()
+        Kernel._atomic_add(self, u)
+        data = self._of(u.src[1]).data
+        everywhere = tuple(a.size if a.is_always_open else 1 for a in self._axes)
+        place = place.over(data.shape, (*everywhere, *(1,) * place.rank))
+        at = place.selected(place.positions).reshape(-1)
+        terms = place.selected(data).reshape(-1)
+        for positions, rows in by_count(at):
+            steps = np.concatenate([before[positions][None], terms[rows]])
+            memory.data[positions] = fold_somehow(Op.ADD, dtype, steps, self._random)
