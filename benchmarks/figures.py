@@ -126,7 +126,7 @@ def pushed() -> Iterator[Figure]:
     """The adversarial conformer with one op pushed outside what it may return: always accused."""
     programs = accused = 0
     for op in [d.op for d in DECLARATIONS.values() if d.is_elementwise]:
-        judge = Judge(Local(AdversaryBackend(op)), STRICT)
+        judge = Judge(Local(AdversaryBackend(op.name)), STRICT)
         cases = list(single_op_cases(op))
         statuses = [verdict.status for verdict in judge.judge(cases)]
         programs, accused = programs + len(cases), accused + statuses.count(Status.FAILED)

@@ -19,6 +19,8 @@ from uop.spec.errors import BackendError, PassError
 Task = wire.Json
 Answer = wire.Json
 PATIENCE = 5.0
+JUROR = "uop.conformance.juror"
+"""The module that a judging process runs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,12 +33,10 @@ class Juror:
     task: Task | None = None
 
     @classmethod
-    def start(cls, options: Options) -> Juror:
+    def start(cls, *command: str) -> Juror:
+        """A process of the module that the command names, with its arguments."""
         process = subprocess.Popen(
-            [
-                *(sys.executable, "-P", "-m", "uop.conformance.juror"),
-                *(options.backend, options.profile, str(options.seed)),
-            ],
+            [sys.executable, "-P", "-m", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Ctrl-C is for the run, which still wants to hear of finished cases.
@@ -90,7 +90,8 @@ class Jury:
 
     @classmethod
     def start(cls, options: Options) -> Jury:
-        return cls([Juror.start(options) for _ in range(options.workers)])
+        command = (JUROR, options.backend, options.profile, str(options.seed))
+        return cls([Juror.start(*command) for _ in range(options.workers)])
 
     def hello(self) -> Hello:
         """Who is judged. BackendError where the backend does not start."""

@@ -6,13 +6,20 @@ from pathlib import Path
 
 from uop.conformance.backends import find
 from uop.conformance.command import PREFIX, Command, command_of
-from uop.conformance.workers import Allowance, Session, Worker
+from uop.conformance.mutants.catalogue import find_mutant
+from uop.conformance.workers import SERVE, Allowance, Session, Worker
+
+MUTANT = "mutant:"
+"""What stands before the name of a mutant where a backend is named."""
+RUN = "uop.conformance.mutants.run"
 
 
 def known(name: str) -> None:
     """An error for a name that can be no backend."""
     if name.startswith(PREFIX):
         command_of(name)
+    elif name.startswith(MUTANT):
+        find_mutant(name.removeprefix(MUTANT))
     else:
         find(name)
 
@@ -21,4 +28,7 @@ def start(name: str, folder: Path, allowance: Allowance | None = None) -> Sessio
     """The backend of this name in a process of its own. BackendError where it does not start."""
     if name.startswith(PREFIX):
         return Command(name, folder, allowance)
+    if name.startswith(MUTANT):
+        mutant = find_mutant(name.removeprefix(MUTANT))
+        return Worker(mutant.backend, folder, allowance, (RUN, mutant.name, SERVE))
     return Worker(name, folder, allowance)

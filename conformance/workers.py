@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -25,7 +25,12 @@ from uop.conformance.protocol import (
 )
 from uop.spec.errors import BackendError
 
+SERVE = "uop.conformance.serve"
+"""The module that a process of a backend runs."""
 STDERR_SHOWN = 400
+
+IsRight = Callable[[Outcome], bool]
+"""Whether an outcome is accepted for the program in question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,9 @@ class Session(Protocol):
 
     def collect(self) -> list[Outcome]: ...
 
+    def explain(self, program: Program, is_right: IsRight) -> str:
+        """What it shows of how it runs a program that gave what is not right."""
+
     def close(self) -> None: ...
 
 
@@ -68,6 +76,10 @@ class Local:
 
     def collect(self) -> list[Outcome]:
         return list(self.backend.run(self.submitted))
+
+    def explain(self, program: Program, is_right: IsRight) -> str:
+        """Nothing is shown."""
+        return ""
 
     def close(self) -> None:
         """Nothing to end."""
@@ -87,8 +99,14 @@ class Worker:
     BackendError where it cannot be started, or has been lost too often.
     """
 
-    def __init__(self, backend: str, folder: Path, allowance: Allowance | None = None) -> None:
-        self.backend, self.folder = backend, folder
+    def __init__(
+        self,
+        backend: str,
+        folder: Path,
+        allowance: Allowance | None = None,
+        module: Sequence[str] = (SERVE,),
+    ) -> None:
+        self.backend, self.folder, self.module = backend, folder, module
         self.allowance = allowance or Allowance()
         self.starts = 0
         self.submitted: tuple[Program, ...] = ()
@@ -111,6 +129,10 @@ class Worker:
             return self._receive(self.submitted)
         except LostError as lost:
             return self._after_loss(self.submitted, lost)
+
+    def explain(self, program: Program, is_right: IsRight) -> str:
+        """Nothing is shown."""
+        return ""
 
     def close(self) -> None:
         self._kill()
@@ -178,7 +200,7 @@ class Worker:
         environment = {**os.environ, "POCL_CACHE_DIR": str(self.folder / "pocl")}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "uop.conformance.serve", self.backend],
+                [sys.executable, "-P", "-m", *self.module, self.backend],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

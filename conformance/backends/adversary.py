@@ -11,17 +11,21 @@ from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
 from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.interpreter.adversary import evaluate_adversarially
+from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
 
 
 @dataclass(frozen=True, slots=True)
 class AdversaryBackend:
-    """Moves every result as far as it may go; with `push`, those of one op a step further."""
+    """Moves every result as far as it may go; with an op pushed, those of it a step further."""
 
-    push: Op | None = None
+    pushed: str = ""
+    """The name of an op, or nothing."""
 
     def hello(self) -> Hello:
+        if self.pushed and self.pushed not in Op.__members__:
+            raise UnsupportedError(f"adversary: expected the name of an op, found {self.pushed!r}")
         return Hello("adversary", version("uop"), "numpy", EVERY_OP, EVERY_DTYPE, offers=CHECKS)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
@@ -29,11 +33,12 @@ class AdversaryBackend:
 
     def _move(self, program: Program) -> Outputs:
         root = parse(program.text)
+        push = Op[self.pushed] if self.pushed else None
         # What it does must not depend on the programs that came before.
         seed = crc32(program.text.encode())
         return Outputs(
             tuple(
-                in_order(evaluate_adversarially(root, inputs, seed + batch, self.push))
+                in_order(evaluate_adversarially(root, inputs, seed + batch, push))
                 for batch, inputs in enumerate(program.batches)
             )
         )

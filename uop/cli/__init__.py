@@ -26,6 +26,7 @@ COMMANDS = {
     "conform": "Judge a backend by the conformance suite.",
     "explain": "Explain an op, a label or a decision, or what an op gives on values.",
     "eval": "Evaluate one expression and print what a backend may return.",
+    "mutants": "Show which seeded faults the suite finds.",
     "replay": "Judge the programs of files again, on BACKEND or on opencl.",
 }
 

@@ -51,6 +51,7 @@ def names(
 @click.option("--time", "duration", metavar="TIME", help="Stop after 30s, 5m or 1h.")
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 @click.option("--profile", default="strict", show_default=True, help="What is allowed, as knobs.")
+@click.option("--mutant", metavar="NAME", help="Put a seeded fault into the backend.")
 @click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
 @click.option(
     "--output",
@@ -72,6 +73,7 @@ def command(
     duration: str | None,
     workers: int | None,
     profile: str,
+    mutant: str | None,
     json: Path | None,
     output: Path,
 ) -> int:
@@ -84,7 +86,7 @@ def command(
     from uop.conformance.options import Options, cores, parse_duration
 
     options = Options(
-        backend,
+        backend if mutant is None else with_fault(backend, mutant),
         levels or LEVELS,
         ops,
         dtypes,
@@ -99,6 +101,18 @@ def command(
         output,
     )
     return judge(options)
+
+
+def with_fault(backend: str, mutant: str) -> str:
+    """The backend with a seeded fault. OptionError where the fault is in another one."""
+    from uop.conformance.mutants.catalogue import find_mutant
+    from uop.conformance.options import OptionError
+    from uop.conformance.sessions import MUTANT
+
+    home = find_mutant(mutant).backend
+    if home != backend:
+        raise OptionError(f"--mutant: {mutant} is a fault of {home}, not of {backend}")
+    return MUTANT + mutant
 
 
 def judge(options: Options) -> Exit:

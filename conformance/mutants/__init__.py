@@ -1,0 +1,1 @@
+"""Seeded faults: what the suite must find, each one change to the text of one module."""

@@ -1,0 +1,65 @@
+"""Hunts many mutants and adds up: how strong the suite is, in numbers (`uop-mutants/1`)."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from uop.conformance.jury import Juror, Jury
+from uop.conformance.mutants.catalogue import Mutant
+from uop.conformance.mutants.hunt import Fate, Hunted
+
+SCHEMA = "uop-mutants/1"
+HUNTER = "uop.conformance.mutants.hunter"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The sums of a campaign; seconds are from the start of a mutant's process to its death."""
+
+    hunted: tuple[Hunted, ...]
+
+    @property
+    def killed(self) -> list[Hunted]:
+        return [h for h in self.hunted if h.fate is Fate.KILLED]
+
+    @property
+    def survivors(self) -> list[Hunted]:
+        return [h for h in self.hunted if h.fate is Fate.SURVIVED]
+
+    def to_json(self) -> dict[str, Any]:
+        """The sums, those of each class, and every mutant with what killed it."""
+        seconds = [h.seconds for h in self.killed]
+        return {
+            "schema": SCHEMA,
+            "summary": {
+                **_counts(self.hunted),
+                "killed_by_name": sum(h.by_name for h in self.killed),
+                "median_seconds": statistics.median(seconds) if seconds else None,
+                "worst_seconds": max(seconds, default=None),
+            },
+            "classes": {
+                kind: _counts([h for h in self.hunted if h.kind == kind])
+                for kind in dict.fromkeys(h.kind for h in self.hunted)
+            },
+            "mutants": [asdict(h) for h in self.hunted],
+        }
+
+
+def hunt_all(chosen: Sequence[Mutant], workers: int) -> Iterator[Hunted]:
+    """Hunt mutants in as many processes, as they come. BackendError where one cannot start."""
+    jury = Jury([Juror.start(HUNTER) for _ in range(min(workers, len(chosen)))])
+    try:
+        for _, answer in jury.answers(iter([{"mutant": mutant.name} for mutant in chosen])):
+            found = answer["hunted"]
+            yield Hunted(**{**found, "fate": Fate(found["fate"])})
+    finally:
+        jury.end()
+
+
+def _counts(hunted: Sequence[Hunted]) -> dict[str, int]:
+    fates = Counter(h.fate for h in hunted)
+    return {"total": len(hunted), **{fate.value: fates[fate] for fate in Fate}}

@@ -1,0 +1,89 @@
+"""Reads the catalogue of mutants from the .toml files beside this one.
+
+What may hold a fault is not imported here: of the project only its errors are.
+
+A mutant is a change to the text of one module: that is what a real fault looks like, it reaches
+tables, rules, classes and strings alike, and whoever reads the catalogue sees all of it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from uop.spec.errors import UopError
+
+FOLDER = Path(__file__).parent
+JUDGE = "judge"
+"""Stands for the backend of a mutant whose fault is put into what judges."""
+WIDE = "accepted sets too wide"
+"""The class of those that accept too much: they are found by results that must be accused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One seeded fault.
+
+    `kind` is its class, `module` the module whose text holds `before` once, and `after` in its
+    place once mutated. `backend` is the one whose process it is put into, or JUDGE. `breaks` are
+    the ops and labels that it is about: a check of one of them kills it by name. `hint` describes
+    what it looks like from outside, without the answer. `equivalent` is the proof that no program
+    shows it, empty for the others.
+    """
+
+    name: str
+    kind: str
+    module: str
+    before: str
+    after: str
+    breaks: tuple[str, ...]
+    hint: str
+    backend: str = "interpreter"
+    equivalent: str = ""
+
+
+class NoSuchMutantError(UopError):
+    """A name that no mutant has."""
+
+
+class CatalogueError(Exception):
+    """A mutant whose text does not fit its module: says which, and how often it was found."""
+
+
+@cache
+def mutants() -> Mapping[str, Mutant]:
+    """Every mutant by its name, in the order of the files."""
+    found: dict[str, Mutant] = {}
+    for path in sorted(FOLDER.glob("*.toml")):
+        for table in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]:
+            mutant = _mutant(table)
+            if mutant.name in found:
+                raise CatalogueError(f"two mutants are named {mutant.name}")
+            found[mutant.name] = mutant
+    return found
+
+
+def find_mutant(name: str) -> Mutant:
+    """The mutant of that name. NoSuchMutantError where there is none."""
+    if name not in mutants():
+        raise NoSuchMutantError(f"no mutant {name!r}: `uop mutants --list` names them")
+    return mutants()[name]
+
+
+def mutated(mutant: Mutant, text: str) -> str:
+    """The text of its module with the fault. CatalogueError unless the place stands there once."""
+    count = text.count(mutant.before)
+    if count != 1:
+        raise CatalogueError(
+            f"{mutant.name}: expected its place once in {mutant.module}, found it {count} times"
+        )
+    return text.replace(mutant.before, mutant.after)
+
+
+def _mutant(table: dict[str, Any]) -> Mutant:
+    fields = {**table, "breaks": tuple(table["breaks"])}
+    return Mutant(**fields)

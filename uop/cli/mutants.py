@@ -1,0 +1,94 @@
+"""`uop mutants`: seeded faults that the suite must find, and whether it does."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uop.cli import Exit
+
+if TYPE_CHECKING:
+    from uop.conformance.mutants.campaign import Summary
+    from uop.conformance.mutants.catalogue import Mutant
+
+
+@click.command("mutants")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--class", "kinds", multiple=True, metavar="CLASS", help="Only of this class.")
+@click.option("--list", "listed", is_flag=True, help="Describe them without the answer.")
+@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the sums.")
+@click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
+def command(
+    names: tuple[str, ...],
+    kinds: tuple[str, ...],
+    listed: bool,
+    json: Path | None,
+    workers: int | None,
+) -> int:
+    """Show how strong the suite is: put one fault after the other into a backend, or into what
+    judges, and run the cases until one fails.
+
+    `uop conform mutant:NAME` judges one of them like any backend.
+    """
+    from uop.conformance.options import OptionError, cores, writable
+
+    chosen = selected(names, kinds)
+    if listed:
+        show(chosen)
+        return Exit.OK
+    workers = cores() if workers is None else workers
+    if workers < 1:
+        raise OptionError("-n: expected a positive number")
+    if json is not None:
+        writable(json)
+    summary = hunted(chosen, workers)
+    if json is not None:
+        json.write_text(json_module.dumps(summary.to_json(), indent=1) + "\n", encoding="utf-8")
+    return Exit.FAILED if summary.survivors else Exit.OK
+
+
+def selected(names: Sequence[str], kinds: Sequence[str]) -> list[Mutant]:
+    """The mutants of these names and classes. UopError for a name or class that there is not."""
+    from uop.conformance.mutants.catalogue import find_mutant, mutants
+    from uop.conformance.options import OptionError
+
+    known = dict.fromkeys(mutant.kind for mutant in mutants().values())
+    for kind in kinds:
+        if kind not in known:
+            raise OptionError(f"--class: expected one of {', '.join(known)}; found {kind!r}")
+    named = [find_mutant(name) for name in names] or list(mutants().values())
+    return [mutant for mutant in named if not kinds or mutant.kind in kinds]
+
+
+def show(chosen: Sequence[Mutant]) -> None:
+    """The names, class by class, and what each looks like from outside."""
+    for kind in dict.fromkeys(mutant.kind for mutant in chosen):
+        click.echo(kind)
+        for mutant in chosen:
+            if mutant.kind == kind:
+                click.echo(f"  {mutant.name:32} {mutant.hint}")
+
+
+def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
+    """Hunt them, a line for each as it dies; the sums last."""
+    from uop.conformance.mutants.campaign import Summary, hunt_all
+
+    order = {mutant.name: number for number, mutant in enumerate(chosen)}
+    found = []
+    for one in hunt_all(chosen, workers):
+        found.append(one)
+        by = f"{one.seconds:6.2f} s  {one.case}" if one.case else one.note
+        click.echo(f"{one.fate.value:10} {one.mutant:32} {by}")
+    summary = Summary(tuple(sorted(found, key=lambda one: order[one.mutant])))
+    sums = summary.to_json()["summary"]
+    click.echo(
+        f"{sums['total']} mutants: {sums['killed']} killed, {sums['killed_by_name']} of them by a "
+        f"check about what was broken; {sums['survived']} survived, {sums['equivalent']} "
+        f"equivalent; median {sums['median_seconds'] or 0:.2f} s, "
+        f"worst {sums['worst_seconds'] or 0:.2f} s"
+    )
+    return summary
