@@ -29,8 +29,10 @@ def command(
     json: Path | None,
     workers: int | None,
 ) -> int:
-    """Show how strong the suite is: put one fault after the other into a backend, or into what
-    judges, and run the cases until one fails.
+    """Show which seeded faults the suite finds.
+
+    Puts one fault after the other into a backend, or into what judges, and runs the cases until one
+    fails: this is how strong the suite is.
 
     `uop conform mutant:NAME` judges one of them like any backend.
     """
