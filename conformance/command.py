@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from uop.conformance import messages
+from uop.conformance import messages, offers
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.lines import LineProcess
 from uop.conformance.messages import DeviationError
 from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.wire import Json
-from uop.conformance.workers import Allowance, LostError
+from uop.conformance.workers import Allowance, IsRight, LostError
 from uop.spec.errors import BackendError, UopError
 
 PREFIX = "command:"
@@ -58,7 +58,8 @@ class Command:
                 return self._checked(messages.check_request(self.asked, program))
             request = messages.run_request(self.asked, program, self.hello, self.folder)
             reply = self.ask(request, messages.largest_reply(program))
-            return messages.read_outputs(reply, len(program.batches), self.folder)
+            outcome = messages.read_outputs(reply, len(program.batches), self.folder)
+            return self._with_properties(program, outcome)
         except LostError as lost:
             self._restart()
             return lost.problem
@@ -70,10 +71,37 @@ class Command:
             for path in self.folder.glob(f"input-{self.asked}-*"):
                 path.unlink()
 
+    def explain(self, program: Program, is_right: IsRight) -> str:
+        told = []
+        try:
+            if "stages" in self.hello.offers:
+                reply = self._asked("stages", program)
+                told.append(offers.first_wrong_stage(reply, program, is_right))
+            if "source" in self.hello.offers:
+                told.append(offers.source(self._asked("source", program)))
+        except LostError as lost:
+            self._restart()
+            told.append(str(lost))
+        except UopError as error:
+            told.append(str(error))
+        return "\n".join(filter(None, told))
+
     def ask(self, request: Json, most: int = LARGE_REPLY) -> Json:
         """The reply to any request. LostError where there is none: then it must be restarted."""
         line, seconds = messages.line(request), self.allowance.seconds(1)
         return self.process.ask(line, request["id"], seconds, most)
+
+    def _asked(self, do: str, program: Program) -> Json:
+        """The reply to a question about a program."""
+        self.asked += 1
+        return self.ask(messages.ask_request(self.asked, do, program, self.hello))
+
+    def _with_properties(self, program: Program, outcome: Outcome) -> Outcome:
+        """The outcome, unless the worker offers its properties and has a wrong one."""
+        if "props" not in self.hello.offers or isinstance(outcome, Problem):
+            return outcome
+        wrong = offers.wrong_property(self._asked("props", program), program)
+        return Problem(ProblemKind.PROPERTY, wrong) if wrong else outcome
 
     def _checked(self, request: Json) -> Outcome:
         reply = self.ask(request, SMALL_REPLY)

@@ -109,6 +109,16 @@ class Judge:
             return []
         return [accepted_on(case, batch, self.profile) for batch in range(len(case.batches))]
 
+    def explain(self, case: Case) -> str:
+        """What the backend shows of how it runs a case that it fails, as lines of text."""
+        delivery = deliver(case, self.session.hello)
+        sets = self.accepted(case)
+
+        def is_right(outcome: Outcome) -> bool:
+            return verdict_of(case, sets, delivery.outcome(outcome)).status is Status.PASSED
+
+        return "" if delivery.reason else self.session.explain(delivery.program, is_right)
+
     def _judged(self, together: Sequence[Prepared]) -> list[Verdict]:
         """Judge programs sent together; while the backend runs them, compute what they may give."""
         self.session.submit([p.delivery.program for p in together])

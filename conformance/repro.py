@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from uop.conformance import storage
 from uop.conformance.accepted_text import element_sets, output_keys
@@ -61,7 +61,9 @@ def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Fin
 
     smallest, shown = reduce_program(start, fault, probe)
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
-    return written(case.id, smallest, accepted, shown, judge.profile)
+    told = judge.explain(SuiteCase(case.id, smallest.root, (Batch(smallest.inputs),)))
+    found = replace(shown, message="\n".join(filter(None, [shown.message, told])))
+    return written(case.id, smallest, accepted, found, judge.profile)
 
 
 def as_found(case: SuiteCase | InvalidCase, fault: Fault, profile: Profile) -> Finding:
