@@ -95,9 +95,7 @@ class AcceptedEvaluation(TensorEvaluation):
 
     def _store(self, u: UOp) -> None:
         gate = u.src[2] if len(u.src) > 2 else None
-        if gate is not None and gate in self._sets and not self._sets[gate].is_point().all():
-            raise UnsupportedError("a STORE under a gate that is not certain")
-        self._locations.write(u, self._of(u.src[1]), None if gate is None else self._values[gate])
+        self._locations.write(u, self._of(u.src[1]), None if gate is None else self._of(gate))
 
     def _compute(self, u: UOp) -> None:
         super()._compute(u)

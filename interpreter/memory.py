@@ -114,6 +114,11 @@ class Memory:
         self._reads.append(access)
         return _take(self.contents(base, self._before[location]), view)
 
+    def peek(self, location: UOp) -> Value:
+        """The contents of a location where it is reached, for a look that is no access."""
+        base = base_of(location)
+        return _take(self.contents(base, self._before[location]), self._views[location])
+
     def write(self, store: UOp, value: Value, gate: Value | None) -> None:
         """Enter a STORE; a race with what was entered before is an UndefinedError."""
         target = store.src[0]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from uop.interpreter.accepted.sets import Sets, points, together
+from uop.interpreter.accepted.choices import where
+from uop.interpreter.accepted.sets import Sets, points, together, without
 from uop.interpreter.memory import Memory, base_of, slot_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array, Value
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
+from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -36,7 +40,8 @@ class Locations:
         self._memory.enter(u)
 
     def view(self, location: UOp, values: Mapping[UOp, Value], sets: Mapping[UOp, Sets]) -> None:
-        if location.op is Op.INDEX and any(i in sets for i in location.src[1:]):
+        indices = location.src[1:] if location.op is Op.INDEX else ()
+        if not all(_is_certain(sets[i]) for i in indices if i in sets):
             raise UnsupportedError("a location at an index that is not certain")
         self._memory.view(location, values)
 
@@ -44,14 +49,18 @@ class Locations:
         """The sets that a location holds where `reader` reads it."""
         return self._taken(base_of(location), self._memory.read(location, reader))
 
-    def write(self, store: UOp, sets: Sets, gate: Value | None) -> None:
-        """A STORE; the caller has made sure that its gate is certain."""
+    def write(self, store: UOp, sets: Sets, gate: Sets | None) -> None:
+        """A STORE; where its gate may be true and false, of the new and the old contents either."""
         base = base_of(store.src[0])
+        if gate is not None and not gate.is_point().all():
+            held = self._taken(base, self._memory.peek(store.src[0]))
+            sets = replace(_either(store, gate, sets, held), invalid=sets.invalid)
+        possible = None if gate is None else Value(gate.hi, gate.invalid, gate.any)
         flat = sets.map(lambda a: a.reshape(-1))
         start = sum(len(s.lo) for s in self._stored[base])
         numbers = start + np.arange(len(flat.lo)).reshape(store.src[1].shape)
         self._stored[base].append(flat)
-        self._memory.write(store, Value(numbers, sets.invalid), gate)
+        self._memory.write(store, Value(numbers, sets.invalid), possible)
 
     def written(self) -> dict[int, tuple[DType, Sets]]:
         """Slot to dtype and final sets, for every buffer that was stored to."""
@@ -76,6 +85,17 @@ class Locations:
         return Sets(
             taken.lo, taken.hi, taken.nan, taken.only, taken.exact, taken.any, numbers.invalid
         )
+
+
+def _is_certain(s: Sets) -> bool:
+    opened = without(s.any, s.invalid)
+    return bool(s.is_point().all()) and (opened is None or not opened.any())
+
+
+def _either(store: UOp, gate: Sets, new: Sets, old: Sets) -> Sets:
+    node = SimpleNamespace(op=Op.WHERE, dtype=store.src[1].dtype)
+    wide = gate.map(lambda a: np.broadcast_to(a, new.lo.shape))
+    return where(cast(Any, node), STRICT, replace(wide, any=None, invalid=None), new, old)
 
 
 def _initial(u: UOp, given: Value | None) -> Sets:
