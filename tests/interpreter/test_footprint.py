@@ -1,0 +1,153 @@
+"""What values need is counted before they are computed: graphs, kernels, functions, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernels import (
+    I32,
+    Listing,
+    add,
+    argument,
+    at,
+    int32,
+    kernel_param,
+    load,
+    loop,
+    memory,
+    program,
+    special,
+    store,
+)
+
+from uop.interpreter import footprint
+from uop.interpreter.accept import accept
+from uop.interpreter.devices import evaluate_by_devices
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.footprint import at_most
+from uop.spec.args import AddrSpace, GetTupleArg
+from uop.spec.dtype import dtypes
+from uop.spec.errors import LackingError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims, param
+
+COUNT = 1000
+X = param(0, (COUNT,), I32)
+GIVEN = {0: np.arange(COUNT, dtype=np.int32)}
+
+
+def fits(root: UOp, count: int, inputs: dict[int, np.ndarray] | None = None) -> bool:
+    with at_most(count):
+        try:
+            evaluate(root, inputs)
+        except LackingError:
+            return False
+    return True
+
+
+def least(root: UOp, inputs: dict[int, np.ndarray] | None = None) -> int:
+    """The smallest limit under which a program runs."""
+    low, high = 0, 1 << 30
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(root, middle, inputs) else (middle, high)
+    return high
+
+
+def test_a_value_counts_until_its_last_use() -> None:
+    chain = X
+    for _ in range(5):
+        chain = UOp(Op.NEG, chain)
+    assert least(chain, GIVEN) == 2 * 4 * COUNT
+    both = UOp(Op.ADD, UOp(Op.NEG, X), X)
+    assert least(both, GIVEN) == 3 * 4 * COUNT
+    wide = UOp(Op.CMPLT, X, UOp(Op.NEG, X))
+    assert least(wide, GIVEN) == 2 * 4 * COUNT + COUNT
+
+
+def test_a_graph_that_stores_keeps_all_and_has_positions() -> None:
+    out = argument(1, COUNT)
+    effects = UOp(Op.SINK, UOp(Op.STORE, out, UOp(Op.NEG, X)))
+    assert least(effects, GIVEN) == (4 + 8) * COUNT + 2 * 4 * COUNT
+
+
+def test_a_body_counts_by_itself() -> None:
+    wide = UOp(Op.EXPAND, UOp(Op.RESHAPE, X, dims((1, COUNT))), dims((50, COUNT)))
+    body = UOp(Op.TUPLE, UOp(Op.NEG, wide))
+    root = UOp(Op.GETTUPLE, UOp(Op.FUNCTION, body, UOp(Op.NEG, X)), arg=GetTupleArg(0))
+    # The result of the NEG, and what is expanded for it.
+    assert least(root, GIVEN) == 2 * 50 * 4 * COUNT
+
+
+def test_values_of_a_kernel_have_a_copy_for_each_position_they_depend_on() -> None:
+    zeros = {0: np.zeros(4, np.int32)}
+
+    def needs(value: UOp) -> int:
+        adding = UOp(Op.ATOMICADD, at(kernel_param(0, 4), 0), value)
+        return least(program(UOp(Op.SINK, adding), 4), zeros)
+
+    item = int32(special(COUNT, "lidx0"))
+    both = UOp(Op.ADD, item, int32(special(3)))
+    for value, copies in ((item, COUNT), (both, 3 * COUNT)):
+        assert needs(UOp(Op.NEG, value)) - needs(value) == 4 * copies
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: UOp(Op.SINK, store(kernel_param(0, 4), special(10**13), int32(1))),
+        lambda: UOp(
+            Op.SINK, store(kernel_param(0, 4), 0, load(memory(AddrSpace.LOCAL, 10**13), 0))
+        ),
+        lambda: UOp(
+            Op.SINK,
+            UOp(
+                Op.STORE,
+                at(kernel_param(0, 4), 0),
+                UOp(Op.ADD, int32(special(10**7)), int32(special(10**7, "lidx0"))),
+            ),
+        ),
+    ],
+    ids=["items", "local", "both"],
+)
+def test_a_kernel_that_needs_too_much_is_refused(build: Callable[[], UOp]) -> None:
+    with pytest.raises(LackingError, match=r"VALUE\.n1"):
+        evaluate(program(build(), 4), {0: np.zeros(4, np.int32)})
+
+
+def test_loops_that_run_in_turn_need_no_copies() -> None:
+    listing, counter = Listing(), loop(0, 10**3)
+    with listing.each(counter):
+        listing.do(store(kernel_param(0, 4), 0, int32(add(counter, 1))))
+    assert fits(program(listing.body, 4), 4096, {0: np.zeros(4, np.int32)})
+
+
+def test_buffers_that_start_empty_count() -> None:
+    with pytest.raises(LackingError, match=r"VALUE\.n1(.|\n)*BUFFER"):
+        evaluate(program(UOp(Op.SINK, store(kernel_param(0, 10**13), 0, int32(1))), 10**13))
+
+
+def test_every_way_to_evaluate_is_guarded() -> None:
+    big = UOp(Op.EXPAND, param(0, (1,), dtypes.float32), dims((10**13,)))
+    given = {0: np.ones(1, np.float32)}
+    for run in (evaluate, accept, evaluate_by_devices):
+        with pytest.raises(LackingError, match=r"VALUE\.n1") as caught:
+            run(big, given)  # type: ignore[operator]
+        assert caught.value.where.startswith(f"{__file__}:")
+
+
+def test_the_limit_is_the_memory_of_the_machine_or_of_its_container(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    container = tmp_path / "memory.max"
+    monkeypatch.setattr(footprint, "_CONTAINER", container)
+    machine = footprint._memory.__wrapped__()
+    assert machine > 1 << 28
+    for said, expected in (("max\n", machine), ("4096\n", 4096), (f"{1 << 60}\n", machine)):
+        container.write_text(said)
+        assert footprint._memory.__wrapped__() == expected
+    monkeypatch.setattr(footprint.os, "sysconf", lambda name: int(name))
+    assert footprint._memory.__wrapped__() == footprint.USUAL_BYTES
