@@ -47,12 +47,17 @@ def limit() -> int:
     return _memory() if given is None else given
 
 
+def bound(order: Sequence[UOp]) -> int:
+    """More bytes than nodes need, found fast: as if every value were the largest."""
+    return max(map(prod, {u.shape for u in order}), default=0) * MOST_OF_ONE * len(order)
+
+
 def check_values(order: Sequence[UOp], sources: Sources) -> None:
     """VALUE.n1 where the values of a graph, each kept until its last use, do not fit.
 
     Where it stores nothing is given back. A value counts in full also if it is a view of another.
     """
-    if _certainly_fits(order, 1):
+    if bound(order) <= limit():
         return
     keeps = any(u.addrspace is not None for u in order)
     last = {} if keeps else {s: u for u in order for s in sources(u)}
@@ -68,7 +73,7 @@ def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:
 
     A value has a copy for each position on the axes that it depends on.
     """
-    if _certainly_fits(order, prod(a.size for a in axes)):
+    if bound(order) * prod(a.size for a in axes) <= limit():
         return
     sizes = {a.node: a.size for a in axes}
     groups = frozenset(a.node for a in axes if a.node.op is Op.SPECIAL)
@@ -84,12 +89,6 @@ def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:
         if private or u.addrspace is None:
             live += _bytes(u) * prod(sizes[a] for a in depends[u])
             _refuse_above(most, live, u)
-
-
-def _certainly_fits(order: Sequence[UOp], lanes: int) -> bool:
-    """A bound that costs next to nothing: as if every value were the largest."""
-    largest = max(map(prod, {u.shape for u in order}), default=0)
-    return largest * lanes * MOST_OF_ONE * len(order) <= limit()
 
 
 def _bytes(u: UOp) -> int:

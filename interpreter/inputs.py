@@ -14,7 +14,7 @@ from uop.spec.inputs import check_slots, clash, misfit
 from uop.spec.labels import INPUT_C5
 from uop.spec.ops.names import Op
 from uop.spec.symbolic import bind, is_variable, with_bound_variables
-from uop.spec.walk import outside_bodies, toposort
+from uop.spec.walk import kept_with_root, outside_bodies, toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -27,10 +27,20 @@ def slots_of(root: UOp) -> dict[int, UOp]:
 
     InvalidError where two different ones claim one slot.
     """
+    return _entered(dict(_slots_below(root)), root)
+
+
+@kept_with_root
+def _slots_below(root: UOp) -> dict[int, UOp]:
     found: dict[int, UOp] = {}
-    for u in toposort([root], _evaluated):
-        if u.op not in (Op.PARAM, Op.BUFFER):
-            continue
+    for u in toposort(_evaluated(root), _evaluated):
+        _entered(found, u)
+    return found
+
+
+def _entered(found: dict[int, UOp], u: UOp) -> dict[int, UOp]:
+    """The slots, with that of this node where it has one."""
+    if u.op in (Op.PARAM, Op.BUFFER):
         slot = cast(ParamArg | BufferArg, u.arg).slot
         other = found.setdefault(slot, u)
         if other is not u:
@@ -43,7 +53,7 @@ def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
 
     A variable without a value stays, as a PARAM without input. InvalidError outside its range.
     """
-    if not any(u.op is Op.BIND or (u.op is Op.PARAM and is_variable(u)) for u in root.toposort()):
+    if not _takes_numbers(root):
         return root, inputs
     root = with_bound_variables(root)
     given = {u: slot for slot, u in slots_of(root).items() if is_variable(u)}
@@ -52,6 +62,12 @@ def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
     fitting = {u: _fitting(slot, u, inputs[slot]) for u, slot in given.items()}
     root = bind(root, {u: int(value.data) for u, value in fitting.items()})
     return root, {slot: a for slot, a in inputs.items() if slot not in given.values()}
+
+
+@kept_with_root
+def _takes_numbers(root: UOp) -> bool:
+    """Whether a program has variables."""
+    return any(u.op is Op.BIND or is_variable(u) for u in root.toposort())
 
 
 def _evaluated(u: UOp) -> tuple[UOp, ...]:

@@ -39,8 +39,10 @@ def elementwise(u: UOp, *operands: Value) -> Value:
         return where(u, *operands)
     arrays = [v.data for v in operands]
     data = np.asarray(RULES[u.op](u, *arrays))
-    invalid = _spread(either(*[v.invalid for v in operands]), data.shape)
     opens = UNSPECIFIED.get(u.op)
+    if opens is None and not u.dtype.is_float and all(map(_is_plain, operands)):
+        return Value(data)
+    invalid = _spread(either(*[v.invalid for v in operands]), data.shape)
     unspecified = either(*[v.unspecified for v in operands])
     if opens is not None:
         unspecified = either(unspecified, opens(u, *arrays))
@@ -49,6 +51,10 @@ def elementwise(u: UOp, *operands: Value) -> Value:
     else:
         free_nan = made_nan(u, data)
     return Value(data, invalid, _spread(unspecified, data.shape, invalid), free_nan)
+
+
+def _is_plain(v: Value) -> bool:
+    return v.invalid is None and v.unspecified is None
 
 
 def made_nan(u: UOp, data: Array) -> Mask | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 import uop.interpreter.rules  # noqa: F401 - enters the meanings
 from uop.interpreter import masks
-from uop.interpreter.footprint import check_values
+from uop.interpreter.footprint import bound, check_values, limit
 from uop.interpreter.memory import Memory, reads_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import data_sources
@@ -20,7 +22,7 @@ from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.walk import toposort
+from uop.spec.walk import kept_with_root, toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -46,6 +48,30 @@ PASSED_ON = (Op.AFTER, Op.NOOP, Op.PRECAST)
 """Ops beside the markers that are their first operand."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """What a graph says about each evaluation of it; the root itself comes after all below it.
+
+    `used` has for each node, the root included, the values that no later node uses.
+    """
+
+    below: tuple[UOp, ...]
+    used: tuple[tuple[UOp, ...], ...]
+    stores: bool
+    bound: int
+
+
+@kept_with_root
+def _walk(root: UOp) -> Walk:
+    order = toposort([root], _evaluated_sources)
+    last = {s: u for u in order for s in _evaluated_sources(u)}
+    used = tuple(
+        tuple(s for s in dict.fromkeys(_evaluated_sources(u)) if last[s] is u) for u in order
+    )
+    stores = any(u.addrspace is not None for u in order)
+    return Walk(tuple(order[:-1]), used, stores, bound(order))
+
+
 class TensorEvaluation:
     """One walk over a graph; a FUNCTION starts another one over its body."""
 
@@ -53,16 +79,21 @@ class TensorEvaluation:
         self._root, self._given, self._observe = root, given, observe
         self._values: dict[UOp, Value] = {}
         self._tuples: dict[UOp, tuple[Value, ...]] = {}
-        self._memory = Memory(_flat(given))
+
+    @cached_property
+    def _memory(self) -> Memory:
+        return Memory(_flat(self._given))
 
     def result(self) -> FullOutput:
-        order = toposort([self._root], _evaluated_sources)
-        check_values(order, _evaluated_sources)
-        if any(u.addrspace is not None for u in order):
+        root = self._root
+        walk = _walk(root)
+        order = (*walk.below, root)
+        if walk.bound > limit():
+            check_values(order, _evaluated_sources)
+        if walk.stores:
             self._step_all(order)
         else:
-            self._compute_all(order)
-        root = self._root
+            self._compute_all(order, walk.used)
         if root.op is Op.SINK or root.op in (Op.STORE, Op.GROUP):
             return self._memory.written()
         if root.op in (Op.TUPLE, Op.FUNCTION):
@@ -71,7 +102,7 @@ class TensorEvaluation:
             return self._memory.read(root, root)
         return self._values[root]
 
-    def _step_all(self, order: list[UOp]) -> None:
+    def _step_all(self, order: Sequence[UOp]) -> None:
         for u in order:
             try:
                 self._step(u)
@@ -79,19 +110,17 @@ class TensorEvaluation:
                 at(error, u)
                 raise
 
-    def _compute_all(self, order: list[UOp]) -> None:
+    def _compute_all(self, order: Sequence[UOp], used: Sequence[Sequence[UOp]]) -> None:
         """Each node in turn; a value goes after its last use, so that its space is used again."""
         values = self._values
-        last = {s: u for u in order for s in _evaluated_sources(u)}
-        for u in order:
+        for u, gone in zip(order, used, strict=True):
             try:
                 self._compute(u)
             except (UndefinedError, LackingError) as error:
                 at(error, u)
                 raise
-            for s in _evaluated_sources(u):
-                if last[s] is u:
-                    values.pop(s, None)
+            for s in gone:
+                values.pop(s, None)
 
     def _step(self, u: UOp) -> None:
         self._memory.enter(u)
@@ -117,11 +146,11 @@ class TensorEvaluation:
                 self._observe(u, value)
 
     def _value(self, u: UOp) -> Value:
+        if u in self._given:
+            return self._given[u]
         meaning = MEANINGS.get(u.op)
         if meaning is not None:
             return meaning(u, *[self._values[s] for s in data_sources(u)])
-        if u in self._given:
-            return self._given[u]
         if u.op is Op.CONST:
             return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
         if u.op is Op.BINARY:

@@ -10,7 +10,7 @@ from uop.spec.ops import expansion
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp
-from uop.spec.walk import toposort
+from uop.spec.walk import kept_with_root, toposort
 
 EXTENSIONS = frozenset(op for op, d in DECLARATIONS.items() if d.section == "extension")
 
@@ -21,6 +21,20 @@ def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
     Names and an UNROLL that no CONTRACT is around have no other form: they stay.
     """
 
+    known = _core_forms(root)
+    if keep not in known:
+        form = _without_extensions(root, keep)
+        known[keep] = None if form is root else form
+    return known[keep] or root
+
+
+@kept_with_root
+def _core_forms(root: UOp) -> dict[frozenset[Op], UOp | None]:
+    """What a root was found to be without extension ops, but for some; None where it has none."""
+    return {}
+
+
+def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
     def goes(u: UOp) -> bool:
         return u.op not in keep and (u.op in EXTENSIONS or _folds_with_min(u))
 

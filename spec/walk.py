@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 from uop.spec.ops.names import Op
 
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 N = TypeVar("N")
+T = TypeVar("T")
 
 
 def toposort(roots: Iterable[N], sources: Callable[[N], Iterable[N]]) -> list[N]:
@@ -25,8 +28,27 @@ def toposort(roots: Iterable[N], sources: Callable[[N], Iterable[N]]) -> list[N]
             order[stack.pop()] = None
             continue
         opened.add(node)
-        stack.extend([s for s in sources(node) if s not in opened][::-1])
+        waiting = [s for s in sources(node) if s not in opened]
+        if waiting:
+            stack += waiting[::-1]
+        else:
+            order[stack.pop()] = None
     return list(order)
+
+
+def kept_with_root(find: Callable[[N], T]) -> Callable[[N], T]:
+    """`find`, whose result for a node is kept while the node lives; it must not hold the node."""
+    known: WeakKeyDictionary[N, T] = WeakKeyDictionary()
+
+    @wraps(find)
+    def kept(root: N) -> T:
+        try:
+            return known[root]
+        except KeyError:
+            found = known[root] = find(root)
+            return found
+
+    return kept
 
 
 def outside_bodies(node: Node) -> tuple[Node, ...]:

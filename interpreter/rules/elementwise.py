@@ -79,7 +79,10 @@ def shr(u: Node, a: Array, b: Array) -> Array:
 
 
 @unspecified_where(Op.SHL, Op.SHR)
-def shifts_too_far(u: Node, a: Array, b: Array) -> Mask:
+def shifts_too_far(u: Node, a: Array, b: Array) -> Mask | None:
+    # As unsigned numbers the negative ones are the largest: one pass tells that there are none.
+    if b.size and b.view(numeric.BITS[b.dtype.itemsize]).max() < u.dtype.bits:
+        return None
     return np.logical_or(b < 0, b >= u.dtype.bits)
 
 
@@ -148,5 +151,9 @@ def bitcast_is_no_bool(u: Node, a: Array) -> Mask | None:
 
 
 def _count_or_zero(u: Node, b: Array) -> Array:
+    storage = numeric.np_dtype(u.dtype)
+    if b.dtype == storage and u.dtype.kind is not Kind.INDEX:
+        # Of a count outside the dtype numpy makes 0 or -1: anything would do there.
+        return b
     inside = np.logical_and(b >= 0, b < u.dtype.bits)
-    return np.where(inside, b, b.dtype.type(0)).astype(numeric.np_dtype(u.dtype))
+    return np.where(inside, b, b.dtype.type(0)).astype(storage)
