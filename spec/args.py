@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+from numbers import Rational
+from reprlib import repr as _repr
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from uop.spec.dtype import DType, Number, Scalar, dtypes
+from uop.spec.errors import users_line
+from uop.spec.labels import ARG_C1, CONST_NUMBER
 from uop.spec.ops.names import Op
 
 Device = str | tuple[str, ...] | None
@@ -42,7 +48,16 @@ class PadFill(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """The root of all args."""
+    """The root of all args. InvalidError for a field of another type than its declared one."""
+
+    def __post_init__(self) -> None:
+        for name, spelled, classes, items in _FIELDS.get(self.__class__) or _fields_of(
+            self.__class__
+        ):
+            value = getattr(self, name)
+            if value.__class__ not in classes or (items is not None and not _holds(value, items)):
+                where = f"{self.__class__.__name__}.{name}: {spelled}"
+                raise ARG_C1.error(where, _repr(value), users_line())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +89,12 @@ class ConstArg(Arg):
 
     @classmethod
     def of(cls, value: Number, dtype: DType) -> ConstArg:
-        """Round once into the dtype. ValueError for an integer outside it."""
+        """Round once into the dtype.
+
+        ValueError for an integer outside it, InvalidError for what is no number or no dtype.
+        """
+        if not isinstance(value, (int, float, Rational)) or dtype.__class__ is not DType:
+            raise CONST_NUMBER.error("CONST", f"{_repr(value)} of {_repr(dtype)}", users_line())
         return cls(dtype.encode(value), dtype)
 
     @property
@@ -243,3 +263,49 @@ class PlaceArg(Arg):
     """A device, or several."""
 
     device: Device
+
+
+class _Items(NamedTuple):
+    """What the items of a tuple are: of one of these classes, and if tuples what theirs are."""
+
+    classes: frozenset[type]
+    items: _Items | None
+
+
+class _Field(NamedTuple):
+    """A field of an arg: its name, its type as it is written, and as sets of classes."""
+
+    name: str
+    spelled: str
+    classes: frozenset[type]
+    items: _Items | None
+
+
+_FIELDS: dict[type[Arg], tuple[_Field, ...]] = {}
+
+
+def _fields_of(kind: type[Arg]) -> tuple[_Field, ...]:
+    """The fields of a class of args, read from its annotations on first use."""
+    hints = get_type_hints(kind)
+    found = ((f, _classes(hints[f.name])) for f in fields(kind))
+    _FIELDS[kind] = tuple(_Field(f.name, str(f.type), *allowed) for f, allowed in found)
+    return _FIELDS[kind]
+
+
+def _classes(hint: Any) -> _Items:
+    """The classes that a type annotation allows. A bool is no int."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    classes = frozenset(get_origin(m) or (NoneType if m is None else m) for m in members)
+    of_tuples = [_classes(get_args(m)[0]) for m in members if get_origin(m) is tuple]
+    return _Items(classes, of_tuples[0] if of_tuples else None)
+
+
+def _holds(value: Any, items: _Items) -> bool:
+    """Whether the items of a tuple are of their types; anything else has none."""
+    if value.__class__ is not tuple:
+        return True
+    classes, deeper = items
+    for v in value:
+        if v.__class__ not in classes or (deeper is not None and not _holds(v, deeper)):
+            return False
+    return True

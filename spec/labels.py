@@ -37,11 +37,17 @@ def _enter(label: str, title: str) -> Condition:
     return entered
 
 
+ARG_C1 = _enter("ARG.c1", "a field of an arg has its type")
+CONST_NUMBER = _enter("CONST.number", "a constant is a number, of a DType")
 INPUT_C1 = _enter("INPUT.c1", "a slot belongs to one PARAM or BUFFER")
 INPUT_C2 = _enter("INPUT.c2", "every input has a slot of the program")
 INPUT_C3 = _enter("INPUT.c3", "every PARAM has an input")
 INPUT_C4 = _enter("INPUT.c4", "an input has the shape and dtype of its slot")
 INPUT_C5 = _enter("INPUT.c5", "a variable lies in its range")
+NODE_C1 = _enter("NODE.c1", "the op of a node is an Op")
+NODE_C2 = _enter("NODE.c2", "the operands of a node are UOps")
+NODE_C3 = _enter("NODE.c3", "the tag of a node is text, or None")
+NODE_C4 = _enter("NODE.c4", "a substitution is a mapping from UOps to UOps")
 TENSOR_C1 = _enter("TENSOR.c1", "a Python number is a value of the dtype it is used with")
 TENSOR_C2 = _enter(
     "TENSOR.c2", "data is a number, an array, or nested lists of one length at each depth"
@@ -50,6 +56,7 @@ TENSOR_C3 = _enter(
     "TENSOR.c3", "an index has at most one key for each axis, and integers inside it"
 )
 TENSOR_C4 = _enter("TENSOR.c4", "a Tensor has no truth before it is evaluated: use item()")
+TENSOR_C5 = _enter("TENSOR.c5", "the dtype of a Tensor is a DType")
 GRADIENT_C1 = _enter("GRADIENT.c1", "a gradient is that of a float of shape ()")
 FUNCTION_RESULT = _enter(
     "FUNCTION.result", "a function returns a Tensor, or Tensors in a list, tuple or dict"

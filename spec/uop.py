@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
+from reprlib import repr as _repr
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
@@ -11,11 +13,13 @@ from uop.spec import symbolic
 from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
+from uop.spec.labels import NODE_C1, NODE_C2, NODE_C3, NODE_C4
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
 from uop.spec.walk import toposort
 
+_sources: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
 Key = tuple[Op, "tuple[UOp, ...]", Arg | None, str | None]
 
 _INTERNED: WeakValueDictionary[Key, UOp] = WeakValueDictionary()
@@ -26,7 +30,7 @@ class UOp:
     """One immutable node of a graph. Two equal nodes are one object, so equality is identity.
 
     `UOp(op, *src, arg=None, tag=None)` raises InvalidError with the label of the first constraint
-    that is broken.
+    that is broken, or where it is given something that is no op, operand, arg or tag.
     """
 
     __slots__ = (
@@ -56,13 +60,22 @@ class UOp:
     _axis: int | None
 
     def __new__(cls, op: Op, *src: UOp, arg: Arg | None = None, tag: str | None = None) -> UOp:
-        declaration = DECLARATIONS[op]
-        if arg is None:
-            arg = declaration.default_arg
-        key = (op, src, arg, tag)
-        known = _INTERNED.get(key)
+        try:
+            declaration = DECLARATIONS[op]
+            if arg is None:
+                arg = declaration.default_arg
+            key = (op, src, arg, tag)
+            known = _INTERNED.get(key)
+        except (KeyError, TypeError):
+            # What has no hash is no op, operand, arg or tag.
+            raise _no_node(op, src, arg, tag) from None
         if known is not None:
             return known
+        for s in src:
+            if s.__class__ is not UOp:
+                raise _no_node(op, src, arg, tag)
+        if tag is not None and not isinstance(tag, str):
+            raise _no_node(op, src, arg, tag)
         u = object.__new__(cls)
         set_field = object.__setattr__
         set_field(u, "op", op)
@@ -144,10 +157,18 @@ class UOp:
 
     def toposort(self) -> list[UOp]:
         """Every node below and this one once, sources first, this one last."""
-        return toposort([self], lambda u: u.src)
+        return toposort([self], _sources)
 
     def substitute(self, new: Mapping[UOp, UOp]) -> UOp:
-        """This graph with nodes replaced; what is put in is not searched again."""
+        """This graph with nodes replaced; what is put in is not searched again.
+
+        InvalidError for anything but a mapping of nodes to nodes.
+        """
+        if not isinstance(new, Mapping):
+            raise NODE_C4.error("substitute", _repr(new), users_line())
+        for pair in new.items():
+            if pair[0].__class__ is not UOp or pair[1].__class__ is not UOp:
+                raise NODE_C4.error("substitute", _repr(pair), users_line())
         done: dict[UOp, UOp] = dict(new)
         for u in toposort([self], lambda v: () if v in new else v.src):
             if u not in done:
@@ -182,8 +203,25 @@ def _invalid(constraint: Constraint, u: UOp, found: str) -> InvalidError:
     return InvalidError(constraint.label, constraint.title, described(u), found, users_line())
 
 
+def _no_node(op: Any, src: tuple[Any, ...], arg: Any, tag: Any) -> InvalidError:
+    """What a call that makes no node got instead of an op, operands, an arg or a tag."""
+    declaration = DECLARATIONS.get(op) if isinstance(op, Op) else None
+    if declaration is None:
+        return NODE_C1.error("UOp", _repr(op), users_line())
+    strange = [s for s in src if not isinstance(s, UOp)]
+    if strange:
+        return NODE_C2.error(op.name, _repr(strange[0]), users_line())
+    if tag is not None and not isinstance(tag, str):
+        return NODE_C3.error(op.name, _repr(tag), users_line())
+    typed = next(c for c in declaration.constraints if c.label == f"{op.name}.arg")
+    return InvalidError(typed.label, typed.title, op.name, _repr(arg), users_line())
+
+
 def const(value: Number, dtype: DType) -> UOp:
-    """A constant of shape (), rounded once into the dtype. ValueError for an integer outside it."""
+    """A constant of shape (), rounded once into the dtype.
+
+    ValueError for an integer outside it, InvalidError for what is no number or no dtype.
+    """
     return UOp(Op.CONST, arg=ConstArg.of(value, dtype))
 
 

@@ -9,6 +9,7 @@ from functools import cache
 
 from uop.compiler.pipeline import TARGETS
 from uop.compiler.stages.select import selected_for
+from uop.spec import optimization
 from uop.spec.clauses import clauses
 from uop.spec.decisions import Decision, decisions
 from uop.spec.editions import EDITIONS
@@ -96,7 +97,7 @@ def conditions() -> dict[str, Conditions]:
 
 
 def _placed() -> Iterator[tuple[str, Condition]]:
-    for condition in CONDITIONS.values():
+    for condition in (*CONDITIONS.values(), *optimization.CONDITIONS.values()):
         yield "", condition
     for form in FORMS.values():
         yield from (("", condition) for condition in form.conditions.values())

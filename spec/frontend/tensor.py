@@ -25,7 +25,7 @@ from uop.spec.frontend.data import (
 from uop.spec.frontend.evaluator import Held, evaluator, installed
 from uop.spec.frontend.operators import Operators
 from uop.spec.frontend.views import Axes
-from uop.spec.labels import TENSOR_C4
+from uop.spec.labels import TENSOR_C4, TENSOR_C5
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp
@@ -48,6 +48,8 @@ class Tensor(Operators):
     uop: UOp
 
     def __init__(self, data: Any, dtype: DType | None = None, device: Device = None) -> None:
+        if dtype is not None and not isinstance(dtype, DType):
+            raise TENSOR_C5.error("Tensor", repr(dtype), users_line())
         object.__setattr__(self, "uop", _graph(data, dtype, device))
 
     def __setattr__(self, name: str, value: object) -> None:

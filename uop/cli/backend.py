@@ -23,7 +23,8 @@ def run_on(name: str, root: UOp, given: Mapping[int, Array]) -> dict[int, Value]
     A program over variables is sent with their values in their places.
     """
     find(name)
-    root, inputs = with_numbers(root, given)
+    root, left = with_numbers(root, given)
+    inputs = {slot: given[slot] for slot in left}
     # First the interpreter: inputs that do not fit are refused before a process starts.
     numbers = output_keys(root, inputs)
     with TemporaryDirectory(prefix="uop-") as folder:
