@@ -68,8 +68,8 @@ class Reach:
     def spelled(self, position: int) -> str:
         """Whose access a position is."""
         number = position % (self.axis.size + 1)
-        several = f"all {self.axis.size}" if number == self.axis.size else f"number {number}"
-        return f"{several} along {axis_name(self.axis)}"
+        name = axis_name(self.axis)
+        return f"every {name}" if number == self.axis.size else f"{name} = {number}"
 
     @property
     def everywhere(self) -> Array:
@@ -136,10 +136,11 @@ class Shadow:
         )
         nodes = list(self._nodes[earlier])
         by = " or ".join(described(v) for v in nodes[:MOST_NODES])
+        between = "workgroups" if is_group else "work items"
+        barrier = "" if is_group else ", and no barrier orders them"
         found = (
-            f"race: of {'two workgroups' if is_group else 'two work items'} one {earlier.value} "
-            f"element {int(where[at])} of {self._name}, another {USES[u.op].value} it"
-            f"{'' if is_group else ' and no barrier orders them'}: {one} by {by}, then {other}"
+            f"race: of two {between} one {earlier.value} element {int(where[at])} of {self._name} "
+            f"({one}, {by}), another {USES[u.op].value} it ({other}){barrier}"
         )
         raise undefined("STORE.u2", found, u, *nodes)
 
