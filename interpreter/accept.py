@@ -109,6 +109,7 @@ class AcceptedEvaluation(TensorEvaluation):
         wide = {p: arguments[slot] for p, slot in params.items() if arguments[slot] in self._sets}
         given_sets = {p: self._sets[argument] for p, argument in wide.items()}
         inner = AcceptedEvaluation(body, given, given_sets, self._profile)
+        inner.share_addresses(self, u)
         result = cast("tuple[Value, ...]", inner.result())
         self._tuple_sets[u] = inner._tuple_sets[body]
         return result
@@ -126,6 +127,8 @@ class AcceptedEvaluation(TensorEvaluation):
             return self._given_sets.get(u)
         if u.op is Op.GETTUPLE:
             return self._tuple_sets[u.src[0]][cast(GetTupleArg, u.arg).idx]
+        if u.op is Op.GETADDR:
+            return None
         sources = data_sources(u)
         operands = [self._values[s] for s in sources]
         if not any(s in self._sets for s in sources) and not widens(

@@ -74,11 +74,12 @@ class _Adversary(TensorEvaluation):
         params = body_arguments(body).items()
         given = {p: self._values[u.src[1 + slot]] for p, slot in params}
         inner = _Adversary(body, given, self._random, self._push)
+        inner.share_addresses(self, u)
         return cast("tuple[Value, ...]", inner.result())
 
     def _value(self, u: UOp) -> Value:
         value = super()._value(u)
-        if u in self._given or not u.src or u.op is Op.GETTUPLE:
+        if u in self._given or not u.src or u.op in (Op.GETTUPLE, Op.GETADDR):
             return value
         operands = [self._values[s] for s in data_sources(u)]
         if u.op is self._push:

@@ -12,7 +12,8 @@ import numpy as np
 from uop.interpreter.accepted.cells import by_count
 from uop.interpreter.accepted.kernels import AcceptedKernel
 from uop.interpreter.accepted.sets import Sets
-from uop.interpreter.buffers import Addresses, Buffer, Buffers
+from uop.interpreter.addresses import Addresses
+from uop.interpreter.buffers import Buffer, Buffers
 from uop.interpreter.kernel import Kernel, launch
 from uop.interpreter.machine import call_by_name, run_calls
 from uop.interpreter.masks import made_nan

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from uop.interpreter.addresses import Addresses
 from uop.interpreter.lanes import Shape, lanes_of
 from uop.interpreter.memory import slot_of
 from uop.interpreter.numeric import np_dtype
@@ -317,25 +318,3 @@ def _shaped(value: Value, shape: tuple[int, ...]) -> Value:
 
 def _or_none(mask: Mask | None) -> Mask | None:
     return mask if mask is not None and mask.any() else None
-
-
-ALIGNMENT = 256
-"""Of the addresses of buffers: more than any element needs."""
-
-
-class Addresses:
-    """The addresses of buffers on devices, given out as they are asked for: none is 0, no two
-    buffers overlap.
-    """
-
-    def __init__(self) -> None:
-        self._next = ALIGNMENT
-        self._given: dict[tuple[Buffer, str], int] = {}
-
-    def of(self, buffer: Buffer, device: str) -> int:
-        key = buffer, device
-        if key not in self._given:
-            self._given[key] = self._next
-            blocks = buffer.data.nbytes // ALIGNMENT + 1
-            self._next += blocks * ALIGNMENT
-        return self._given[key]

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from uop.interpreter import masks
-from uop.interpreter.buffers import Addresses, Buffer
+from uop.interpreter.addresses import Addresses
+from uop.interpreter.buffers import Buffer
 from uop.interpreter.footprint import check_kernel
 from uop.interpreter.lanes import (
     Kind,
@@ -256,7 +257,7 @@ class Kernel:
             raise UnsupportedError("the address of a register")
         rank = len(location.shape)
         first = place.positions.reshape((*lanes_of(place.positions, rank), -1))[..., 0]
-        start = self._addresses.of(memory, cast(GetAddrArg, u.arg).device)
+        start = self._addresses.of(memory, memory.data.nbytes, cast(GetAddrArg, u.arg).device)
         return Value((start + first * location.dtype.itemsize).astype(np.uint64))
 
     def _load(self, u: UOp) -> Value:

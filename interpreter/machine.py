@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uop.interpreter.buffers import Addresses, Buffer, Buffers
+from uop.interpreter.addresses import Addresses
+from uop.interpreter.buffers import Buffer, Buffers
 from uop.interpreter.footprint import check_values
 from uop.interpreter.kernel import launch
 from uop.interpreter.rules.codegen import custom_function_of

@@ -114,6 +114,15 @@ class Memory:
         self._reads.append(access)
         return _take(self.contents(base, self._before[location]), view)
 
+    def first(self, location: UOp) -> int:
+        """Which element of its buffer a location begins with; 0 of one without elements."""
+        view = self._views[location].reshape(-1)
+        if not view.size:
+            return 0
+        if view[0] == ABSENT:
+            raise UnsupportedError("the address of an element that PAD has added")
+        return int(view[0])
+
     def peek(self, location: UOp) -> Value:
         """The contents of a location where it is reached, for a look that is no access."""
         base = base_of(location)
@@ -180,7 +189,7 @@ def reads_of(u: UOp) -> list[UOp]:
     sources = data_sources(u)
     if u.addrspace is not None or u.op is Op.STORE:
         sources = sources[1:]
-    if u.op in (Op.SINK, Op.GROUP):
+    if u.op in (Op.SINK, Op.GROUP, Op.GETADDR):
         return []
     return [s for s in sources if s.addrspace is not None]
 

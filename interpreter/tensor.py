@@ -11,16 +11,18 @@ import numpy as np
 
 import uop.interpreter.rules  # noqa: F401 - enters the meanings
 from uop.interpreter import masks
+from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import bound, check_values, limit
-from uop.interpreter.memory import Memory, reads_of
+from uop.interpreter.memory import Memory, base_of, reads_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.values import Array, Value
-from uop.spec.args import BinaryArg, ConstArg, GetTupleArg, ParamArg
+from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg, ParamArg
 from uop.spec.clauses import at, undefined
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import size
 from uop.spec.registry import DECLARATIONS
 from uop.spec.walk import kept_with_root, toposort
 
@@ -79,6 +81,9 @@ class TensorEvaluation:
         self._root, self._given, self._observe = root, given, observe
         self._values: dict[UOp, Value] = {}
         self._tuples: dict[UOp, tuple[Value, ...]] = {}
+        self._addresses = Addresses()
+        self._buffers: dict[UOp, object] = {}
+        """The buffer behind each PARAM of a body: that of the caller, or one of this call alone."""
 
     @cached_property
     def _memory(self) -> Memory:
@@ -155,17 +160,40 @@ class TensorEvaluation:
             return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
         if u.op is Op.BINARY:
             return Value(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
+        if u.op is Op.GETADDR:
+            return self._address(u)
         if u.op is Op.GETTUPLE:
             return self._tuples[u.src[0]][cast(GetTupleArg, u.arg).idx]
         if u.declaration.section == "marker" or u.op in PASSED_ON:
             return self._values[u.src[0]]
         raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
 
+    def _address(self, u: UOp) -> Value:
+        """Of the first element of a location; buffers are those of the whole program (D-068)."""
+        location = u.src[0]
+        base = base_of(location)
+        bytes_each = location.dtype.itemsize
+        whole = size(base.shape) * bytes_each
+        buffer = self._buffers.get(base, base)
+        start = self._addresses.of(buffer, whole, cast(GetAddrArg, u.arg).device)
+        return Value(np.asarray(start + self._memory.first(location) * bytes_each, np.uint64))
+
+    def share_addresses(self, caller: TensorEvaluation, call: UOp) -> None:
+        """Have those that the caller has, for the buffers that are whole arguments of a call."""
+        self._addresses = caller._addresses
+        for p, slot in body_arguments(call.src[0]).items():
+            argument = call.src[1 + slot]
+            while argument.op is Op.AFTER:
+                argument = argument.src[0]
+            is_whole = argument.addrspace is not None and argument is base_of(argument)
+            self._buffers[p] = caller._buffers.get(argument, argument) if is_whole else object()
+
     def _called(self, u: UOp) -> tuple[Value, ...]:
         """The body with each PARAM k standing for argument k."""
         body, arguments = u.src[0], [self._values[a] for a in u.src[1:]]
         given = {p: arguments[slot] for p, slot in body_arguments(body).items()}
         inner = TensorEvaluation(body, given, self._observe)
+        inner.share_addresses(self, u)
         return cast("tuple[Value, ...]", inner.result())
 
 

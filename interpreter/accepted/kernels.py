@@ -16,7 +16,8 @@ from uop.interpreter.accepted.folds import folded
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.widening import is_reference, widens
-from uop.interpreter.buffers import Addresses, Buffer, Buffers, Registers
+from uop.interpreter.addresses import Addresses
+from uop.interpreter.buffers import Buffer, Buffers, Registers
 from uop.interpreter.kernel import Kernel, launch
 from uop.interpreter.lanes import indexed, raised, stacked
 from uop.interpreter.machine import call_by_name, run_calls
