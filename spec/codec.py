@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from uop.spec.args import Arg, ConstArg
 from uop.spec.dtype import DTYPES, DType, Kind, Number
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.literal import Literal, Quoted, Word
+from uop.spec.literal import Literal, Quoted, Word, print_literal
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
 
@@ -40,6 +40,17 @@ def encode_arg(arg: Arg | None) -> dict[str, Literal] | None:
         return {"value": encode_scalar(arg.bits, arg.dtype), "dtype": Word(arg.dtype.name)}
     given = ((name, codec, getattr(arg, name)) for name, codec in _codecs(type(arg)).items())
     return {n: codec.encode(value) for n, codec, value in given if value is not None} or None
+
+
+def arg_text(arg: Arg | None) -> str:
+    """` {slot=0, dtype=int32}`, as it stands behind the operands; nothing where it has no fields.
+
+    ValueError for bits that are none of their dtype.
+    """
+    written = encode_arg(arg)
+    if written is None:
+        return ""
+    return " {" + ", ".join(f"{n}={print_literal(v)}" for n, v in written.items()) + "}"
 
 
 def decode_arg(declaration: OpDef, given: Mapping[str, Literal] | None) -> Arg | None:

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec import symbolic
 from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
+from uop.spec.codec import arg_text
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
 from uop.spec.labels import NODE_C1, NODE_C2, NODE_C3, NODE_C4
@@ -196,7 +197,12 @@ def described(u: UOp) -> str:
         f"{s.op.name}:{s.dtype.name}[{_spelled(s)}]" if isinstance(s, UOp) else repr(s)
         for s in u.src
     )
-    return f"{u.op.name}({operands})" + (f" {u.arg}" if u.arg is not None else "")
+    try:
+        arg = arg_text(u.arg)
+    except ValueError:
+        # The bits of a CONST that are none of its dtype have no text.
+        arg = f" {u.arg}"
+    return f"{u.op.name}({operands}){arg}"
 
 
 def _invalid(constraint: Constraint, u: UOp, found: str) -> InvalidError:

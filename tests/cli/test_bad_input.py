@@ -90,7 +90,7 @@ BAD = {
     "arg of another op": Bad(
         InvalidError,
         "ADD.arg",
-        "ADD(PARAM:int32[2], PARAM:int32[2]) PermuteArg(order=(0,))",
+        "ADD(PARAM:int32[2], PARAM:int32[2]) {order=(0)}",
         "PermuteArg",
         lambda: UOp(Op.ADD, A, A, arg=PermuteArg((0,))),
         """\
@@ -182,7 +182,7 @@ BAD = {
     "shards that do not divide": Bad(
         InvalidError,
         "PARAM.c3",
-        "PARAM(STACK:index[1]) ParamArg(slot=0",
+        'PARAM(STACK:index[1]) {slot=0, dtype=int32, device=("A","B")}',
         "(3,) over 2 devices",
         lambda: param(0, (3,), I32, ("A", "B")),
         '%0 = PARAM [3] {slot=0, dtype=int32, device=("A","B")} ; here\n',
@@ -215,7 +215,7 @@ BAD = {
     "one device twice": Bad(
         InvalidError,
         "LOAD.c8",
-        "LOAD(PARAM:int32[2]) LoadArg(device=('A', 'A')",
+        'LOAD(PARAM:int32[2]) {device=("A","A")}',
         "'A' twice among A, A",
         lambda: UOp(Op.LOAD, A, arg=LoadArg(("A", "A"))),
         """\
@@ -249,7 +249,7 @@ input 0 = 5
     "bound of a RANGE": Bad(
         InvalidError,
         "RANGE.c1",
-        "RANGE(CONST:index[]) RangeArg(id=0",
+        "RANGE(CONST:index[]) {id=0, axis_type=LOOP}",
         "a negative bound",
         lambda: UOp(Op.RANGE, index_const(-1), arg=RangeArg(0)),
         "%0 = RANGE -1 {id=0, axis_type=LOOP} ; here\n",
@@ -293,7 +293,7 @@ input 0 = [1,2]
     "unknown CUSTOMFUNCTION": Bad(
         LackingError,
         "CUSTOMFUNCTION.n1",
-        "CUSTOMFUNCTION() CustomFunctionArg(name='decode')",
+        'CUSTOMFUNCTION() {name="decode"}',
         "'decode' has no registered meaning",
         lambda: evaluate(call(UOp(Op.CUSTOMFUNCTION, arg=CustomFunctionArg("decode")), buffer(0))),
         """\
@@ -306,7 +306,7 @@ input 0 = [1,2]
     "unknown INS": Bad(
         LackingError,
         "INS.n1",
-        "INS() InsArg(name='nop'",
+        'INS() {name="nop", dtype=int32, shape=()}',
         "'nop' has no registered meaning",
         lambda: evaluate(call(kernel(UOp(Op.INS, arg=InsArg("nop", I32, ()))), buffer(0))),
         """\
