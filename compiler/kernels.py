@@ -13,6 +13,7 @@ from uop.spec.forms import (
     EXPANDED,
     FORMS,
     LINEARIZED,
+    LISTED,
     OPTIMIZED,
     RANGED,
     SELECTED,
@@ -29,6 +30,7 @@ FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
     (OPTIMIZED, "expand"),
     (SELECTED, "select"),
     (LINEARIZED, "plan"),
+    (LISTED, "linearize"),
 )
 """The forms in which a program of kernels may be given, each with the first stage that it needs."""
 WRITES = (Op.STORE, Op.ATOMICADD)
@@ -81,7 +83,7 @@ def _check(root: UOp, form: Form, target: Target) -> None:
     for call in (u for u in _outside(root) if u.op is Op.CALL):
         if form in (RANGED, EXPANDED, OPTIMIZED):
             _check_parallel(call)
-        if form is LINEARIZED:
+        if form in (LINEARIZED, LISTED):
             _check_target(call.src[0], target)
 
 

@@ -140,7 +140,7 @@ def _not_flat(order: Order) -> UOp | None:
 
 def _not_through_index(order: Order) -> UOp | None:
     for u in order:
-        if u.op in (Op.LOAD, Op.STORE):
+        if u.op in (Op.LOAD, Op.STORE, Op.ATOMICADD):
             place = u.src[0]
             if place.op is not Op.INDEX or len(place.src) != 2 or place.addrspace is None:
                 return u
@@ -149,7 +149,7 @@ def _not_through_index(order: Order) -> UOp | None:
 
 def _location_as_value(order: Order) -> UOp | None:
     for u in order:
-        values = u.src[1:] if u.op in (Op.STORE, Op.LOAD, Op.INDEX) else u.src
+        values = u.src[1:] if u.op in (Op.STORE, Op.ATOMICADD, Op.LOAD, Op.INDEX) else u.src
         if u.op in (Op.AFTER, Op.LINEAR, Op.PROGRAM):
             continue
         if any(s.addrspace is not None for s in values):
@@ -256,7 +256,7 @@ RANGED = Form(
     invariants=SCALAR + LOOPS,
 )
 OPTIMIZED = replace(
-    RANGED, stage="optimize", axis_types=frozenset(AxisType) - {AxisType.LOOP, AxisType.WARP}
+    RANGED, stage="optimize", axis_types=frozenset(AxisType) - {AxisType.LOOP}
 )
 EXPANDED = replace(
     OPTIMIZED,
@@ -274,9 +274,12 @@ LINEARIZED = replace(
     SELECTED,
     stage="linearize",
     body=Op.LINEAR,
-    ops=(SELECTED.ops - {Op.SINK}) | {Op.LINEAR, Op.IF, Op.ENDIF},
+    ops=(SELECTED.ops - {Op.SINK}) | {Op.LINEAR, Op.IF, Op.ENDIF, Op.ATOMICADD},
+    axis_types=frozenset({AxisType.REDUCE, AxisType.LOOP}),
     invariants=SCALAR + ORDER,
 )
+LISTED = replace(LINEARIZED, invariants=SCALAR[1:] + ORDER)
+"""The same with vectors, which linearize takes apart."""
 PLANNED = replace(LINEARIZED, stage="plan")
 RENDERED = replace(
     PLANNED,

@@ -1,7 +1,7 @@
 """Optimizations of kernels: each a triple of a name, an axis and an argument, and its one text.
 
 `SPLIT(0, 4, LOCAL, INNER); PADTO(1, 8); SWAP(0, 1); NOLOCALS(); TC(2, m16n8k16)` is a sequence. An
-axis of a kernel is a RANGE of it; they are numbered from 0 in the order of their ids (D-118).
+axis of a kernel is a RANGE of it; they are numbered from 0 in the order of their ids (D-093).
 """
 
 from __future__ import annotations

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from uop.compiler.runtime.device import Contents, Launch, require
+from uop.compiler.runtime.device import Contents, Launch, check_group, require
 from uop.compiler.targets.cuda import OPTIONS
 from uop.spec.errors import BackendError, UnsupportedError
 
 ARCHITECTURE = "compute_80"
+MOST_ITEMS = 1024
+"""Work items of a group, on every CUDA device."""
 
 
 def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
@@ -74,6 +76,7 @@ class CUDADevice:
         held = [self.cupy.asarray(_as_bytes(contents)) for contents in buffers]
         try:
             for launch in filter(lambda launch: all(launch.groups), launches):
+                check_group(launch, MOST_ITEMS, self.name)
                 arguments = [held[i] for i in launch.buffers]
                 arguments += [np.int32(i) for i in launch.integers]
                 built.kernel(launch.kernel)(launch.groups, launch.local_size, tuple(arguments))

@@ -140,6 +140,8 @@ static inline unsigned __float_as_uint(float x) { return uop_host::bits<unsigned
 static inline float __uint_as_float(unsigned x) { return uop_host::bits<float>(x); }
 static inline long long __double_as_longlong(double x) { return uop_host::bits<long long>(x); }
 static inline double __longlong_as_double(long long x) { return uop_host::bits<double>(x); }
+// Work items run one after the other, so nothing divides it.
+template <class T> static inline void atomicAdd(T* place, T x) { *place += x; }
 static inline unsigned __umulhi(unsigned x, unsigned y) {
   return (unsigned)((unsigned long long)x * y >> 32);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -62,6 +63,13 @@ class Device(Protocol):
         self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
     ) -> list[Contents]:
         """Upload the buffers, launch one after the other, return what each buffer holds then."""
+
+
+def check_group(launch: Launch, most: int, device: str) -> None:
+    """UnsupportedError for a launch in groups of more work items than a device takes."""
+    items = prod(launch.local_size)
+    if items > most:
+        raise UnsupportedError(f"workgroups of {items} work items: {device} takes at most {most}")
 
 
 def require(module: str, extra: str) -> Any:

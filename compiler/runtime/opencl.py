@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from uop.compiler.runtime.device import Contents, Launch, empty_like, require
+from uop.compiler.runtime.device import Contents, Launch, check_group, empty_like, require
 from uop.spec.errors import BackendError, UnsupportedError
 
 POCL = "Portable Computing Language"
@@ -152,6 +152,7 @@ class OpenCLDevice:
         return result
 
     def _launch(self, kernel: Any, launch: Launch, held: Sequence[Any]) -> None:
+        check_group(launch, self.context.devices[0].max_work_group_size, self.name)
         kernel.set_args(*(held[i] for i in launch.buffers), *map(np.int32, launch.integers))
         size = tuple(g * n for g, n in zip(launch.groups, launch.local_size, strict=True))
         self.cl.enqueue_nd_range_kernel(self.queue, kernel, size, launch.local_size)

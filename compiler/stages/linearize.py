@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.stages.scalars import in_scalars
 from uop.spec.errors import PassError
 from uop.spec.forms import open_ranges
 from uop.spec.ops.names import Op
@@ -10,13 +11,15 @@ from uop.spec.uop import UOp
 
 
 def linearize(root: UOp, fired: Fired = quietly) -> UOp:
-    """Every CALL's SINK as a LINEAR."""
-    bodies = {
-        u.src[0]: UOp(Op.LINEAR, *instructions(u.src[0]))
-        for u in root.toposort()
-        if u.op is Op.CALL
-    }
-    return root.substitute(bodies)
+    """Every CALL's SINK as a LINEAR; a LINEAR stays one, on values of shape ()."""
+    bodies = {u.src[0] for u in root.toposort() if u.op is Op.CALL}
+    return root.substitute({body: _listed(body) for body in bodies})
+
+
+def _listed(body: UOp) -> UOp:
+    if body.op is Op.LINEAR:
+        return in_scalars(body)
+    return UOp(Op.LINEAR, *instructions(body))
 
 
 def instructions(body: UOp) -> list[UOp]:

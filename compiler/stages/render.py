@@ -328,6 +328,26 @@ def _store(body: _Body, u: UOp) -> None:
     body.write(f"{gate}{body.of(u.src[0])} = {body.of(u.src[1])};")
 
 
+def _atomic_add(body: _Body, u: UOp) -> None:
+    place, value = u.src[:2]
+    memory = body.dialect.shared if place.addrspace is AddrSpace.LOCAL else body.dialect.pointer
+    if place.addrspace is AddrSpace.REG:
+        # Of one work item alone: nobody divides it.
+        total = spell(
+            Operation(Op.ADD, value.dtype, (value.dtype,) * 2, (body.of(place), body.of(value)))
+        )
+        added = f"{body.of(place)} = {total}"
+    else:
+        spelling = body.dialect.atomic_add.get(value.dtype)
+        if spelling is None:
+            raise UnsupportedError(
+                f"{body.dialect.name} has no atomic addition of {value.dtype.name}"
+            )
+        added = filled(spelling, [body.of(place), body.of(value), memory])
+    gate = f"if ({body.of(u.src[2])}) " if len(u.src) == 3 else ""
+    body.write(f"{gate}{added};")
+
+
 def _after(body: _Body, u: UOp) -> None:
     body.name(u, body.of(u.src[0]))
 
@@ -348,6 +368,7 @@ RENDER: Mapping[Op, Callable[[_Body, UOp], None]] = {
     Op.IF: _if,
     Op.ENDIF: _endif,
     Op.BARRIER: _barrier,
+    Op.ATOMICADD: _atomic_add,
     Op.INS: _instruction,
     Op.CUSTOM: _instruction,
     # Written where it is used, or before the first instruction, or no statement at all.

@@ -41,6 +41,8 @@ class Dialect:
     """What stands before an array that the work items of a group share."""
     barrier: str
     """The statement at which every work item of a group waits for all the others."""
+    atomic_add: Mapping[DType, str]
+    """The statement that adds {1} to the element {0}, in memory of the qualifier {2}."""
     target: str
     """The name under which instructions are spelled in it."""
 

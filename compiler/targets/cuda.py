@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uop.compiler.targets.cstyle import Dialect
 from uop.compiler.targets.target import c_target
+from uop.spec.dtype import dtypes
 
 HEADER = """\
 typedef signed char i8;
@@ -40,6 +41,14 @@ DIALECT = Dialect(
     local_id=("threadIdx.x", "threadIdx.y", "threadIdx.z"),
     shared="__shared__",
     barrier="__syncthreads()",
+    atomic_add={
+        dtypes.int32: "atomicAdd((u32*)&{0}, (u32){1})",
+        dtypes.uint32: "atomicAdd((u32*)&{0}, {1})",
+        dtypes.int64: "atomicAdd((u64*)&{0}, (u64){1})",
+        dtypes.uint64: "atomicAdd((u64*)&{0}, {1})",
+        dtypes.float32: "atomicAdd((f32*)&{0}, {1})",
+        dtypes.float64: "atomicAdd((f64*)&{0}, {1})",
+    },
     target="cuda",
 )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from uop.compiler.targets.cstyle import Dialect
 from uop.compiler.targets.target import c_target
+from uop.spec.dtype import dtypes
 
 # Workaround contraction: the pragma.
 HEADER = """\
 #pragma OPENCL FP_CONTRACT OFF
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 typedef char i8;
 typedef short i16;
 typedef int i32;
@@ -36,6 +38,12 @@ DIALECT = Dialect(
     local_id=("get_local_id(0)", "get_local_id(1)", "get_local_id(2)"),
     shared="local",
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+    atomic_add={
+        dtypes.int32: "atomic_add((volatile {2} i32*)&{0}, {1})",
+        dtypes.uint32: "atomic_add((volatile {2} u32*)&{0}, {1})",
+        dtypes.int64: "atom_add((volatile {2} i64*)&{0}, {1})",
+        dtypes.uint64: "atom_add((volatile {2} u64*)&{0}, {1})",
+    },
     target="opencl",
 )
 

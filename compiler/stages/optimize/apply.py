@@ -133,7 +133,7 @@ def without_locals(state: Scheduled, opt: NoLocals) -> Scheduled:
 
 
 def onto_matrix_unit(state: Scheduled, opt: MatrixUnit) -> Scheduled:
-    """UnsupportedError: no target of this compiler has a matrix unit (D-120)."""
+    """UnsupportedError: no target of this compiler has a matrix unit (D-096)."""
     raise UnsupportedError(f"{opt}: no target of this compiler has a matrix unit")
 
 

@@ -1,0 +1,109 @@
+"""Vectors of a LINEAR become their elements, each instruction one for every element of its own.
+
+Where a vector is read at an index that is data, its elements are chosen between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from uop.compiler.simplify import int_value
+from uop.spec.args import DTypeArg
+from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, index_const
+
+MEMORY = (Op.PARAM, Op.BUFFER, Op.AFTER)
+"""Locations that keep their shape: accesses go through an INDEX of them."""
+
+
+def in_scalars(linear: UOp) -> UOp:
+    """The same instructions on values of shape (). UnsupportedError for more than vectors."""
+    if not any(_is_vector(u) for u in linear.src):
+        return linear
+    elements = _Elements()
+    for u in linear.src:
+        elements.take(u)
+    return UOp(Op.LINEAR, *elements.listed)
+
+
+def _is_vector(u: UOp) -> bool:
+    return u.shape != () and u.op not in MEMORY and not _is_constant(u)
+
+
+def _is_constant(u: UOp) -> bool:
+    """A STACK of CONSTs, as sizes are: it stands in the list, and is no instruction."""
+    return u.op is Op.STACK and all(s.op is Op.CONST for s in u.src)
+
+
+class _Elements:
+    """The instructions so far, and what each node of the old ones is in them, by element."""
+
+    def __init__(self) -> None:
+        self.listed: list[UOp] = []
+        self._of: dict[UOp, tuple[UOp, ...]] = {}
+        self._blocks: list[set[UOp]] = [set()]
+
+    def take(self, u: UOp) -> None:
+        if u.op in (Op.END, Op.ENDIF):
+            self._blocks.pop()
+        self._of[u] = self._taken(u)
+        if u.op in (Op.RANGE, Op.IF):
+            self._blocks.append({self._of[u][0]})
+
+    def _taken(self, u: UOp) -> tuple[UOp, ...]:
+        if len(u.shape) > 1:
+            raise UnsupportedError(f"a kernel with {u.op.name} of shape {list(u.shape)}")
+        if u.op is Op.STACK:
+            if _is_constant(u):
+                self._list(u)
+            return tuple(self._one(s) for s in u.src)
+        if u.op in (Op.PARAM, Op.BUFFER):
+            return (self._list(u),)
+        if u.op is Op.INDEX and u.addrspace is None:
+            return self._picked(u)
+        if u.op is Op.STORE and u.src[0].shape:
+            count = u.src[0].shape[0]
+            return (self._list(UOp(Op.GROUP, *(self._element(u, k) for k in range(count)))),)
+        if _is_vector(u):
+            if not (u.declaration.is_elementwise or u.op in (Op.INDEX, Op.LOAD, Op.BITCAST)):
+                raise UnsupportedError(f"a kernel with {u.op.name} of shape {list(u.shape)}")
+            return tuple(self._element(u, k) for k in range(u.shape[0]))
+        return (self._list(u.with_src([self._one(s) for s in u.src])),)
+
+    def _element(self, u: UOp, k: int) -> UOp:
+        """Element k of a vector instruction; operands of one element go with all of them."""
+        if u.op is Op.BITCAST and u.src[0].shape != u.shape:
+            raise UnsupportedError(f"a BITCAST to {cast(DTypeArg, u.arg).dtype.name} of a vector")
+        parts = [self._of[s] for s in u.src]
+        return self._list(u.with_src([p[k] if len(p) > 1 else p[0] for p in parts]))
+
+    def _picked(self, u: UOp) -> tuple[UOp, ...]:
+        """Elements of a vector value."""
+        vector, *indices = u.src
+        if len(indices) != 1:
+            raise UnsupportedError(f"a kernel with INDEX of {len(indices)} indices into a value")
+        return tuple(self._chosen(self._of[vector], i) for i in self._of[indices[0]])
+
+    def _chosen(self, elements: Sequence[UOp], at: UOp) -> UOp:
+        if (position := int_value(at)) is not None:
+            return elements[position]
+        result = elements[-1]
+        for k in reversed(range(len(elements) - 1)):
+            is_other = self._list(UOp(Op.CMPNE, at, self._list(index_const(k))))
+            result = self._list(UOp(Op.WHERE, is_other, result, elements[k]))
+        return result
+
+    def _one(self, u: UOp) -> UOp:
+        found = self._of[u] if u in self._of else (self._list(u),)
+        if len(found) != 1:
+            raise UnsupportedError(f"a kernel with a vector where one element is meant: {u!r}")
+        return found[0]
+
+    def _list(self, u: UOp) -> UOp:
+        """List an instruction, unless what it gives is there already."""
+        if not any(u in block for block in self._blocks):
+            self.listed.append(u)
+            self._blocks[-1].add(u)
+        return u

@@ -1,0 +1,158 @@
+"""Kernels that know workgroups: LOCAL memory, barriers, branches, atomics, named instructions."""
+
+from __future__ import annotations
+
+import shutil
+from typing import cast
+
+import numpy as np
+import pytest
+
+from uop.compiler.batch import Job, run_many
+from uop.compiler.pipeline import compile
+from uop.compiler.runtime.cuda import nvrtc_compile
+from uop.compiler.runtime.device import Launch, check_group
+from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.compiler.stages.grid import Grid, grid_of, is_grouped, runs
+from uop.compiler.stages.render import render_kernel
+from uop.compiler.targets.cuda import CUDA
+from uop.compiler.targets.opencl import OPENCL
+from uop.conformance.case import Case
+from uop.conformance.compare import compare
+from uop.conformance.generate import case_by_id
+from uop.conformance.meaning import accepted_on
+from uop.interpreter.evaluate import evaluate
+from uop.spec.args import AddrSpace, CustomArg, InsArg, ParamArg, ReduceArg, SpecialArg
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.instructions import filled
+from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
+from uop.spec.optimization import parse_optimizations
+from uop.spec.uop import UOp, const, dims, index_const, param
+
+ROWS = param(0, (6, 8), dtypes.int32)
+SUM = UOp(Op.REDUCE, UOp(Op.MUL, ROWS, ROWS), arg=ReduceArg(Op.ADD, (1,)))
+DATA = np.arange(48, dtype=np.int32).reshape(6, 8) - 20
+TOTALS = (DATA * DATA).sum(axis=1).tolist()
+SEQUENCES = [
+    "SPLIT(0, 3, LOCAL, INNER)",
+    "SPLIT(1, 4, GROUP_REDUCE, OUTER)",
+    "PADTO(0, 4); SPLIT(0, 4, LOCAL, INNER); SPLIT(1, 2, UPCAST, INNER)",
+    "SPLIT(0, 2, LOCAL, INNER); PADTO(2, 5); SPLIT(2, 5, GROUP_REDUCE, INNER)",
+    "SPLIT(0, 2, UPCAST, INNER); SPLIT(2, 2, GROUP_REDUCE, INNER); SPLIT(2, 2, UNROLL, INNER)",
+]
+
+
+def totals(found: object) -> list[int]:
+    return cast("list[int]", np.asarray(found).reshape(-1).tolist())
+
+
+def test_optimized_kernels_on_opencl(run_on_opencl: OpenCLDevice) -> None:
+    programs = [compile(SUM, optimizations=[parse_optimizations(text)]) for text in SEQUENCES]
+    for program in programs:
+        assert totals(program.run({0: DATA})) == TOTALS
+    for outcome in run_many([Job(program, [{0: DATA}, {0: DATA}]) for program in programs]):
+        assert isinstance(outcome, list)
+        assert [totals(result) for result in outcome] == [TOTALS, TOTALS]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
+def test_optimized_kernels_as_cuda_on_the_cpu() -> None:
+    for text in SEQUENCES[1:4:2]:
+        program = compile(SUM, "cuda-host", optimizations=[parse_optimizations(text)])
+        assert totals(program.run({0: DATA})) == TOTALS
+
+
+WORKGROUPS = [f"kernel/BARRIER/{d}/workgroup/{k}" for d in ("int32", "uint64") for k in range(3)]
+
+
+def test_workgroups_on_opencl(run_on_opencl: OpenCLDevice) -> None:
+    cases = [case_by_id(id) for id in (*WORKGROUPS, "kernel/INS/uint32/instructions/0")]
+    jobs = [
+        Job(compile(c.root), [b.inputs for b in c.batches]) for c in cases if isinstance(c, Case)
+    ]
+    for case, outcome in zip(cases, run_many(jobs), strict=True):
+        assert isinstance(outcome, list), outcome
+        assert isinstance(case, Case)
+        for batch, result in enumerate(outcome):
+            assert isinstance(result, dict)
+            outputs = [result[slot] for slot in sorted(result)]
+            assert compare(accepted_on(case, batch, STRICT), outputs).mismatch is None, case.id
+
+
+@pytest.mark.cuda
+def test_nvrtc_takes_them() -> None:
+    for id in WORKGROUPS:
+        case = case_by_id(id)
+        assert isinstance(case, Case)
+        nvrtc_compile(compile(case.root, "cuda").source)
+    nvrtc_compile(compile(SUM, "cuda", optimizations=[parse_optimizations(SEQUENCES[3])]).source)
+
+
+def special(name: str, count: int) -> UOp:
+    return UOp(Op.SPECIAL, index_const(count), arg=SpecialArg(name))
+
+
+def place(i: UOp, n: int = 8) -> UOp:
+    arg = ParamArg(0, dtypes.int32, None, AddrSpace.GLOBAL)
+    return UOp(Op.INDEX, UOp(Op.PARAM, dims((n,)), arg=arg), i)
+
+
+def linear(*roots: UOp) -> UOp:
+    return UOp(Op.LINEAR, *dict.fromkeys(u for root in roots for u in root.toposort()))
+
+
+def test_what_a_launch_is_read_off() -> None:
+    number = UOp(Op.ADD, special("gidx1", 3), special("lidx0", 4))
+    both = linear(UOp(Op.STORE, place(number), const(1, dtypes.int32)))
+    assert is_grouped(both)
+    assert grid_of(both) == Grid((1, 3), (4, 1))
+    waiting = linear(UOp(Op.BARRIER))
+    assert is_grouped(waiting)
+    assert grid_of(waiting) == Grid((1,), (1,))
+    empty = linear(UOp(Op.STORE, place(special("lidx0", 0)), const(1, dtypes.int32)))
+    assert not runs(empty)
+    assert not is_grouped(linear(UOp(Op.STORE, place(special("gidx0", 3)), const(1, dtypes.int32))))
+
+
+def test_kernels_share_their_folds_each_among_its_own_items() -> None:
+    other = UOp(Op.REDUCE, param(1, (6, 8), dtypes.int32), arg=ReduceArg(Op.MAX, (1,)))
+    texts = ("SPLIT(1, 4, GROUP_REDUCE, INNER)", "SPLIT(1, 2, GROUP_REDUCE, INNER)")
+    root = UOp(Op.TUPLE, SUM, other)
+    program = compile(root, optimizations=[parse_optimizations(text) for text in texts])
+    found = evaluate(program.stages["select"], {0: DATA, 1: DATA})
+    assert isinstance(found, dict)
+    assert [totals(v) for v in found.values()] == [TOTALS, DATA.max(axis=1).tolist()]
+
+
+def test_groups_of_more_items_than_the_device_takes_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="workgroups of 2048 work items: this one takes"):
+        check_group(Launch("k", (), (1,), (1024, 2)), 1024, "this one")
+    check_group(Launch("k", (), (9,), (1024,)), 1024, "this one")
+
+
+def test_an_atomic_addition_that_a_target_lacks_is_named() -> None:
+    arg = ParamArg(0, dtypes.int8, None, AddrSpace.GLOBAL)
+    there = UOp(Op.INDEX, UOp(Op.PARAM, dims((8,)), arg=arg), special("gidx0", 3))
+    body = linear(UOp(Op.ATOMICADD, there, const(1, dtypes.int8)))
+    for target in (OPENCL, CUDA):
+        with pytest.raises(UnsupportedError, match="no atomic addition of int8"):
+            render_kernel(body, "k", target)
+
+
+def test_instructions_are_spelled_by_the_target() -> None:
+    i = special("gidx0", 3)
+    read = UOp(Op.LOAD, place(i))
+    named = UOp(Op.INS, read, arg=InsArg("popcount", dtypes.int32))
+    text = UOp(Op.CUSTOM, read, named, arg=CustomArg("max({0}, {1})", dtypes.int32))
+    body = linear(UOp(Op.STORE, place(i), text))
+    opencl, cuda = (render_kernel(body, "k", target) for target in (OPENCL, CUDA))
+    assert "(i32)(popcount(t0))" in opencl
+    assert "(i32)(__popc(t0))" in cuda
+    for source in (opencl, cuda):
+        assert "(i32)(max(t0, t1))" in source
+    with pytest.raises(UnsupportedError, match="no instruction 'fused'"):
+        render_kernel(linear(UOp(Op.INS, read, arg=InsArg("fused", dtypes.int32))), "k", OPENCL)
+    with pytest.raises(UnsupportedError, match="names operand 1 of 1"):
+        filled("max({0}, {1})", ["x"])
