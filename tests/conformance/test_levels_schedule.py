@@ -1,0 +1,50 @@
+"""Level schedule: no sequence of optimizations changes what a program may give, at any stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from uop.compiler.pipeline import compile
+from uop.compiler.stages.optimize import kernels
+from uop.conformance.backends.interpreter import in_order
+from uop.conformance.case import Case
+from uop.conformance.choices import CountedChoices
+from uop.conformance.compare import compare
+from uop.conformance.generate import cases
+from uop.conformance.levels.schedule import random_sequence
+from uop.conformance.meaning import accepted_on
+from uop.interpreter.evaluate import evaluate
+from uop.spec.args import AxisType, RangeArg
+from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
+
+CASES = [c for c in cases(["schedule"], effort="default") if isinstance(c, Case)]
+
+
+@pytest.mark.parametrize("case", CASES[::2], ids=lambda c: str(c.id))
+def test_every_stage_gives_what_the_graph_may_give(case: Case) -> None:
+    accepted = accepted_on(case, 1, STRICT)
+    inputs = case.batches[1].inputs
+    programs = {"": case.root, **compile(case.root).stages}
+    for stage, program in programs.items():
+        mismatch = compare(accepted, in_order(evaluate(program, inputs))).mismatch
+        assert mismatch is None, f"{stage}: {mismatch.message}"
+
+
+def test_the_programs_have_axes_of_every_type() -> None:
+    types = Counter(
+        u.arg.axis_type
+        for case in CASES
+        for u in case.root.toposort()
+        if u.op is Op.RANGE and isinstance(u.arg, RangeArg)
+    )
+    assert set(types) == set(AxisType) - {AxisType.LOOP, AxisType.WARP}
+    assert min(types.values()) > 2
+
+
+def test_a_sequence_is_a_function_of_its_choices() -> None:
+    (first, *_) = (call.src[0] for call in kernels(CASES[0].root))
+    one, other = (random_sequence(CountedChoices(7, "x"), first) for _ in range(2))
+    assert one == other
