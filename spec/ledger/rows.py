@@ -19,7 +19,6 @@ class Standing(StrEnum):
     DECIDED = "decided"
     CONTRADICTED = "contradicted by"
     OUT_OF_SCOPE = "out of scope because"
-    PLANNED = "planned:"
 
 
 @dataclass(frozen=True, slots=True)

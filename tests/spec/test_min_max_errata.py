@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from uop.spec.args import DTypeArg, PadArg, PadFill, RangeArg
+from uop.spec.args import DTypeArg, PadArg, PadFill, RangeArg, SliceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
@@ -39,7 +39,8 @@ def test_erratum_a_cast_wraps_and_does_not_clamp() -> None:
 
 
 def test_erratum_movement_that_fills_is_not_the_interval_of_its_source() -> None:
-    padded = UOp(Op.PAD, const(7, dtypes.int8), dims(()), dims(()), arg=PadArg(PadFill.ZERO))
+    seven = UOp(Op.STACK, const(7, dtypes.int8))
+    padded = UOp(Op.PAD, seven, dims((0,)), dims((2,)), arg=PadArg(PadFill.ZERO))
     assert padded.min_max == Interval(0, 7)
 
 
@@ -77,3 +78,17 @@ def test_erratum_an_empty_range_has_no_last_value() -> None:
     published = Interval(0, -1)
     assert published.min > published.max
     assert found == Interval(0, 0)
+
+
+def test_erratum_a_nan_is_no_end_and_differs_from_itself() -> None:
+    nan = const(math.nan, dtypes.float32)
+    assert nan.min_max == Interval(-math.inf, math.inf, may_be_nan=True)
+    assert UOp(Op.CMPNE, nan, nan).min_max == Interval(False, True)
+    assert UOp(Op.CMPLT, nan, const(1.0, dtypes.float32)).min_max == Interval(False, True)
+
+
+def test_erratum_a_slice_may_read_other_elements_than_its_source_has() -> None:
+    words = UOp(Op.STACK, const(256, dtypes.uint16), const(257, dtypes.uint16))
+    sliced = UOp(Op.SLICE, words, index_const(0), arg=SliceArg(2, dtypes.uint8))
+    assert (256).to_bytes(2, "little") == bytes((0, 1))
+    assert sliced.min_max == Interval(0, 255)
