@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from uop.spec.args import ConstArg, DTypeArg
@@ -34,6 +35,12 @@ from uop.spec.uop import UOp
 DEEPEST = 64
 """Parentheses, brackets and signs inside each other."""
 
+LONGEST = 3000
+"""Characters of a number. The exact decimals of every float64 fit."""
+
+EXPONENT = {"e": 4, "p": 5}
+"""Digits of an exponent, by its letter."""
+
 NAMED_DTYPES: dict[str, DType] = {
     **{d.name: d for d in DTYPES.values() if d.kind is not Kind.VOID},
     **{f"{d.name[0]}{d.bits}": d for d in DTYPES.values() if d.is_int},
@@ -46,6 +53,12 @@ NAMED_OPS: dict[str, Op] = {
     for op, declared in DECLARATIONS.items()
     if (declared.dtypes or declared.section == "marker") and declared.arg is None
 }
+
+WORDS = ("true", "false", "inf", "nan")
+"""Values that have a name."""
+
+QUOTED = 60
+"""Characters that an error quotes of a name or a number."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -140,6 +153,8 @@ class _Reader:
             self._tokens.append(token)
             if kind == "bad":
                 raise self._fail(f"unexpected {token.text!r}", token.column)
+            if kind == "number" and (reason := _too_large(token.text)):
+                raise self._fail(reason, token.column)
             if kind == "end":
                 break
 
@@ -221,7 +236,7 @@ class _Reader:
 
     def _named(self, token: _Token) -> _Open:
         name = token.text
-        if name in ("true", "false", "inf", "nan"):
+        if name in WORDS:
             return _Number(name, token.column)
         if name in NAMED_DTYPES:
             self.need("mark", "(")
@@ -230,7 +245,7 @@ class _Reader:
             self.need("mark", "(")
             return self._bitcast()
         if name.upper() not in NAMED_OPS:
-            raise self._fail(f"{name!r} is neither a dtype nor an elementwise op", token.column)
+            raise self._fail(_unknown(name), token.column)
         self.need("mark", "(")
         return self._apply(NAMED_OPS[name.upper()], self._items(")"))
 
@@ -256,7 +271,7 @@ class _Reader:
         self.need("mark", ",")
         name = self._next()
         if name.text not in NAMED_DTYPES:
-            raise self._fail(f"expected a dtype, found {name.text!r}", name.column)
+            raise self._fail(f"expected a dtype, found {_cut(name.text)!r}", name.column)
         self.need("mark", ")")
         return UOp(Op.BITCAST, value, arg=DTypeArg(NAMED_DTYPES[name.text]))
 
@@ -292,9 +307,9 @@ class _Reader:
                 literal = int(text)
             return UOp(Op.CONST, arg=ConstArg(decode_scalar(literal, dtype), dtype))
         except MalformedError as error:
-            raise self._fail(error.message, number.column) from None
+            raise self._fail(error.message.replace(text, _cut(text)), number.column) from None
         except ValueError as error:
-            raise self._fail(str(error), number.column) from None
+            raise self._fail(str(error).replace(text, _cut(text)), number.column) from None
 
     def _deeper(self, read: Callable[[], _Open]) -> _Open:
         self._depth += 1
@@ -321,6 +336,31 @@ def _taken(allowed: tuple[DType, ...], wanted: DType | None) -> DType | None:
     if not allowed or wanted in allowed or wanted is dtypes.bool:
         return wanted
     return dtypes.float32 if dtypes.float32 in allowed else allowed[0]
+
+
+def _too_large(number: str) -> str:
+    """Why a number is not read: a computer would not come back from some; empty where it is."""
+    if len(number) > LONGEST:
+        return f"a number has at most {LONGEST} characters, found {len(number)}"
+    letter = "p" if number[:2] in ("0x", "0X") else "e"
+    exponent = "" if number.startswith("nan") else number.lower().partition(letter)[2]
+    digits = len(exponent.lstrip("+-"))
+    if digits <= EXPONENT[letter]:
+        return ""
+    return f"an exponent has at most {EXPONENT[letter]} digits, found {digits}"
+
+
+def _unknown(name: str) -> str:
+    """What is wrong with a name, and which one is near."""
+    known = [*NAMED_DTYPES, *(op.lower() for op in NAMED_OPS), *WORDS]
+    near = get_close_matches(name.lower(), known, 1, 0.7)
+    said = f"{_cut(name)!r} is neither a dtype nor an elementwise op"
+    return f"{said}; near: {near[0]}" if near else said
+
+
+def _cut(text: str) -> str:
+    """A text as far as an error quotes it."""
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
 def _plain(number: str) -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uop.spec.args import Arg, Device
-from uop.spec.codec import decode_fields, encode_arg, op_named, shown
+from uop.spec.codec import arg_text, decode_fields, op_named, shown
 from uop.spec.dtype import dtypes
-from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
+from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
 from uop.spec.literal import Line, Literal, Quoted, print_literal
 from uop.spec.ops.names import Op
+from uop.spec.printed import arg_of, read_fields, taken_apart
 from uop.spec.symbolic import spelled
 from uop.spec.uop import UOp, dims, index_const
 from uop.spec.walk import toposort
@@ -42,17 +43,13 @@ def parse(text: str, path: str = "") -> UOp:
     """
     scope = Scope(path)
     for number, line in enumerate(text.split("\n"), 1):
-        scope.read(Line(line, number, path))
+        scope.read_text(line, number)
     return scope.root()
 
 
 def print_node(name: str, src: list[str], arg: Arg | None) -> str:
     """The part of a line that a node is made of: op, operands and arg."""
-    words = [name, ", ".join(src)] if src else [name]
-    fields = encode_arg(arg)
-    if fields is not None:
-        words.append("{" + ", ".join(f"{n}={print_literal(v)}" for n, v in fields.items()) + "}")
-    return " ".join(words)
+    return (f"{name} {', '.join(src)}" if src else name) + arg_text(arg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +78,33 @@ class Scope:
         self._path = path
         self._used: set[int] = set()
         self._place: dict[int, tuple[int, int]] = {}
+
+    def read_text(self, text: str, number: int) -> None:
+        """`read` of the text of a line."""
+        if not self._read_printed(text, number):
+            self.read(Line(text, number, self._path))
+
+    def _read_printed(self, text: str, number: int) -> bool:
+        """Read a line that stands as the printer writes it; anything else is left as it is."""
+        line = taken_apart(text)
+        if line is None or line.number in self.nodes:
+            return False
+        numbers = [s for s in line.src if isinstance(s, int)]
+        if not all(n in self.nodes for n in numbers):
+            return False
+        src = tuple(self.nodes[s] if isinstance(s, int) else s for s in line.src)
+        try:
+            arg = arg_of(line.name, self.arg_type(line.name), line.fields)
+            u = self.build(line.name, src, arg, None)
+        except UopError:
+            # Read again word by word, the error says where it is.
+            return False
+        if derived(u) != line.derived:
+            return False
+        self._used.update(numbers)
+        self._place[line.number] = (number, 1)
+        self.nodes[line.number] = u
+        return True
 
     def read(self, line: Line) -> None:
         """Read one line: a node, or nothing but a comment."""
@@ -157,7 +181,7 @@ class Scope:
             raise UnsupportedError(f"{_place(line, name.column)}: {error}") from None
         src = self._operands(line)
         brace = line.peek()
-        fields = _read_fields(line)
+        fields = read_fields(line)
         try:
             arg = decode_fields(name.text, kind, fields)
         except MalformedError as error:
@@ -267,22 +291,6 @@ def _operand_next(line: Line) -> bool:
     return line.peek().kind in ("node", "int") or line.at("[")
 
 
-def _read_fields(line: Line) -> dict[str, Literal] | None:
-    if not line.take("{"):
-        return None
-    given: dict[str, Literal] = {}
-    while not line.at("}"):
-        token = line.need_kind("word", "the name of a field")
-        if token.text in given:
-            raise line.fail(f"the field {token.text!r} stands twice", token)
-        line.need("=")
-        given[token.text] = line.literal()
-        if not line.take(","):
-            break
-    line.need("}")
-    return given
-
-
 def _read_sizes(line: Line) -> list[str]:
     """The shape in a derived part: integers, and words for what is symbolic."""
     line.need("[")
@@ -336,4 +344,6 @@ def _at(error: InvalidError, line: Line, column: int) -> InvalidError:
 
 
 def _place(line: Line, column: int) -> str:
-    return f"{line.path}:{line.number}:{column}" if line.path else f"line {line.number}"
+    if line.path:
+        return f"{line.path}:{line.number}:{column}"
+    return f"line {line.number}, column {column}"

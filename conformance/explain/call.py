@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from reprlib import repr as _repr
 
 import numpy as np
 
@@ -115,13 +116,20 @@ def _arg(declaration: OpDef, to: DType | None) -> DTypeArg | None:
 def _own_dtype(declaration: OpDef, words: Sequence[str]) -> DType:
     """What the words are on their own, as far as the op takes that."""
     given = [word for word in words if word != INVALID]
-    own = [read_expression(word).dtype for word in given if "(" in word]
-    found = own or [read_expression(word).dtype for word in given]
+    own = [_read(word).dtype for word in given if "(" in word]
+    found = own or [_read(word).dtype for word in given]
     joined = next((d for d in found if d.is_float), found[-1] if found else dtypes.int32)
     # An integer without a dtype may stand for any number; what has one is left to the constraints.
     if declaration.dtypes and joined is dtypes.int32 and joined not in declaration.dtypes:
         return usual_dtype(declaration)
     return joined
+
+
+def _read(word: str) -> UOp:
+    try:
+        return read_expression(word)
+    except MalformedError as error:
+        raise MalformedError(f"{_repr(word)}: {error}") from None
 
 
 def _operand_dtypes(declaration: OpDef, dtype: DType, count: int) -> Sequence[DType]:
@@ -137,7 +145,7 @@ def _array(word: str, dtype: DType) -> Array:
     try:
         value = evaluate_full(read_expression(f"{dtype.name}({word})"))
     except MalformedError as error:
-        raise MalformedError(f"{word!r} as {dtype.name}: {error.message}") from None
+        raise MalformedError(f"{_repr(word)} as {dtype.name}: {error.message}") from None
     assert isinstance(value, Value)
     return np.asarray(value.data)
 

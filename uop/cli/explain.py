@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr
 from typing import TYPE_CHECKING
 
 import click
@@ -69,7 +70,7 @@ def named_dtype(name: str | None) -> DType | None:
 
     if name is None or name in NAMED_DTYPES:
         return None if name is None else NAMED_DTYPES[name]
-    raise click.BadParameter(f"no dtype {name!r}; expected one of {', '.join(NAMED_DTYPES)}")
+    raise click.BadParameter(f"no dtype {repr(name)}; expected one of {', '.join(NAMED_DTYPES)}")
 
 
 def section_lines(section: Section) -> list[str]:
