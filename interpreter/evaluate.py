@@ -26,7 +26,8 @@ def evaluate(root: UOp, inputs: Inputs | None = None) -> Output:
     `inputs` maps the slots of PARAMs and BUFFERs to arrays of their shape and storage dtype. A
     value gives one array, a TUPLE a tuple, a SINK a dict from slot to contents. UNSPECIFIED and
     INVALID elements of the result hold anything. Raises InvalidError for inputs that do not fit,
-    UndefinedError for a program without meaning on them.
+    UndefinedError for a program without meaning on them, LackingError where memory or a meaning
+    that is registered by name is missing.
     """
     check = check_elements if is_kernel_program(root) else check_value
     result = evaluate_full(root, inputs, check)

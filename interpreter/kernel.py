@@ -45,7 +45,7 @@ from uop.interpreter.tensor import Observer, constant
 from uop.interpreter.values import Array, Mask, Value
 from uop.interpreter.warps import in_warps
 from uop.spec.args import ConstArg, GetAddrArg, ReduceArg
-from uop.spec.clauses import at, undefined
+from uop.spec.clauses import located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
@@ -130,9 +130,8 @@ class Kernel:
                     self._branch(item)
                 else:
                     self._step(item)
-            except (UndefinedError, LackingError) as error:
-                at(error, _node_of(item))
-                raise
+            except (UndefinedError, LackingError, MemoryError) as error:
+                raise located(error, _node_of(item)) from None
 
     def _branch(self, branch: Branch) -> None:
         gate = self._of(branch.gate)

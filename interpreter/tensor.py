@@ -18,7 +18,7 @@ from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.values import Array, Value
 from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg, ParamArg
-from uop.spec.clauses import at, undefined
+from uop.spec.clauses import located, undefined
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.ops.names import Op
@@ -111,9 +111,8 @@ class TensorEvaluation:
         for u in order:
             try:
                 self._step(u)
-            except (UndefinedError, LackingError) as error:
-                at(error, u)
-                raise
+            except (UndefinedError, LackingError, MemoryError) as error:
+                raise located(error, u) from None
 
     def _compute_all(self, order: Sequence[UOp], used: Sequence[Sequence[UOp]]) -> None:
         """Each node in turn; a value goes after its last use, so that its space is used again."""
@@ -121,9 +120,8 @@ class TensorEvaluation:
         for u, gone in zip(order, used, strict=True):
             try:
                 self._compute(u)
-            except (UndefinedError, LackingError) as error:
-                at(error, u)
-                raise
+            except (UndefinedError, LackingError, MemoryError) as error:
+                raise located(error, u) from None
             for s in gone:
                 values.pop(s, None)
 

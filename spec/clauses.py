@@ -36,7 +36,7 @@ def undefined(label: str, found: str, *nodes: UOp) -> UndefinedError:
     """The error where a clause `OP.u1` is broken, at the line that asked for the value.
 
     `nodes` are the node and others that take part. Without any, who evaluates nodes in turn tells
-    the error by `at` which one it was.
+    the error by `located` which one it was.
     """
     node = described(nodes[0]) if nodes else ""
     return UndefinedError(label, clauses()[label].title, node, found, users_line(), nodes)
@@ -48,7 +48,12 @@ def lacking(label: str, found: str, *nodes: UOp) -> LackingError:
     return LackingError(label, clauses()[label].title, node, found, users_line(), nodes)
 
 
-def at(error: UndefinedError | LackingError, u: UOp) -> None:
-    """Enter the node that was evaluated when the error arose, unless it is known."""
+def located(
+    error: UndefinedError | LackingError | MemoryError, u: UOp
+) -> UndefinedError | LackingError:
+    """An error with the node that was evaluated when it arose, unless it names one."""
+    if isinstance(error, MemoryError):
+        return lacking("VALUE.n1", str(error) or "no memory is left", u)
     if not error.subjects:
         error.node, error.subjects = described(u), (u,)
+    return error

@@ -28,6 +28,7 @@ from uop.interpreter.accept import accept
 from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.footprint import at_most
+from uop.interpreter.rules.table import RULES
 from uop.spec.args import AddrSpace, GetTupleArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError
@@ -137,6 +138,20 @@ def test_every_way_to_evaluate_is_guarded() -> None:
         with pytest.raises(LackingError, match=r"VALUE\.n1") as caught:
             run(big, given)  # type: ignore[operator]
         assert caught.value.where.startswith(f"{__file__}:")
+
+
+def test_memory_that_is_not_there_after_all_is_the_same_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(u: UOp, a: np.ndarray) -> np.ndarray:
+        raise MemoryError("Unable to allocate")
+
+    monkeypatch.setitem(RULES, Op.NEG, fails)
+    negative = UOp(Op.NEG, load(kernel_param(0, 4), 0))
+    kernel = program(UOp(Op.SINK, store(kernel_param(0, 4), 0, negative)), 4)
+    for root, given in ((UOp(Op.NEG, X), GIVEN), (kernel, {0: np.zeros(4, np.int32)})):
+        with pytest.raises(LackingError, match=r"VALUE\.n1(.|\n)*NEG(.|\n)*Unable to allocate"):
+            evaluate(root, given)
 
 
 def test_the_limit_is_the_memory_of_the_machine_or_of_its_container(
