@@ -58,6 +58,11 @@ TENSOR_C3 = _enter(
 TENSOR_C4 = _enter("TENSOR.c4", "a Tensor has no truth before it is evaluated: use item()")
 TENSOR_C5 = _enter("TENSOR.c5", "the dtype of a Tensor is a DType")
 GRADIENT_C1 = _enter("GRADIENT.c1", "a gradient is that of a float of shape ()")
+GRADIENT_C2 = _enter(
+    "GRADIENT.c2",
+    "memory that a gradient flows through is written by STOREs alone, through PERMUTE, FLIP, "
+    "RESHAPE, SHRINK, PAD and INDEX",
+)
 FUNCTION_RESULT = _enter(
     "FUNCTION.result", "a function returns a Tensor, or Tensors in a list, tuple or dict"
 )

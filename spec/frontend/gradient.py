@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
-from uop.spec.args import PadArg, PadFill, ReduceArg
+from uop.spec.args import ReduceArg
 from uop.spec.errors import UnsupportedError, users_line
 from uop.spec.frontend.bodies import inlined
+from uop.spec.frontend.stored import Absences, without_stores
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.frontend.views import reshaped
 from uop.spec.labels import GRADIENT_C1
@@ -19,7 +20,9 @@ from uop.spec.walk import outside_bodies, toposort
 def gradient(loss: Tensor, targets: Iterable[Tensor]) -> tuple[Tensor | None, ...]:
     """d loss / d target for each target, of its shape and dtype; None where nothing flows.
 
-    The loss is one float. Elements that are absent (INVALID) have the gradient 0.
+    The loss is one float. Elements that are absent (INVALID) have the gradient 0. What a STORE
+    puts into memory has the gradient of what is read there after it, the old contents that of the
+    rest (D-097); InvalidError GRADIENT.c2 where memory is written in another way.
     """
     found = backward(loss.uop, [t.uop for t in targets])
     return tuple(None if g is None else Tensor(g) for g in found)
@@ -32,7 +35,8 @@ def backward(loss: UOp, targets: Iterable[UOp]) -> list[UOp | None]:
         found = f"{loss.dtype.name}{list(loss.shape)}"
         raise GRADIENT_C1.error(loss.op.name, found, users_line())
     plain = inlined([loss, *wanted], _with_a_rule)
-    return _Reverse(plain[loss], [plain[t] for t in wanted]).result()
+    values = without_stores([plain[loss], *(plain[t] for t in wanted)])
+    return _Reverse(values[plain[loss]], [values[plain[t]] for t in wanted]).result()
 
 
 class _Reverse:
@@ -41,7 +45,7 @@ class _Reverse:
     def __init__(self, loss: UOp, targets: list[UOp]) -> None:
         self._loss, self._targets = loss, targets
         self._gradients: dict[UOp, UOp] = {}
-        self._may_be_absent: dict[UOp, bool] = {}
+        self._absences = Absences()
 
     def result(self) -> list[UOp | None]:
         order = toposort([self._loss], _sources)
@@ -70,35 +74,15 @@ class _Reverse:
         return found
 
     def _add(self, s: UOp, part: UOp) -> None:
-        part = self._present(self._absent_where(s, _summed_to(part, s)))
+        part = self._absences.filled(self._absent_where(s, _summed_to(part, s)))
         known = self._gradients.get(s)
         self._gradients[s] = part if known is None else UOp(Op.ADD, known, part)
 
     def _absent_where(self, s: UOp, part: UOp) -> UOp:
         """Absent where s is: what the program skips does not change the loss."""
-        if not self._absent(s):
+        if not self._absences.may_be_in(s):
             return part
         return UOp(Op.WHERE, UOp(Op.CMPEQ, s, s), part, part)
-
-    def _present(self, part: UOp) -> UOp:
-        """Zero where the contribution is absent: a REDUCE skips what is INVALID."""
-        if not self._absent(part):
-            return part
-        column = reshaped(part, (*part.shape, 1))
-        filled = UOp(Op.REDUCE, column, arg=ReduceArg(Op.ADD, (len(part.shape),)))
-        return reshaped(filled, part.shape)
-
-    def _absent(self, part: UOp) -> bool:
-        """Whether a PAD may have left INVALID elements that no REDUCE has skipped."""
-        known = self._may_be_absent
-        for u in toposort([part], lambda v: () if v in known else _sources(v)):
-            if u not in known:
-                if u.op is Op.PAD:
-                    invalid = cast(PadArg, u.arg).fill is PadFill.INVALID
-                    known[u] = invalid or known[u.src[0]]
-                else:
-                    known[u] = u.op is not Op.REDUCE and any(known[s] for s in _sources(u))
-        return known[part]
 
 
 def _with_a_rule(u: UOp) -> UOp:

@@ -272,12 +272,6 @@ def contiguous(build: Build, u: Node, g: Node) -> Parts:
     return (build(Op.CONTIGUOUS, g),)
 
 
-def after(build: Build, u: Node, g: Node) -> Parts:
-    if len(u.src) > 1:
-        raise UnsupportedError("the gradient of an AFTER: none flows through what is stored")
-    return (g,)
-
-
 def _const(build: Build, like: Node, value: Number) -> Node:
     return build(Op.CONST, arg=ConstArg.of(value, like.dtype))
 

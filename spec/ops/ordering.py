@@ -64,7 +64,7 @@ define(
         addrspace=addrspace.of_first,
         min_max=min_max.of_src(0),
         axis=axis.of_first,
-        gradient=gradients.after,
+        gradient=gradients.to_first,
         constraints=(has_value("AFTER.c1"),),
     )
 )

@@ -1,0 +1,137 @@
+"""Graphs without effects: what a location holds after STOREs, as a value made of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
+
+from uop.spec.args import PadArg, PadFill, ReduceArg
+from uop.spec.dtype import dtypes
+from uop.spec.frontend.views import reshaped
+from uop.spec.labels import GRADIENT_C2
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const
+from uop.spec.walk import outside_bodies, toposort
+
+VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.INDEX)
+"""Views that a STORE goes through: the gradient of each puts values back in their places."""
+
+Rule = Callable[[type[UOp], UOp, UOp], Sequence[UOp]]
+
+ORDERING = (Op.STORE, Op.GROUP, Op.NOOP)
+
+
+def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:
+    """Every value and location of these graphs as a value without effects (D-097).
+
+    A STORE through views is WHERE(inside, value, old) of the buffer behind them. GRADIENT.c2 for
+    memory that something else writes, or through other views.
+    """
+    order = toposort(roots, _outside)
+    if not any(u.op is Op.AFTER and len(u.src) > 1 for u in order):
+        return {u: u for u in order}
+    absences, done = Absences(), dict[UOp, UOp]()
+    for u in order:
+        if u.op is Op.AFTER and len(u.src) > 1:
+            done[u] = _after(u, done, absences)
+        elif u.op is Op.AFTER:
+            done[u] = done[u.src[0]]
+        elif u.dtype is not dtypes.void and u.op not in (Op.BUFFER, Op.PARAM):
+            called = len(u.src) - len(_outside(u))
+            done[u] = u.with_src([*u.src[:called], *(done[s] for s in _outside(u))])
+        else:
+            done[u] = u
+    return done
+
+
+class Absences:
+    """Which values may have elements that are absent."""
+
+    def __init__(self) -> None:
+        self._may_be: dict[UOp, bool] = {}
+
+    def may_be_in(self, value: UOp) -> bool:
+        """Whether a PAD may have left INVALID elements that no REDUCE has skipped."""
+        known = self._may_be
+        for u in toposort([value], lambda v: () if v in known else _outside(v)):
+            if u not in known:
+                if u.op is Op.PAD:
+                    invalid = cast(PadArg, u.arg).fill is PadFill.INVALID
+                    known[u] = invalid or known[u.src[0]]
+                else:
+                    known[u] = u.op is not Op.REDUCE and any(known[s] for s in _outside(u))
+        return known[value]
+
+    def filled(self, value: UOp) -> UOp:
+        """Zero where it is absent: a REDUCE skips what is INVALID."""
+        if not self.may_be_in(value):
+            return value
+        column = reshaped(value, (*value.shape, 1))
+        total = UOp(Op.REDUCE, column, arg=ReduceArg(Op.ADD, (len(value.shape),)))
+        return reshaped(total, value.shape)
+
+
+def _after(u: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
+    """The location, of what the STOREs that it depends on leave in its buffer."""
+    views: list[UOp] = []
+    base = u.src[0]
+    while base.op not in (Op.BUFFER, Op.PARAM):
+        if base.op is not Op.AFTER:
+            views.append(base)
+        if base.addrspace is None or base.op not in (*VIEWS, Op.EXPAND, Op.AFTER):
+            raise _refused(u, f"AFTER of {base.op.name}")
+        base = base.src[0]
+    held = base
+    for effect in toposort([u], _outside):
+        if effect.dtype is dtypes.void and effect.op not in ORDERING:
+            raise _refused(u, f"{effect.op.name} before it")
+        if effect.op is Op.STORE and _base(effect.src[0]) is base:
+            held = _updated(effect, held, done, absences)
+    for view in reversed(views):
+        held = view.with_src([held, *(done[s] for s in view.src[1:])])
+    return held
+
+
+def _updated(store: UOp, old: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
+    """A buffer after a STORE: what is absent or gated off leaves it as it was."""
+    value = done[store.src[1]]
+    if value.dtype is dtypes.bool:
+        raise _refused(store, "a STORE of bools")
+    stays, goes, kept = const(0, dtypes.int32), const(1, dtypes.int32), const(0, value.dtype)
+    inside = UOp(Op.WHERE, UOp(Op.CMPEQ, value, value), goes, goes)
+    inside = absences.filled(inside)
+    value = absences.filled(value)
+    if len(store.src) > 2:
+        gate = absences.filled(done[store.src[2]])
+        inside = UOp(Op.WHERE, gate, inside, stays)
+        value = UOp(Op.WHERE, gate, value, kept)
+    location = store.src[0]
+    while location.op not in (Op.BUFFER, Op.PARAM):
+        if location.op in VIEWS:
+            around = location.with_src([location.src[0], *(done[s] for s in location.src[1:])])
+            inside, value = (_put_back(around, part) for part in (inside, value))
+        elif location.op is not Op.AFTER:
+            raise _refused(store, f"a STORE through {location.op.name}")
+        location = location.src[0]
+    return UOp(Op.WHERE, UOp(Op.CMPNE, inside, stays), value, old)
+
+
+def _put_back(view: UOp, part: UOp) -> UOp:
+    """The elements of a view at their places, zeros beside them: what its gradient does."""
+    rule = view.declaration.gradient
+    parts = cast(Rule, rule)(UOp, view, part)
+    return parts[0]
+
+
+def _base(location: UOp) -> UOp:
+    while location.op not in (Op.BUFFER, Op.PARAM) and location.src:
+        location = location.src[0]
+    return location
+
+
+def _refused(u: UOp, found: str) -> Exception:
+    return GRADIENT_C2.error_at(u, u.op.name, found)
+
+
+def _outside(u: UOp) -> tuple[UOp, ...]:
+    return cast("tuple[UOp, ...]", outside_bodies(u))
