@@ -210,7 +210,7 @@ def test_what_is_not_supported_yet_says_where() -> None:
     symbolic = (
         "%0 = RANGE 4 {id=0, axis_type=LOOP}\n%1 = STACK %0\n%2 = PARAM %1 {slot=0, dtype=int8}"
     )
-    with pytest.raises(UnsupportedError, match="line 3, column [0-9]+: symbolic sizes"):
+    with pytest.raises(UnsupportedError, match=r"line 3, column [0-9]+: symbolic sizes"):
         parse(symbolic)
 
 

@@ -104,5 +104,5 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
 
 def _some(names: dict[str, Case]) -> str:
     """A few of many names."""
-    shown = list(names)[:5]
+    shown = [name or "one without an id" for name in list(names)[:5]]
     return ", ".join(shown) + (", ..." if len(names) > len(shown) else "")

@@ -1,0 +1,103 @@
+"""What a shell can do to the command: odd files, a full disk, a pipe that closes, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = "%0 = PARAM [2] {slot=0, dtype=int32}\n%1 = NEG %0\ninput 0 = [1,2]\n"
+COMMAND = [sys.executable, "-P", "-m", "uop"]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.uop"
+    path.write_text(PROGRAM)
+    return path
+
+
+def odd_file(folder: Path, kind: str) -> Path:
+    """A path that holds no program."""
+    path = folder / f"{kind}.uop"
+    contents = {
+        "empty": b"",
+        "cut": PROGRAM.encode()[:30],
+        "bytes": bytes(range(256)) * 20,
+        "latin": "%0 = é".encode("latin-1"),
+        "nul": b"\0\0",
+        "bom": "\ufeff".encode() + PROGRAM.encode(),
+    }
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path)
+    elif kind in contents:
+        path.write_bytes(contents[kind])
+    return path
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "replay"])
+@pytest.mark.parametrize(
+    "kind", ["missing", "folder", "loop", "empty", "cut", "bytes", "latin", "nul", "bom"]
+)
+def test_a_file_that_is_no_program_is_named(
+    uop: Any, tmp_path: Path, command: str, kind: str
+) -> None:
+    outcome = uop(command, odd_file(tmp_path, kind))
+    assert outcome.code == 2
+    assert f"{kind}.uop" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert outcome.out == ""
+
+
+def test_a_file_with_the_ends_of_lines_of_another_system(uop: Any, program: Path) -> None:
+    program.write_bytes(PROGRAM.replace("\n", "\r\n").encode())
+    assert uop("run", program).out == "0 : int32[2] = [-1, -2]\n"
+
+
+def test_a_case_that_is_not_there(uop: Any, program: Path) -> None:
+    outcome = uop("run", program, "--case", "a")
+    assert outcome.code == 2
+    assert "holds no case 'a', but one without an id" in outcome.err
+
+
+@pytest.mark.parametrize("target", ["program.uop", "program.uop/below"])
+def test_results_into_what_is_no_folder(uop: Any, program: Path, target: str) -> None:
+    outcome = uop("run", program, "--output", program.parent / target)
+    assert outcome.code == 2
+    assert "cannot write to" in outcome.err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["eval", "1"], ["explain", "ADD"], ["--help"]])
+def test_a_full_disk_is_one_message(arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr.decode() == "error: the output: No space left on device\n"
+
+
+def test_a_closed_pipe_interrupts_without_a_word() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*COMMAND, "explain", "ADD"], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+def test_an_interrupt_is_its_own_exit_code(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.uop"
+    os.mkfifo(pipe)
+    running = subprocess.Popen([*COMMAND, "run", str(pipe)], stderr=subprocess.PIPE)
+    # It is open once the command waits for the program.
+    with open(pipe, "wb"):
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert (running.returncode, said.strip()) == (130, b"interrupted")
