@@ -92,10 +92,11 @@ def _copies(body: UOp, root: UOp, r: UOp) -> list[UOp]:
     copies = []
     for position in range(cast(int, int_value(r.src[0]))):
         new: dict[UOp, UOp] = {r: index_const(position)}
-        for k, q in enumerate(inner) if position else ():
-            new[q] = ranged(q.src[0], fresh + (position - 1) * len(inner) + k, type_of(q))
         for u in order:
-            if u not in new:
+            if u in inner and position:
+                id = fresh + (position - 1) * len(inner) + inner.index(u)
+                new[u] = ranged(new[u.src[0]], id, type_of(u))
+            elif u not in new:
                 new[u] = u.with_src([new[s] for s in u.src])
         copies.append(new[root])
     return copies

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from uop.compiler.simplify import int_value
-from uop.compiler.stages.optimize.axes import Parts, axes, id_of, ranged, rebuilt, type_of
+from uop.compiler.stages.optimize.axes import FOLDED, Parts, axes, id_of, ranged, rebuilt, type_of
 from uop.compiler.validity import FALSE
 from uop.spec.args import AddrSpace, AxisType, BufferArg, SpecialArg
 from uop.spec.errors import UnsupportedError
@@ -78,8 +78,8 @@ def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp) -> UOp:
     for u in order:
         src = [new[s] for s in u.src]
         if u in folds:
-            if any(type_of(r) is AxisType.REDUCE for r in inside[u]):
-                raise UnsupportedError("a fold that a workgroup shares, inside a loop")
+            if any(type_of(r) in FOLDED for r in inside[u]):
+                raise UnsupportedError("a fold that a workgroup shares, inside another one")
             slot = folds.index(u)
             part = ranged(index_const(sharing), fresh + slot, AxisType.REDUCE)
             new[u] = _combined(u, src, (item, part), slot)
@@ -106,11 +106,13 @@ def _combined(u: UOp, src: Sequence[UOp], counters: tuple[UOp, UOp], slot: int) 
 
 
 def _never(body: UOp, ranges: Sequence[UOp]) -> UOp:
-    """A kernel without work items: which of them it has does not matter."""
+    """A kernel without work items: each STORE depends on the one that there is not."""
     item = _special("gidx0", 0)
     parallel = {r: item for r in ranges if type_of(r) in (*GROUPS, *ITEMS)}
     alone = {r: ranged(r.src[0], id_of(r), AxisType.REDUCE) for r in ranges if r not in parallel}
-    return _replaced(rebuilt(body, {r: Parts(a, (a,)) for r, a in alone.items()}), parallel)
+    empty = _replaced(rebuilt(body, {r: Parts(a, (a,)) for r, a in alone.items()}), parallel)
+    places = {u.src[0]: u.src[0].src[0] for u in empty.toposort() if u.op is Op.STORE}
+    return empty.substitute({p: UOp(Op.INDEX, memory, item) for p, memory in places.items()})
 
 
 def _digits(number: UOp, ranges: Sequence[UOp]) -> dict[UOp, UOp]:

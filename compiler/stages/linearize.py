@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.scalars import in_scalars
+from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
 from uop.spec.forms import open_ranges
 from uop.spec.ops.names import Op
@@ -25,11 +26,14 @@ def _listed(body: UOp) -> UOp:
 def instructions(body: UOp) -> list[UOp]:
     """The nodes in execution order.
 
-    A loop stands where its END does: after everything that it uses from outside, so nothing that
-    does not depend on the loop is inside, and it is opened as late as it can be.
+    A loop stands where its END does: after everything that it uses from outside, so no value that
+    does not depend on the loop is inside, and it is opened as late as it can be. An effect that
+    only the loop has is inside, whatever it depends on: a loop may run no iteration (D-056).
     """
     order = body.toposort()
     inside = open_ranges(order)
+    for u, r in _effects_of_loops(order).items():
+        inside[u] |= {r}
     depth = _depths(order, inside)
     blocks: dict[UOp | None, list[UOp]] = {None: []}
     for u in order[:-1]:
@@ -39,6 +43,25 @@ def instructions(body: UOp) -> list[UOp]:
         block = max(inside[u], key=lambda r: depth[r], default=None)
         blocks[block].append(u)
     return _flattened(blocks)
+
+
+def _effects_of_loops(order: list[UOp]) -> dict[UOp, UOp]:
+    """The effects that nothing but the body of one END uses, and the RANGE that it closes."""
+    users: dict[UOp, set[UOp]] = {}
+    for u in order:
+        for s in u.src:
+            users.setdefault(s, set()).add(u)
+    loop: dict[UOp, UOp] = {}
+    for u in reversed(order):
+        using = users.get(u, set())
+        if u.dtype is not dtypes.void or len(using) != 1:
+            continue
+        (user,) = using
+        if user.op is Op.END:
+            loop[u] = user.src[1]
+        elif user in loop and user.op is Op.GROUP:
+            loop[u] = loop[user]
+    return loop
 
 
 def _depths(order: list[UOp], inside: dict[UOp, frozenset[UOp]]) -> dict[UOp, int]:

@@ -81,3 +81,19 @@ def test_depth_needs_no_stack() -> None:
         deep = UOp(Op.NEG, deep)
     body = UOp(Op.SINK, UOp(Op.STORE, UOp(Op.INDEX, memory, ZERO), deep))
     assert len(instructions(body)) > 30_000
+
+
+def test_what_only_a_loop_has_happens_in_it() -> None:
+    """A loop of no iteration stores nothing, though the store does not depend on the counter."""
+    a, b = loop(0, 0), loop(4, 1)
+    memory = UOp(Op.PARAM, dims((2,)), arg=ParamArg(0, dtypes.int32, None, AddrSpace.GLOBAL))
+    one, two = (
+        UOp(Op.STORE, UOp(Op.INDEX, memory, index_const(k)), const(9, dtypes.int32))
+        for k in range(2)
+    )
+    nested = UOp(Op.END, UOp(Op.END, UOp(Op.GROUP, one, two), b), a)
+    order = instructions(UOp(Op.SINK, nested))
+    shape = [u.op for u in order if u.op in (Op.RANGE, Op.END, Op.STORE)]
+    assert shape == [Op.RANGE, Op.RANGE, Op.STORE, Op.STORE, Op.END, Op.END]
+    place = {u: k for k, u in enumerate(order)}
+    assert all(place[s] < place[u] for u in order for s in u.src)

@@ -93,6 +93,7 @@ def test_each_has_its_axes_and_no_other_result(text: str) -> None:
         ("SPLIT.c1", "SPLIT(2, 2, UNROLL, INNER)"),
         ("SPLIT.c2", "SPLIT(0, 4, LOCAL, INNER)"),
         ("SPLIT.c2", "SPLIT(0, 0, LOCAL, INNER)"),
+        ("SPLIT.c2", f"SPLIT(0, {6 << 70}, LOCAL, INNER)"),
         ("SPLIT.c3", "SPLIT(1, 2, LOCAL, INNER)"),
         ("SPLIT.c3", "SPLIT(0, 2, LOCAL, OUTER)"),
         ("SPLIT.c3", "SPLIT(0, 2, THREAD, INNER)"),
@@ -104,6 +105,7 @@ def test_each_has_its_axes_and_no_other_result(text: str) -> None:
         ("SPLIT.c4", "NOLOCALS(); SPLIT(1, 2, GROUP_REDUCE, INNER)"),
         ("PADTO.c1", "PADTO(2, 4)"),
         ("PADTO.c2", "PADTO(0, 0)"),
+        ("PADTO.c2", f"PADTO(0, {1 << 63})"),
         ("SWAP.c1", "SWAP(0, 2)"),
         ("SWAP.c2", "SWAP(0, 1)"),
         ("NOLOCALS.c1", "SPLIT(0, 3, LOCAL, INNER); NOLOCALS()"),
@@ -157,6 +159,31 @@ def test_padding_a_fold_changes_no_sum_of_negative_zeros() -> None:
         "dict[int, np.ndarray]", evaluate(program, {0: np.full(3, -0.0, np.float32)})
     ).values()
     assert np.signbit(found).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0), (1, 1)])
+def test_kernels_of_nothing_and_of_one(shape: tuple[int, int]) -> None:
+    root = UOp(Op.REDUCE, param(0, shape, dtypes.int32), arg=ReduceArg(Op.ADD, (1,)))
+    data = np.ones(shape, np.int32)
+    plain = lower(root, "optimize")
+    count = len(axes(kernels(plain)[0].src[0]))
+    texts = ["NOLOCALS()", *(f"PADTO({k}, 2)" for k in range(count))]
+    texts += ["SPLIT(0, 1, LOCAL, INNER); SPLIT(1, 1, UPCAST, INNER)"] if count else []
+    for text in texts:
+        program = compile(root, optimizations=[parse_optimizations(text)])
+        for stage in ("optimize", "expand", "select", "linearize"):
+            found = evaluate(program.stages[stage], {0: data} if 0 not in shape else {})
+            assert isinstance(found, dict)
+            for held in found.values():
+                assert held.reshape(-1).tolist() == data.sum(axis=1).tolist(), (text, stage)
+
+
+def test_kernels_of_the_caller_are_optimized() -> None:
+    program = lower(SUM, "rangeify")
+    text = "SPLIT(0, 3, LOCAL, INNER); SPLIT(2, 4, GROUP_REDUCE, OUTER)"
+    compiled = compile(program, optimizations=[parse_optimizations(text)])
+    assert next(iter(compiled.stages)) == "optimize"
+    assert totals(compiled.stages["linearize"]) == TOTALS
 
 
 def test_each_firing_is_observed_by_its_text() -> None:

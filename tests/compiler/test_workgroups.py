@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from uop.compiler.batch import Job, run_many
-from uop.compiler.pipeline import compile
+from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import Launch, check_group
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.grid import Grid, grid_of, is_grouped, runs
+from uop.compiler.stages.optimize import kernels
 from uop.compiler.stages.render import render_kernel
+from uop.compiler.stages.select import select
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.case import Case
@@ -22,7 +24,17 @@ from uop.conformance.compare import compare
 from uop.conformance.generate import case_by_id
 from uop.conformance.meaning import accepted_on
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import AddrSpace, CustomArg, InsArg, ParamArg, ReduceArg, SpecialArg
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    CustomArg,
+    DTypeArg,
+    InsArg,
+    ParamArg,
+    RangeArg,
+    ReduceArg,
+    SpecialArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.instructions import filled
@@ -124,6 +136,22 @@ def test_kernels_share_their_folds_each_among_its_own_items() -> None:
     found = evaluate(program.stages["select"], {0: DATA, 1: DATA})
     assert isinstance(found, dict)
     assert [totals(v) for v in found.values()] == [TOTALS, DATA.max(axis=1).tolist()]
+
+
+def test_folds_of_one_kernel_are_shared_by_equally_many_items() -> None:
+    """Made by hand of one fold: half of the items would have no part in the other one."""
+    program = lower(SUM, "optimize", optimizations=[parse_optimizations(SEQUENCES[1])])
+    (body,) = (call.src[0] for call in kernels(program))
+    (fold,) = (u for u in body.toposort() if u.op is Op.REDUCE)
+    fewer = UOp(Op.RANGE, index_const(2), arg=RangeArg(8, AxisType.GROUP_REDUCE))
+    step = UOp(Op.CAST, fewer, arg=DTypeArg(dtypes.int32))
+    other = UOp(Op.REDUCE, step, fewer, arg=ReduceArg(Op.ADD))
+    both = program.substitute({body: body.substitute({fold: UOp(Op.ADD, fold, other)})})
+    found = evaluate(both, {0: DATA})
+    assert isinstance(found, dict)
+    assert [totals(v) for v in found.values()] == [[t + 1 for t in TOTALS]]
+    with pytest.raises(UnsupportedError, match="shared by 2, 4 work items"):
+        select(both, OPENCL)
 
 
 def test_groups_of_more_items_than_the_device_takes_are_refused() -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from uop.compiler.rewrite import Fired, Rewriter, quietly
-from uop.compiler.simplify import SIMPLIFY, int_value
+from uop.compiler.simplify import SIMPLIFY, fits, int_value
 from uop.compiler.stages.optimize.axes import (
+    FOLDED,
     Parts,
     axes,
     id_of,
@@ -48,7 +49,6 @@ from uop.spec.optimization import (
 from uop.spec.uop import UOp, const, index_const
 
 OF_WORKGROUPS = (AxisType.LOCAL, AxisType.GROUP_REDUCE, AxisType.WARP)
-FOLDED = (AxisType.REDUCE, AxisType.GROUP_REDUCE, AxisType.UNROLL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,13 @@ class Scheduled:
 def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = quietly) -> UOp:
     """The body of a kernel after each optimization of a sequence.
 
-    InvalidError with the label of the condition that one does not meet; UnsupportedError for TC.
+    InvalidError with the label of the condition that one does not meet; UnsupportedError for TC,
+    and for a kernel in which the bound of a loop depends on another loop.
     """
     if not sequence:
         return body
+    if any(v.op is Op.RANGE for r in axes(body) for v in r.src[0].toposort()):
+        raise UnsupportedError("optimizations of a loop that runs as often as another one says")
     state = Scheduled(numbered(body, axes(body)))
     for number, optimization in enumerate(sequence):
         before = state.body
@@ -81,7 +84,7 @@ def split(state: Scheduled, opt: Split) -> Scheduled:
     order = axes(state.body)
     r = _axis(order, opt.axis, SPLIT_C1, opt)
     bound = int_value(r.src[0])
-    if bound is None or opt.factor < 1 or bound % opt.factor:
+    if bound is None or not 1 <= opt.factor <= max(bound, 1) or bound % opt.factor:
         raise _refused(SPLIT_C2, opt, f"a bound of {'no CONST' if bound is None else bound}")
     _check_split(state, opt, r)
     rest, fresh = bound // opt.factor, 1 + max(map(id_of, order))
@@ -103,9 +106,9 @@ def pad(state: Scheduled, opt: PadTo) -> Scheduled:
     """
     r = _axis(axes(state.body), opt.axis, PADTO_C1, opt)
     bound = int_value(r.src[0])
-    if bound is None or opt.multiple < 1:
+    longer = 0 if bound is None else -(-bound // max(opt.multiple, 1)) * opt.multiple
+    if bound is None or opt.multiple < 1 or not fits(longer):
         raise _refused(PADTO_C2, opt, f"a bound of {'no CONST' if bound is None else bound}")
-    longer = -(-bound // opt.multiple) * opt.multiple
     if longer == bound:
         return state
     wide = ranged(index_const(longer), id_of(r), type_of(r))

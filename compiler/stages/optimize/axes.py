@@ -21,6 +21,8 @@ NESTING: tuple[tuple[AxisType, ...], ...] = (
 )
 """The axis types from outer loops to inner ones; of one type, the axis of the lower id is outer."""
 DEPTH: Mapping[AxisType, int] = {t: k for k, types in enumerate(NESTING) for t in types}
+FOLDED = (AxisType.REDUCE, AxisType.GROUP_REDUCE, AxisType.UNROLL)
+"""The axis types of what a REDUCE folds over."""
 
 
 @dataclass(frozen=True, slots=True)
