@@ -19,9 +19,8 @@ from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import BinaryArg
-from uop.spec.clauses import undefined
+from uop.spec.clauses import lacking, undefined
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -284,7 +283,7 @@ class Buffers:
         if u.op is Op.BINARY:
             return Buffer(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
         if u.op is not Op.BUFFER:
-            raise UnsupportedError(f"{u.op.name} as argument of a CALL")
+            raise lacking("CALL.n2", f"{u.op.name} as argument of a CALL", u)
         if u not in self._buffers:
             self._buffers[u] = Buffer.holding(self._initial(u))
         return self._buffers[u]

@@ -9,8 +9,8 @@ import numpy as np
 
 from uop.interpreter.values import Array
 from uop.spec.args import WmmaArg
+from uop.spec.clauses import lacking
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import UnsupportedError
 
 Formula = Callable[[Array, Array], tuple[Array, Array]]
 """From row and column of a matrix to the lane and its element there."""
@@ -50,13 +50,12 @@ class Fragments:
 
 
 def fragments_of(arg: WmmaArg) -> Fragments:
-    """The lane maps of a WMMA; UnsupportedError where none are known."""
+    """The lane maps of a WMMA; LackingError where none are known."""
     formulas = _FORMULAS.get((arg.m, arg.n, arg.k, arg.dtype_in))
     if formulas is None or arg.dtype_out not in _RESULTS[arg.dtype_in]:
         shape = f"m{arg.m}n{arg.n}k{arg.k}"
-        raise UnsupportedError(
-            f"no lane map of WMMA {shape} {arg.dtype_in.name} to {arg.dtype_out.name}"
-        )
+        found = f"no lane map of WMMA {shape} {arg.dtype_in.name} to {arg.dtype_out.name}"
+        raise lacking("WMMA.n1", found)
     a, b = formulas
     return Fragments(
         LaneMap.of(arg.m, arg.k, a), LaneMap.of(arg.k, arg.n, b), LaneMap.of(arg.m, arg.n, _acc)

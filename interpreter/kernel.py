@@ -45,7 +45,7 @@ from uop.interpreter.tensor import Observer, constant
 from uop.interpreter.values import Array, Mask, Value
 from uop.interpreter.warps import in_warps
 from uop.spec.args import ConstArg, GetAddrArg, ReduceArg
-from uop.spec.clauses import located, undefined
+from uop.spec.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
@@ -104,7 +104,8 @@ class Kernel:
         counters = [u for u in order if u.op in (Op.SPECIAL, Op.RANGE) and u not in loops]
         self._axes = axes_of(counters)
         if len(self._axes) > MOST_AXES:
-            raise UnsupportedError(f"{len(self._axes)} parallel ranges of at most {MOST_AXES}")
+            found = f"{len(self._axes)} parallel ranges of at most {MOST_AXES}"
+            raise lacking("CALL.n3", found, body)
         check_kernel(order, self._axes)
         self._axis_of = {a.node: a for a in self._axes}
         self._active: Mask | None = None
@@ -207,7 +208,7 @@ class Kernel:
             return Value(axis.along(len(self._axes)))
         compute = COMPUTE.get(u.op)
         if compute is None:
-            raise UnsupportedError(f"{u.op.name} in a kernel")
+            raise lacking("CALL.n4", f"{u.op.name} in a kernel", u)
         return compute(self, u)
 
     def _raised(self, u: UOp, rank: int) -> Value:
@@ -313,7 +314,7 @@ class Kernel:
         if any(bound(r) == 0 for r in ranges):
             return Value(np.broadcast_to(identity(arg.op, u.dtype), u.shape))
         if any(r not in self._axis_of for r in ranges):
-            raise UnsupportedError("REDUCE over a RANGE that is a loop of its LINEAR")
+            raise lacking("REDUCE.n1", "a RANGE that is a loop of its LINEAR", u)
         value = self._of(u.src[0])
         data = self._kept(u, fold(arg.op, u.dtype, self._terms(u, value.data)))
         unspecified = None

@@ -13,8 +13,8 @@ from uop.interpreter.memory import base_of
 from uop.interpreter.races import Reach, Shadow, Unordered
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import AddrSpace, ParamArg
-from uop.spec.clauses import undefined
-from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.clauses import lacking, undefined
+from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -91,7 +91,7 @@ class LaunchMemory:
             if base.op is Op.PARAM:
                 return self._arguments[cast(ParamArg, base.arg).slot]
             if base.addrspace is AddrSpace.GLOBAL:
-                raise UnsupportedError("a GLOBAL BUFFER inside a kernel")
+                raise lacking("BUFFER.n1", "a GLOBAL BUFFER inside a kernel", base)
             if base.addrspace is AddrSpace.REG:
                 self._memory[base] = Registers(base, len(self._axes))
             else:
@@ -106,7 +106,7 @@ class LaunchMemory:
         u = _without_order(location)
         base = _without_order(u.src[0]) if u.op is Op.INDEX else u
         if base.op not in (Op.PARAM, Op.BUFFER):
-            raise UnsupportedError(f"access through {base.op.name}: expected INDEX(buf, i...)")
+            raise lacking("INDEX.n1", f"access through {base.op.name}", u)
         memory, rank = self.memory_of(base), len(location.shape)
         indices = [(values(i), len(i.shape)) for i in (u.src[1:] if base is not u else ())]
         try:

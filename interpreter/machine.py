@@ -16,7 +16,7 @@ from uop.interpreter.rules.codegen import custom_function_of
 from uop.interpreter.tensor import Observer, constant
 from uop.interpreter.values import Array, Value
 from uop.spec.args import ConstArg
-from uop.spec.errors import UnsupportedError
+from uop.spec.clauses import lacking
 from uop.spec.ops.names import Op
 from uop.spec.walk import toposort
 
@@ -52,7 +52,7 @@ def run_calls(root: UOp, buffers: Buffers, run: Launch) -> None:
             body, arguments = u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
             run(body, arguments, buffers.addresses)
         elif u.op in (Op.STORE, Op.FUNCTION, Op.RANGE, Op.SPECIAL):
-            raise UnsupportedError(f"{u.op.name} beside CALLs")
+            raise lacking("CALL.n1", f"{u.op.name} beside CALLs", u)
 
 
 def _launch(
@@ -82,5 +82,5 @@ def call_by_name(body: UOp, arguments: list[Buffer]) -> None:
 
 def _number(meta: UOp) -> Array:
     if meta.op is not Op.CONST:
-        raise UnsupportedError(f"{meta.op.name} as number of a CUSTOMFUNCTION: expected CONST")
+        raise lacking("CUSTOMFUNCTION.n2", meta.op.name, meta)
     return constant(cast(ConstArg, meta.arg).bits, meta.dtype)

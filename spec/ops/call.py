@@ -134,7 +134,13 @@ effect(
         _buffer_differs,
     ),
     on=device.of_arguments,
-    clauses=(Clause("CALL.u1", "what counts or runs work items stands in the body of a CALL"),),
+    clauses=(
+        Clause("CALL.u1", "what counts or runs work items stands in the body of a CALL"),
+        Clause("CALL.n1", "beside CALLs no STORE, FUNCTION or counter runs"),
+        Clause("CALL.n2", "an argument is a BUFFER or a BINARY"),
+        Clause("CALL.n3", "a kernel has no more parallel ranges than numpy has axes"),
+        Clause("CALL.n4", "in a kernel the op has a meaning"),
+    ),
 )
 
 effect(

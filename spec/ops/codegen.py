@@ -205,6 +205,7 @@ define(
         clauses=(
             Clause("WMMA.u1", "all work items of a warp take part"),
             Clause("WMMA.u2", "the work items of a group are whole warps"),
+            Clause("WMMA.n1", "it is known which work item holds which elements"),
         ),
     )
 )
@@ -267,7 +268,10 @@ effect(
     Constraint("CUSTOMFUNCTION.c1", "operands have a value", _no_value),
     arg=CustomFunctionArg,
     on=device.null,
-    clauses=(Clause("CUSTOMFUNCTION.n1", REGISTERED),),
+    clauses=(
+        Clause("CUSTOMFUNCTION.n1", REGISTERED),
+        Clause("CUSTOMFUNCTION.n2", "its numbers are CONSTs"),
+    ),
 )
 
 effect(

@@ -234,6 +234,7 @@ define(
         clauses=(
             Clause("INDEX.u1", "every index lies in 0..size-1, or is INVALID"),
             Clause("INDEX.u2", "no index is UNSPECIFIED"),
+            Clause("INDEX.n1", "a kernel reaches memory by INDEX of a buffer, or by the buffer"),
         ),
         gradient=gradients.index,
         constraints=(

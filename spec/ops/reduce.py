@@ -10,7 +10,7 @@ from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.registry import Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -56,5 +56,6 @@ define(
             Constraint("REDUCE.c3", "operands after T are RANGEs", _no_range),
             has_value("REDUCE.c4"),
         ),
+        clauses=(Clause("REDUCE.n1", "the iterations of its RANGEs run at once"),),
     )
 )

@@ -10,7 +10,7 @@ from uop.spec.ops.constraints import distinct_devices, is_shape, splits_over_dev
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
-from uop.spec.registry import Constraint, OpDef, Shape, define
+from uop.spec.registry import Clause, Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -91,6 +91,7 @@ define(
             splits_over_devices("BUFFER.c3", _target),
             distinct_devices("BUFFER.c4"),
         ),
+        clauses=(Clause("BUFFER.n1", "a BUFFER inside a kernel is LOCAL or REG"),),
     )
 )
 

@@ -1,0 +1,112 @@
+"""What the interpreter lacks is named at the node: one program for each clause `OP.n1`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernels import (
+    I32,
+    Listing,
+    argument,
+    int32,
+    kernel_param,
+    load,
+    loop,
+    memory,
+    program,
+    special,
+    store,
+)
+
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.fragments import fragments_of
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    CustomArg,
+    CustomFunctionArg,
+    InsArg,
+    ReduceArg,
+    WmmaArg,
+)
+from uop.spec.clauses import clauses, undefined_labels
+from uop.spec.dtype import dtypes
+from uop.spec.errors import LackingError, UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, dims, param
+
+OUT = kernel_param(0, 4)
+ONE = const(1, I32)
+A = param(5, (4,), I32)
+
+
+def stored(value: UOp) -> UOp:
+    return program(UOp(Op.SINK, store(OUT, 0, value)), 4)
+
+
+def many_ranges() -> UOp:
+    total = ONE
+    for k in range(61):
+        total = UOp(Op.ADD, total, int32(loop(k, 1, AxisType.GLOBAL)))
+    return stored(total)
+
+
+def folded_in_a_loop() -> UOp:
+    counter = loop(0, 3)
+    total = UOp(Op.REDUCE, int32(counter), counter, arg=ReduceArg(Op.ADD, ()))
+    listing = Listing()
+    with listing.each(counter):
+        listing.do(store(OUT, 0, total))
+    return program(listing.body, 4)
+
+
+PROGRAMS = {
+    "CALL.n1": (UOp(Op.SINK, *stored(ONE).src, UOp(Op.STORE, argument(1, 4), A)), Op.STORE),
+    "CALL.n2": (UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, store(OUT, 0, ONE)), A)), Op.PARAM),
+    "CALL.n3": (many_ranges(), Op.SINK),
+    "CALL.n4": (stored(UOp(Op.DETACH, ONE)), Op.DETACH),
+    "CUSTOMFUNCTION.n1": (
+        program(UOp(Op.CUSTOMFUNCTION, arg=CustomFunctionArg("decode")), 4),
+        Op.CUSTOMFUNCTION,
+    ),
+    "CUSTOMFUNCTION.n2": (
+        program(
+            UOp(Op.CUSTOMFUNCTION, UOp(Op.NEG, ONE), arg=CustomFunctionArg("copy")),
+            4,
+            4,
+        ),
+        Op.NEG,
+    ),
+    "INS.n1": (stored(UOp(Op.INS, arg=InsArg("nop", I32, ()))), Op.INS),
+    "CUSTOM.n1": (stored(UOp(Op.CUSTOM, arg=CustomArg("nop", I32, ()))), Op.CUSTOM),
+    "BUFFER.n1": (stored(load(memory(AddrSpace.GLOBAL, 4), special(1))), Op.BUFFER),
+    "INDEX.n1": (stored(load(UOp(Op.RESHAPE, OUT, dims((4,))), 0)), Op.INDEX),
+    "REDUCE.n1": (folded_in_a_loop(), Op.REDUCE),
+    "VALUE.n1": (UOp(Op.EXPAND, param(0, (1,), I32), dims((10**13,))), Op.EXPAND),
+}
+
+
+def test_every_clause_has_a_program() -> None:
+    assert {*PROGRAMS, "WMMA.n1"} == clauses().keys() - undefined_labels()
+
+
+@pytest.mark.parametrize("label", PROGRAMS)
+def test_the_error_names_the_node(label: str) -> None:
+    root, op = PROGRAMS[label]
+    given = {
+        u.arg.slot: u for u in root.toposort() if u is A or (u.op is Op.PARAM and "VALUE" in label)
+    }  # type: ignore[union-attr]
+    with pytest.raises(UnsupportedError) as caught:
+        evaluate(root, {slot: np.zeros(u.shape, np.int32) for slot, u in given.items()})
+    error = caught.value
+    assert type(error) is LackingError
+    assert (error.label, error.title) == (label, clauses()[label].title)
+    assert error.node.startswith(f"{op.name}(")
+    assert error.subjects[0].op is op
+    assert error.found
+    assert error.where.startswith(f"{__file__}:")
+
+
+def test_an_instruction_whose_fragments_are_not_known() -> None:
+    with pytest.raises(LackingError, match=r"WMMA\.n1(.|\n)*m8n8k4 float16 to float32"):
+        fragments_of(WmmaArg(8, 8, 4, dtypes.float16, dtypes.float32))
