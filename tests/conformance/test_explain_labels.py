@@ -16,6 +16,7 @@ from uop.spec.clauses import clauses
 from uop.spec.editions import EDITIONS, parse
 from uop.spec.editions.edition import edition_of
 from uop.spec.labels import CONDITIONS, Condition
+from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
 from uop.spec.text import parse as parse_core
@@ -113,6 +114,13 @@ def test_the_example_of_a_word_has_it_and_reads_into_what_is_shown(name: str) ->
     for text, core in zip(examples, cores, strict=True):
         assert f"= {name} " in text
         assert parse(text, edition_of(text)) is parse_core(core)
+
+
+def test_every_op_that_the_ledger_names_is_explained() -> None:
+    named = {op for row in rows().values() for op in row.ops}
+    assert named == {op.name for op in DECLARATIONS}
+    for op in named:
+        assert page_of(find(op)).lead == DECLARATIONS[Op[op]].doc
 
 
 def test_ops_that_an_edition_keeps_are_shown_with_their_operands() -> None:
