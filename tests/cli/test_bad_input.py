@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.footprint import at_most
 from uop.spec.args import (
     AddrSpace,
     BufferArg,
@@ -33,7 +32,6 @@ from uop.spec.errors import (
     LackingError,
     MalformedError,
     UndefinedError,
-    UnsupportedError,
 )
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
@@ -396,27 +394,3 @@ def test_text_that_is_no_program_says_line_and_column(
     outcome = uop("run", path)
     assert outcome.code == 2
     assert f"{path}:{line}:{column}: " in outcome.err
-
-
-def test_replay_and_eval_say_the_place(uop: Any, tmp_path: Path) -> None:
-    path = tmp_path / "bad.uop"
-    path.write_text(BAD["out of bounds"].file)
-    outcome = uop("replay", path, "interpreter")
-    assert outcome.code == 4
-    assert "no meaning: INDEX.u1: every index lies in 0..size-1, or is INVALID" in outcome.out
-    assert f"at: {path}:3" in outcome.out
-
-
-def test_memory_has_a_limit_of_ones_own(uop: Any, tmp_path: Path) -> None:
-    big = UOp(Op.NEG, UOp(Op.EXPAND, param(0, (1,), I32), dims((1 << 20,))))
-    given = {0: np.ones(1, np.int32)}
-    assert evaluate(big, given).shape == (1 << 20,)  # type: ignore[union-attr]
-    with at_most(1 << 20), pytest.raises(UnsupportedError, match=r"VALUE\.n1(.|\n)*of 1048576"):
-        evaluate(big, given)
-    path = tmp_path / "big.uop"
-    path.write_text("%0 = PARAM [4] {slot=0, dtype=int32}\n%1 = NEG %0\ninput 0 = [1,2,3,4]\n")
-    assert uop("run", path, "--memory", "1e-6").code == 0
-    outcome = uop("run", path, "--memory", "1e-8")
-    assert outcome.code == 2
-    assert "VALUE.n1" in outcome.err
-    assert uop("run", path, "--memory", "0").code == 2
