@@ -35,10 +35,10 @@ def instructions(body: UOp) -> list[UOp]:
     for u, r in _effects_of_loops(order).items():
         inside[u] |= {r}
     depth = _depths(order, inside)
-    blocks: dict[UOp | None, list[UOp]] = {None: []}
+    ranges = [u for u in order if u.op is Op.RANGE]
+    blocks: dict[UOp | None, list[UOp]] = {u: [] for u in (None, *ranges)}
     for u in order[:-1]:
         if u.op is Op.RANGE:
-            blocks[u] = []
             continue
         block = max(inside[u], key=lambda r: depth[r], default=None)
         blocks[block].append(u)
