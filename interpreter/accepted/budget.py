@@ -32,9 +32,21 @@ def within_budget(low: Array, high: Array, budget: float, dtype: DType) -> Sets:
     |y| - budget ulp(y) does not; in a dtype without infinity a NaN takes its place. Where the
     interval reaches zero both zeros are in.
     """
-    error = EXTENDED_ERROR if dtype.bits == 64 and HAS_EXTENDED else FLOAT64_ERROR
-    low = low * (1 - np.copysign(error, low))
-    high = high * (1 + np.copysign(error, high))
+    return _within(low, high, budget, dtype, _error(dtype))
+
+
+def inner_budget(reals: Array, budget: float, dtype: DType) -> Sets:
+    """The floats that are in the budget of a real for certain, however it was rounded."""
+    return _within(reals, reals, budget, dtype, -_error(dtype))
+
+
+def _error(dtype: DType) -> float:
+    return EXTENDED_ERROR if dtype.bits == 64 and HAS_EXTENDED else FLOAT64_ERROR
+
+
+def _within(low: Array, high: Array, budget: float, dtype: DType, error: float) -> Sets:
+    low = low * (1 - error * np.sign(low))
+    high = high * (1 + error * np.sign(high))
     below = low - budget * ulp(low, dtype)
     above = high + budget * ulp(high, dtype)
     # An ulp doubles at a power of two: the interval around one reaches lower than those below it.

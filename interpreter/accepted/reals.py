@@ -6,6 +6,7 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import wide_storage, within_budget
+from uop.interpreter.accepted.decided import decided
 from uop.interpreter.accepted.floats import computed, hull_of, inner, joined, product, stored
 from uop.interpreter.accepted.sets import Sets, both, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats
@@ -34,6 +35,7 @@ def reciprocal(dtype: DType, a: Sets) -> Sets:
     if across.any():
         low, high = np.where(across, -np.inf, low), np.where(across, np.inf, high)
     result = _quotients(low, high, lat.RECIP, dtype)
+    result = _decided(Op.RECIP, dtype, lat.RECIP, low, result, a)
     # The reciprocal of the largest value is above every budget, so none reaches across zero.
     zero = np.zeros_like(a.lo)
     lo = np.where(np.signbit(low), result.lo, order.upper(result.lo, zero))
@@ -53,7 +55,8 @@ def div(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 def sqrt(u: Node, profile: Profile, a: Sets) -> Sets:
     """Of zeros the zero itself; below them NaN."""
     ends = np.sqrt(np.maximum(a.lo, 0).astype(np.float64)), np.sqrt(a.hi.astype(np.float64))
-    result = _positive(_budgeted(*ends, lat.SQRT, u.dtype))
+    result = _budgeted(*ends, lat.SQRT, u.dtype)
+    result = _positive(_decided(u.op, u.dtype, lat.SQRT, ends[0], result, a))
     zero = np.zeros_like(a.lo)
     minus = order.contains_negative_zero(a.lo, a.hi)
     hi = np.where(a.hi == 0, np.where(np.signbit(a.hi), -zero, zero), result.hi)
@@ -65,7 +68,8 @@ def sqrt(u: Node, profile: Profile, a: Sets) -> Sets:
 def exp2(u: Node, profile: Profile, a: Sets) -> Sets:
     wide = wide_storage(u.dtype)
     ends = np.exp2(a.lo.astype(wide)), np.exp2(a.hi.astype(wide))
-    result = _positive(_budgeted(*ends, lat.EXP2, u.dtype))
+    result = _budgeted(*ends, lat.EXP2, u.dtype)
+    result = _positive(_decided(u.op, u.dtype, lat.EXP2, ends[0], result, a))
     exact = _single(a) & ((a.lo == 0) | (a.lo == -np.inf))
     return _with_nans(_where_exact(exact, *ends, result, u.dtype), a)
 
@@ -76,6 +80,7 @@ def log2(u: Node, profile: Profile, a: Sets) -> Sets:
     wide = wide_storage(u.dtype)
     ends = np.log2(np.maximum(a.lo, 0).astype(wide)), np.log2(np.maximum(a.hi, 0).astype(wide))
     result = _budgeted(*ends, lat.LOG2, u.dtype)
+    result = _decided(u.op, u.dtype, lat.LOG2, ends[0], result, a)
     result = _where_exact(_single(a) & (a.lo == 1), *ends, result, u.dtype)
     below = Sets(result.lo, result.hi, somewhere(a.lo < 0), somewhere(a.hi < 0))
     return _with_nans(below, result, a)
@@ -93,6 +98,7 @@ def sin(u: Node, profile: Profile, a: Sets) -> Sets:
         low = np.where(~single & trough, -1, low)
         high = np.where(~single & peak, 1, high)
     result = _budgeted(low, high, lat.SIN, u.dtype)
+    result = _decided(u.op, u.dtype, lat.SIN, low, result, a)
     result = _where_exact(single & (a.lo == 0), x_lo, x_hi, result, u.dtype)
     infinite = np.isinf(a.lo) | np.isinf(a.hi)
     only = np.isinf(a.lo) & single
@@ -110,6 +116,7 @@ def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     open_ = ~single & np.signbit(a.lo)
     low, high = np.where(open_, -np.inf, low), np.where(open_, np.inf, high)
     result = _budgeted(low, high, lat.POW, u.dtype)
+    result = _decided(u.op, u.dtype, lat.POW, low, result, a, b)
     special = single & _is_special_power(a.lo, b.lo)
     result = _where_exact(special, corners[0], corners[0], result, u.dtype)
     undefined = single & order.is_nan(corners[0])
@@ -149,6 +156,15 @@ def _budgeted(low: Array, high: Array, latitude: Ulp, dtype: DType) -> Sets:
     if 2 * budget == 1:
         return Sets(low.astype(np.float64), high.astype(np.float64))
     return within_budget(low, high, float(budget), dtype)
+
+
+def _decided(
+    op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *operands: Sets
+) -> Sets:
+    """Of sets of one operand each, those of the budget exactly."""
+    if not all(_single(a).all() for a in operands):
+        return result
+    return decided(op, dtype, latitude, reals, result, *(a.lo for a in operands))
 
 
 def _positive(s: Sets) -> Sets:
