@@ -129,6 +129,15 @@ def _not_scalar(order: Order) -> UOp | None:
     return next((u for u in order if u.shape and u.op not in PLACES), None)
 
 
+def _not_scalar_nor_fragment(order: Order) -> UOp | None:
+    """Beside those, what a warp multiplies: fragments, and their fold."""
+    for u in order:
+        is_product = u.op is Op.WMMA or (u.op is Op.REDUCE and u.src[0].op is Op.WMMA)
+        if u.shape and u.op not in PLACES and not is_product:
+            return u
+    return None
+
+
 def _not_flat(order: Order) -> UOp | None:
     for u in order:
         if u.op is Op.PARAM and (len(u.shape) != 1 or u.addrspace is not AddrSpace.GLOBAL):
@@ -256,12 +265,19 @@ RANGED = Form(
     invariants=SCALAR + LOOPS,
 )
 OPTIMIZED = replace(
-    RANGED, stage="optimize", axis_types=frozenset(AxisType) - {AxisType.LOOP}
+    RANGED,
+    stage="optimize",
+    ops=RANGED.ops | {Op.WMMA, Op.GROUP},
+    axis_types=frozenset(AxisType) - {AxisType.LOOP},
+    invariants=(
+        Invariant("scalar", "a value has shape () or is a fragment", _not_scalar_nor_fragment),
+        *(SCALAR + LOOPS)[1:],
+    ),
 )
 EXPANDED = replace(
-    OPTIMIZED,
+    RANGED,
     stage="expand",
-    ops=OPTIMIZED.ops | {Op.GROUP},
+    ops=RANGED.ops | {Op.GROUP},
     axis_types=OPTIMIZED.axis_types - {AxisType.UPCAST, AxisType.UNROLL},
 )
 SELECTED = replace(

@@ -110,12 +110,17 @@ SWAP_C1 = Condition("SWAP.c1", "both axes are of the kernel")
 SWAP_C2 = Condition("SWAP.c2", "both axes are closed by one nest of ENDs, or by one REDUCE")
 NOLOCALS_C1 = Condition("NOLOCALS.c1", "no axis of a workgroup has been made before")
 TC_C1 = Condition("TC.c1", "TC is the first of a sequence")
+TC_C2 = Condition("TC.c2", "the axis is one of the kernel")
+TC_C3 = Condition(
+    "TC.c3", "the axis is folded by a sum of products of two factors cast from one small float"
+)
+TC_C4 = Condition("TC.c4", "the instruction exists for the factors, and its sizes divide the axes")
 OPTIMIZE_C1 = Condition("OPTIMIZE.c1", "every sequence has a kernel")
 
 CONDITIONS: Mapping[str, Condition] = {
     c.label: c
     for c in (SPLIT_C1, SPLIT_C2, SPLIT_C3, SPLIT_C4, SPLIT_C5, PADTO_C1, PADTO_C2, SWAP_C1,
-              SWAP_C2, NOLOCALS_C1, TC_C1, OPTIMIZE_C1)
+              SWAP_C2, NOLOCALS_C1, TC_C1, TC_C2, TC_C3, TC_C4, OPTIMIZE_C1)
 }  # fmt: skip
 """When an optimization of a kernel is legal, by label."""
 

@@ -28,6 +28,8 @@ def expand(root: UOp, fired: Fired = quietly) -> UOp:
     """The same kernels without loops of these types. UnsupportedError where they are too many."""
     bodies: dict[UOp, UOp] = {}
     for u in root.toposort():
+        if u.op is Op.WMMA:
+            raise UnsupportedError("expand: no target of this compiler has a matrix instruction")
         if u.op is Op.CALL and u.src[0] not in bodies and any(_wide(u.src[0].toposort())):
             bodies[u.src[0]] = written_out(u.src[0], fired)
     return root.substitute(bodies) if bodies else root

@@ -147,11 +147,6 @@ def test_a_sequence_without_a_kernel_is_refused() -> None:
         compile(selected, optimizations=[()])
 
 
-def test_matrix_units_are_refused_with_the_reason() -> None:
-    with pytest.raises(UnsupportedError, match="no target of this compiler has a matrix unit"):
-        compile(SUM, optimizations=[parse_optimizations("TC(1, m16n8k16)")])
-
-
 def test_padding_a_fold_changes_no_sum_of_negative_zeros() -> None:
     root = UOp(Op.REDUCE, param(0, (3,), dtypes.float32), arg=ReduceArg(Op.ADD, (0,)))
     program = lower(root, "optimize", optimizations=[parse_optimizations("PADTO(0, 4)")])

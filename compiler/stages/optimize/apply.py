@@ -19,6 +19,7 @@ from uop.compiler.stages.optimize.axes import (
     rebuilt,
     type_of,
 )
+from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
 from uop.compiler.validity import FALSE, neutral
 from uop.spec.args import AxisType, ReduceArg
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
@@ -38,6 +39,9 @@ from uop.spec.optimization import (
     SWAP_C1,
     SWAP_C2,
     TC_C1,
+    TC_C2,
+    TC_C3,
+    TC_C4,
     MatrixUnit,
     NoLocals,
     Optimization,
@@ -62,8 +66,8 @@ class Scheduled:
 def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = quietly) -> UOp:
     """The body of a kernel after each optimization of a sequence.
 
-    InvalidError with the label of the condition that one does not meet; UnsupportedError for TC,
-    and for a kernel in which the bound of a loop depends on another loop.
+    InvalidError with the label of the condition that one does not meet; UnsupportedError for a
+    kernel in which the bound of a loop depends on another loop.
     """
     if not sequence:
         return body
@@ -136,8 +140,16 @@ def without_locals(state: Scheduled, opt: NoLocals) -> Scheduled:
 
 
 def onto_matrix_unit(state: Scheduled, opt: MatrixUnit) -> Scheduled:
-    """UnsupportedError: no target of this compiler has a matrix unit (D-096)."""
-    raise UnsupportedError(f"{opt}: no target of this compiler has a matrix unit")
+    """The fold over an axis, and the outputs around it, in tiles that a warp multiplies."""
+    k = _axis(axes(state.body), opt.axis, TC_C2, opt)
+    product = product_over(state.body, k)
+    if product is None:
+        raise _refused(TC_C3, opt, "another fold, or none")
+    arg = instruction(opt.shape, product)
+    if arg is None:
+        sizes = " ".join(str(int_value(r.src[0])) for r in (product.i, product.j, k))
+        raise _refused(TC_C4, opt, f"axes of {sizes} in {product.a.dtype.name}")
+    return replace(state, body=onto(state.body, product, arg))
 
 
 def _check_split(state: Scheduled, opt: Split, r: UOp) -> None:
@@ -173,7 +185,8 @@ def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
             src = [src[0], alt, _both(valid, src[2:])]
         elif u.op is Op.STORE and u in ended:
             src = [*src[:2], _both(valid, src[2:])]
-        elif u.op is Op.REDUCE and r in u.src[1:]:
+        elif u.op is Op.REDUCE and r in u.src[1:] and u.src[0].op is not Op.WMMA:
+            # Beyond the bound a WMMA multiplies what no LOAD has read: zeros.
             nothing = neutral(cast(ReduceArg, u.arg).op, u.dtype)
             src[0] = UOp(Op.WHERE, valid, src[0], nothing)
         new[u] = u.with_src(src)
