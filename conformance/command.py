@@ -43,7 +43,7 @@ class Command:
         outcomes = [self.run(program) for program in self.submitted]
         if self.process.look().resident - self.resident_at_start > self.allowance.bytes // 2:
             # It keeps a little of every program: not the fault of the next one.
-            self._restart()
+            self.restart()
         return outcomes
 
     def close(self) -> None:
@@ -55,13 +55,13 @@ class Command:
         self.asked += 1
         try:
             if not program.batches:
-                return self._checked(messages.check_request(self.asked, program))
+                return self._checked(messages.check_request(self.asked, program, self.hello))
             request = messages.run_request(self.asked, program, self.hello, self.folder)
             reply = self.ask(request, messages.largest_reply(program))
             outcome = messages.read_outputs(reply, len(program.batches), self.folder)
             return self._with_properties(program, outcome)
         except LostError as lost:
-            self._restart()
+            self.restart()
             return lost.problem
         except DeviationError as error:
             return Problem(ProblemKind.PROTOCOL, str(error))
@@ -75,12 +75,12 @@ class Command:
         told = []
         try:
             if "stages" in self.hello.offers:
-                reply = self._asked("stages", program)
+                reply = self.asked_about("stages", program)
                 told.append(offers.first_wrong_stage(reply, program, is_right))
             if "source" in self.hello.offers:
-                told.append(offers.source(self._asked("source", program)))
+                told.append(offers.source(self.asked_about("source", program)))
         except LostError as lost:
-            self._restart()
+            self.restart()
             told.append(str(lost))
         except UopError as error:
             told.append(str(error))
@@ -91,16 +91,19 @@ class Command:
         line, seconds = messages.line(request), self.allowance.seconds(1)
         return self.process.ask(line, request["id"], seconds, most)
 
-    def _asked(self, do: str, program: Program) -> Json:
-        """The reply to a question about a program."""
+    def asked_about(self, do: str, program: Program) -> Json:
+        """The reply to a question about a program. LostError, DeviationError."""
         self.asked += 1
-        return self.ask(messages.ask_request(self.asked, do, program, self.hello))
+        reply = self.ask(messages.ask_request(self.asked, do, program, self.hello))
+        if "error" in reply:
+            raise DeviationError(do, "what hello offers", messages.read_error(reply).message)
+        return reply
 
     def _with_properties(self, program: Program, outcome: Outcome) -> Outcome:
         """The outcome, unless the worker offers its properties and has a wrong one."""
         if "props" not in self.hello.offers or isinstance(outcome, Problem):
             return outcome
-        wrong = offers.wrong_property(self._asked("props", program), program)
+        wrong = offers.wrong_property(self.asked_about("props", program), program)
         return Problem(ProblemKind.PROPERTY, wrong) if wrong else outcome
 
     def _checked(self, request: Json) -> Outcome:
@@ -111,7 +114,8 @@ class Command:
             raise DeviationError("reply", "valid: true, or an error", sorted(reply))
         return Outputs(())
 
-    def _restart(self) -> None:
+    def restart(self) -> None:
+        """End the process and start it again. BackendError where that was done too often."""
         self.close()
         if self.starts > self.allowance.restarts:
             raise BackendError(f"backend {self.name!r} was lost {self.starts} times")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from uop.compiler.kernels import written
 from uop.compiler.pipeline import lower
-from uop.conformance.case import Batch, Case, InvalidCase
+from uop.conformance.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.machine import is_kernel_program
@@ -69,6 +69,19 @@ def deliver(case: Case | InvalidCase, hello: Hello) -> Delivery:
         if not reason:
             return _in_place_of(case, lowered)
     return Delivery(Program(""), reason)
+
+
+def not_listed(id: CaseId, hello: Hello) -> str:
+    """Why a backend is not sent the case of this id, as far as the id says; the case is not made.
+
+    A twin, which is what an op decomposes into, needs no op of that name, nor does what is lowered.
+    """
+    if id.dtype in DTYPES.keys() - hello.dtypes - {dtypes.void.name}:
+        return f"{hello.name} does not support {id.dtype}"
+    by_name = id.level == "op" and id.group != "twin" and "tensor" in hello.forms
+    if by_name and id.op in Op.__members__ and id.op not in hello.ops:
+        return f"{hello.name} does not support {id.op}"
+    return ""
 
 
 def form_of(root: UOp) -> str:

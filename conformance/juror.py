@@ -6,34 +6,40 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
 from uop.conformance import wire
+from uop.conformance.case import CaseId
+from uop.conformance.delivery import not_listed
 from uop.conformance.generate import case_by_id
-from uop.conformance.judge import Judge, fault_from_json
+from uop.conformance.judge import Judge, Status, Verdict, fault_from_json
+from uop.conformance.options import profile_of_run
 from uop.conformance.repro import find_cause
 from uop.conformance.sessions import start
+from uop.conformance.workers import Allowance
 from uop.spec.errors import BackendError, UopError
 from uop.spec.latitude import parse_profile
 
 
-def main(backend: str, profile: str, seed: int) -> None:
+def main(backend: str, profile: str, seed: int, timeout: float | None) -> None:
     """Say who is judged, then answer tasks until the other side closes."""
     out = os.dup(1)
     os.dup2(2, 1)
     signal.signal(signal.SIGTERM, _leave)
     with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         try:
-            worker = start(backend, Path(folder))
+            worker = start(backend, Path(folder), Allowance.within(timeout))
         except UopError as error:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             _reply(out, {"lost": str(error)})
             return
         try:
             _reply(out, {"hello": wire.hello_to_json(worker.hello)})
-            _answer(Judge(worker, parse_profile(profile)), seed, out)
+            chosen = profile_of_run(profile, worker.hello)
+            _answer(Judge(worker, parse_profile(chosen)), seed, out)
         finally:
             worker.close()
     # Told to end while it ends: nothing is left to do.
@@ -44,16 +50,25 @@ def _answer(judge: Judge, seed: int, out: int) -> None:
     try:
         while True:
             task, _ = wire.read(0)
-            cases = [case_by_id(id, seed) for id in task["ids"]]
             if "fault" in task:
-                finding = find_cause(judge, cases[0], fault_from_json(task["fault"]))
+                case = case_by_id(task["ids"][0], seed)
+                finding = find_cause(judge, case, fault_from_json(task["fault"]))
                 _reply(out, {"finding": asdict(finding)})
             else:
-                _reply(out, {"verdicts": [asdict(v) for v in judge.judge(cases)]})
+                verdicts = _verdicts(judge, task["ids"], seed)
+                _reply(out, {"verdicts": [asdict(v) for v in verdicts]})
     except wire.ClosedError:
         return
     except BackendError as error:
         _reply(out, {"lost": str(error)})
+
+
+def _verdicts(judge: Judge, ids: Sequence[str], seed: int) -> list[Verdict]:
+    """One verdict per id; a case that the backend would not be sent is not made at all."""
+    reasons = {id: not_listed(CaseId.parse(id), judge.session.hello) for id in ids}
+    made = [case_by_id(id, seed) for id, reason in reasons.items() if not reason]
+    judged = {verdict.id: verdict for verdict in judge.judge(made)}
+    return [judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()]
 
 
 def _reply(out: int, header: wire.Json) -> None:
@@ -65,4 +80,4 @@ def _leave(signal_number: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]) if sys.argv[4] else None)

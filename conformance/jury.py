@@ -90,7 +90,8 @@ class Jury:
 
     @classmethod
     def start(cls, options: Options) -> Jury:
-        command = (JUROR, options.backend, options.profile, str(options.seed))
+        timeout = "" if options.timeout is None else str(options.timeout)
+        command = (JUROR, options.backend, options.profile, str(options.seed), timeout)
         return cls([Juror.start(*command) for _ in range(options.workers)])
 
     def hello(self) -> Hello:

@@ -101,8 +101,11 @@ class LineProcess:
     def finish(self) -> int | None:
         """Close stdin and wait a little: the exit code, None for a process that stays."""
         self._close_stdin()
-        self._drain(time.monotonic() + PATIENCE)
-        return self.process.poll()
+        deadline = time.monotonic() + PATIENCE
+        self._drain(deadline)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.process.wait(max(0.1, deadline - time.monotonic()))
+        return None
 
     def close(self) -> None:
         """End the process and all that it started."""

@@ -25,6 +25,7 @@ from uop.conformance.protocol import (
     Program,
 )
 from uop.conformance.wire import NAMES, Json
+from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.numeric import STORAGE
@@ -104,8 +105,10 @@ def ask_request(id: int, do: str, program: Program, hello: Hello) -> Json:
     return request
 
 
-def check_request(id: int, program: Program) -> Json:
+def check_request(id: int, program: Program, hello: Hello) -> Json:
     """Ask whether a program is valid; the last node of the core text may break a constraint."""
+    if CORE not in hello.editions:
+        raise UnsupportedError("programs to be rejected are written in the core")
     *before, last = program.text.strip().split("\n")
     scope = Scope()
     for number, text in enumerate(before, 1):
@@ -143,9 +146,11 @@ def read_hello(reply: Json) -> Hello:
     limits = _object(reply, "limits")
     profile = _text(reply, "profile", "")
     try:
-        parse_profile(profile or "strict")
+        unknown = parse_profile(profile or "strict").declared().keys() - SUPPORTED_KNOBS
     except UopError as error:
         raise DeviationError("hello: profile", f"known knobs ({error})", profile) from None
+    if unknown:
+        raise DeviationError("hello: profile", f"some of {', '.join(SUPPORTED_KNOBS)}", profile)
     return Hello(
         _text(reply, "name"),
         _text(reply, "version"),

@@ -10,6 +10,7 @@ from uop.conformance.messages import PROPERTIES, DeviationError
 from uop.conformance.protocol import Outputs, Program
 from uop.conformance.wire import Json
 from uop.conformance.workers import IsRight
+from uop.spec.errors import UopError
 from uop.spec.json_form import to_json
 from uop.spec.text import parse
 from uop.spec.uop import UOp
@@ -44,18 +45,24 @@ def first_wrong_stage(reply: Json, program: Program, is_right: IsRight) -> str:
 
     DeviationError for a reply without stages.
     """
-    stages = reply.get("stages")
-    if not isinstance(stages, list):
-        raise DeviationError("stages", "a list of objects", stages)
-    for number, stage in enumerate(stages):
-        name, text = _stage(stage, f"stages[{number}]")
-        left = Program(text, program.batches)
-        outcome = attempt(partial(interpret, left))
+    stages = _stages(reply)
+    for name, text in stages:
+        outcome = attempt(partial(interpret, Program(text, program.batches)))
         if not isinstance(outcome, Outputs):
             return f"its stage {name!r} leaves what does not run: {outcome.message}"
         if not is_right(outcome):
             return f"its stage {name!r} leaves a program that gives something else"
     return "what its stages leave is right: the fault comes after them" if stages else ""
+
+
+def first_unreadable_stage(reply: Json) -> str:
+    """The first stage whose program is none, or nothing. DeviationError without stages."""
+    for name, text in _stages(reply):
+        try:
+            parse(text)
+        except UopError as error:
+            return f"stage {name!r}: {error}"
+    return ""
 
 
 def source(reply: Json) -> str:
@@ -66,13 +73,20 @@ def source(reply: Json) -> str:
     return f"its source:\n{text.rstrip()}"
 
 
-def _stage(stage: object, place: str) -> tuple[str, str]:
-    """The name of a stage and the program that it left."""
-    if isinstance(stage, dict):
-        name, text = stage.get("name"), stage.get("text")
-        if isinstance(name, str) and isinstance(text, str):
-            return name, text
-    raise DeviationError(place, "an object with name and text", stage)
+def _stages(reply: Json) -> list[tuple[str, str]]:
+    """The names of the stages and the programs that they left."""
+    stages = reply.get("stages")
+    if not isinstance(stages, list):
+        raise DeviationError("stages", "a list of objects", stages)
+    found = []
+    for number, stage in enumerate(stages):
+        name, text = (
+            (stage.get("name"), stage.get("text")) if isinstance(stage, dict) else (None, None)
+        )
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise DeviationError(f"stages[{number}]", "an object with name and text", stage)
+        found.append((name, text))
+    return found
 
 
 def _interval(u: UOp) -> Json:

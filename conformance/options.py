@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
+from uop.conformance.protocol import Hello
 from uop.conformance.sessions import known
 from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.spec.dtype import DTYPES
@@ -17,6 +18,8 @@ from uop.spec.errors import UopError
 from uop.spec.latitude import parse_profile
 from uop.spec.ops.names import Op
 
+STRICT = "strict"
+"""The profile of a run that names none."""
 DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h|)")
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -44,9 +47,11 @@ class Options:
     effort: str = "default"
     seconds: float | None = None
     workers: int = field(default_factory=cores)
-    profile: str = "strict"
+    profile: str = STRICT
     json: Path | None = None
     output: Path = Path("uop-failures")
+    timeout: float | None = None
+    """Seconds for one program of a command, or one batch of an adapter, until it counts as hung."""
 
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""
@@ -81,11 +86,16 @@ class Options:
         }
 
 
-def parse_duration(text: str) -> float:
+def profile_of_run(profile: str, hello: Hello) -> str:
+    """What a backend is judged by: the profile of the options, else the one it declares."""
+    return hello.profile or profile if profile == STRICT else profile
+
+
+def parse_duration(text: str, option: str = "--time") -> float:
     """Seconds: 30, 30s, 5m or 1h. OptionError for anything else."""
     found = DURATION.fullmatch(text)
     if found is None or not float(found["number"]):
-        raise OptionError(f"--time: expected a duration such as 30, 30s or 5m, found {text!r}")
+        raise OptionError(f"{option}: expected a duration such as 30, 30s or 5m, found {text!r}")
     return float(found["number"]) * UNITS[found["unit"]]
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from uop.conformance import messages
 from uop.conformance.accepted_text import accepted_of, output_keys
+from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP
 from uop.conformance.case import Batch, CaseId, InvalidCase
 from uop.conformance.case import Case as SuiteCase
+from uop.conformance.command import PREFIX, Command
+from uop.conformance.delivery import deliver
 from uop.conformance.judge import Judge, Status, Verdict, skipped
 from uop.conformance.options import OptionError
+from uop.conformance.protocol import Hello
 from uop.conformance.report import Conclusion
 from uop.conformance.sessions import known, start
 from uop.conformance.storage import from_literal
@@ -22,7 +27,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.values import Array, Value
 from uop.spec.case import Case, outputs
-from uop.spec.errors import InvalidError, LabelledError
+from uop.spec.errors import InvalidError, LabelledError, UnsupportedError
 from uop.spec.latitude import STRICT
 from uop.spec.uop import UOp
 from uop.spec.uop_file import read_file
@@ -54,6 +59,33 @@ def replay(paths: Sequence[Path], backend: str) -> list[Replayed]:
         Replayed(path, case.id, verdict)
         for (path, case), verdict in zip(cases, verdicts, strict=True)
     ]
+
+
+def requests(paths: Sequence[Path], backend: str) -> Iterator[str]:
+    """The lines on stdin of a worker that is to run the cases of files, hello first.
+
+    A command is asked what it takes; without one the programs are sent as they are.
+    """
+    hello = _hello_of(backend) if backend else Hello("any", "", "", EVERY_OP, EVERY_DTYPE)
+    yield messages.line(messages.hello_request()).decode()
+    cases = [case for path in files_of(paths) for case in _read(path)]
+    for number, case in enumerate(cases):
+        delivery = deliver(_suite_case(number, case), replace(hello, offers=CHECKS))
+        if delivery.reason:
+            raise UnsupportedError(f"case {case.id or number}: {delivery.reason}")
+        program = delivery.program
+        make = messages.run_request if program.batches else messages.check_request
+        yield messages.line(make(number + 1, program, hello)).decode()
+
+
+def _hello_of(backend: str) -> Hello:
+    """What a command says it takes; its arrays are to stand in the lines."""
+    if not backend.startswith(PREFIX):
+        raise OptionError(f"--emit-requests: expected {PREFIX}PROGRAM or no backend")
+    with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
+        worker = Command(backend, Path(folder))
+        worker.close()
+    return worker.hello
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice, repeat
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from uop.conformance.compare import Symptom
 from uop.conformance.generate import case_by_id, group_of, groups
 from uop.conformance.judge import Status, Verdict, verdict_from_json
 from uop.conformance.jury import Jury, Task
-from uop.conformance.options import Options
+from uop.conformance.options import Options, profile_of_run
 from uop.conformance.protocol import Hello
 from uop.conformance.report import BackendInfo, Report, Tally
 from uop.conformance.report_files import failure_of, write_json, write_repro
@@ -88,6 +88,8 @@ class _Run:
         jury = Jury.start(self.options)
         try:
             hello = jury.hello()
+            profile = profile_of_run(self.options.profile, hello)
+            self.options = replace(self.options, profile=profile)
             self.display.started(hello, self.options, len(ids))
             causes = self._judge(jury, ids, hello.limits.programs)
         finally:

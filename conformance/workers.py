@@ -43,6 +43,13 @@ class Allowance:
     bytes: int = 2 << 30
     restarts: int = 40
 
+    @classmethod
+    def within(cls, seconds: float | None) -> Allowance:
+        """So many seconds for one program of a command, or one batch of an adapter."""
+        if seconds is None:
+            return cls()
+        return cls(batch_seconds=seconds, program_seconds=0.0)
+
     def seconds(self, programs: int) -> float:
         return self.batch_seconds + self.program_seconds * programs
 

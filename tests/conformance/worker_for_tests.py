@@ -24,6 +24,7 @@ LIES: dict[str, Json] = {
     "unknown-op": {"ops": ["PARAM", "FROBNICATE"]},
     "unknown-dtype": {"dtypes": ["float33"]},
     "unknown-edition": {"editions": ["1999-01"]},
+    "knows-too-little": {"ops": ["MUL"]},
     "unknown-form": {"forms": ["spiral"]},
     "unknown-offer": {"offers": ["coffee"]},
     "unknown-knob": {"profile": "whatever"},
@@ -62,18 +63,34 @@ def main(fault: str) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         reply: Json = {"id": request["id"], **(HELLO | LIES.get(fault, {}))}
+        if request["do"] not in ("hello", "run"):
+            error = {"class": "unsupported", "message": request["do"]}
+            reply = {"id": request["id"], "error": error}
+            if fault == "later":
+                reply = {"id": request["id"], "outputs": []}
         if request["do"] == "run":
-            reply = {
-                "id": request["id"],
-                "outputs": [result(request, i) for i in request["inputs"]],
-            }
+            reply = answer(fault, request)
             if '"MUL"' in line:
-                reply = {"id": request["id"], **REPLIES.get(fault, {"outputs": reply["outputs"]})}
                 misbehave(fault, reply)
         if fault == "unflushed":
             sys.stdout.write(json.dumps(reply) + "\n")
         elif fault != "mute":
             print(json.dumps(reply), flush=True)
+
+    if fault == "stays":
+        sleep("")
+    if fault == "ends-badly":
+        sys.exit(3)
+
+
+def answer(fault: str, request: Json) -> Json:
+    given = request["inputs"]
+    outputs: Json = {"outputs": [result(request, i) for i in given]}
+    if fault == "changing" and len(given) > 1 and given[0] == given[1]:
+        outputs["outputs"][1][0]["data"] = "00" * (len(outputs["outputs"][1][0]["data"]) // 2)
+    if "MUL" in (node["op"] for node in request["program"]["nodes"]):
+        outputs = REPLIES.get(fault, outputs)
+    return {"id": request["id"], **outputs}
 
 
 def result(request: Json, inputs: Json) -> list[Json]:

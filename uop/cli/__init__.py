@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "Explain an op, a label or a decision, or what an op gives on values.",
     "eval": "Evaluate one expression and print what a backend may return.",
     "mutants": "Show which seeded faults the suite finds.",
+    "worker": "Check an executable that is to be judged as a backend.",
     "replay": "Judge the programs of files again, on BACKEND or on opencl.",
 }
 

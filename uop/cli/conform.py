@@ -49,6 +49,7 @@ def names(
     "--effort", default="default", show_default=True, help="How many: smoke, default or full."
 )
 @click.option("--time", "duration", metavar="TIME", help="Stop after 30s, 5m or 1h.")
+@click.option("--timeout", metavar="TIME", help="How long one program may take.")
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 @click.option("--profile", default="strict", show_default=True, help="What is allowed, as knobs.")
 @click.option("--mutant", metavar="NAME", help="Put a seeded fault into the backend.")
@@ -71,6 +72,7 @@ def command(
     examples: int | None,
     effort: str,
     duration: str | None,
+    timeout: str | None,
     workers: int | None,
     profile: str,
     mutant: str | None,
@@ -99,6 +101,7 @@ def command(
         profile,
         json,
         output,
+        None if timeout is None else parse_duration(timeout, "--timeout"),
     )
     return judge(options)
 

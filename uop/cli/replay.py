@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from uop.cli import Exit
 from uop.cli.conform import CODES
 
 MOST_LINES = 50
@@ -14,18 +15,25 @@ DEFAULT = "opencl"
 
 @click.command("replay")
 @click.argument("arguments", nargs=-1, required=True, metavar="FILE|FOLDER... [BACKEND]")
-def command(arguments: tuple[str, ...]) -> int:
+@click.option(
+    "--emit-requests", is_flag=True, help="Print what a worker would read on stdin instead."
+)
+def command(arguments: tuple[str, ...], emit_requests: bool) -> int:
     """Judge the programs of files again, on BACKEND or on opencl.
 
     A file says itself what it accepts; where it does not, the spec does.
     """
     from uop.conformance.backends import names
     from uop.conformance.judge import Status
-    from uop.conformance.replay import conclusion, replay
+    from uop.conformance.replay import conclusion, replay, requests
 
     *first, last = arguments
     is_backend = bool(first) and (last in names() or ":" in last)
     backend, paths = (last, first) if is_backend else (DEFAULT, [*first, last])
+    if emit_requests:
+        for line in requests([Path(path) for path in paths], backend if is_backend else ""):
+            click.echo(line, nl=False)
+        return Exit.OK
     replayed = replay([Path(path) for path in paths], backend)
     gravity = (Status.FAILED, Status.CRASHED, Status.SKIPPED, Status.PASSED)
     grave = sorted(replayed, key=lambda r: gravity.index(r.verdict.status))

@@ -1,0 +1,204 @@
+"""Sends a worker fixed messages and says, one line each, what it does otherwise than it should."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uop.conformance import messages, offers
+from uop.conformance.case import Case, InvalidCase
+from uop.conformance.command import Command
+from uop.conformance.delivery import deliver
+from uop.conformance.generate import groups
+from uop.conformance.judge import Judge, Status
+from uop.conformance.lines import PATIENCE
+from uop.conformance.messages import DeviationError
+from uop.conformance.protocol import OFFERS, Outputs, Problem, ProblemKind, Program
+from uop.conformance.wire import Json
+from uop.conformance.workers import Allowance, LostError
+from uop.interpreter.values import Array
+from uop.spec.errors import BackendError
+from uop.spec.latitude import parse_profile
+
+TRIED = 12
+"""Cases of one op that are looked through for one that the worker takes."""
+LATER = "a-request-of-a-later-version"
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a check found: lines on what went well, and lines on what deviates."""
+
+    notes: list[str] = field(default_factory=list)
+    deviations: list[str] = field(default_factory=list)
+
+
+def check(name: str, folder: Path, allowance: Allowance) -> Checked:
+    """Start a worker by its backend name and go through what it says it can do."""
+    found = Checked()
+    begun = time.monotonic()
+    try:
+        worker = Command(name, folder, allowance)
+    except BackendError as error:
+        found.deviations.append(str(error))
+        return found
+    hello, took = worker.hello, time.monotonic() - begun
+    found.notes.append(
+        f"hello: {hello.name} {hello.version}, {len(hello.ops)} ops, {len(hello.dtypes)} dtypes, "
+        f"forms {', '.join(sorted(hello.forms))}; started in {took:.2f} s"
+    )
+    try:
+        for part in (_later_request, _ops, _offers):
+            found.deviations += part(worker, found)
+        found.deviations += _end(worker)
+    except BackendError as error:
+        found.deviations.append(str(error))
+    finally:
+        worker.close()
+    found.notes.append(f"memory: at most {worker.peak >> 20} MiB")
+    return found
+
+
+def _later_request(worker: Command, found: Checked) -> Iterator[str]:
+    """A request that it cannot know is answered all the same."""
+    worker.asked += 1
+    try:
+        reply = worker.ask({"id": worker.asked, "do": LATER})
+        problem = messages.read_error(reply) if "error" in reply else None
+        if problem is None or problem.kind is not ProblemKind.UNSUPPORTED:
+            yield f"{LATER}: expected an error of class unsupported, found {_keys(reply)}"
+    except DeviationError as error:
+        yield f"{LATER}: {error}"
+    except LostError as lost:
+        yield f"{LATER}: expected an error of class unsupported: {_line(lost.problem)}"
+        worker.restart()
+
+
+def _ops(worker: Command, found: Checked) -> Iterator[str]:
+    """One program for every op that it lists, judged; then sets of inputs, one, none and three."""
+    judge = Judge(worker, parse_profile(worker.hello.profile or "strict"))
+    tried: list[str] = []
+    right: list[Case] = []
+    for op in sorted(worker.hello.ops):
+        case = _case_of(op, worker)
+        if case is None:
+            continue
+        tried.append(op)
+        verdict = judge.judge([case])[0]
+        if verdict.status is Status.PASSED:
+            right.append(case)
+        elif verdict.status is Status.SKIPPED:
+            yield f"{op}: hello lists it, yet run says: {verdict.reason}"
+        elif verdict.fault is not None:
+            yield f"{op}: {verdict.fault.message.splitlines()[0]}"
+    if not tried:
+        yield "hello lists too little: no op has a program of listed ops and dtypes alone"
+        return
+    found.notes.append(f"run: {len(right)} of {len(tried)} ops are right on a first program")
+    if right:
+        yield from _sets_of_inputs(worker, right[0])
+
+
+def _sets_of_inputs(worker: Command, case: Case) -> Iterator[str]:
+    program = deliver(case, worker.hello).program
+    first = program.batches[0]
+    for count in (1, 3):
+        outcome = worker.run(Program(program.text, (first,) * count))
+        if isinstance(outcome, Problem):
+            yield f"{count} equal sets of inputs: {_line(outcome)}"
+        elif any(not _equal(b, outcome.batches[0]) for b in outcome.batches):
+            yield f"{count} equal sets of inputs: expected equal outputs, found different ones"
+
+
+def _offers(worker: Command, found: Checked) -> Iterator[str]:
+    """Each offer, on the first program that it takes; for `check` also one that is not valid."""
+    cases = (_case_of(op, worker) for op in sorted(worker.hello.ops))
+    case = next((c for c in cases if c is not None), None)
+    for offer in [o for o in OFFERS if o in worker.hello.offers and case is not None]:
+        assert case is not None
+        program = deliver(case, worker.hello).program
+        try:
+            said = OFFERED[offer](worker, program)
+        except DeviationError as error:
+            said = str(error)
+        except LostError as lost:
+            said = _line(lost.problem)
+            worker.restart()
+        if said:
+            yield f"{offer}: {said}"
+        else:
+            found.notes.append(f"{offer}: as it should be")
+
+
+def _rejecting(worker: Command, program: Program) -> str:
+    """A valid program is accepted and one of an invalid kind rejected, or what happens instead."""
+    valid = worker.run(Program(program.text))
+    if isinstance(valid, Problem):
+        return f"a valid program: {_line(valid)}"
+    for case in _invalid(worker):
+        outcome = worker.run(deliver(case, worker.hello).program)
+        if isinstance(outcome, Outputs) or outcome.kind is not ProblemKind.INVALID:
+            said = "valid" if isinstance(outcome, Outputs) else _line(outcome)
+            return f"a program that breaks {case.label}: expected class invalid, found {said}"
+        return ""
+    return ""
+
+
+def _properties(worker: Command, program: Program) -> str:
+    return offers.wrong_property(worker.asked_about("props", program), program)
+
+
+def _stages(worker: Command, program: Program) -> str:
+    return offers.first_unreadable_stage(worker.asked_about("stages", program))
+
+
+def _source(worker: Command, program: Program) -> str:
+    offers.source(worker.asked_about("source", program))
+    return ""
+
+
+OFFERED = dict(zip(OFFERS, (_rejecting, _properties, _stages, _source), strict=True))
+"""How each offer is tried: what it does otherwise than it should, or nothing."""
+
+
+def _end(worker: Command) -> Iterator[str]:
+    code = worker.process.finish()
+    if code is None:
+        yield f"stdin is closed: expected the process to end within {PATIENCE:g} s, it stays"
+    elif code:
+        yield f"stdin is closed: expected exit code 0, found {code}"
+
+
+def _case_of(op: str, worker: Command) -> Case | None:
+    """The first case about an op that the worker takes."""
+    for group in groups("op"):
+        if group.op != op or group.dtype not in worker.hello.dtypes:
+            continue
+        for index in range(min(TRIED, max(group.counts))):
+            case = group.case(index, 0)
+            if isinstance(case, Case) and not deliver(case, worker.hello).reason:
+                return case
+    return None
+
+
+def _invalid(worker: Command) -> Iterator[InvalidCase]:
+    for group in groups("invalid"):
+        case = group.case(0, 0) if group.counts[0] else None
+        if isinstance(case, InvalidCase) and not deliver(case, worker.hello).reason:
+            yield case
+
+
+def _equal(one: tuple[Array, ...], other: tuple[Array, ...]) -> bool:
+    return len(one) == len(other) and all(
+        a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True)
+    )
+
+
+def _keys(reply: Json) -> str:
+    return ", ".join(sorted(reply))
+
+
+def _line(problem: Problem) -> str:
+    return f"{problem.kind.value}: {problem.message.splitlines()[0] if problem.message else ''}"

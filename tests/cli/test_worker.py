@@ -1,0 +1,109 @@
+"""`uop worker check` and the lines of `uop replay --emit-requests`."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uop.__main__ import main
+from uop.cli import Exit
+
+HERE = Path(__file__).resolve().parent
+WORKER = HERE.parent / "conformance" / "worker_for_tests.py"
+CASE = """\
+case sum
+%0 = PARAM [2] {slot=0, dtype=float32}
+%1 = PARAM [2] {slot=1, dtype=float32}
+%2 = ADD %0, %1
+input 0 = [1.0, 2.0]
+input 1 = [0.5, 0.25]
+"""
+
+
+def check(fault: str, *options: str) -> int:
+    words = ["worker", "check", *options, "--", sys.executable, "-I", "-S", str(WORKER), fault]
+    return main(words)
+
+
+def test_a_good_worker_has_no_deviation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check("none") == Exit.OK
+    said = capsys.readouterr().out
+    assert "hello: faulty 1, 3 ops, 1 dtypes, forms tensor; started in " in said
+    assert "run: 2 of 2 ops are right on a first program" in said
+    assert "memory: at most " in said
+    assert f'no deviation; next: uop conform "command:{sys.executable}' in said
+
+
+@pytest.mark.parametrize(
+    ("fault", "deviation"),
+    [
+        ("unknown-dtype", "did not start: hello: dtypes: expected some of bool, "),
+        ("unflushed", "it does not flush stdout after each line"),
+        ("later", "expected an error of class unsupported, found id, outputs"),
+        ("exit", "MUL: the process ended with exit code 7"),
+        ("unsupported", "MUL: hello lists it, yet run says: no MUL here"),
+        ("wrong-shape", "MUL: protocol: outputs: expected a list for each of 3 sets"),
+        ("changing", "3 equal sets of inputs: expected equal outputs, found different ones"),
+        ("stays", "stdin is closed: expected the process to end within 1.5 s, it stays"),
+        ("ends-badly", "stdin is closed: expected exit code 0, found 3"),
+        ("knows-too-little", "hello lists too little: no op has a program of "),
+    ],
+)
+def test_each_deviation_is_a_line(
+    fault: str, deviation: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(fault, "--timeout", "1s") == Exit.FAILED
+    lines = [line for line in capsys.readouterr().out.splitlines() if "deviates: " in line]
+    assert len(lines) == 1
+    assert deviation in lines[0]
+
+
+def test_a_timeout_is_a_duration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check("none", "--timeout", "soon") == Exit.USAGE
+    assert "--timeout: expected a duration" in capsys.readouterr().err
+
+
+def test_requests_run_a_worker_without_this_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sum.uop").write_text(CASE)
+    name = "command:" + shlex.join([sys.executable, "-I", "-S", str(WORKER), "none"])
+    assert main(["replay", str(tmp_path / "sum.uop"), name, "--emit-requests"]) == Exit.OK
+    lines = capsys.readouterr().out
+    command = [sys.executable, "-I", "-S", str(WORKER), "none"]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    hello, run = (json.loads(line) for line in done.stdout.splitlines())
+    assert hello["name"] == "faulty"
+    # 1.5 and 2.25 in little-endian bytes.
+    assert run["outputs"] == [[{"node": 4, "dtype": "float32", "shape": [2],
+                               "data": "0000c03f00001040"}]]  # fmt: skip
+
+
+def test_requests_need_no_worker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    invalid = "case bad\n%0 = PARAM [2] {slot=0, dtype=bool}\ninvalid RECIP.c1\n%1 = RECIP %0\n"
+    (tmp_path / "both.uop").write_text(CASE + "\n" + invalid)
+    assert main(["replay", str(tmp_path / "both.uop"), "--emit-requests"]) == Exit.OK
+    requests = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [request["do"] for request in requests] == ["hello", "run", "check"]
+    assert [request["id"] for request in requests] == [0, 1, 2]
+    assert requests[2]["program"]["nodes"][-1] == {"op": "RECIP", "src": [2], "arg": None}
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        ("interpreter", "expected command:PROGRAM or no backend"),
+        ("command:{worker} unknown-op", "did not start"),
+        ("command:{worker} knows-too-little", "case sum: faulty does not support ADD"),
+    ],
+)
+def test_requests_that_cannot_be_made_say_why(
+    tmp_path: Path, backend: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sum.uop").write_text(CASE)
+    name = backend.format(worker=shlex.join([sys.executable, "-I", "-S", str(WORKER)]))
+    assert main(["replay", str(tmp_path / "sum.uop"), name, "--emit-requests"]) != Exit.OK
+    assert said in capsys.readouterr().err

@@ -1,0 +1,294 @@
+"""Executables judged by the suite: forms, editions, files, offers; messages have a schema."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from uop.conformance import delivery
+from uop.conformance.backends.interpreter import InterpreterBackend, interpret
+from uop.conformance.case import Case, CaseId, InvalidCase
+from uop.conformance.command import Command
+from uop.conformance.delivery import deliver, form_of, unsupported
+from uop.conformance.generate import case_by_id, group_of, groups
+from uop.conformance.judge import NOT_CHARGED, Judge, Status, Verdict
+from uop.conformance.messages import line, run_request
+from uop.conformance.options import Options
+from uop.conformance.protocol import Hello, Outcome, Outputs, Program
+from uop.conformance.repro import find_cause
+from uop.conformance.run import conform
+from uop.conformance.workers import Local
+from uop.spec.dtype import dtypes
+from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
+from uop.spec.text import print_program
+from uop.spec.uop import UOp, param
+
+HERE = Path(__file__).parent
+SCHEMA = json.loads(
+    files("uop.conformance").joinpath("uop-worker-protocol-1.schema.json").read_text()
+)
+
+
+def reference(fault: str = "", **hello: Any) -> str:
+    chosen = json.dumps({"hello": hello, "fault": fault})
+    return "command:" + shlex.join(
+        [sys.executable, "-P", str(HERE / "reference_worker.py"), chosen]
+    )
+
+
+@contextmanager
+def judge(name: str, folder: Path) -> Iterator[Judge]:
+    worker = Command(name, folder)
+    try:
+        yield Judge(worker, STRICT)
+    finally:
+        worker.close()
+
+
+def some_cases() -> list[Case]:
+    """The first case of some ops and of every other level that has programs to run."""
+    chosen = [g for g in groups("op") if g.op in ("ADD", "CAST", "PAD", "REDUCE", "TUPLE", "MAX")]
+    for level in ("property", "function", "graph"):
+        chosen += groups(level)[:6]
+    found = (g.case(0, 0) for g in chosen[::15] if g.counts[0])
+    return [case for case in found if isinstance(case, Case)]
+
+
+def failures(verdicts: list[Verdict]) -> list[str]:
+    return [f"{v.id}: {v.fault.message}" for v in verdicts if v.fault is not None]
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        {"forms": ["tensor"]},
+        {"forms": ["kernel"]},
+        {"forms": ["linear"]},
+        {"editions": ["2026-07", "core"]},
+        {"editions": ["bestiary"]},
+        {"limits": {"inline_bytes": 16}},
+    ],
+    ids=str,
+)
+def test_the_reference_conforms_in_every_form_and_edition(
+    tmp_path: Path, hello: dict[str, Any]
+) -> None:
+    with judge(reference(**hello), tmp_path) as judged:
+        verdicts = judged.judge(some_cases())
+    assert failures(verdicts) == []
+    passed = sum(v.status is Status.PASSED for v in verdicts)
+    assert passed > 0.8 * len(verdicts)
+    assert list(tmp_path.glob("*put-*")) == []
+
+
+def test_messages_have_the_schema_of_the_protocol(tmp_path: Path) -> None:
+    schema = jsonschema.Draft202012Validator(SCHEMA)
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    offers = ["check", "props", "stages", "source"]
+    name = reference(offers=offers, limits={"inline_bytes": 4})
+    spoken: list[Any] = []
+    with judge(name, tmp_path) as judged:
+        worker = judged.session
+        assert isinstance(worker, Command)
+        ask = worker.process.ask
+
+        def listen(request: bytes, *rest: Any) -> Any:
+            reply = ask(request, *rest)
+            spoken.extend([json.loads(request), reply])
+            return reply
+
+        worker.process.ask = listen  # type: ignore[method-assign]
+        case = some_cases()[0]
+        invalid = next(c for g in groups("invalid") if isinstance(c := g.case(0, 0), InvalidCase))
+        judged.judge([case, invalid])
+        judged.explain(case)
+        worker.ask({"id": 999, "do": "hello", "protocol": 1})
+        worker.ask({"id": 1000, "do": "later"})
+    dos = [message["do"] for message in spoken[::2]]
+    assert {*dos} == {"run", "check", "hello", "later", *offers}
+    for message in spoken:
+        if message.get("do") != "later":
+            schema.validate(message)
+
+
+def test_what_the_schema_forbids() -> None:
+    schema = jsonschema.Draft202012Validator(SCHEMA)
+    for wrong in (
+        {"id": 1},
+        {"id": "1", "outputs": []},
+        {"id": 1, "outputs": [[{"dtype": "float32", "shape": [1], "data": "0"}]]},
+        {"id": 1, "outputs": [[{"dtype": "float33", "shape": [1], "data": "00"}]]},
+        {"id": 1, "error": {"class": "tired", "message": ""}},
+        {"id": 1, "protocol": 2, "name": "a", "version": "1", "ops": [], "dtypes": []},
+    ):
+        assert not schema.is_valid(wrong), wrong
+
+
+def test_a_line_is_ascii_and_one_line() -> None:
+    a = param(0, (1,), dtypes.float32)
+    program = Program(print_program(UOp(Op.ADD, a, a)), ({0: np.zeros(1, np.float32)},))
+    hello = Hello("any", "1", "", frozenset(), frozenset())
+    text = line(run_request(3, program, hello))
+    assert text.isascii()
+    assert text.count(b"\n") == 1
+    assert text.endswith(b"\n")
+
+
+def test_a_wrong_stage_is_named_and_the_source_is_in_the_repro(tmp_path: Path) -> None:
+    name = reference("ADD is MUL", offers=["stages", "source"])
+    case = first("op", "ADD", "float32")
+    with judge(name, tmp_path) as judged:
+        (verdict,) = judged.judge([case])
+        assert verdict.fault is not None
+        finding = find_cause(judged, case, verdict.fault)
+    assert "its stage 'fuse' leaves a program that gives something else" in finding.message
+    assert ";   return 0;" in finding.text
+
+
+def test_stages_that_are_right_say_so(tmp_path: Path) -> None:
+    with judge(reference(offers=["stages"]), tmp_path) as judged:
+        told = judged.explain(first("op", "ADD", "float32"))
+    assert told == "what its stages leave is right: the fault comes after them"
+
+
+def test_a_wrong_property_is_a_failure(tmp_path: Path) -> None:
+    case = first("op", "ADD", "float32")
+    with judge(reference("shape of the root", offers=["props"]), tmp_path) as judged:
+        (verdict,) = judged.judge([case])
+    assert verdict.fault is not None
+    assert "property: node " in verdict.fault.message
+    assert "ADD: shape: expected [" in verdict.fault.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"), [("", Status.PASSED), ("all is valid", Status.FAILED)]
+)
+def test_a_worker_that_offers_to_check_must_reject(
+    tmp_path: Path, fault: str, status: Status
+) -> None:
+    case = next(g.case(0, 0) for g in groups("invalid") if g.op == "ADD" and g.counts[0])
+    with judge(reference(fault, offers=["check"]), tmp_path) as judged:
+        (verdict,) = judged.judge([case])
+    assert verdict.status is status
+
+
+def test_a_worker_that_does_not_check_is_sent_no_invalid_program(tmp_path: Path) -> None:
+    case = next(g.case(0, 0) for g in groups("invalid") if g.op == "ADD" and g.counts[0])
+    with judge(reference(), tmp_path) as judged:
+        (verdict,) = judged.judge([case])
+    assert verdict.status is Status.SKIPPED
+    assert "does not check programs" in verdict.reason
+
+
+class Linear(InterpreterBackend):
+    """Takes lists of instructions only."""
+
+    def hello(self) -> Hello:
+        return replace(super().hello(), forms=frozenset({"linear"}))
+
+
+class Wrong(Linear):
+    """Gives zeros."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [
+            Outputs(tuple(tuple(map(np.zeros_like, b)) for b in interpret(p).batches))
+            for p in programs
+        ]
+
+
+def test_a_fault_of_our_lowering_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = first("op", "ADD", "int32")
+    (passed,) = Judge(Local(Linear()), STRICT).judge([case])
+    (charged,) = Judge(Local(Wrong()), STRICT).judge([case])
+    assert (passed.status, charged.status) == (Status.PASSED, Status.FAILED)
+
+    right_lower: Callable[..., UOp] = delivery.lower
+
+    def wrong_lower(root: UOp, stage: str) -> UOp:
+        lowered = right_lower(root, stage)
+        return lowered if stage == "callify" else swapped(lowered)
+
+    monkeypatch.setattr(delivery, "lower", wrong_lower)
+    (ours,) = Judge(Local(Linear()), STRICT).judge([case])
+    assert ours.status is Status.SKIPPED
+    assert ours.reason.startswith(NOT_CHARGED)
+
+
+def swapped(root: UOp) -> UOp:
+    """The program with XOR for ADD on values."""
+    return root.substitute(
+        {
+            u: UOp(Op.XOR, *u.src)
+            for u in root.toposort()
+            if u.op is Op.ADD and u.dtype is dtypes.int32
+        }
+    )
+
+
+def test_only_what_a_worker_lists_is_sent() -> None:
+    little = Hello("little", "1", "", frozenset({"PARAM", "ADD"}), frozenset({"float32"}))
+    x, y = (param(slot, (2,), dtypes.float32) for slot in (0, 1))
+    total = UOp(Op.ADD, x, y)
+    assert unsupported(total, little) == ""
+    assert "MUL" in unsupported(UOp(Op.MUL, total, y), little)
+    i = param(0, (2,), dtypes.index)
+    assert "index" in unsupported(UOp(Op.ADD, i, i), little)
+    far = UOp(Op.ADD, param(0, (2,), dtypes.float32, device="A"), param(1, (2,), dtypes.float32))
+    one = replace(little, limits=replace(little.limits, devices=0))
+    assert "devices" in unsupported(far, one)
+    small = replace(little, limits=replace(little.limits, elements=1))
+    assert "at most 1 elements" in unsupported(total, small)
+
+
+def test_a_program_that_cannot_be_lowered_is_skipped_with_the_reason() -> None:
+    case = first("device", "MIXED", None)
+    kernels = Hello(
+        "k", "1", "", frozenset(Op.__members__), frozenset({"float32"}), forms=frozenset({"kernel"})
+    )
+    assert form_of(case.root) == "tensor"
+    assert "cannot be lowered to kernel form" in deliver(case, kernels).reason
+
+
+def test_a_declared_profile_is_what_a_worker_is_judged_by(tmp_path: Path) -> None:
+    options = Options(
+        reference(profile="max_nan=number"),
+        cases=(str(first("op", "ADD", "int8").id),),
+        workers=1,
+        output=tmp_path / "failures",
+    )
+    assert conform(options).profile == "max_nan=number"
+
+
+def test_a_hang_ends_at_the_timeout(tmp_path: Path) -> None:
+    name = shlex.join([sys.executable, "-I", "-S", str(HERE / "worker_for_tests.py"), "silent"])
+    options = Options(
+        f"command:{name}",
+        cases=(str(first("op", "MUL", "float32").id),),
+        workers=1,
+        timeout=0.3,
+        output=tmp_path / "failures",
+    )
+    report = conform(options)
+    assert report.failures[0].label == "hang"
+    assert "no reply within 0.3 s" in report.failures[0].message
+
+
+def first(level: str, op: str, dtype: str | None) -> Case:
+    group = next(
+        g for g in groups(level) if g.op == op and dtype in (None, g.dtype) and g.counts[0]
+    )
+    case = case_by_id(str(CaseId(level, op, group.dtype, group.name, 0)))
+    assert isinstance(case, Case)
+    assert group_of(case.id) is group
+    return case

@@ -1,0 +1,52 @@
+"""`uop worker check`: what an executable does otherwise than the protocol of workers says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from uop.cli import Exit
+
+
+@click.group("worker")
+def command() -> None:
+    """Check an executable that is to be judged as a backend.
+
+    Such a worker answers lines of JSON and is judged as command:./worker.
+    """
+
+
+@command.command("check")
+@click.argument("executable")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--timeout", default="10s", show_default=True, metavar="TIME", help="How long a reply may take."
+)
+def check(executable: str, arguments: tuple[str, ...], timeout: str) -> int:
+    """Send a worker fixed messages; each deviation is a line that says what was expected.
+
+    Put `--` before arguments of the worker that begin with a dash.
+    """
+    import shlex
+
+    from uop.conformance.command import PREFIX
+    from uop.conformance.options import parse_duration
+    from uop.conformance.worker_check import check as checked
+    from uop.conformance.workers import Allowance
+
+    seconds = parse_duration(timeout, "--timeout")
+    allowance = Allowance(start_seconds=seconds, batch_seconds=seconds, program_seconds=0.0)
+    name = PREFIX + shlex.join([executable.removeprefix(PREFIX), *arguments])
+    with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
+        found = checked(name, Path(folder), allowance)
+    for line in found.notes:
+        click.echo(line)
+    for line in found.deviations:
+        click.echo(f"deviates: {line}")
+    if found.deviations:
+        click.echo(f"{len(found.deviations)} deviations; the protocol: docs/worker-protocol.md")
+        return Exit.FAILED
+    click.echo(f'no deviation; next: uop conform "{name}"')
+    return Exit.OK
