@@ -74,8 +74,8 @@ def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Compariso
 
 def _compare_one(position: int, accepted: Accepted, output: Array) -> Comparison:
     reference = accepted.value.data
-    expected, found = (f"{a.dtype}{list(a.shape)}" for a in (reference, output))
-    if expected != found:
+    if (reference.dtype, reference.shape) != (output.dtype, output.shape):
+        expected, found = (f"{a.dtype}{list(a.shape)}" for a in (reference, output))
         message = f"output {position}: expected {expected}, got {found}"
         return Comparison(mismatch=Mismatch(Symptom.VALUE, message, position))
     if _is_reference(accepted, output):

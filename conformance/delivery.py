@@ -18,10 +18,12 @@ from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
 from uop.spec.text import in_place, print_program
 from uop.spec.uop import UOp
-from uop.spec.walk import toposort
+from uop.spec.walk import kept_with_root, toposort
 
 STAGES = (("kernel", "rangeify"), ("kernel", "select"), ("linear", "linearize"))
 """The forms, each with a stage that leaves it: loops, work items, instructions."""
+text_of = kept_with_root(print_program)
+"""The text of a program, printed once."""
 WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -117,7 +119,7 @@ def computed(root: UOp) -> list[UOp]:
 
 
 def _program(root: UOp, batches: tuple[Batch, ...]) -> Program:
-    return Program(print_program(root), tuple(batch.inputs for batch in batches))
+    return Program(text_of(root), tuple(batch.inputs for batch in batches))
 
 
 def _in_place_of(case: Case, lowered: UOp) -> Delivery:

@@ -11,7 +11,7 @@ from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
 from uop.conformance.case import Case, InvalidCase
 from uop.conformance.compare import Symptom, compare
-from uop.conformance.delivery import Delivery, deliver
+from uop.conformance.delivery import Delivery, deliver, text_of
 from uop.conformance.meaning import accepted_on
 from uop.conformance.protocol import LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.wire import Json
@@ -20,7 +20,6 @@ from uop.interpreter.accepted.result import Accepted
 from uop.spec.errors import UndefinedError, UnsupportedError, UopError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
-from uop.spec.text import print_program
 from uop.spec.uop import UOp
 
 GRAPH_NODES = 8
@@ -245,7 +244,7 @@ def digest(root: UOp) -> str:
     """A fingerprint of a graph that computes in many nodes; empty for a smaller one."""
     if sum(u.op not in NOT_COMPUTING for u in root.toposort()) < GRAPH_NODES:
         return ""
-    return hashlib.blake2b(print_program(root).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(text_of(root).encode(), digest_size=8).hexdigest()
 
 
 def verdict_from_json(found: Json) -> Verdict:

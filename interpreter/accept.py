@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -69,7 +70,10 @@ class AcceptedEvaluation(TensorEvaluation):
         self._given_sets, self._profile = given_sets, profile
         self._sets: dict[UOp, Sets] = {}
         self._tuple_sets: dict[UOp, tuple[Sets | None, ...]] = {}
-        self._locations = Locations(root.toposort(), given)
+
+    @cached_property
+    def _locations(self) -> Locations:
+        return Locations(self._root.toposort(), self._given)
 
     def accepted(self) -> tuple[Accepted, ...]:
         root, result = self._root, self.result()
@@ -130,11 +134,10 @@ class AcceptedEvaluation(TensorEvaluation):
         if u.op is Op.GETADDR:
             return None
         sources = data_sources(u)
-        operands = [self._values[s] for s in sources]
-        if not any(s in self._sets for s in sources) and not widens(
-            u, self._profile, operands, value
-        ):
-            return None
+        if self._sets.keys().isdisjoint(sources):
+            operands = [self._values[s] for s in sources]
+            if not widens(u, self._profile, operands, value):
+                return None
         result = accepted_results(u, self._profile, [self._of(s) for s in sources])
         return None if is_reference(result, value, u.dtype) else result
 

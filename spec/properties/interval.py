@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from uop.spec.dtype import DType, Kind, Scalar
 
@@ -42,6 +43,7 @@ def dtype_range(dtype: DType) -> Interval | None:
     return Interval(dtype.min, dtype.max, dtype.is_float)
 
 
+@cache
 def full(dtype: DType) -> Interval:
     """`dtype_range` of a dtype that has values."""
     return Interval(dtype.min, dtype.max, dtype.is_float)
