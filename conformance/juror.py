@@ -24,14 +24,16 @@ from uop.spec.errors import BackendError, UopError
 from uop.spec.latitude import parse_profile
 
 
-def main(backend: str, profile: str, seed: int, timeout: float | None) -> None:
+def main(backend: str, profile: str, seed: str, timeout: str = "") -> None:
     """Say who is judged, then answer tasks until the other side closes."""
     out = os.dup(1)
     os.dup2(2, 1)
     signal.signal(signal.SIGTERM, _leave)
     with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         try:
-            worker = start(backend, Path(folder), Allowance.within(timeout))
+            worker = start(
+                backend, Path(folder), Allowance.within(float(timeout) if timeout else None)
+            )
         except UopError as error:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             _reply(out, {"lost": str(error)})
@@ -39,7 +41,7 @@ def main(backend: str, profile: str, seed: int, timeout: float | None) -> None:
         try:
             _reply(out, {"hello": wire.hello_to_json(worker.hello)})
             chosen = profile_of_run(profile, worker.hello)
-            _answer(Judge(worker, parse_profile(chosen)), seed, out)
+            _answer(Judge(worker, parse_profile(chosen)), int(seed), out)
         finally:
             worker.close()
     # Told to end while it ends: nothing is left to do.
@@ -80,4 +82,4 @@ def _leave(signal_number: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]) if sys.argv[4] else None)
+    main(*sys.argv[1:])
