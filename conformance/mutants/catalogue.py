@@ -31,7 +31,8 @@ class Mutant:
     `kind` is its class, `module` the module whose text holds `before` once, and `after` in its
     place once mutated. `backend` is the one whose process it is put into, or JUDGE. `breaks` are
     the ops and labels that it is about: a check of one of them kills it by name. `hint` describes
-    what it looks like from outside, without the answer. `equivalent` is the proof that no program
+    what it looks like from outside, without the answer. The cases of `level`, if one is given, come
+    before those of the others. `equivalent` is the proof that no program
     shows it, empty for the others.
     """
 
@@ -43,6 +44,7 @@ class Mutant:
     breaks: tuple[str, ...]
     hint: str
     backend: str = "interpreter"
+    level: str = ""
     equivalent: str = ""
 
 

@@ -180,14 +180,15 @@ def _label(id: str) -> str:
 def _in_order(mutant: Mutant) -> Iterator[CaseId]:
     """All cases: those about what a mutant breaks come first, and of those a few of each kind."""
     every = [group for level in LEVELS for group in groups(level)]
-    about = [group for group in every if _is_about(group, mutant)]
-    others = [group for group in every if not _is_about(group, mutant)]
-    for chosen in (about, others):
-        few, all = EFFORTS[:2]
-        for group in chosen:
+    # False sorts before True, and what is alike keeps its order.
+    every.sort(key=lambda group: (group.level != mutant.level, not _is_about(group, mutant)))
+    few, all = EFFORTS[:2]
+    for group in every:
+        if group.level == mutant.level or _is_about(group, mutant):
             yield from (group.id(index) for index in range(group.count(few)))
-        for group in chosen:
-            yield from (group.id(index) for index in range(group.count(few), group.count(all)))
+    for group in every:
+        first = group.count(few) if group.level == mutant.level or _is_about(group, mutant) else 0
+        yield from (group.id(index) for index in range(first, group.count(all)))
 
 
 def _is_about(group: AnyGroup, mutant: Mutant) -> bool:
