@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -13,7 +14,7 @@ from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import inner_budget
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.values import Array
-from uop.spec.dtype import DType, floor_log2
+from uop.spec.dtype import DType, FloatFormat
 from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op
 
@@ -63,35 +64,75 @@ def _limits(op: Op, dtype: DType, budget: Fraction, x: tuple[float, ...]) -> tup
             ball = REALS[op](*(arb(v) for v in x))
             if not ball.is_finite():
                 return None
-            middle, radius = _fraction(ball.mid()), _fraction(ball.rad())
-        ends = {_within(end, budget, dtype) for end in (middle - radius, middle + radius)}
+            middle, radius = _binary(ball.mid()), _binary(ball.rad())
+        ends = {_within(_sum(middle, r), budget, dtype) for r in (radius, -radius)}
         if len(ends) == 1:
             return ends.pop()
     # Only what is exact is so close: the number with few digits in the ball.
-    unit = Fraction(2) ** (floor_log2(abs(middle)) - 150)
-    return _within(round(middle / unit) * unit, budget, dtype)
+    unit = middle.floor_log2 - 150
+    exact = round(Fraction(middle.mantissa) * Fraction(2) ** (middle.exponent - unit))
+    return _within(Binary(exact, unit), budget, dtype)
 
 
-def _fraction(x: arb) -> Fraction:
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """The number mantissa * 2^exponent: fractions would be far slower."""
+
+    mantissa: int
+    exponent: int
+
+    def __neg__(self) -> Binary:
+        return Binary(-self.mantissa, self.exponent)
+
+    @property
+    def floor_log2(self) -> int:
+        """Of a number that is not 0, by magnitude."""
+        return abs(self.mantissa).bit_length() - 1 + self.exponent
+
+    def over(self, exponent: int) -> int:
+        """The mantissa over an exponent that is no larger."""
+        return self.mantissa << (self.exponent - exponent)
+
+
+def _binary(x: arb) -> Binary:
     mantissa, exponent = x.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    return Binary(int(mantissa), int(exponent))
 
 
-def _within(y: Fraction, budget: Fraction, dtype: DType) -> tuple[int, int] | None:
+def _sum(x: Binary, y: Binary) -> Binary:
+    exponent = min(x.exponent, y.exponent)
+    return Binary(x.over(exponent) + y.over(exponent), exponent)
+
+
+def _within(y: Binary, budget: Fraction, dtype: DType) -> tuple[int, int] | None:
     form = dtype.format
-    exponent = max(floor_log2(abs(y)), form.emin) if y else form.emin
-    reach = budget * Fraction(2) ** (exponent - form.fraction_bits)
-    largest = form.finite(form.max_bits)
-    if max(abs(y - reach), abs(y + reach)) >= largest:
+    exponent = max(y.floor_log2, form.emin) if y.mantissa else form.emin
+    # A budget is a number of halves, quarters, ... of an ulp.
+    halvings = budget.denominator.bit_length() - 1
+    reach = Binary(budget.numerator, exponent - form.fraction_bits - halvings)
+    low, high = _sum(y, -reach), _sum(y, reach)
+    if _magnitude(low, form, 0) >= form.max_bits or _magnitude(high, form, 0) >= form.max_bits:
         return None
-    return -1 - _floor_key(reach - y, dtype), _floor_key(y + reach, dtype)
+    return -1 - _floor_key(-low, form), _floor_key(high, form)
 
 
-def _floor_key(real: Fraction, dtype: DType) -> int:
+def _floor_key(real: Binary, form: FloatFormat) -> int:
     """The key of the highest float that is not above a real."""
-    form = dtype.format
-    bits = form.round(abs(real))
-    value = form.finite(bits)
-    if real >= 0:
-        return bits - (value > real)
-    return -1 - (bits + (value < -real))
+    return _magnitude(real, form, 0) if real.mantissa >= 0 else -1 - _magnitude(real, form, 1)
+
+
+def _magnitude(real: Binary, form: FloatFormat, up: int) -> int:
+    """The bits of the magnitude of a real, cut off, or with `up` 1 rounded away from zero."""
+    if not real.mantissa:
+        return 0
+    exponent = max(real.floor_log2, form.emin)
+    unit = exponent - form.fraction_bits
+    # Neighbouring patterns are neighbouring values: a carry is the next exponent.
+    left, right = max(real.exponent - unit, 0), max(unit - real.exponent, 0)
+    steps, rest = divmod(abs(real.mantissa) << left, 1 << right)
+    field = (
+        0
+        if exponent == form.emin and steps >> form.fraction_bits == 0
+        else exponent + form.bias - 1
+    )
+    return (field << form.fraction_bits) + steps + (up if rest else 0)
