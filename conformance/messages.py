@@ -24,7 +24,7 @@ from uop.conformance.protocol import (
     ProblemKind,
     Program,
 )
-from uop.conformance.wire import NAMES, Json
+from uop.conformance.wire import Json
 from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.machine import is_kernel_program
@@ -83,11 +83,15 @@ def run_request(id: int, program: Program, hello: Hello, folder: Path | None = N
     Arrays of more bytes than the worker takes in a line are written to `folder`.
     """
     root = parse(program.text)
+    slots, inline = slots_of(root), hello.limits.inline_bytes
+
+    def packed(slot: int, a: Array, number: int) -> Json:
+        described = {"dtype": slots[slot].dtype.name, "shape": list(a.shape)}
+        path = None if folder is None else folder / f"input-{id}-{number}-{slot}"
+        return {**described, **_packed(a, inline, path)}
+
     inputs = [
-        {
-            str(slot): _packed(a, hello.limits.inline_bytes, folder, f"{id}-{number}-{slot}")
-            for slot, a in batch.items()
-        }
+        {str(slot): packed(slot, a, number) for slot, a in batch.items()}
         for number, batch in enumerate(program.batches)
     ]
     outputs = described_outputs(root)
@@ -253,15 +257,13 @@ def _underived(text: str) -> list[str]:
     return [part.partition(" : ")[0] for part in text.split("\n")]
 
 
-def _packed(a: Array, inline: int | None, folder: Path | None, name: str) -> Json:
+def _packed(a: Array, inline: int | None, path: Path | None) -> Json:
     little = a.astype(a.dtype.newbyteorder("<"), copy=False) if a.dtype.kind in "iuf" else a
     data = np.ascontiguousarray(little).tobytes()
-    described: Json = {"dtype": NAMES[a.dtype], "shape": list(a.shape)}
-    if inline is None or folder is None or len(data) <= inline:
-        return {**described, "data": data.hex()}
-    path = folder / f"input-{name}"
+    if inline is None or path is None or len(data) <= inline:
+        return {"data": data.hex()}
     path.write_bytes(data)
-    return {**described, "file": str(path)}
+    return {"file": str(path)}
 
 
 def _bytes(given: Mapping[str, Any], place: str, folder: Path | None, size: int) -> bytes:

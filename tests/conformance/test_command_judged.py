@@ -144,6 +144,15 @@ def test_a_line_is_ascii_and_one_line() -> None:
     assert text.endswith(b"\n")
 
 
+def test_an_input_has_the_dtype_of_its_node() -> None:
+    same = UOp(Op.CONTIGUOUS, param(0, (1,), dtypes.index))
+    program = Program(print_program(same), ({0: np.array([-2], np.int64)},))
+    hello = Hello("any", "1", "", frozenset(), frozenset())
+    assert run_request(1, program, hello)["inputs"] == [
+        {"0": {"dtype": "index", "shape": [1], "data": "fe" + "ff" * 7}}
+    ]
+
+
 def test_a_wrong_stage_is_named_and_the_source_is_in_the_repro(tmp_path: Path) -> None:
     name = reference("ADD is MUL", offers=["stages", "source"])
     case = first("op", "ADD", "float32")
