@@ -10,7 +10,9 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.values import Array, Mask, Value, either
+from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DType, Kind
+from uop.spec.literal import print_literal
 
 CONSTRAINED_SHARE = 16
 """A set is constrained when it holds at most this part of the dtype's bit patterns."""
@@ -149,16 +151,8 @@ class Accepted:
 
 
 def _spelled(one: Array, dtype: DType) -> str:
-    """One value as its text: hex floats, the bits of a NaN."""
-    bits = int.from_bytes(one.tobytes(), "little")
-    value = dtype.decode(bits)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value)
-    if value != value:
-        return f"nan:{bits:#x}"
-    return value.hex() if abs(value) != float("inf") else str(value)
+    """One value as its text, as a `.uop` file spells it."""
+    return print_literal(encode_scalar(int.from_bytes(one.tobytes(), "little"), dtype))
 
 
 def _neighbours(s: Sets) -> bool:

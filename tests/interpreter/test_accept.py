@@ -55,7 +55,7 @@ def buffer(slot: int, shape: tuple[int, ...], dtype: DType = F32) -> UOp:
 # 2^x of this is 8 or a neighbour up to three ulps of it away.
 THREE = {0: floats(3.0)}
 EIGHT = UOp(Op.EXP2, f32(0, 1))
-AROUND_EIGHT = "0x1.fffff40000000p+2 to 0x1.0000060000000p+3"
+AROUND_EIGHT = "0x1.fffff4p+2 to 0x1.000006p+3"
 
 
 def test_an_exact_graph_shares_the_reference() -> None:
@@ -65,7 +65,7 @@ def test_an_exact_graph_shares_the_reference() -> None:
     assert accepted.sets is None
     assert accepted.single.all()
     assert accepted.constrained.all()
-    assert said(accepted)[0] == "0x1.8000000000000p+0"
+    assert said(accepted)[0] == "0x1.8p+0"
 
 
 def test_an_ulp_is_larger_above_a_power_of_two() -> None:
@@ -75,7 +75,7 @@ def test_an_ulp_is_larger_above_a_power_of_two() -> None:
 def test_each_use_of_a_wide_value_may_differ() -> None:
     """x - x of a wide x is not 0."""
     accepted = only(UOp(Op.SUB, EIGHT, EIGHT), THREE)
-    assert said(accepted) == ["-0x1.8000000000000p-18 to 0x1.8000000000000p-18"]
+    assert said(accepted) == ["-0x1.8p-18 to 0x1.8p-18"]
 
 
 def test_overlapping_sets_compare_both_ways() -> None:
@@ -89,9 +89,9 @@ def test_overlapping_sets_compare_both_ways() -> None:
 def test_where_joins_the_branches_of_an_uncertain_condition() -> None:
     less = UOp(Op.CMPLT, EIGHT, const(8.0, F32))
     joined = UOp(Op.WHERE, less, const(1.0, F32), const(-2.0, F32))
-    assert said(only(joined, THREE)) == ["-0x1.0000000000000p+1 to 0x1.0000000000000p+0"]
+    assert said(only(joined, THREE)) == ["-0x1p+1 to 0x1p+0"]
     with_nan = UOp(Op.WHERE, less, const(NAN, F32), const(2.0, F32))
-    assert said(only(with_nan, THREE)) == ["0x1.0000000000000p+1 or NaN"]
+    assert said(only(with_nan, THREE)) == ["0x1p+1 or NaN"]
 
 
 def test_where_looks_only_at_the_chosen_branch() -> None:
@@ -111,7 +111,7 @@ def test_an_uncertain_condition_over_an_absent_branch_gives_anything() -> None:
     inputs = {**THREE, 1: floats(4.0)}
     assert said(only(root, inputs)) == [
         "anything (the spec gives no value)",
-        "0x1.0000000000000p+0 to 0x1.0000000000000p+2",
+        "0x1p+0 to 0x1p+2",
     ]
     total = UOp(Op.REDUCE, root, arg=ReduceArg(Op.ADD, (0,)))
     assert said(only(total, inputs)) == ["anything (the spec gives no value)"]
@@ -138,9 +138,9 @@ def test_movement_moves_sets() -> None:
     picked = UOp(Op.INDEX, x, index_const(1), index_const(2))
     assert said(only(picked, inputs)) == [here.describe(5)]
     rows = UOp(Op.STACK, picked, const(1.0, F32))
-    assert said(only(rows, inputs)) == [here.describe(5), "0x1.0000000000000p+0"]
+    assert said(only(rows, inputs)) == [here.describe(5), "0x1p+0"]
     zeros = UOp(Op.PAD, picked.src[0], dims((0, 0)), dims((2, 4)), arg=PadArg(PadFill.ZERO))
-    assert said(only(zeros, inputs))[3::4] == ["0x0.0p+0"] * 2
+    assert said(only(zeros, inputs))[3::4] == ["0x0p+0"] * 2
 
 
 def test_bits_of_a_set_are_anything() -> None:
@@ -171,9 +171,9 @@ def test_nan_payloads_are_kept_by_copies_and_free_in_arithmetic() -> None:
 def test_a_maximum_with_one_nan_is_either_operand_unless_a_knob_says_which() -> None:
     root = UOp(Op.MAX, f32(0, 1), const(1.0, F32))
     inputs = {0: floats(NAN)}
-    assert said(only(root, inputs)) == ["0x1.0000000000000p+0 or NaN"]
+    assert said(only(root, inputs)) == ["0x1p+0 or NaN"]
     assert said(only(root, inputs, Profile(max_nan="propagate"))) == ["NaN"]
-    assert said(only(root, inputs, Profile(max_nan="number"))) == ["0x1.0000000000000p+0"]
+    assert said(only(root, inputs, Profile(max_nan="number"))) == ["0x1p+0"]
 
 
 def test_comparisons_with_nan() -> None:
@@ -203,16 +203,16 @@ def test_division_by_zero_is_unspecified_and_truncation_is_a_knob() -> None:
 def test_saturation_of_small_casts_is_a_knob() -> None:
     root = UOp(Op.CAST, f32(0, 3), arg=DTypeArg(dtypes.fp8e4m3))
     inputs = {0: floats(464, 465, -INF)}
-    assert said(only(root, inputs)) == ["0x1.c000000000000p+8", "NaN", "NaN"]
+    assert said(only(root, inputs)) == ["0x1.cp+8", "NaN", "NaN"]
     saturated = only(root, inputs, Profile(fp8_saturate=True))
-    assert said(saturated) == ["0x1.c000000000000p+8"] * 2 + ["-0x1.c000000000000p+8"]
+    assert said(saturated) == ["0x1.cp+8"] * 2 + ["-0x1.cp+8"]
 
 
 def test_zero_fill_of_pads_is_a_knob() -> None:
     padded = UOp(Op.PAD, f32(0, 1), dims((0,)), dims((2,)))
     root = UOp(Op.REDUCE, padded, arg=ReduceArg(Op.MAX, (0,)))
-    assert said(only(root, {0: floats(-1)})) == ["-0x1.0000000000000p+0"]
-    assert said(only(root, {0: floats(-1)}, Profile(pad_fill="zero"))) == ["0x0.0p+0"]
+    assert said(only(root, {0: floats(-1)})) == ["-0x1p+0"]
+    assert said(only(root, {0: floats(-1)}, Profile(pad_fill="zero"))) == ["0x0p+0"]
 
 
 def test_other_knobs_are_refused_by_name() -> None:
@@ -245,7 +245,7 @@ def test_sets_pass_through_memory() -> None:
     out = buffer(7, (3,))
     middle = UOp(Op.SHRINK, out, dims((1,)), dims((1,)))
     stored = UOp(Op.STORE, middle, EIGHT)
-    one, two, three = (["anything (the spec gives no value)"], [AROUND_EIGHT], ["0x0.0p+0"])
+    one, two, three = (["anything (the spec gives no value)"], [AROUND_EIGHT], ["0x0p+0"])
     assert said(only(UOp(Op.SINK, stored), THREE)) == one + two + one
     given = {**THREE, 7: floats(0, 0, 0)}
     assert said(only(UOp(Op.SINK, stored), given)) == three + two + three
@@ -258,13 +258,13 @@ def test_sets_pass_through_memory() -> None:
 def test_outputs_come_in_the_order_of_the_evaluator() -> None:
     x = f32(0, 1)
     pair = UOp(Op.TUPLE, UOp(Op.NEG, x), EIGHT)
-    assert [said(a) for a in accept(pair, THREE)] == [["-0x1.8000000000000p+1"], [AROUND_EIGHT]]
+    assert [said(a) for a in accept(pair, THREE)] == [["-0x1.8p+1"], [AROUND_EIGHT]]
     stores = [UOp(Op.STORE, buffer(slot, (1,)), v) for slot, v in ((9, EIGHT), (4, x))]
     sink = UOp(Op.SINK, *stores)
     result = evaluate(sink, THREE)
     assert isinstance(result, dict)
     assert sorted(result) == [4, 9]
-    assert [said(a) for a in accept(sink, THREE)] == [["0x1.8000000000000p+1"], [AROUND_EIGHT]]
+    assert [said(a) for a in accept(sink, THREE)] == [["0x1.8p+1"], [AROUND_EIGHT]]
 
 
 def test_sets_pass_through_functions() -> None:
@@ -273,7 +273,7 @@ def test_sets_pass_through_functions() -> None:
     first, second = (UOp(Op.GETTUPLE, call, arg=GetTupleArg(k)) for k in (0, 1))
     assert said(only(UOp(Op.NEG, first), THREE)) == [AROUND_EIGHT]
     assert only(second, THREE).sets is None
-    assert [said(a) for a in accept(call, THREE)][1] == ["0x1.8000000000000p+1"]
+    assert [said(a) for a in accept(call, THREE)][1] == ["0x1.8p+1"]
 
 
 def test_interior_zeros_count() -> None:

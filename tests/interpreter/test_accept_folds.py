@@ -106,17 +106,17 @@ HAND = [
     (Op.ADD, (INF, 1.0), "inf"),
     (Op.ADD, (NAN, 1.0), "NaN"),
     (Op.ADD, (INF, -LARGEST, -LARGEST), "inf or NaN"),
-    (Op.ADD, (3.5,), "0x1.c000000000000p+1"),
-    (Op.ADD, (-0.0,), "-0x0.0p+0 or 0x0.0p+0"),
-    (Op.ADD, (1.0, -1.0), "-0x1.0000000000000p-23 to 0x1.0000000000000p-23"),
+    (Op.ADD, (3.5,), "0x1.cp+1"),
+    (Op.ADD, (-0.0,), "-0x0p+0 or 0x0p+0"),
+    (Op.ADD, (1.0, -1.0), "-0x1p-23 to 0x1p-23"),
     (Op.MUL, (INF, 0.0), "NaN"),
     (Op.MUL, (INF, 2.0), "inf"),
-    (Op.MUL, (0.0, -3.0), "-0x0.0p+0"),
-    (Op.MUL, (LARGEST,), "0x1.fffffe0000000p+127"),
-    (Op.MAX, (1.0, NAN), "-inf to 0x1.0000000000000p+0 or NaN"),
-    (Op.MAX, (-0.0, 0.0), "-0x0.0p+0 or 0x0.0p+0"),
-    (Op.MAX, (0.0, 0.0), "0x0.0p+0"),
-    (Op.MAX, (3.0, 2.0), "0x1.8000000000000p+1"),
+    (Op.MUL, (0.0, -3.0), "-0x0p+0"),
+    (Op.MUL, (LARGEST,), "0x1.fffffep+127"),
+    (Op.MAX, (1.0, NAN), "-inf to 0x1p+0 or NaN"),
+    (Op.MAX, (-0.0, 0.0), "-0x0p+0 or 0x0p+0"),
+    (Op.MAX, (0.0, 0.0), "0x0p+0"),
+    (Op.MAX, (3.0, 2.0), "0x1.8p+1"),
 ]
 
 
@@ -153,7 +153,7 @@ def test_what_underflow_adds_to_a_product_is_bounded_as_published(dtype: DType) 
 
 
 @pytest.mark.parametrize(
-    ("knob", "said"), [("propagate", "NaN"), ("number", "0x1.0000000000000p+0")]
+    ("knob", "said"), [("propagate", "NaN"), ("number", "0x1p+0")]
 )
 def test_max_nan_narrows_a_maximum(knob: str, said: str) -> None:
     profile = Profile(max_nan="propagate" if knob == "propagate" else "number")
