@@ -108,13 +108,25 @@ class Executable:
         if not self.steps:
             return self.output(contents)
         device = open_device(self.target.name)
+        built = build(self.target.name, source)
+        return self.output(device.run(built, self.launches(), contents))
+
+    def launches(self) -> list[Launch]:
+        """The launches of its kernels, in order."""
         names = self.names()
-        launches = [
+        return [
             launch_of(step.linear, names[step.linear], step.arguments, self.target)
             for step in self.steps
             if runs(step.linear)
         ]
-        return self.output(device.run(build(self.target.name, source), launches, contents))
+
+    def unwritten(self, inputs: Inputs) -> frozenset[int]:
+        """The buffers that hold nothing before the first launch."""
+        return frozenset(
+            number
+            for number, u in enumerate(self.buffers)
+            if u.op is Op.BUFFER and slot_of(u) not in inputs
+        )
 
 
 def launch_of(linear: UOp, name: str, buffers: tuple[int, ...], target: Target) -> Launch:

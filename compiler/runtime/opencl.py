@@ -127,10 +127,18 @@ class OpenCLDevice:
             raise BackendError(f"{self.name} refuses the source: {error}") from error
 
     def run(
-        self, built: BuiltOpenCL, launches: Sequence[Launch], buffers: Sequence[Contents]
+        self,
+        built: BuiltOpenCL,
+        launches: Sequence[Launch],
+        buffers: Sequence[Contents],
+        unwritten: frozenset[int] = frozenset(),
     ) -> list[Contents]:
+        """As `Device.run`; of the buffers `unwritten` nothing is uploaded."""
         try:
-            held = [self._upload(contents) for contents in buffers]
+            held = [
+                self._allocate(contents) if number in unwritten else self._upload(contents)
+                for number, contents in enumerate(buffers)
+            ]
             for launch in filter(lambda launch: all(launch.groups), launches):
                 self._launch(built.kernel(launch.kernel), launch, held)
             results = [self._download(buffer, c) for buffer, c in zip(held, buffers, strict=True)]
@@ -139,8 +147,12 @@ class OpenCLDevice:
             raise BackendError(f"{self.name}: {error}") from error
         return results
 
+    def _allocate(self, contents: Contents) -> Any:
+        flags = self.cl.mem_flags.READ_WRITE
+        return self.cl.Buffer(self.context, flags, max(contents.nbytes, 1))
+
     def _upload(self, contents: Contents) -> Any:
-        buffer = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, max(contents.nbytes, 1))
+        buffer = self._allocate(contents)
         if contents.nbytes:
             self.cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(contents))
         return buffer

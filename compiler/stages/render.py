@@ -65,6 +65,20 @@ def render_kernel(linear: UOp, name: str, target: Target) -> str:
 
     It may be launched with more work items than it needs, those do nothing.
     """
+    dialect, body = target.dialect, _body(linear, target)
+    parameters = ", ".join(f"{_pointer(u, dialect)} {_param_name(u)}" for u in params(linear))
+    return "\n".join([f"{dialect.kernel} {name}({parameters}) {{", *body.closed(), "}"])
+
+
+def node_at(line: str, linear: UOp, target: Target) -> UOp | None:
+    """The instruction that became this line of a rendered kernel; None for what frames them."""
+    body = _body(linear, target)
+    written = (text.strip() for text in body.lines)
+    return next((u for text, u in zip(written, body.origins, strict=True) if text == line), None)
+
+
+def _body(linear: UOp, target: Target) -> _Body:
+    """The statements of a kernel that is a function of its own, its blocks still open."""
     dialect = target.dialect
     body = _Body(dialect, depth=1)
     if is_grouped(linear):
@@ -74,8 +88,7 @@ def render_kernel(linear: UOp, name: str, target: Target) -> str:
         body.write(f"i64 {i} = {dialect.global_id[OVER_ALL.index(i)]};")
         body.open(u, i, f"if ({i} < {fixed_bound(u)}) {{")
     body.instructions(linear)
-    parameters = ", ".join(f"{_pointer(u, dialect)} {_param_name(u)}" for u in params(linear))
-    return "\n".join([f"{dialect.kernel} {name}({parameters}) {{", *body.closed(), "}"])
+    return body
 
 
 def render_batch(
@@ -172,6 +185,9 @@ class _Body:
     dialect: Dialect
     depth: int
     lines: list[str] = field(default_factory=list)
+    origins: list[UOp | None] = field(default_factory=list)
+    """The instruction that each line was written for."""
+    current: UOp | None = None
     names: dict[UOp, str] = field(default_factory=dict)
     blocks: list[tuple[UOp, list[UOp]]] = field(default_factory=list)
     """Each open block: the node that opened it and the nodes named inside."""
@@ -181,6 +197,7 @@ class _Body:
         for u in linear.src:
             if u.op not in RENDER and u.op not in SPELLED:
                 raise UnsupportedError(f"render: {u.op.name}")
+            self.current = u
             RENDER.get(u.op, _elementwise)(self, u)
 
     def group(self, linear: UOp) -> None:
@@ -211,6 +228,7 @@ class _Body:
 
     def write(self, line: str) -> None:
         self.lines.append("  " * (self.depth + len(self.blocks)) + line)
+        self.origins.append(self.current)
 
     def open(self, u: UOp, name: str, line: str) -> None:
         """Open a block with a variable for `u`."""

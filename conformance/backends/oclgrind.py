@@ -1,0 +1,107 @@
+"""The OpenCL kernels on a simulator that watches memory: what it finds are failures.
+
+Oclgrind runs them work item by work item, and writes a log of accesses out of bounds, races,
+divergent barriers and uses of what nobody wrote. Each is traced to the node that was rendered as
+the line it names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from uop.compiler.pipeline import Compiled
+from uop.compiler.runtime.device import Device
+from uop.compiler.runtime.opencl import open_opencl
+from uop.compiler.stages.render import node_at
+from uop.conformance.backends.compiled import CompiledBackend
+from uop.conformance.backends.interpreter import in_order
+from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.interpreter.inputs import Inputs
+from uop.interpreter.values import Array
+from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.uop import described
+
+PLATFORM = "Oclgrind"
+LIBRARY = Path("lib", "oclgrind", "liboclgrind-rt-icd.so")
+WATCHED = ("OCLGRIND_DATA_RACES", "OCLGRIND_UNINITIALIZED")
+KERNEL = re.compile(r"Kernel:\s+(\w+)")
+LINE = re.compile(r"At line (\d+)")
+FINDINGS = 3
+"""Findings of one program that are told; one fault gives one for each work item."""
+
+
+class OclgrindBackend(CompiledBackend):
+    """Runs every program alone, with buffers of its own."""
+
+    target = "opencl"
+
+    def opened(self) -> Device:
+        self.folder = TemporaryDirectory(prefix="uop-oclgrind-")
+        self.log = Path(self.folder.name, "log")
+        driver = Path(self.folder.name, "oclgrind.icd")
+        driver.write_text(f"{library()}\n")
+        os.environ.update({"OCL_ICD_VENDORS": str(driver), "OCLGRIND_LOG": str(self.log)})
+        os.environ.update(dict.fromkeys(WATCHED, "1"))
+        self.simulator = open_opencl(PLATFORM)
+        return cast(Device, self.simulator)
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [self._watched(program) for program in programs]
+
+    def _watched(self, program: Program) -> Outcome:
+        found = self._compiled(program)
+        if isinstance(found, Problem):
+            return found
+        outputs: list[tuple[Array, ...]] = []
+        for inputs in program.batches:
+            try:
+                outputs.append(self._run(found, inputs))
+            except UopError as error:
+                return Problem(ProblemKind.COMPILE, str(error))
+            if complaints := list(dict.fromkeys(self._complaints(found))):
+                return Problem(ProblemKind.TRAP, "\n".join(complaints[:FINDINGS]))
+        return Outputs(tuple(outputs))
+
+    def _run(self, found: Compiled, inputs: Inputs) -> tuple[Array, ...]:
+        program = found.executable
+        program.check_inputs(inputs)
+        contents = program.contents(inputs)
+        self.log.write_bytes(b"")
+        if program.steps:
+            built = self.simulator.build(found.source)
+            fresh = program.unwritten(inputs)
+            contents = self.simulator.run(built, program.launches(), contents, fresh)
+        return in_order(program.output(contents))
+
+    def _complaints(self, found: Compiled) -> Iterator[str]:
+        """What the simulator says of the last run, one line each."""
+        source = found.source.splitlines()
+        names = {name: linear for linear, name in found.executable.names().items()}
+        for paragraph in self.log.read_text(errors="replace").strip().split("\n\n"):
+            head, kernel = paragraph.partition("\n")[0].strip(), KERNEL.search(paragraph)
+            if kernel is None or kernel[1] not in names:
+                continue
+            at = [source[int(number) - 1].strip() for number in LINE.findall(paragraph)]
+            target = found.executable.target
+            nodes = [node_at(line, names[kernel[1]], target) for line in at]
+            told = " and ".join(
+                described(u) if u is not None else line for u, line in zip(nodes, at, strict=True)
+            )
+            yield f"{re.sub(' address 0x[0-9a-f]+', '', head)} in {kernel[1]}: {told}"
+
+
+def library() -> Path:
+    """The simulator's driver. UnsupportedError where it is not installed."""
+    command = shutil.which("oclgrind")
+    found = None if command is None else Path(command).resolve().parent.parent / LIBRARY
+    if found is None or not found.exists():
+        raise UnsupportedError(
+            "Oclgrind is not installed; on Debian and Ubuntu: apt install oclgrind"
+        )
+    return found
