@@ -13,6 +13,8 @@ from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root, toposort
 
 EXTENSIONS = frozenset(op for op, d in DECLARATIONS.items() if d.section == "extension")
+MAY_GO = EXTENSIONS | {Op.REDUCE}
+"""Ops that have another form, some of them only with another arg."""
 
 
 def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
@@ -38,7 +40,8 @@ def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
     def goes(u: UOp) -> bool:
         return u.op not in keep and (u.op in EXTENSIONS or _folds_with_min(u))
 
-    if not any(goes(u) for u in root.toposort()):
+    order = root.toposort()
+    if (MAY_GO - keep).isdisjoint([u.op for u in order]) or not any(map(goes, order)):
         return root
     done: dict[UOp, UOp] = {}
     for u in toposort([root], lambda v: () if v.op is Op.CONTRACT else v.src):
