@@ -32,7 +32,7 @@ class Command:
         self.allowance = allowance or Allowance()
         self.starts, self.asked = 0, 0
         self.submitted: tuple[Program, ...] = ()
-        self.peak = 0
+        self.peak_before = 0
         folder.mkdir(parents=True, exist_ok=True)
         self.hello = self._start()
 
@@ -46,8 +46,12 @@ class Command:
             self.restart()
         return outcomes
 
+    @property
+    def peak(self) -> int:
+        """The most bytes that its processes were seen to hold, also those that are gone."""
+        return max(self.peak_before, self.process.peak)
+
     def close(self) -> None:
-        self.peak = max(self.peak, self.process.peak)
         self.process.close()
 
     def run(self, program: Program) -> Outcome:
@@ -117,6 +121,7 @@ class Command:
     def restart(self) -> None:
         """End the process and start it again. BackendError where that was done too often."""
         self.close()
+        self.peak_before = self.peak
         if self.starts > self.allowance.restarts:
             raise BackendError(f"backend {self.name!r} was lost {self.starts} times")
         self._start()

@@ -58,7 +58,8 @@ def _answer(judge: Judge, seed: int, out: int) -> None:
                 _reply(out, {"finding": asdict(finding)})
             else:
                 verdicts = _verdicts(judge, task["ids"], seed)
-                _reply(out, {"verdicts": [asdict(v) for v in verdicts]})
+                told = [asdict(v) for v in verdicts]
+                _reply(out, {"verdicts": told, "peak": judge.session.peak})
     except wire.ClosedError:
         return
     except BackendError as error:

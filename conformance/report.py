@@ -9,6 +9,7 @@ from typing import Any
 
 from uop.conformance.case import CaseId
 from uop.conformance.judge import Status, Verdict
+from uop.conformance.protocol import Hello
 
 SCHEMA = "uop-report/1"
 
@@ -131,6 +132,10 @@ class Report:
     seconds: float
     lost: str = ""
     interrupted: bool = False
+    peak: int = 0
+    """Bytes of memory that a process of the backend was seen to hold, at most."""
+    untried: tuple[str, ...] = ()
+    """Ops that the backend lists and no program judged, with the reason."""
 
     @property
     def conclusion(self) -> Conclusion:
@@ -162,10 +167,25 @@ class Report:
                 "skipped": counts[Status.SKIPPED],
                 "crashed": counts[Status.CRASHED],
                 "seconds": round(self.seconds, 3),
+                "peak_bytes": self.peak,
+                "untried": list(self.untried),
             },
             "cells": [cell.to_json() for cell in in_order(tally.cells.values())],
             "failures": [asdict(failure) for failure in self.failures],
         }
+
+
+def untried(hello: Hello, tally: Tally) -> tuple[str, ...]:
+    """The ops that a backend lists and of which no case could be judged, each with why not."""
+    cells: dict[str, list[Cell]] = {}
+    for cell in tally.cells.values():
+        if cell.level == "op" and cell.op in hello.ops and cell.dtype in hello.dtypes:
+            cells.setdefault(cell.op, []).append(cell)
+    return tuple(
+        f"{op}: {min(cell.skipped_reason or '' for cell in found)}"
+        for op, found in sorted(cells.items())
+        if not any(cell.programs for cell in found)
+    )
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:

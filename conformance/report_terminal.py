@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable
 
@@ -109,13 +110,13 @@ class Screen:
         for level in LEVELS:
             cells = [cell for cell in tally.cells.values() if cell.level == level]
             elements = sum(cell.elements for cell in cells)
-            constrained = share(sum(cell.constrained for cell in cells), elements)
+            constrained = shown_share(sum(cell.constrained for cell in cells), elements)
             failed = sum(cell.failed for cell in cells)
             table.add_row(
                 level,
                 f"{sum(cell.programs for cell in cells):,}",
                 f"{elements:,}",
-                f"{constrained:.1%}",
+                constrained,
                 f"{failed:,}",
                 style="red" if failed else None,
             )
@@ -155,12 +156,18 @@ def verdict_line(report: Report) -> str:
 
 def figures_line(report: Report) -> str:
     tally = report.tally
+    memory = f", {report.peak >> 20:,} MiB" if report.peak else ""
     return (
         f"{progress_of(tally)}; {tally.checks:,} checks, "
-        f"{share(tally.constrained, tally.elements):.1%} constrained, "
-        f"{share(tally.single, tally.elements):.1%} single, "
-        f"{len(tally.graphs):,} distinct graphs; {report.seconds:.1f} s"
+        f"{shown_share(tally.constrained, tally.elements)} constrained, "
+        f"{shown_share(tally.single, tally.elements)} single, "
+        f"{len(tally.graphs):,} distinct graphs; {report.seconds:.1f} s{memory}"
     )
+
+
+def shown_share(part: int, whole: int) -> str:
+    """A share in percent; of nothing there is none."""
+    return f"{share(part, whole):.1%}" if whole else "-"
 
 
 def matrix(report: Report, most_lines: int) -> list[str]:
@@ -201,14 +208,14 @@ def failure_lines(report: Report, backend: str) -> list[str]:
     lines = []
     for failure in report.failures[:MOST_FAILURES]:
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {failure.message}"))
-        lines.append(f"       uop replay {failure.repro} {backend}")
+        lines.append(f"       uop replay {failure.repro} {shlex.quote(backend)}")
     more = len(report.failures) - MOST_FAILURES
     return [*lines, f"... and {more} more causes"] if more > 0 else lines
 
 
 def next_lines(report: Report, options: Options) -> list[str]:
     """What to do next."""
-    command = f"uop conform {options.backend}"
+    command = f"uop conform {shlex.quote(options.backend)}"
     if report.failures:
         first = report.failures[0].id
         return [f"the whole case again: {command} --seed {options.seed} --case {first}"]
@@ -217,7 +224,8 @@ def next_lines(report: Report, options: Options) -> list[str]:
         reasons[cell.skipped_reason or ""] += cell.skipped
     told = [(n, reason) for reason, n in sorted(reasons.items()) if n][:MOST_FAILURES]
     skipped = [one_line(f"skipped {n:,}: {reason}") for n, reason in told]
-    return [*skipped, f"next: {command} --effort full"]
+    listed = [one_line(f"listed but not judged: {why}") for why in report.untried[:MOST_FAILURES]]
+    return [*listed, *skipped, f"next: {command} --effort full"]
 
 
 def one_line(text: str) -> str:

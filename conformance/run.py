@@ -15,7 +15,7 @@ from uop.conformance.judge import Status, Verdict, verdict_from_json
 from uop.conformance.jury import Jury, Task
 from uop.conformance.options import Options, profile_of_run
 from uop.conformance.protocol import Hello
-from uop.conformance.report import BackendInfo, Report, Tally
+from uop.conformance.report import BackendInfo, Report, Tally, untried
 from uop.conformance.report_files import failure_of, write_json, write_repro
 from uop.conformance.repro import Finding, as_found, finding_from_json
 from uop.spec.errors import BackendError, PassError
@@ -81,6 +81,7 @@ class _Run:
     failed: dict[str, Verdict] = field(default_factory=dict)
     findings: dict[str, Finding] = field(default_factory=dict)
     lost: str = ""
+    peak: int = 0
     interrupted: bool = False
 
     def result(self) -> Report:
@@ -104,6 +105,8 @@ class _Run:
             self._seconds(),
             self.lost,
             self.interrupted,
+            self.peak,
+            untried(hello, self.tally),
         )
         try:
             for finding in findings:
@@ -120,6 +123,7 @@ class _Run:
         causes: list[Verdict] = []
         try:
             for _, answer in jury.answers(_tasks(ids, size), self._is_in_time):
+                self.peak = max(self.peak, answer["peak"])
                 for found in answer["verdicts"]:
                     self._add(verdict_from_json(found))
                 self.display.progress(self.tally, self._seconds())

@@ -60,6 +60,10 @@ class Session(Protocol):
     @property
     def hello(self) -> Hello: ...
 
+    @property
+    def peak(self) -> int:
+        """The most bytes of memory that it was seen to hold."""
+
     def submit(self, programs: Sequence[Program]) -> None: ...
 
     def collect(self) -> list[Outcome]: ...
@@ -77,6 +81,7 @@ class Local:
         self.backend = backend
         self.hello = backend.hello()
         self.submitted: tuple[Program, ...] = ()
+        self.peak = 0
 
     def submit(self, programs: Sequence[Program]) -> None:
         self.submitted = tuple(programs)
@@ -118,7 +123,7 @@ class Worker:
         self.starts = 0
         self.submitted: tuple[Program, ...] = ()
         self.pending_loss: LostError | None = None
-        self.resident = self.resident_at_start = 0
+        self.resident = self.resident_at_start = self.peak = 0
         folder.mkdir(parents=True, exist_ok=True)
         self.hello = self._start()
 
@@ -189,6 +194,7 @@ class Worker:
 
     def _check_memory(self, resident: int) -> None:
         grown, self.resident = resident - self.resident, resident
+        self.peak = max(self.peak, resident)
         if grown > self.allowance.bytes:
             raise LostError(ProblemKind.LEAK, f"kept {grown >> 20} MiB after its programs ended")
         if resident - self.resident_at_start > self.allowance.bytes:

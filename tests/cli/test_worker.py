@@ -34,7 +34,7 @@ def test_a_good_worker_has_no_deviation(capsys: pytest.CaptureFixture[str]) -> N
     assert "hello: faulty 1, 3 ops, 1 dtypes, forms tensor; started in " in said
     assert "run: 2 of 2 ops are right on a first program" in said
     assert "memory: at most " in said
-    assert f'no deviation; next: uop conform "command:{sys.executable}' in said
+    assert f"no deviation; next: uop conform 'command:{sys.executable}" in said
 
 
 @pytest.mark.parametrize(

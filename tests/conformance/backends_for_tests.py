@@ -113,6 +113,13 @@ class Poor(Faulty):
         return InterpreterBackend.run(self, programs)
 
 
+class Poorer(Faulty):
+    """Knows ADD, but nothing to add."""
+
+    def hello(self) -> Hello:
+        return Hello("poorer", "1", "test", frozenset({"ADD"}), frozenset({"float32"}))
+
+
 class Missing(Faulty):
     def hello(self) -> Hello:
         raise UnsupportedError("no driver here; install it with: pip install driver")

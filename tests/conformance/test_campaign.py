@@ -39,7 +39,7 @@ def judged(tmp_path: Path) -> Conform:
 
 def without_time(report: Report) -> dict[str, Any]:
     found = report.to_json()
-    del found["summary"]["seconds"]
+    del found["summary"]["seconds"], found["summary"]["peak_bytes"]
     return found
 
 
@@ -95,6 +95,17 @@ def test_what_a_backend_lacks_is_skipped_with_the_reason(judged: Conform) -> Non
     assert cells["float32"]["programs"] >= 1
     assert cells["int8"]["programs"] == 0
     assert "int8" in cells["int8"]["skipped_reason"]
+
+
+def test_a_listed_op_that_no_program_judges_is_named(judged: Conform) -> None:
+    report = judged("backends_for_tests:Poorer", ops=("ADD", "MUL"))
+    assert report.conclusion is Conclusion.INCONCLUSIVE
+    assert report.to_json()["summary"]["untried"] == ["ADD: poorer does not support PARAM"]
+
+
+def test_the_memory_of_a_backend_is_reported(judged: Conform) -> None:
+    report = judged(ops=("ADD",), dtypes=("int8",))
+    assert 1 << 20 < report.to_json()["summary"]["peak_bytes"] < 1 << 40
 
 
 def test_a_run_that_skipped_everything_is_inconclusive(judged: Conform) -> None:

@@ -87,6 +87,8 @@ def test_sums() -> None:
         "skipped": 1,
         "crashed": 0,
         "seconds": 1.5,
+        "peak_bytes": 0,
+        "untried": [],
     }
     add, sin = found["cells"]
     assert (add["op"], add["programs"], add["failed"], add["skipped_reason"]) == ("ADD", 2, 1, None)
@@ -155,6 +157,10 @@ def test_a_failure_is_shown_with_the_commands_that_show_it_again() -> None:
 
 def test_what_was_skipped_is_said() -> None:
     assert any("skipped 1: no float16" in line for line in logged(report(PASSED, SKIPPED)))
+
+
+def test_of_nothing_there_is_no_share() -> None:
+    assert logged(report(SKIPPED))[3].split("; ")[1].startswith("0 checks, - constrained, - single")
 
 
 def test_a_terminal_shows_the_same_verdict() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from uop.conformance.accepted_text import output_keys
-from uop.conformance.backends import find
-from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.workers import Worker
+from uop.conformance.case import MIXED, Batch, Case, CaseId
+from uop.conformance.delivery import deliver
+from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.sessions import known, start
 from uop.interpreter.inputs import with_numbers
 from uop.interpreter.values import Array, Value
 from uop.spec.errors import BackendError, UndefinedError, UnsupportedError
-from uop.spec.text import print_program
 from uop.spec.uop import UOp
 
 
@@ -22,16 +22,21 @@ def run_on(name: str, root: UOp, given: Mapping[int, Array]) -> dict[int, Value]
 
     A program over variables is sent with their values in their places.
     """
-    find(name)
+    known(name)
     root, left = with_numbers(root, given)
     inputs = {slot: given[slot] for slot in left}
     # First the interpreter: inputs that do not fit are refused before a process starts.
     numbers = output_keys(root, inputs)
     with TemporaryDirectory(prefix="uop-") as folder:
-        worker = Worker(name, Path(folder))
+        worker = start(name, Path(folder))
         try:
-            worker.submit([Program(print_program(root), (inputs,))])
-            (outcome,) = worker.collect()
+            id = CaseId("run", MIXED, MIXED, "command line", 0)
+            delivery = deliver(Case(id, root, (Batch(inputs),)), worker.hello)
+            if delivery.reason:
+                raise UnsupportedError(delivery.reason)
+            worker.submit([delivery.program])
+            (given_back,) = worker.collect()
+            outcome = delivery.outcome(given_back)
         finally:
             worker.close()
     arrays = outputs_of(name, outcome)

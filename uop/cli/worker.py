@@ -48,5 +48,5 @@ def check(executable: str, arguments: tuple[str, ...], timeout: str) -> int:
     if found.deviations:
         click.echo(f"{len(found.deviations)} deviations; the protocol: docs/worker-protocol.md")
         return Exit.FAILED
-    click.echo(f'no deviation; next: uop conform "{name}"')
+    click.echo(f"no deviation; next: uop conform {shlex.quote(name)}")
     return Exit.OK
