@@ -80,9 +80,6 @@ template <class Each> void each(uop_dim size, uop_dim& place, Each run) {
       for (place.x = 0; place.x < size.x; place.x++) run();
 }
 
-// CUDA gives 1 also where an operand is a signalling NaN, the C library does not.
-template <class T> T power(T x, T y) { return x == 1 || y == 0 ? T(1) : pow(x, y); }
-
 // The line of the barrier at which all wait; 0 where all have ended, -1 where they part.
 static int meeting(const std::vector<Fiber>& fibers) {
   for (const Fiber& fiber : fibers)
@@ -133,8 +130,6 @@ int launch(void (*kernel)(A...), void** given, const unsigned* size, bool has_ba
 }
 
 }  // namespace uop_host
-
-#define pow uop_host::power
 
 static inline unsigned __float_as_uint(float x) { return uop_host::bits<unsigned>(x); }
 static inline float __uint_as_float(unsigned x) { return uop_host::bits<float>(x); }

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -28,10 +29,14 @@ from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.uop import described
 
 PLATFORM = "Oclgrind"
+UNOPTIMIZED = "-cl-opt-disable"
+"""Optimised code holds instructions that the simulator does not know."""
 LIBRARY = Path("lib", "oclgrind", "liboclgrind-rt-icd.so")
 WATCHED = ("OCLGRIND_DATA_RACES", "OCLGRIND_UNINITIALIZED")
 KERNEL = re.compile(r"Kernel:\s+(\w+)")
 LINE = re.compile(r"At line (\d+)")
+ADDRESS = re.compile(r" address 0x[0-9a-f]+")
+OWN_FAULT = "OCLGRIND FATAL ERROR"
 FINDINGS = 3
 """Findings of one program that are told; one fault gives one for each work item."""
 
@@ -40,6 +45,7 @@ class OclgrindBackend(CompiledBackend):
     """Runs every program alone, with buffers of its own."""
 
     target = "opencl"
+    seen = 0
 
     def opened(self) -> Device:
         self.folder = TemporaryDirectory(prefix="uop-oclgrind-")
@@ -48,7 +54,8 @@ class OclgrindBackend(CompiledBackend):
         driver.write_text(f"{library()}\n")
         os.environ.update({"OCL_ICD_VENDORS": str(driver), "OCLGRIND_LOG": str(self.log)})
         os.environ.update(dict.fromkeys(WATCHED, "1"))
-        self.simulator = open_opencl(PLATFORM)
+        opened = open_opencl(PLATFORM)
+        self.simulator = replace(opened, options=(*opened.options, UNOPTIMIZED))
         return cast(Device, self.simulator)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
@@ -64,36 +71,52 @@ class OclgrindBackend(CompiledBackend):
                 outputs.append(self._run(found, inputs))
             except UopError as error:
                 return Problem(ProblemKind.COMPILE, str(error))
-            if complaints := list(dict.fromkeys(self._complaints(found))):
+            said = self._said()
+            if OWN_FAULT in said:
+                return Problem(ProblemKind.UNSUPPORTED, f"the simulator gives up: {_reason(said)}")
+            if complaints := list(dict.fromkeys(_complaints(said, found))):
                 return Problem(ProblemKind.TRAP, "\n".join(complaints[:FINDINGS]))
         return Outputs(tuple(outputs))
+
+    def _said(self) -> str:
+        """What the simulator has written since the last look."""
+        if not self.log.exists():
+            return ""
+        with self.log.open(errors="replace") as log:
+            log.seek(self.seen)
+            said = log.read()
+            self.seen = log.tell()
+        return said.strip()
 
     def _run(self, found: Compiled, inputs: Inputs) -> tuple[Array, ...]:
         program = found.executable
         program.check_inputs(inputs)
         contents = program.contents(inputs)
-        self.log.write_bytes(b"")
         if program.steps:
             built = self.simulator.build(found.source)
             fresh = program.unwritten(inputs)
             contents = self.simulator.run(built, program.launches(), contents, fresh)
         return in_order(program.output(contents))
 
-    def _complaints(self, found: Compiled) -> Iterator[str]:
-        """What the simulator says of the last run, one line each."""
-        source = found.source.splitlines()
-        names = {name: linear for linear, name in found.executable.names().items()}
-        for paragraph in self.log.read_text(errors="replace").strip().split("\n\n"):
-            head, kernel = paragraph.partition("\n")[0].strip(), KERNEL.search(paragraph)
-            if kernel is None or kernel[1] not in names:
-                continue
-            at = [source[int(number) - 1].strip() for number in LINE.findall(paragraph)]
-            target = found.executable.target
-            nodes = [node_at(line, names[kernel[1]], target) for line in at]
-            told = " and ".join(
-                described(u) if u is not None else line for u, line in zip(nodes, at, strict=True)
-            )
-            yield f"{re.sub(' address 0x[0-9a-f]+', '', head)} in {kernel[1]}: {told}"
+
+def _complaints(said: str, found: Compiled) -> Iterator[str]:
+    """The paragraphs of a log, one line each, with the nodes that they are about."""
+    source, target = found.source.splitlines(), found.executable.target
+    linears = {name: linear for linear, name in found.executable.names().items()}
+    for paragraph in said.split("\n\n"):
+        kernel = KERNEL.search(paragraph)
+        if kernel is None or kernel[1] not in linears:
+            continue
+        lines = [source[int(number) - 1].strip() for number in LINE.findall(paragraph)]
+        nodes = [(line, node_at(line, linears[kernel[1]], target)) for line in lines]
+        told = " and ".join(line if u is None else described(u) for line, u in nodes)
+        what = ADDRESS.sub("", paragraph.partition("\n")[0].strip())
+        yield f"{what} in {kernel[1]}: {told}"
+
+
+def _reason(said: str) -> str:
+    """What the simulator lacks, without the place in its own source."""
+    return said[said.index(OWN_FAULT) :].partition("\n")[2].strip().partition("\n")[0]
 
 
 def library() -> Path:

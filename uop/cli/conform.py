@@ -40,7 +40,7 @@ def names(
     multiple=True,
     callback=names,
     metavar="LEVEL",
-    help="Only these levels: op, invalid, property, function, graph, kernel, schedule, device.",
+    help="Only these levels: op, invalid, property, function, graph, twin, kernel, schedule, device.",
 )
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only the case of this id.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
@@ -53,6 +53,9 @@ def names(
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 @click.option("--profile", default="strict", show_default=True, help="What is allowed, as knobs.")
 @click.option("--mutant", metavar="NAME", help="Put a seeded fault into the backend.")
+@click.option(
+    "--sanitize", is_flag=True, help="Run opencl on a simulator that watches memory (Oclgrind)."
+)
 @click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
 @click.option(
     "--output",
@@ -76,6 +79,7 @@ def command(
     workers: int | None,
     profile: str,
     mutant: str | None,
+    sanitize: bool,
     json: Path | None,
     output: Path,
 ) -> int:
@@ -88,7 +92,7 @@ def command(
     from uop.conformance.options import Options, cores, parse_duration
 
     options = Options(
-        backend if mutant is None else with_fault(backend, mutant),
+        chosen(backend, mutant, sanitize),
         levels or LEVELS,
         ops,
         dtypes,
@@ -106,12 +110,18 @@ def command(
     return judge(options)
 
 
-def with_fault(backend: str, mutant: str) -> str:
-    """The backend with a seeded fault. OptionError where the fault is in another one."""
+def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
+    """The backend, with a seeded fault or on the simulator. OptionError where it has no such."""
     from uop.conformance.mutants.catalogue import find_mutant
     from uop.conformance.options import OptionError
     from uop.conformance.sessions import MUTANT
 
+    if sanitize:
+        if backend != "opencl" or mutant is not None:
+            raise OptionError("--sanitize: only opencl runs on a simulator, and without a mutant")
+        return "oclgrind"
+    if mutant is None:
+        return backend
     home = find_mutant(mutant).backend
     if home != backend:
         raise OptionError(f"--mutant: {mutant} is a fault of {home}, not of {backend}")
