@@ -13,6 +13,7 @@ from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.memory import slot_of
+from uop.spec.args import AllReduceArg, ReduceArg
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
@@ -100,7 +101,9 @@ def unsupported(root: UOp, hello: Hello) -> str:
     Shapes and index constants are written in place: they need not be supported.
     """
     nodes = computed(root)
-    ops = sorted({u.op.name for u in nodes} - hello.ops)
+    # A REDUCE by MAX needs MAX as well.
+    folds = {u.arg.op.name for u in nodes if isinstance(u.arg, ReduceArg | AllReduceArg)}
+    ops = sorted(({u.op.name for u in nodes} | folds) - hello.ops)
     kinds = sorted({u.dtype.name for u in nodes} - hello.dtypes - {dtypes.void.name})
     if ops or kinds:
         return f"{hello.name} does not support {', '.join([*ops, *kinds])}"

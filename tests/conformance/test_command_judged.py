@@ -27,6 +27,7 @@ from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.conformance.repro import find_cause
 from uop.conformance.run import conform
 from uop.conformance.workers import Local
+from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
@@ -251,6 +252,9 @@ def test_only_what_a_worker_lists_is_sent() -> None:
     total = UOp(Op.ADD, x, y)
     assert unsupported(total, little) == ""
     assert "MUL" in unsupported(UOp(Op.MUL, total, y), little)
+    folding = replace(little, ops=little.ops | {"REDUCE"})
+    assert unsupported(UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (0,))), folding) == ""
+    assert "MAX" in unsupported(UOp(Op.REDUCE, x, arg=ReduceArg(Op.MAX, (0,))), folding)
     i = param(0, (2,), dtypes.index)
     assert "index" in unsupported(UOp(Op.ADD, i, i), little)
     far = UOp(Op.ADD, param(0, (2,), dtypes.float32, device="A"), param(1, (2,), dtypes.float32))
