@@ -32,19 +32,7 @@ def within_budget(low: Array, high: Array, budget: float, dtype: DType) -> Sets:
     |y| - budget ulp(y) does not; in a dtype without infinity a NaN takes its place. Where the
     interval reaches zero both zeros are in.
     """
-    return _within(low, high, budget, dtype, _error(dtype))
-
-
-def inner_budget(reals: Array, budget: float, dtype: DType) -> Sets:
-    """The floats that are in the budget of a real for certain, however it was rounded."""
-    return _within(reals, reals, budget, dtype, -_error(dtype))
-
-
-def _error(dtype: DType) -> float:
-    return EXTENDED_ERROR if dtype.bits == 64 and HAS_EXTENDED else FLOAT64_ERROR
-
-
-def _within(low: Array, high: Array, budget: float, dtype: DType, error: float) -> Sets:
+    error = _error(dtype)
     low = low * (1 - error * np.sign(low))
     high = high * (1 + error * np.sign(high))
     below = low - budget * ulp(low, dtype)
@@ -59,6 +47,22 @@ def _within(low: Array, high: Array, budget: float, dtype: DType, error: float) 
     if crossed.any():
         above = np.where(crossed, np.maximum(above, two + budget * ulp(two, dtype)), above)
     return floats_between(below, above, dtype)
+
+
+def doubtful(reals: Array, result: Sets, budget: float, dtype: DType) -> Mask:
+    """Where an end of a `within_budget` of single reals lies so close to the limit of the budget
+    that it may be outside."""
+    inward = np.abs(reals) * _error(dtype)
+    reach = budget * ulp(reals, dtype)
+    lo, hi = (end.astype(reals.dtype) for end in (result.lo, result.hi))
+    fraction = np.abs(np.frexp(reals)[0])
+    next_to_power = (fraction < 0.5 + _error(dtype)) | (fraction > 1 - _error(dtype))
+    doubt = (lo < reals + inward - reach) | (hi > reals - inward + reach) | next_to_power
+    return np.asarray(doubt & np.isfinite(reals) & (reals != 0))
+
+
+def _error(dtype: DType) -> float:
+    return EXTENDED_ERROR if dtype.bits == 64 and HAS_EXTENDED else FLOAT64_ERROR
 
 
 def ulp(y: Array, dtype: DType) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from uop.interpreter.accepted import order
@@ -66,8 +68,7 @@ def sqrt(u: Node, profile: Profile, a: Sets) -> Sets:
 
 @accepts_floats(Op.EXP2)
 def exp2(u: Node, profile: Profile, a: Sets) -> Sets:
-    wide = wide_storage(u.dtype)
-    ends = np.exp2(a.lo.astype(wide)), np.exp2(a.hi.astype(wide))
+    ends = _at_ends(np.exp2, a, u.dtype)
     result = _budgeted(*ends, lat.EXP2, u.dtype)
     result = _positive(_decided(u.op, u.dtype, lat.EXP2, ends[0], result, a))
     exact = _single(a) & ((a.lo == 0) | (a.lo == -np.inf))
@@ -77,8 +78,7 @@ def exp2(u: Node, profile: Profile, a: Sets) -> Sets:
 @accepts_floats(Op.LOG2)
 def log2(u: Node, profile: Profile, a: Sets) -> Sets:
     """Of zeros -inf; below them NaN."""
-    wide = wide_storage(u.dtype)
-    ends = np.log2(np.maximum(a.lo, 0).astype(wide)), np.log2(np.maximum(a.hi, 0).astype(wide))
+    ends = _at_ends(lambda x: np.log2(np.maximum(x, 0)), a, u.dtype)
     result = _budgeted(*ends, lat.LOG2, u.dtype)
     result = _decided(u.op, u.dtype, lat.LOG2, ends[0], result, a)
     result = _where_exact(_single(a) & (a.lo == 1), *ends, result, u.dtype)
@@ -91,7 +91,7 @@ def sin(u: Node, profile: Profile, a: Sets) -> Sets:
     """Its ends, and the peaks and troughs between them; of an infinity NaN."""
     x_lo, x_hi = (end.astype(wide_storage(u.dtype)) for end in (a.lo, a.hi))
     single = _single(a)
-    y_lo, y_hi = np.sin(x_lo), np.sin(x_hi)
+    y_lo, y_hi = _at_ends(np.sin, a, u.dtype)
     low, high = np.minimum(y_lo, y_hi), np.maximum(y_lo, y_hi)
     if not single.all():
         peak, trough = _turning_points(x_lo, x_hi)
@@ -109,7 +109,7 @@ def sin(u: Node, profile: Profile, a: Sets) -> Sets:
 def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     """Of bases from +0 on monotone in base and exponent; of sets with others everything."""
     wide = wide_storage(u.dtype)
-    ends = [[end.astype(wide) for end in (s.lo, s.hi)] for s in (a, b)]
+    ends = [[end.astype(wide) for end in _ends(s)] for s in (a, b)]
     corners = [np.power(x, y) for x in ends[0] for y in ends[1]]
     low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
     single = a.is_point() & b.is_point()
@@ -123,6 +123,16 @@ def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     nan = either(result.nan, somewhere(open_ | undefined))
     result = Sets(result.lo, result.hi, nan, either(result.only, somewhere(undefined)))
     return _beside_nans(result, single, a, b)
+
+
+def _ends(a: Sets) -> tuple[Array, ...]:
+    return (a.lo,) if a.hi is a.lo else (a.lo, a.hi)
+
+
+def _at_ends(function: Callable[[Array], Array], a: Sets, dtype: DType) -> tuple[Array, Array]:
+    """A function at both ends, with digits to spare."""
+    values = [function(end.astype(wide_storage(dtype))) for end in _ends(a)]
+    return values[0], values[-1]
 
 
 def _quotients(low: Array, high: Array, latitude: Ulp, dtype: DType) -> Sets:
