@@ -71,6 +71,8 @@ class Command:
             return Problem(ProblemKind.PROTOCOL, str(error))
         except UopError as error:
             return problem_of(error)
+        except OSError as error:
+            raise BackendError(f"{self.name}: no files for its arrays: {error.strerror}") from None
         finally:
             for path in self.folder.glob(f"input-{self.asked}-*"):
                 path.unlink()

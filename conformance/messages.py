@@ -278,8 +278,11 @@ def _bytes(given: Mapping[str, Any], place: str, folder: Path | None, size: int)
         raise DeviationError(f"{place}: file", f"a file in {folder}", str(path))
     if path.stat().st_size != size:
         raise DeviationError(f"{place}: file", f"{size} bytes", f"{path.stat().st_size} bytes")
-    data = path.read_bytes()
-    path.unlink()
+    try:
+        data = path.read_bytes()
+        path.unlink()
+    except OSError as error:
+        raise DeviationError(f"{place}: file", "a file to read", str(error.strerror)) from None
     return data
 
 
