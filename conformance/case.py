@@ -9,7 +9,7 @@ from uop.interpreter.values import Array
 from uop.spec.errors import UopError
 from uop.spec.uop import UOp
 
-LEVELS = ("op", "invalid", "property", "function", "graph", "kernel", "schedule", "device")
+LEVELS = ("op", "invalid", "property", "function", "graph", "twin", "kernel", "schedule", "device")
 EFFORTS = ("smoke", "default", "full")
 MIXED = "MIXED"
 """The op of a case that is about many ops at once."""
@@ -51,8 +51,20 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """The tensor graph that a program of kernels was made of, and all its inputs."""
+    """The graph that a program was made of, and its inputs: a batch for each of the program's."""
 
+    root: UOp
+    batches: tuple[Batch, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Twin:
+    """A program that says the same as a case in other words; `name` says in which.
+
+    Its batches stand for the first of those of the case.
+    """
+
+    name: str
     root: UOp
     batches: tuple[Batch, ...]
 
@@ -81,12 +93,24 @@ class Case(Identified):
     """A program that is compiled once and judged on each batch.
 
     The root is a value, a TUPLE or a SINK. `op` and `dtype` name the cell of the report in which it
-    counts. A program with a source is judged by what that may give.
+    counts. A program with a source is judged by what that may give, and a twin by what its case
+    may. A batch that is there twice must give the same bits both times.
     """
 
     root: UOp
     batches: tuple[Batch, ...]
     source: Source | None = None
+    twins: tuple[Twin, ...] = ()
+
+    @property
+    def programs(self) -> tuple[Case, ...]:
+        """The case without its twins, then each of these as a case of its own."""
+        alone = Case(self.id, self.root, self.batches, self.source)
+        return (alone, *(self._judged_as(twin) for twin in self.twins))
+
+    def _judged_as(self, twin: Twin) -> Case:
+        source = Source(self.root, self.batches[: len(twin.batches)])
+        return Case(self.id, twin.root, twin.batches, source)
 
     @property
     def group(self) -> str:

@@ -13,6 +13,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Array, Mask
 from uop.spec.codec import encode_scalar
+from uop.spec.dtype import DType
 from uop.spec.literal import print_literal
 
 NEAR = 64
@@ -28,6 +29,7 @@ class Symptom(StrEnum):
     LEAK = "leak"
     REFUSED = "refused"
     NOT_REJECTED = "not-rejected"
+    UNSTEADY = "unsteady"
     SPECIAL = "special"
     ULP = "ulp"
 
@@ -72,6 +74,34 @@ def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Compariso
     )
 
 
+def unsteady(
+    accepted: Sequence[Accepted], before: Sequence[Array], after: Sequence[Array]
+) -> Mismatch | None:
+    """The first element in which two runs of a program on the same data differ in a bit.
+
+    Elements for which the spec gives no value may differ.
+    """
+    for position, (sets, one, two) in enumerate(zip(accepted, before, after, strict=True)):
+        differ = ~(order.same_bits(one, two) | sets.any)
+        if differ.any():
+            element = int(np.flatnonzero(differ.reshape(-1))[0])
+            values = [element_text(sets.dtype, run, element) for run in (one, two)]
+            place = place_of(one, element)
+            message = f"two equal runs: output {position}[{place}] is {values[0]}, then {values[1]}"
+            return Mismatch(Symptom.UNSTEADY, message, position, element)
+    return None
+
+
+def element_text(dtype: DType, output: Array, element: int) -> str:
+    """An element, counted row-major, as a literal."""
+    bits = to_bits(output.reshape(-1)[element : element + 1])
+    return print_literal(encode_scalar(int(bits[0]), dtype))
+
+
+def place_of(output: Array, element: int) -> str:
+    return ",".join(map(str, np.unravel_index(element, output.shape)))
+
+
 def _compare_one(position: int, accepted: Accepted, output: Array) -> Comparison:
     reference = accepted.value.data
     if (reference.dtype, reference.shape) != (output.dtype, output.shape):
@@ -107,8 +137,7 @@ def _first_outside(
     outside = np.flatnonzero(~inside.reshape(-1))
     element = int(outside[0])
     got = output.reshape(-1)[element : element + 1]
-    shown = print_literal(encode_scalar(int(to_bits(got)[0]), accepted.dtype))
-    place = ",".join(map(str, np.unravel_index(element, output.shape)))
+    shown, place = element_text(accepted.dtype, output, element), place_of(output, element)
     message = f"output {position}[{place}] is {shown}, accepted {accepted.describe(element)}"
     if len(outside) > 1:
         message += f" ({len(outside)} of {output.size} elements are outside)"

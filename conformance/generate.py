@@ -8,6 +8,7 @@ from itertools import chain
 
 from uop.conformance.case import EFFORTS, LEVELS, Case, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.levels import (
+    absent,
     calls,
     casts,
     device,
@@ -21,6 +22,7 @@ from uop.conformance.levels import (
     property,
     reduce,
     schedule,
+    twin,
     written,
 )
 from uop.conformance.levels.group import Group
@@ -82,12 +84,14 @@ LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
         reduce.groups,
         memory.groups,
         calls.groups,
+        absent.groups,
         partial(written.groups, "op"),
     ),
     "invalid": (invalid.groups,),
     "property": (property.groups,),
     "function": (function.groups, partial(written.groups, "function")),
     "graph": (graph.groups,),
+    "twin": (twin.groups,),
     "kernel": (kernel.groups,),
     "schedule": (schedule.groups,),
     "device": (device.groups, partial(written.groups, "device")),

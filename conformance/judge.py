@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
 from uop.conformance.case import Case, InvalidCase
-from uop.conformance.compare import Symptom, compare
+from uop.conformance.compare import Mismatch, Symptom, compare, element_text, unsteady
 from uop.conformance.delivery import Delivery, deliver, text_of
 from uop.conformance.meaning import accepted_on
 from uop.conformance.protocol import LOST, Outcome, Outputs, Problem, ProblemKind
@@ -51,6 +52,8 @@ class Fault:
     batch: int = 0
     output: int = 0
     element: int | None = None
+    program: int = 0
+    """The number of the twin that failed, from 1; 0 for the case itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,40 @@ class Judge:
         self.session, self.profile = session, profile
 
     def judge(self, cases: Sequence[Case | InvalidCase]) -> list[Verdict]:
-        """One verdict per case, in order. A failure is confirmed by running the program alone."""
+        """One verdict per case, in order, on its twins as well."""
+        programs = [case.programs if isinstance(case, Case) else (case,) for case in cases]
+        found = iter(self._judge(list(chain.from_iterable(programs))))
+        return [
+            self._together(case, [next(found) for _ in p])
+            for case, p in zip(cases, programs, strict=True)
+        ]
+
+    def _together(self, case: Case | InvalidCase, verdicts: Sequence[Verdict]) -> Verdict:
+        """One verdict on a case and its twins; where only a twin fails, what both give is told."""
+        verdict = together(verdicts)
+        fault = verdict.fault
+        if isinstance(case, InvalidCase) or fault is None or not fault.program:
+            return verdict
+        message = f"{case.twins[fault.program - 1].name}: {fault.message}"
+        if fault.element is not None and verdicts[0].status is Status.PASSED:
+            message += self._otherwise(case, fault, fault.element)
+        return replace(verdict, fault=replace(fault, message=message))
+
+    def _otherwise(self, case: Case, fault: Fault, element: int) -> str:
+        """What the case itself gives where a twin of it fails."""
+        delivery = self._prepare(case).delivery
+        self.session.submit([delivery.program])
+        given = delivery.outcome(self.session.collect()[0])
+        if isinstance(given, Problem) or fault.output >= len(given.batches[fault.batch]):
+            return ""
+        output = given.batches[fault.batch][fault.output]
+        if element >= output.size:
+            return ""
+        dtype = self.accepted(case)[fault.batch][fault.output].dtype
+        return f"; otherwise it is {element_text(dtype, output, element)}"
+
+    def _judge(self, cases: Sequence[Case | InvalidCase]) -> list[Verdict]:
+        """One verdict per program. A failure is confirmed by running the program alone."""
         prepared = [self._prepare(case) for case in cases]
         asked = [p for p in prepared if not p.reason]
         size = self.session.hello.limits.programs
@@ -165,6 +201,29 @@ def _not_judged(error: UopError) -> str:
     return f"{'nothing says what is accepted' if unknown else 'no meaning'}: {error}"
 
 
+def together(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict on a case from those on it and on its twins, in order; twins may be skipped."""
+    first = verdicts[0]
+    judged = [v for v in verdicts if v.status is not Status.SKIPPED]
+    if len(verdicts) == 1 or first.status is Status.SKIPPED:
+        return first
+    if len(judged) == 1:
+        # A case of twins that is judged alone has not been checked.
+        return replace(verdicts[1], id=first.id)
+    worst = next((v for v in judged if v.status is not Status.PASSED), first)
+    program = verdicts.index(worst)
+    return replace(
+        first,
+        status=worst.status,
+        checks=sum(v.checks for v in judged),
+        elements=sum(v.elements for v in judged),
+        single=sum(v.single for v in judged),
+        constrained=sum(v.constrained for v in judged),
+        max_ulp=max(v.max_ulp for v in judged),
+        fault=worst.fault and replace(worst.fault, program=program),
+    )
+
+
 def verdict_of(
     case: Case | InvalidCase, accepted: Sequence[tuple[Accepted, ...]], outcome: Outcome
 ) -> Verdict:
@@ -225,7 +284,8 @@ def _verdict_on_outputs(
     compared = [compare(s, o) for s, o in zip(accepted, outcome.batches, strict=True)]
     fault: Fault | None = None
     for batch, found in enumerate(compared):
-        if fault is None and (wrong := found.mismatch) is not None:
+        wrong = found.mismatch or _unsteady(case, batch, accepted, outcome)
+        if fault is None and wrong is not None:
             fault = Fault(wrong.symptom, wrong.message, batch, wrong.output, wrong.element)
     return Verdict(
         id=str(case.id),
@@ -238,6 +298,16 @@ def _verdict_on_outputs(
         fault=fault,
         digest=digest(case.root),
     )
+
+
+def _unsteady(
+    case: Case, batch: int, accepted: Sequence[tuple[Accepted, ...]], outcome: Outputs
+) -> Mismatch | None:
+    """Where a batch gives other bits than it gave before in the same case."""
+    before = case.batches.index(case.batches[batch])
+    if before == batch:
+        return None
+    return unsteady(accepted[batch], outcome.batches[before], outcome.batches[batch])
 
 
 def digest(root: UOp) -> str:

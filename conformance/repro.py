@@ -23,8 +23,8 @@ from uop.spec.latitude import Profile
 from uop.spec.uop_file import print_file
 
 WRONG_RESULTS = frozenset({Symptom.VALUE, Symptom.SPECIAL, Symptom.ULP})
-NOT_SHRUNK = frozenset({Symptom.HANG, Symptom.LEAK})
-"""Every try would cost as much as the failure did."""
+NOT_SHRUNK = frozenset({Symptom.HANG, Symptom.LEAK, Symptom.UNSTEADY})
+"""Every try would cost as much as the failure did, or show it by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,17 @@ def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Fin
     """Shrink a failure and write it down."""
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
-    start = Candidate(case.root, case.batches[fault.batch].inputs)
-    if fault.symptom in NOT_SHRUNK or is_kernel_program(case.root):
+    program = case.programs[fault.program]
+    start = Candidate(program.root, program.batches[fault.batch].inputs)
+    if fault.symptom in NOT_SHRUNK or is_kernel_program(program.root):
         return as_found(case, fault, judge.profile)
 
     def probe(candidates: Sequence[Candidate]) -> list[Fault | None]:
         return [f if f and _alike(f, fault) else None for f in faults(judge, candidates)]
 
+    # By the set of what it stands for a twin may fail, and not by its own.
+    if fault.program and probe([start])[0] is None:
+        return as_found(case, fault, judge.profile)
     smallest, shown = reduce_program(start, fault, probe)
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
     told = judge.explain(SuiteCase(case.id, smallest.root, (Batch(smallest.inputs),)))
@@ -70,8 +74,9 @@ def as_found(case: SuiteCase | InvalidCase, fault: Fault, profile: Profile) -> F
     """A failure written down without shrinking it."""
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
-    candidate = Candidate(case.root, case.batches[fault.batch].inputs)
-    return written(case.id, candidate, accepted_on(case, fault.batch, profile), fault, profile)
+    program = case.programs[fault.program]
+    candidate = Candidate(program.root, program.batches[fault.batch].inputs)
+    return written(case.id, candidate, accepted_on(program, fault.batch, profile), fault, profile)
 
 
 def finding_from_json(found: Json) -> Finding:

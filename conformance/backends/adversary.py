@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from zlib import crc32
@@ -11,6 +11,7 @@ from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
 from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.values import Array
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
@@ -34,11 +35,17 @@ class AdversaryBackend:
     def _move(self, program: Program) -> Outputs:
         root = parse(program.text)
         push = Op[self.pushed] if self.pushed else None
-        # What it does must not depend on the programs that came before.
+        # What it does must not depend on what it was sent before, and be the same when sent again.
         seed = crc32(program.text.encode())
         return Outputs(
             tuple(
-                in_order(evaluate_adversarially(root, inputs, seed + batch, push))
-                for batch, inputs in enumerate(program.batches)
+                in_order(evaluate_adversarially(root, inputs, _seed(seed, inputs), push))
+                for inputs in program.batches
             )
         )
+
+
+def _seed(seed: int, inputs: Mapping[int, Array]) -> int:
+    for slot in sorted(inputs):
+        seed = crc32(inputs[slot].tobytes(), seed)
+    return seed

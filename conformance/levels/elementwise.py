@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import prod
 
@@ -169,13 +169,17 @@ def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     return program(decomposed(_flat(op, dts, n)), columns, ordinary, positive)
 
 
-def decomposed(u: UOp) -> UOp:
-    """The graph without any op that has a decomposition."""
+def _always(u: UOp) -> bool:
+    return True
+
+
+def decomposed(u: UOp, wanted: Callable[[UOp], bool] = _always) -> UOp:
+    """The graph without any op that has a decomposition, of those that are wanted."""
     done: dict[UOp, UOp] = {}
     for node in u.toposort():
         same = node.with_src(done[s] for s in node.src)
-        smaller = same.decompose()
-        done[node] = same if smaller is None else decomposed(smaller)
+        smaller = same.decompose() if wanted(same) else None
+        done[node] = same if smaller is None else decomposed(smaller, wanted)
     return done[u]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -116,12 +116,18 @@ def build(home: DType, flavour: Flavour, choices: Choices, index: int) -> Progra
     return Program(root, batches(growth, root))
 
 
-def grown(home: DType, flavour: Flavour, choices: Choices) -> Growth:
+def grown(
+    home: DType,
+    flavour: Flavour,
+    choices: Choices,
+    bases: Sequence[tuple[Shape, int]] = BASES,
+    nodes: tuple[int, int] = (FEWEST_NODES, MOST_NODES),
+) -> Growth:
     """Inputs of the home dtype, then steps until the graph has the drawn size."""
-    growth = Growth(choices, weighted(choices, BASES), flavour.palette)
+    growth = Growth(choices, weighted(choices, bases), flavour.palette)
     for _ in range(between(choices, 1, 3)):
         growth.add(growth.input(home, growth.base))
-    size = between(choices, FEWEST_NODES, MOST_NODES)
+    size = between(choices, *nodes)
     for _ in range(TRIES * size):
         if len(growth.live) >= size:
             break

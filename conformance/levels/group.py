@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from uop.conformance.case import EFFORTS, Batch, Case, CaseId, Source
+from uop.conformance.case import EFFORTS, Batch, Case, CaseId, Source, Twin
 from uop.conformance.choices import Choices, CountedChoices
 from uop.interpreter.values import Array
 from uop.spec.dtype import DType
@@ -15,11 +15,12 @@ from uop.spec.uop import UOp
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A root and the inputs it is run on; of kernels also what they are made of."""
+    """A root and the inputs it is run on; what it is made of, and what must agree with it."""
 
     root: UOp
     batches: tuple[Batch, ...]
     source: Source | None = None
+    twins: tuple[Twin, ...] = ()
 
 
 Builder = Callable[[Choices, int], Program]
@@ -46,7 +47,7 @@ class Group:
         """Program number `index`: a function of the seed and its id alone."""
         id = self.id(index)
         program = self.build(CountedChoices(seed, str(id)), index)
-        return Case(id, program.root, program.batches, program.source)
+        return Case(id, program.root, program.batches, program.source, program.twins)
 
 
 def op_group(

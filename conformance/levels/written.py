@@ -16,7 +16,7 @@ from uop.spec.uop_file import parse_file
 
 
 def groups(level: str) -> Iterator[Group]:
-    """A group of one for every case that has a meaning; a file of level op has the name of its op."""
+    """A group of one for every case with a meaning; a file of level op has the name of its op."""
     for name, cases in by_file(level).items():
         for case in cases:
             root = case.root

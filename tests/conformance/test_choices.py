@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from drawn import HypothesisChoices
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,16 +15,6 @@ from uop.conformance.levels.movement import VIEWS
 from uop.interpreter.evaluate import evaluate
 from uop.spec.dtype import dtypes
 from uop.spec.uop import param
-
-
-class HypothesisChoices:
-    """`Choices` drawn by Hypothesis, so that it shrinks what a builder made."""
-
-    def __init__(self, data: st.DataObject) -> None:
-        self._data = data
-
-    def below(self, n: int) -> int:
-        return self._data.draw(st.integers(0, n - 1))
 
 
 def test_the_stream_of_a_case_is_pinned() -> None:
