@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uop.conformance import messages, offers
+from uop.conformance.backends import NoSuchBackendError
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.lines import LineProcess
 from uop.conformance.messages import DeviationError
@@ -153,11 +154,11 @@ class Command:
 
 
 def command_of(name: str) -> list[str]:
-    """The words of a command. BackendError where there are none."""
+    """The words of a command. NoSuchBackendError where there are none."""
     try:
         words = shlex.split(name.removeprefix(PREFIX))
     except ValueError as error:
-        raise BackendError(f"{name}: {error}") from None
+        raise NoSuchBackendError(f"{name}: {error}") from None
     if not words:
-        raise BackendError(f"{name!r}: expected {PREFIX}PROGRAM")
+        raise NoSuchBackendError(f"{name!r}: expected {PREFIX}PROGRAM")
     return words

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from uop.conformance.backends import NoSuchBackendError
 from uop.conformance.command import Command, command_of
 from uop.conformance.processes import tree_of
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
@@ -191,7 +192,7 @@ def test_a_worker_that_is_lost_too_often_ends_the_run(tmp_path: Path) -> None:
     ],
 )
 def test_a_command_is_a_line_of_words(name: str, said: str) -> None:
-    with pytest.raises(BackendError, match=said):
+    with pytest.raises(NoSuchBackendError, match=said):
         command_of(name)
 
 

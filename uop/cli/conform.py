@@ -85,6 +85,9 @@ def command(
 ) -> int:
     """Judge a backend by the conformance suite.
 
+    BACKEND is a name that `uop backends` lists, module:Class, or command:PROGRAM for an executable
+    that answers lines of JSON (docs/worker-protocol.md); quote it where the program has options.
+
     Ends with the verdict: it conforms, it does not, or nothing was learned. Each cause of failure
     is shrunk and written as a file for `uop replay`.
     """
