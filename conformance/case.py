@@ -105,7 +105,8 @@ class Case(Identified):
     @property
     def programs(self) -> tuple[Case, ...]:
         """The case without its twins, then each of these as a case of its own."""
-        alone = Case(self.id, self.root, self.batches, self.source)
+        # Without twins it is that case itself: a judge may know it.
+        alone = Case(self.id, self.root, self.batches, self.source) if self.twins else self
         return (alone, *(self._judged_as(twin) for twin in self.twins))
 
     def _judged_as(self, twin: Twin) -> Case:
