@@ -23,7 +23,8 @@ from uop.spec.text import print_program
 from uop.spec.uop import UOp, param
 
 WORKER = Path(__file__).parent / "worker_for_tests.py"
-QUICK = Allowance(start_seconds=5.0, batch_seconds=0.5, program_seconds=0.0, bytes=32 << 20)
+QUICK = Allowance(start_seconds=5.0, batch_seconds=0.8, program_seconds=0.0)
+SMALL = Allowance(start_seconds=5.0, bytes=32 << 20)
 A, B = np.array([0.0, 1.0, -2.5], np.float32), np.array([1.0, 2.0, 4.0], np.float32)
 
 
@@ -58,9 +59,9 @@ def result(outcome: Outcome) -> Array:
     return outcome.batches[0][0]
 
 
-def problem(fault: str, folder: Path) -> Problem:
+def problem(fault: str, folder: Path, allowance: Allowance = QUICK) -> Problem:
     """What the culprit is told; the programs before and after it run as they should."""
-    with started(fault, folder) as worker:
+    with started(fault, folder, allowance) as worker:
         before, blamed, after = run(worker, FINE, CULPRIT, FINE)
     for outcome in (before, after):
         np.testing.assert_array_equal(result(outcome), A + B)
@@ -82,7 +83,7 @@ def test_a_worker_runs_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "said"),
     [
-        ("silent", ProblemKind.HANG, "no reply within 0.5 s"),
+        ("silent", ProblemKind.HANG, "no reply within 0.8 s"),
         ("half", ProblemKind.HANG, 'only half a line: \'{"id": 2, "out'),
         ("no-newline", ProblemKind.HANG, "the line has no newline at its end"),
         ("half-and-exit", ProblemKind.CRASH, 'exit code 0 after half a line: \'{"id": 2'),
@@ -91,9 +92,7 @@ def test_a_worker_runs_programs(tmp_path: Path) -> None:
         ("crash", ProblemKind.CRASH, "SIGSEGV\nstderr: about to crash"),
         ("exit", ProblemKind.CRASH, "exit code 7"),
         ("child", ProblemKind.CRASH, "exit code 5"),
-        ("children", ProblemKind.HANG, "no reply within 0.5 s"),
-        ("leak", ProblemKind.LEAK, "at most 32 MiB more are allowed"),
-        ("leak-in-child", ProblemKind.LEAK, "2 processes hold"),
+        ("children", ProblemKind.HANG, "no reply within 0.8 s"),
         ("too-many-bytes", ProblemKind.PROTOCOL, "data: expected 12 bytes for float32[3]"),
         ("odd-hex", ProblemKind.PROTOCOL, "data: expected bytes in hex, found 0"),
         ("number-as-data", ProblemKind.PROTOCOL, "data: expected bytes in hex, found 7"),
@@ -117,6 +116,16 @@ def test_only_the_culprit_is_blamed(
 ) -> None:
     blamed = problem(fault, tmp_path)
     assert blamed.kind is kind
+    assert said in blamed.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("leak", "at most 32 MiB more are allowed"), ("leak-in-child", "2 processes hold")],
+)
+def test_memory_is_bounded(tmp_path: Path, fault: str, said: str) -> None:
+    blamed = problem(fault, tmp_path, SMALL)
+    assert blamed.kind is ProblemKind.LEAK
     assert said in blamed.message
 
 
