@@ -92,7 +92,7 @@ LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
     "function": (function.groups, partial(written.groups, "function")),
     "graph": (graph.groups,),
     "twin": (twin.groups,),
-    "kernel": (kernel.groups,),
+    "kernel": (kernel.groups, partial(written.groups, "kernel")),
     "schedule": (schedule.groups,),
     "device": (device.groups, partial(written.groups, "device")),
 }
