@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
@@ -59,13 +60,18 @@ class Cell:
     elements: int = 0
     constrained: int = 0
     failed: int = 0
-    skipped: int = 0
-    skipped_reason: str | None = None
+    skipped: Counter[str] = field(default_factory=Counter)
+    """How many were skipped, by reason."""
     max_ulp: float = 0.0
 
     @property
     def constrained_share(self) -> float:
         return share(self.constrained, self.elements)
+
+    @property
+    def skipped_reason(self) -> str | None:
+        """The least of the reasons: the first to come depends on timing."""
+        return min(self.skipped, default=None)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -77,6 +83,7 @@ class Cell:
             "constrained_share": self.constrained_share,
             "failed": self.failed,
             "skipped_reason": self.skipped_reason,
+            "skipped": dict(sorted(self.skipped.items())),
             "max_ulp": self.max_ulp,
         }
 
@@ -104,9 +111,7 @@ class Tally:
         cell = self.cells.setdefault(key, Cell(*key))
         self.counts[verdict.status] += 1
         if verdict.status is Status.SKIPPED:
-            cell.skipped += 1
-            # The least of the reasons: the first to come depends on timing.
-            cell.skipped_reason = min(cell.skipped_reason or verdict.reason, verdict.reason)
+            cell.skipped[verdict.reason] += 1
             return
         cell.programs += 1
         cell.elements += verdict.elements

@@ -30,6 +30,7 @@ LEGEND = (
 NAME_WIDTH = 19
 MOST_LINES = 60
 MOST_FAILURES = 5
+MOST_REASONS = 20
 MESSAGE_WIDTH = 150
 FIRST_STEP = 1.0
 
@@ -218,14 +219,23 @@ def next_lines(report: Report, options: Options) -> list[str]:
     command = f"uop conform {shlex.quote(options.backend)}"
     if report.failures:
         first = report.failures[0].id
-        return [f"the whole case again: {command} --seed {options.seed} --case {first}"]
+        again = f"the whole case again: {command} --seed {options.seed} --case {first}"
+        return [*skipped_lines(report), again]
+    listed = [one_line(f"listed but not judged: {why}") for why in report.untried[:MOST_FAILURES]]
+    return [*listed, *skipped_lines(report), f"next: {command} --effort full"]
+
+
+def skipped_lines(report: Report) -> list[str]:
+    """A line per reason, the most frequent first; reasons that look alike are one."""
     reasons: Counter[str] = Counter()
     for cell in report.tally.cells.values():
-        reasons[cell.skipped_reason or ""] += cell.skipped
-    told = [(n, reason) for reason, n in sorted(reasons.items()) if n][:MOST_FAILURES]
-    skipped = [one_line(f"skipped {n:,}: {reason}") for n, reason in told]
-    listed = [one_line(f"listed but not judged: {why}") for why in report.untried[:MOST_FAILURES]]
-    return [*listed, *skipped, f"next: {command} --effort full"]
+        for reason, n in cell.skipped.items():
+            reasons[one_line(reason)] += n
+    told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    lines = [f"skipped {n:,}: {reason}" for reason, n in told[:MOST_REASONS]]
+    rest = told[MOST_REASONS:]
+    more = f"skipped {sum(n for _, n in rest):,} for {len(rest)} more reasons"
+    return [*lines, more] if rest else lines
 
 
 def one_line(text: str) -> str:

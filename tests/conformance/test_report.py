@@ -159,6 +159,22 @@ def test_what_was_skipped_is_said() -> None:
     assert any("skipped 1: no float16" in line for line in logged(report(PASSED, SKIPPED)))
 
 
+def test_every_reason_is_said_of_one_op_too_and_beside_failures() -> None:
+    other = replace(SKIPPED, reason="no sines")
+    lines = logged(report(SKIPPED, other, other, FAILED, failures=(FAILURE,)))
+    assert [line for line in lines if line.startswith("skipped")] == [
+        "skipped 2: no sines",
+        "skipped 1: no float16",
+    ]
+
+
+def test_of_very_many_reasons_the_rest_is_counted() -> None:
+    skipped = [replace(SKIPPED, reason=f"no {k}") for k in range(25)]
+    lines = [line for line in logged(report(PASSED, *skipped)) if line.startswith("skipped")]
+    assert lines[-1] == "skipped 5 for 5 more reasons"
+    assert len(lines) == 21
+
+
 def test_of_nothing_there_is_no_share() -> None:
     assert logged(report(SKIPPED))[3].split("; ")[1].startswith("0 checks, - constrained, - single")
 
