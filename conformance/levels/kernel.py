@@ -17,7 +17,7 @@ from uop.conformance.case import MIXED, Batch, Source
 from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled
 from uop.conformance.levels.graph import FLAVOURS, Flavour, batches, grown, stored
 from uop.conformance.levels.group import Group, Program, program
-from uop.conformance.levels.matrices import WHOLE, multiplied
+from uop.conformance.levels.matrices import multiplied
 from uop.conformance.levels.scalar import (
     Memory,
     Scalars,
@@ -29,6 +29,7 @@ from uop.conformance.levels.scalar import (
     special,
 )
 from uop.conformance.levels.workgroup import workgroup
+from uop.interpreter.fragments import SHAPES
 from uop.interpreter.inputs import slots_of
 from uop.spec.args import AxisType, InsArg, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
@@ -67,8 +68,11 @@ def groups() -> Iterator[Group]:
         build = partial(_program, dtype)
         yield Group("kernel", Op.PROGRAM.name, dtype.name, "rendered", (1, 1, 10), build)
     yield Group("kernel", Op.INS.name, "uint32", "instructions", (1, 1, 10), _instructions)
-    for arg in WHOLE:
+    for arg in SHAPES:
+        # An instruction is named for its shape; of two results the narrow one is told too.
         name = f"m{arg.m}n{arg.n}k{arg.k}"
+        if arg.dtype_out is not dtypes.float32:
+            name += f"-{arg.dtype_out.name}"
         build = partial(multiplied, arg)
         yield Group("kernel", Op.WMMA.name, arg.dtype_in.name, name, (1, 1, 6), build)
     for dtype in values.VALUES:
