@@ -1,0 +1,124 @@
+"""The findings: each script gives the verdict that it claims, each program is right by the spec."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from uop.conformance.backends.tinygrad import TARGETS
+from uop.conformance.finding_runs import FOLDER, Found, Run, found, read, runs, table
+from uop.conformance.judge import Status
+from uop.conformance.replay import replay
+
+FOUND = found()
+NAMES = [f.name for f in FOUND]
+NEEDS = {
+    "PYTHON": lambda: find_spec("tinygrad"),
+    "CL": lambda: find_spec("tinygrad") and find_spec("pyopencl"),
+    "CPU": lambda: find_spec("tinygrad") and shutil.which("clang"),
+    "X86": lambda: find_spec("tinygrad") and shutil.which("clang"),
+}
+BY_COMPILER = {"product_contracted", "signed_sum_in_c", "divisions_merged"}
+"""Wrong where the compiler or the processor lets it be, as the README says."""
+
+
+def test_there_are_enough_and_most_need_ordinary_values_only() -> None:
+    ordinary = [f for f in FOUND if f.values == "ordinary values"]
+    assert len(FOUND) >= 8
+    assert len(ordinary) > len(FOUND) / 2
+
+
+@pytest.mark.parametrize("f", FOUND, ids=NAMES)
+def test_a_script_is_short_and_needs_tinygrad_alone(f: Found) -> None:
+    text = (FOLDER / f"{f.name}.py").read_text()
+    assert len(text.splitlines()) <= 20
+    assert "tinygrad 0.14.0" in text
+    assert "By hand: " in text
+    modules = {
+        name.split(".")[0]
+        for node in ast.walk(ast.parse(text))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [str(node.module)]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert modules <= {*sys.stdlib_module_names, "tinygrad"}
+    assert set(f.devices) <= set(TARGETS)
+
+
+def test_a_script_without_facts_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "empty.py"
+    path.write_text("# A title.\n# nothing else\n")
+    with pytest.raises(ValueError, match="no title and no facts"):
+        read(path)
+
+
+def test_each_finding_has_a_program_that_says_how_it_was_found() -> None:
+    programs = {path.stem: path.read_text() for path in FOLDER.glob("*.uop")}
+    assert sorted(programs) == NAMES
+    firsts = [text.splitlines()[0] for text in programs.values()]
+    assert all(line.startswith("; Found by ") for line in firsts)
+    assert sum("the suite as " in line for line in firsts) >= 8
+
+
+def test_the_interpreter_is_right_on_each_program() -> None:
+    replayed = replay([FOLDER], "interpreter")
+    assert [r.case for r in replayed] == NAMES
+    assert {r.case for r in replayed if r.verdict.status is not Status.PASSED} == set()
+
+
+@pytest.mark.skipif(not NEEDS["PYTHON"](), reason="needs the extra tinygrad")
+def test_the_suite_finds_each_by_its_program() -> None:
+    failed = {
+        r.case for r in replay([FOLDER], "tinygrad:PYTHON") if r.verdict.status is Status.FAILED
+    }
+    assert failed == {f.name for f in FOUND if "PYTHON" in f.devices}
+
+
+@pytest.mark.parametrize("device", TARGETS)
+def test_the_scripts_say_what_the_readme_says(device: str) -> None:
+    if not NEEDS[device]():
+        pytest.skip(f"needs the extra tinygrad, and for {device} what it builds with")
+    # What is wrong everywhere is the same rule everywhere: one device is enough.
+    names = [f.name for f in FOUND if device == "PYTHON" or len(f.devices) < len(TARGETS)]
+    results = runs(device, names)
+    assert list(results) == names
+    claimed = {f.name: device in f.devices for f in FOUND}
+    exact = [name for name in names if device in ("PYTHON", "X86") or name not in BY_COMPILER]
+    assert {name: results[name].wrong for name in exact} == {name: claimed[name] for name in exact}
+    shown = rows()
+    for name in exact:
+        cell = shown[name][list(TARGETS).index(device)]
+        assert cell.startswith("**") is results[name].wrong, name
+
+
+def test_the_table_of_the_readme_names_each() -> None:
+    assert sorted(rows()) == NAMES
+
+
+def test_a_table_shows_what_is_wrong_in_bold() -> None:
+    results = {"X": {f.name: Run(f.kind == "A", "a|b") for f in FOUND}}
+    lines = table(results).splitlines()
+    assert lines[0] == "| finding | class | values | X |"
+    assert all(line.endswith("| **a\\|b** |") for line in lines[2:])
+
+
+def rows() -> dict[str, list[str]]:
+    """The cells of the devices in the README, by finding."""
+    lines = (FOLDER / "README.md").read_text().splitlines()
+    found_rows: dict[str, list[str]] = {}
+    for line in lines:
+        link = re.search(r"\((\w+)\.py\) \|", line)
+        if link and line.startswith("| ["):
+            cells = re.split(r"(?<!\\)\|", line)[1:-1]
+            found_rows[link[1]] = [cell.strip() for cell in cells[3:]]
+    return found_rows
