@@ -26,6 +26,8 @@ COMMANDS = {
     "conform": "Judge a backend by the conformance suite.",
     "explain": "Explain an op, a label or a decision, or what an op gives on values.",
     "eval": "Evaluate one expression and print what a backend may return.",
+    "export": "Write the suite as files: programs, inputs, and what is accepted as raw bits.",
+    "judge": "Judge the outputs in a folder by a corpus that `uop export` wrote.",
     "mutants": "Show which seeded faults the suite finds.",
     "worker": "Check an executable that is to be judged as a backend.",
     "replay": "Judge the programs of files again, on BACKEND or on opencl.",

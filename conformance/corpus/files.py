@@ -1,0 +1,158 @@
+"""The files of a corpus: names, flags, and accepted sets as raw bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.accepted.sets import Sets
+from uop.interpreter.numeric import np_dtype
+from uop.interpreter.values import Array, Mask, Value, either
+from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.errors import UopError
+
+SCHEMA = "uop-corpus/1"
+MANIFEST = "manifest.jsonl"
+GRAPH = "graph.json"
+INPUTS = "inputs.bin"
+OUTPUTS = "outputs.bin"
+LOW, HIGH, FLAGS, REFERENCE = "low.bin", "high.bin", "flags.bin", "reference.bin"
+"""The sets of a case. A file that is missing: high and reference equal low, all flags are 0."""
+
+
+class Flag(IntFlag):
+    """What else than the values from low to high an element may be; one byte each."""
+
+    ANYTHING = 1
+    NAN = 2
+    ONLY_NAN = 4
+    EXACT = 8
+
+
+class CorpusError(UopError):
+    """A folder that is no corpus, or a file of it that is cut off: says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An array of a case: its dtype and shape, as the manifest gives them."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"dtype": self.dtype.name, "shape": list(self.shape)}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Described:
+        return cls(DTYPES[found["dtype"]], tuple(found["shape"]))
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+
+def dtype_table() -> dict[str, dict[str, Any]]:
+    """What a checker must know of each dtype: its bits, its order, its last pattern before NaN."""
+    return {dtype.name: _row(dtype) for dtype in DTYPES.values() if dtype.name != "void"}
+
+
+def _row(dtype: DType) -> dict[str, Any]:
+    bits = 8 * np_dtype(dtype).itemsize
+    if dtype.is_float:
+        last = dtype.format.max_bits + dtype.format.has_inf
+        return {"bits": bits, "order": "float", "last": last}
+    return {"bits": bits, "order": "signed" if dtype.is_signed else "unsigned"}
+
+
+def set_files(accepted: Sequence[Accepted]) -> Iterator[tuple[str, bytes]]:
+    """The files of the sets of a case that are needed."""
+    low = _bytes(a.lo for a in accepted)
+    high = _bytes(a.hi for a in accepted)
+    flags = _bytes(_flags(a.spread) for a in accepted)
+    reference = _bytes(a.value.data for a in accepted)
+    yield LOW, low
+    if high != low:
+        yield HIGH, high
+    if any(flags):
+        yield FLAGS, flags
+    if reference != low:
+        yield REFERENCE, reference
+
+
+def read_sets(folder: Path, outputs: Sequence[Described]) -> tuple[Accepted, ...]:
+    """The accepted sets of a case, from its files. CorpusError where one is cut off."""
+    low = read_arrays(folder / LOW, outputs)
+    high, reference = (
+        read_arrays(folder / name, outputs) if (folder / name).exists() else low
+        for name in (HIGH, REFERENCE)
+    )
+    flags: Sequence[Array | None] = [None] * len(outputs)
+    if (folder / FLAGS).exists():
+        flags = read_arrays(folder / FLAGS, [Described(dtypes.uint8, d.shape) for d in outputs])
+    parts = zip(outputs, low, high, reference, flags, strict=True)
+    return tuple(_accepted(d.dtype, *arrays) for d, *arrays in parts)
+
+
+def read_arrays(path: Path, described: Sequence[Described]) -> list[Array]:
+    """Arrays that stand one after the other. CorpusError for another number of bytes."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorpusError(f"cannot read {path}: {error.strerror}") from error
+    expected = sum(d.elements * np_dtype(d.dtype).itemsize for d in described)
+    if len(data) != expected:
+        raise CorpusError(f"{path}: expected {expected} bytes, found {len(data)}")
+    arrays, at = [], 0
+    for d in described:
+        storage = np_dtype(d.dtype)
+        if d.dtype is dtypes.bool:
+            # Any byte but 0 is true; numpy would keep it.
+            raw = np.frombuffer(data, np.uint8, d.elements, at) != 0
+        else:
+            raw = np.frombuffer(data, storage, d.elements, at)
+        arrays.append(raw.reshape(d.shape))
+        at += d.elements * storage.itemsize
+    return arrays
+
+
+def _accepted(
+    dtype: DType, low: Array, high: Array, reference: Array, flags: Array | None
+) -> Accepted:
+    if flags is None:
+        return Accepted(dtype, Value(reference), Sets(low, high))
+
+    def where(*wanted: Flag) -> Mask | None:
+        mask = np.asarray(flags & np.uint8(sum(wanted))).astype(np.bool_)
+        return mask if mask.any() else None
+
+    sets = Sets(
+        low,
+        high,
+        where(Flag.NAN, Flag.ONLY_NAN, Flag.EXACT),
+        where(Flag.ONLY_NAN, Flag.EXACT),
+        where(Flag.EXACT),
+        where(Flag.ANYTHING),
+    )
+    return Accepted(dtype, Value(reference, None, sets.any), sets)
+
+
+def _flags(s: Sets) -> Array:
+    flags = np.zeros(s.lo.shape, np.uint8)
+    found = ((Flag.ANYTHING, either(s.any, s.invalid)), (Flag.NAN, s.nan),
+             (Flag.ONLY_NAN, s.only), (Flag.EXACT, s.exact))  # fmt: skip
+    for flag, mask in found:
+        if mask is not None:
+            flags |= np.where(mask, np.uint8(flag), np.uint8(0))
+    return flags
+
+
+def _bytes(arrays: Iterable[Array]) -> bytes:
+    return b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)

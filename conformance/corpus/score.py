@@ -1,0 +1,113 @@
+"""Judges outputs that somebody has written as files, by the sets of a corpus."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uop.conformance.case import CaseId
+from uop.conformance.compare import Symptom, compare
+from uop.conformance.corpus.files import (
+    MANIFEST,
+    OUTPUTS,
+    SCHEMA,
+    CorpusError,
+    Described,
+    read_arrays,
+    read_sets,
+)
+from uop.conformance.judge import Fault, Status, Verdict
+from uop.conformance.report import BackendInfo, Failure, Report, Tally
+
+SKIPPED = "skipped.txt"
+"""In the folder of a case: why there are no outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A case of a corpus, as its manifest describes it."""
+
+    id: str
+    outputs: tuple[Described, ...]
+
+
+def score(corpus: Path, outputs: Path) -> Report:
+    """Judge every case of a corpus by the file `outputs/ID/outputs.bin`.
+
+    A case without one is skipped, one of another size fails. CorpusError for a corpus that is none
+    or is cut off.
+    """
+    begun = time.monotonic()
+    if not outputs.is_dir():
+        raise CorpusError(f"{outputs} is no folder")
+    header, entries = read_manifest(corpus)
+    tally, failures = Tally(), []
+    for entry in entries:
+        verdict = _verdict(corpus / entry.id, outputs / entry.id, entry)
+        tally.add(verdict)
+        if verdict.fault is not None:
+            failures.append(_failure(verdict, verdict.fault, corpus / entry.id))
+    info = BackendInfo(outputs.name or str(outputs), header["uop"], "files")
+    seconds = time.monotonic() - begun
+    options = {"corpus": str(corpus), "outputs": str(outputs), "seed": header["seed"]}
+    return Report(info, header["profile"], options, tally, tuple(failures), seconds)
+
+
+def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[Entry]]:
+    """The header and the cases. CorpusError for what is no manifest of this schema, or cut off."""
+    path = corpus / MANIFEST
+    try:
+        header, *lines = path.read_text(encoding="utf-8").splitlines()
+        first = json.loads(header)
+        if not isinstance(first, dict) or first.get("schema") != SCHEMA:
+            raise CorpusError(f"{path}: expected the schema {SCHEMA}")
+        return first, list(_entries(lines))
+    except OSError as error:
+        raise CorpusError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise CorpusError(f"{path} is no manifest, or cut off: {error}") from error
+
+
+def _entries(lines: list[str]) -> Iterator[Entry]:
+    for line in lines:
+        found = json.loads(line)
+        outputs = tuple(Described.from_json(output) for output in found["outputs"])
+        yield Entry(str(CaseId.parse(found["id"])), outputs)
+
+
+def _verdict(case: Path, given: Path, entry: Entry) -> Verdict:
+    skipped = given / SKIPPED
+    if skipped.exists():
+        return Verdict(entry.id, Status.SKIPPED, reason=skipped.read_text().strip()[:200])
+    if not (given / OUTPUTS).exists():
+        return Verdict(entry.id, Status.SKIPPED, reason="no outputs")
+    accepted = read_sets(case, entry.outputs)
+    try:
+        outputs = read_arrays(given / OUTPUTS, entry.outputs)
+    except CorpusError as error:
+        fault = Fault(Symptom.VALUE, str(error))
+        return Verdict(entry.id, Status.FAILED, 1, fault=fault)
+    found = compare(accepted, outputs)
+    wrong = found.mismatch
+    return Verdict(
+        entry.id,
+        Status.PASSED if wrong is None else Status.FAILED,
+        checks=1,
+        elements=found.elements,
+        single=found.single,
+        constrained=found.constrained,
+        max_ulp=found.max_ulp,
+        fault=wrong and Fault(wrong.symptom, wrong.message, 0, wrong.output, wrong.element),
+    )
+
+
+def _failure(verdict: Verdict, fault: Fault, folder: Path) -> Failure:
+    id = CaseId.parse(verdict.id)
+    signature = f"{fault.symptom} {id.op} {id.dtype}"
+    label = str(fault.symptom)
+    ops, dtypes = (id.op,), (id.dtype,)
+    return Failure(verdict.id, signature, label, id.level, ops, dtypes, fault.message, str(folder))

@@ -1,0 +1,214 @@
+"""The corpus: what is written can be checked without this project, and outputs are judged by it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from uop.cli import cli
+from uop.conformance.backends.interpreter import evaluate_whole, in_order, is_sharded
+from uop.conformance.case import Case
+from uop.conformance.corpus.export import export
+from uop.conformance.corpus.files import CorpusError, Described, read_arrays, read_sets
+from uop.conformance.corpus.score import read_manifest, score
+from uop.conformance.generate import case_by_id, groups
+from uop.conformance.judge import Status
+from uop.conformance.report import Conclusion, Report
+from uop.interpreter.evaluate import evaluate
+from uop.spec import json_form
+
+DOCS = Path(__file__).parents[2] / "docs" / "corpus.md"
+BYTES = ("int8", "uint8", "fp8e4m3", "fp8e5m2")
+IDS = [
+    *(f"op/{op}/{dtype}/edges/0" for op in ("ADD", "MAX", "SUB") for dtype in BYTES),
+    *(f"op/POW/{dtype}/edges/0" for dtype in ("float16", "float32", "fp8e5m2")),
+    "op/CMPLT/bool/edges/0",
+    "op/IDIV/int8/edges/0",
+    *(str(group.id(0)) for level in ("graph", "kernel", "device") for group in groups(level)[:4]),
+]
+Check = Callable[[int, int, int, int, dict[str, Any]], bool]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    made = [case_by_id(id) for id in IDS]
+    done = export(folder, [case for case in made if isinstance(case, Case)])
+    assert (done.cases, done.left_out) == (len(IDS), 0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outputs(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the interpreter gives, by the files alone."""
+    folder = tmp_path_factory.mktemp("outputs")
+    for line in lines(corpus)[1:]:
+        case = corpus / line["id"]
+        root = json_form.loads((case / "graph.json").read_text())
+        described = [Described.from_json(found) for found in line["inputs"]]
+        arrays = read_arrays(case / "inputs.bin", described) if described else []
+        inputs = {i["slot"]: a for i, a in zip(line["inputs"], arrays, strict=True)}
+        run = evaluate_whole if is_sharded(root) else evaluate
+        (folder / line["id"]).mkdir(parents=True)
+        data = b"".join(a.tobytes() for a in in_order(run(root, inputs)))
+        (folder / line["id"] / "outputs.bin").write_bytes(data)
+    return folder
+
+
+def lines(corpus: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (corpus / "manifest.jsonl").read_text().splitlines()]
+
+
+def test_every_case_of_the_reference_passes(corpus: Path, outputs: Path) -> None:
+    report = score(corpus, outputs)
+    assert report.conclusion is Conclusion.CONFORMS
+    assert report.tally.counts[Status.PASSED] == len(lines(corpus)) - 1
+
+
+def checker() -> Check:
+    """The checker that the documentation prints."""
+    (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    return cast(Check, names["accepted"])
+
+
+def test_the_checker_in_the_documentation_agrees_on_every_pattern_of_a_byte(corpus: Path) -> None:
+    """Over all bytes as results of cases with 8-bit outputs."""
+    header, *cases = lines(corpus)
+    accepted, seen = checker(), set[str]()
+    for line in cases:
+        outputs = [Described.from_json(found) for found in line["outputs"]]
+        names = [d.dtype.name for d in outputs]
+        if names not in ([name] for name in BYTES) or names[0] in seen:
+            continue
+        case, dtype = corpus / line["id"], header["dtypes"][outputs[0].dtype.name]
+        low = (case / "low.bin").read_bytes()
+        high = (case / "high.bin").read_bytes() if (case / "high.bin").exists() else low
+        flags = case / "flags.bin"
+        given = flags.read_bytes() if flags.exists() else bytes(len(low))
+        (sets,) = read_sets(case, outputs)
+        for x in range(256):
+            values = np.full(outputs[0].shape, x, np.uint8).view(sets.value.data.dtype)
+            expected = sets.contains(values).reshape(-1).tolist()
+            found = [accepted(x, *parts, dtype) for parts in zip(low, high, given, strict=True)]
+            assert found == expected, (line["id"], x)
+        seen.add(outputs[0].dtype.name)
+    assert seen == set(BYTES)
+
+
+def test_the_checker_in_the_documentation_knows_the_special_values() -> None:
+    """By hand, in float32: both zeros, both NaNs, the ends of an interval."""
+    accepted, dtype = checker(), {"bits": 32, "order": "float", "last": 0x7F800000}
+    minus_zero, zero, one, nan, other_nan = 0x80000000, 0, 0x3F800000, 0x7FC00000, 0xFFC00001
+    assert accepted(zero, minus_zero, zero, 0, dtype)
+    assert not accepted(minus_zero, zero, one, 0, dtype)
+    assert accepted(one, minus_zero, one, 0, dtype)
+    assert not accepted(one + 1, minus_zero, one, 0, dtype)
+    assert not accepted(nan, zero, one, 0, dtype)
+    assert accepted(other_nan, zero, one, 2, dtype)
+    assert accepted(other_nan, nan, nan, 6, dtype)
+    assert not accepted(one, nan, nan, 6, dtype)
+    assert not accepted(other_nan, nan, nan, 14, dtype)
+    assert accepted(nan, nan, nan, 14, dtype)
+    assert accepted(other_nan, zero, zero, 1, dtype)
+
+
+def altered(outputs: Path, folder: Path, id: str, change: Callable[[bytes], bytes]) -> Path:
+    shutil.copytree(outputs, folder)
+    path = folder / id / "outputs.bin"
+    path.write_bytes(change(path.read_bytes()))
+    return folder
+
+
+def an_int8_case(corpus: Path) -> str:
+    return next(
+        str(line["id"]) for line in lines(corpus) if line.get("id", "").startswith("op/ADD/int8/")
+    )
+
+
+def test_one_wrong_element_is_found(corpus: Path, outputs: Path, tmp_path: Path) -> None:
+    id = an_int8_case(corpus)
+    wrong = altered(outputs, tmp_path / "wrong", id, lambda b: bytes([b[0] ^ 1]) + b[1:])
+    report = score(corpus, wrong)
+    assert [failure.id for failure in report.failures] == [id]
+    assert "output 0[0] is" in report.failures[0].message
+
+
+def test_outputs_that_are_cut_off_fail_alone(corpus: Path, outputs: Path, tmp_path: Path) -> None:
+    id = an_int8_case(corpus)
+    report = score(corpus, altered(outputs, tmp_path / "short", id, lambda b: b[:-1]))
+    assert [failure.id for failure in report.failures] == [id]
+    assert re.search(r"expected \d+ bytes, found \d+", report.failures[0].message)
+
+
+def test_what_is_not_there_is_skipped_with_its_reason(
+    corpus: Path, outputs: Path, tmp_path: Path
+) -> None:
+    id = an_int8_case(corpus)
+    folder = altered(outputs, tmp_path / "less", id, lambda b: b)
+    (folder / id / "skipped.txt").write_text("no int8 here\n")
+    assert reason(score(corpus, folder), id) == "no int8 here"
+    (folder / id / "skipped.txt").unlink()
+    (folder / id / "outputs.bin").unlink()
+    assert reason(score(corpus, folder), id) == "no outputs"
+
+
+def reason(report: Report, id: str) -> str | None:
+    level, op, dtype, *_ = id.split("/")
+    return report.tally.cells[level, op, dtype].skipped_reason
+
+
+def test_no_outputs_at_all_is_inconclusive(corpus: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["judge", str(corpus), str(tmp_path)], standalone_mode=False)
+    assert result.return_value == 4
+
+
+def test_a_corpus_that_is_cut_off_is_named(corpus: Path, outputs: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(corpus, broken)
+    low = broken / an_int8_case(corpus) / "low.bin"
+    low.write_bytes(low.read_bytes()[:-1])
+    with pytest.raises(CorpusError, match=r"low\.bin: expected"):
+        score(broken, outputs)
+    manifest = broken / "manifest.jsonl"
+    manifest.write_text(manifest.read_text()[:-20])
+    with pytest.raises(CorpusError, match="no manifest, or cut off"):
+        read_manifest(broken)
+
+
+@pytest.mark.parametrize("text", ["", "{}\n", "[]\n", '{"schema": "uop-corpus/9"}\n', "\x00\xff"])
+def test_what_is_no_corpus_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.jsonl").write_text(text)
+    with pytest.raises(CorpusError):
+        read_manifest(tmp_path)
+
+
+def test_a_folder_that_is_not_empty_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(CorpusError, match="is not empty"):
+        export(tmp_path, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_what_does_not_fit_is_left_out(tmp_path: Path) -> None:
+    case = case_by_id("op/POW/float32/edges/0")
+    assert isinstance(case, Case)
+    done = export(tmp_path, [case], most_bytes=1000)
+    assert (done.cases, done.left_out) == (0, 1)
+    assert len(lines(tmp_path)) == 1
+
+
+def test_folders_that_are_missing_are_named(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="cannot read"):
+        score(tmp_path / "nothing", tmp_path)
+    with pytest.raises(CorpusError, match="is no folder"):
+        score(tmp_path, tmp_path / "nothing")

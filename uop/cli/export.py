@@ -1,0 +1,34 @@
+"""`uop export`: the suite as files that a checker in any language can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from uop.cli import Exit
+
+
+@click.command("export")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
+@click.option("--profile", default="strict", show_default=True, help="What is allowed, as knobs.")
+@click.option(
+    "--size", type=click.FloatRange(min=0.1), default=20.0, show_default=True, metavar="MIB",
+    help="What the files may take.",
+)  # fmt: skip
+def command(folder: Path, seed: int, profile: str, size: float) -> int:
+    """Write the suite as files: programs, inputs, and what is accepted as raw bits.
+
+    The folder must be empty. docs/corpus.md describes the files; `uop judge` scores outputs that
+    anyone has written for them.
+    """
+    from uop.conformance.corpus.export import MEBIBYTE, cases_of_all, export
+
+    most = int(size * MEBIBYTE)
+    done = export(folder, cases_of_all(seed), seed=seed, profile=profile, most_bytes=most)
+    click.echo(
+        f"{done.cases:,} cases in {done.bytes / MEBIBYTE:.1f} MiB; "
+        f"{done.left_out:,} left out, which are large or did not fit"
+    )
+    return Exit.OK

@@ -1,0 +1,41 @@
+"""`uop judge`: scores output files by an exported corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from uop.cli.conform import exit_code
+
+SHOWN = 20
+LINES = 60
+
+
+@click.command("judge")
+@click.argument("corpus", type=click.Path(path_type=Path))
+@click.argument("outputs", type=click.Path(path_type=Path))
+@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
+def command(corpus: Path, outputs: Path, json: Path | None) -> int:
+    """Judge the outputs in a folder by a corpus that `uop export` wrote.
+
+    OUTPUTS/ID/outputs.bin holds the outputs of the case of that id, one after the other; a case
+    without it is skipped.
+    """
+    from uop.conformance.corpus.score import score
+    from uop.conformance.options import writable
+    from uop.conformance.report_files import write_json
+    from uop.conformance.report_terminal import figures_line, matrix, one_line, verdict_line
+
+    if json is not None:
+        writable(json)
+    report = score(corpus, outputs)
+    for line in (verdict_line(report), figures_line(report), "", *matrix(report, LINES)):
+        click.echo(line)
+    for failure in report.failures[:SHOWN]:
+        click.echo(one_line(f"FAILED {failure.id} {failure.message}"))
+    if len(report.failures) > SHOWN:
+        click.echo(f"... and {len(report.failures) - SHOWN} more")
+    if json is not None:
+        write_json(report, json)
+    return exit_code(report)
