@@ -13,6 +13,14 @@ from uop.conformance.backends.interpreter import interpret
 from uop.conformance.case import Case, InvalidCase
 from uop.conformance.compare import Mismatch, Symptom, compare, element_text, unsteady
 from uop.conformance.delivery import Delivery, deliver, text_of
+from uop.conformance.elements import (
+    Element,
+    Errors,
+    element_from_json,
+    errors_from_json,
+    errors_of,
+    wrong_elements,
+)
 from uop.conformance.meaning import accepted_on
 from uop.conformance.protocol import LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.wire import Json
@@ -54,11 +62,15 @@ class Fault:
     element: int | None = None
     program: int = 0
     """The number of the twin that failed, from 1; 0 for the case itself."""
+    values: tuple[Element, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of one case. `digest` tells distinct graphs apart, empty for anything smaller."""
+    """The result of one case. `digest` tells distinct graphs apart, empty for anything smaller.
+
+    `errors` are there for single ops on floats.
+    """
 
     id: str
     status: Status
@@ -70,6 +82,7 @@ class Verdict:
     reason: str = ""
     fault: Fault | None = None
     digest: str = ""
+    errors: Errors | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,7 +299,11 @@ def _verdict_on_outputs(
     for batch, found in enumerate(compared):
         wrong = found.mismatch or _unsteady(case, batch, accepted, outcome)
         if fault is None and wrong is not None:
-            fault = Fault(wrong.symptom, wrong.message, batch, wrong.output, wrong.element)
+            values = wrong_elements(case, batch, accepted[batch], outcome.batches[batch])
+            fault = Fault(
+                wrong.symptom, wrong.message, batch, wrong.output, wrong.element, values=values
+            )
+    fits = fault is None or fault.element is not None
     return Verdict(
         id=str(case.id),
         status=Status.PASSED if fault is None else Status.FAILED,
@@ -297,6 +314,7 @@ def _verdict_on_outputs(
         max_ulp=max((c.max_ulp for c in compared), default=0.0),
         fault=fault,
         digest=digest(case.root),
+        errors=errors_of(case, accepted, outcome.batches) if fits and case.level == "op" else None,
     )
 
 
@@ -319,10 +337,15 @@ def digest(root: UOp) -> str:
 
 def verdict_from_json(found: Json) -> Verdict:
     """The inverse of dataclasses.asdict, after JSON."""
-    fault = found["fault"]
-    changed = {"status": Status(found["status"]), "fault": fault and fault_from_json(fault)}
+    fault, errors = found["fault"], found["errors"]
+    changed = {
+        "status": Status(found["status"]),
+        "fault": fault and fault_from_json(fault),
+        "errors": errors and errors_from_json(errors),
+    }
     return Verdict(**{**found, **changed})
 
 
 def fault_from_json(found: Json) -> Fault:
-    return Fault(**{**found, "symptom": Symptom(found["symptom"])})
+    values = tuple(map(element_from_json, found["values"]))
+    return Fault(**{**found, "symptom": Symptom(found["symptom"]), "values": values})

@@ -52,6 +52,7 @@ class Options:
     output: Path = Path("uop-failures")
     timeout: float | None = None
     """Seconds for one program of a command, or one batch of an adapter, until it counts as hung."""
+    junit: Path | None = None
 
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""
@@ -67,14 +68,16 @@ class Options:
             raise OptionError(f"--profile: nothing is judged by {', '.join(sorted(unknown))} yet")
         if self.workers < 1 or (self.examples is not None and self.examples < 1):
             raise OptionError("-n and --examples: expected a positive number")
-        if self.json is not None:
-            writable(self.json)
+        for path in (self.json, self.junit):
+            if path is not None:
+                writable(path)
         writable(self.output / "repro.uop")
         return self
 
     def to_json(self) -> dict[str, Any]:
         """What a report says about them."""
         return {
+            "backend": self.backend,
             "seed": self.seed,
             "levels": list(self.levels),
             "ops": None if self.ops is None else list(self.ops),
@@ -83,6 +86,7 @@ class Options:
             "examples": self.examples,
             "effort": self.effort,
             "seconds": self.seconds,
+            "timeout": self.timeout,
         }
 
 

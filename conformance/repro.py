@@ -10,6 +10,7 @@ from uop.conformance.accepted_text import element_sets, output_keys
 from uop.conformance.case import Batch, CaseId, InvalidCase
 from uop.conformance.case import Case as SuiteCase
 from uop.conformance.compare import Symptom
+from uop.conformance.elements import Element, element_from_json
 from uop.conformance.judge import Fault, Judge
 from uop.conformance.meaning import accepted_on
 from uop.conformance.reduce import Candidate, is_computing, reduce_program
@@ -38,6 +39,7 @@ class Finding:
     dtypes: tuple[str, ...]
     message: str
     text: str
+    values: tuple[Element, ...] = ()
 
     @property
     def signature(self) -> str:
@@ -81,7 +83,8 @@ def as_found(case: SuiteCase | InvalidCase, fault: Fault, profile: Profile) -> F
 
 def finding_from_json(found: Json) -> Finding:
     """The inverse of dataclasses.asdict, after JSON."""
-    lists = {name: tuple(found[name]) for name in ("ops", "dtypes")}
+    lists: Json = {name: tuple(found[name]) for name in ("ops", "dtypes")}
+    lists["values"] = tuple(map(element_from_json, found["values"]))
     return Finding(**{**found, **lists, "symptom": Symptom(found["symptom"])})
 
 
@@ -105,7 +108,8 @@ def written(
     ops = tuple(sorted({u.op.name for u in nodes}))
     kinds = tuple(sorted({u.dtype.name for u in nodes if u.dtype is not dtypes.void}))
     text = print_file(UopFile((case,)))
-    return Finding(str(id), fault.symptom, fault.symptom.value, ops, kinds, fault.message, text)
+    symptom, values = fault.symptom, fault.values
+    return Finding(str(id), symptom, symptom.value, ops, kinds, fault.message, text, values)
 
 
 def faults(judge: Judge, candidates: Sequence[Candidate]) -> list[Fault | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice, repeat
 from typing import Protocol
@@ -13,12 +13,13 @@ from uop.conformance.compare import Symptom
 from uop.conformance.generate import case_by_id, group_of, groups
 from uop.conformance.judge import Status, Verdict, verdict_from_json
 from uop.conformance.jury import Jury, Task
-from uop.conformance.options import Options, profile_of_run
+from uop.conformance.options import OptionError, Options, profile_of_run
 from uop.conformance.protocol import Hello
 from uop.conformance.report import BackendInfo, Report, Tally, untried
-from uop.conformance.report_files import failure_of, write_json, write_repro
+from uop.conformance.report.files import failure_of, in_names, write_reports, write_repros
+from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, as_found, finding_from_json
-from uop.spec.errors import BackendError, PassError
+from uop.spec.errors import BackendError, PassError, UnsupportedError
 from uop.spec.latitude import parse_profile
 
 CHUNKS = (4, 8, 16)
@@ -52,8 +53,51 @@ class Silent:
 
 
 def conform(options: Options, display: Display | None = None) -> Report:
-    """Judge a backend. Ctrl-C ends the run early: the report says so, and holds what was found."""
-    return _Run(options.checked(), display or Silent()).result()
+    """Judge a backend. Ctrl-C ends the run early: the report says so, and holds what was found.
+
+    OptionError, the verdict being shown, where a file could not be written.
+    """
+    shown = display or Silent()
+    report = _Run(options.checked(), shown).result()
+    try:
+        problems = [*write_repros(report.failures), *write_reports(report.to_json(), options)]
+    finally:
+        # A full disk costs the files, not the verdict.
+        shown.finished(report)
+    if problems:
+        raise OptionError("\n".join(problems))
+    return report
+
+
+def conform_all(
+    options: Options, backends: Sequence[str], display: Callable[[], Display] = Silent
+) -> tuple[Poll, list[str]]:
+    """Judge several backends on the same cases; the votes, and the files that were not written.
+
+    One that does not start is told; BackendError where none does. After Ctrl-C no other is judged.
+    """
+    every = [replace(options, backend=name).checked() for name in backends]
+    if len(set(backends)) < len(backends):
+        raise OptionError(f"expected different backends, found {', '.join(backends)}")
+    reports: list[Report] = []
+    missing: list[str] = []
+    problems: list[str] = []
+    for one in every:
+        shown, folder = display(), options.output / in_names(one.backend)
+        try:
+            report = _Run(replace(one, output=folder), shown).result()
+        except (BackendError, UnsupportedError) as error:
+            missing.append(f"{one.backend}: {error}")
+            continue
+        problems += write_repros(report.failures)
+        shown.finished(report)
+        reports.append(report)
+        if report.interrupted:
+            break
+    if not reports:
+        raise BackendError("\n".join(missing))
+    poll = Poll(tuple(reports), tuple(missing))
+    return poll, [*problems, *write_reports(poll.to_json(), options)]
 
 
 def selected(options: Options) -> list[CaseId]:
@@ -96,7 +140,7 @@ class _Run:
         finally:
             jury.end()
         findings = self._findings(causes)
-        report = Report(
+        return Report(
             BackendInfo(hello.name, hello.version, hello.device),
             self.options.profile,
             self.options.to_json(),
@@ -108,15 +152,6 @@ class _Run:
             self.peak,
             untried(hello, self.tally),
         )
-        try:
-            for finding in findings:
-                write_repro(finding, self.options.output)
-            if self.options.json is not None:
-                write_json(report, self.options.json)
-        finally:
-            # A full disk costs the files, not the verdict.
-            self.display.finished(report)
-        return report
 
     def _judge(self, jury: Jury, ids: list[CaseId], size: int) -> list[Verdict]:
         """Judge all, shrink one failure of each kind; gives the latter, whatever ended the run."""

@@ -23,14 +23,15 @@ COMMANDS = {
     "run": "Run a program and print its results.",
     "compile": "Compile a program and print its source, or the program that a stage leaves.",
     "backends": "List the backends and say which can be used here.",
-    "conform": "Judge a backend by the conformance suite.",
+    "conform": "Judge a backend, or several, by the conformance suite.",
+    "diff": "Say what is better and what is worse in one report than in another.",
     "explain": "Explain an op, a label or a decision, or what an op gives on values.",
     "eval": "Evaluate one expression and print what a backend may return.",
     "export": "Write the suite as files: programs, inputs, and what is accepted as raw bits.",
     "judge": "Judge the outputs in a folder by a corpus that `uop export` wrote.",
     "mutants": "Show which seeded faults the suite finds.",
     "worker": "Check an executable that is to be judged as a backend.",
-    "replay": "Judge the programs of files again, on BACKEND or on opencl.",
+    "replay": "Judge the programs of files again, or some of the cases of a report.",
 }
 
 
@@ -60,7 +61,7 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 EXIT_CODES = """\b
 Exit codes:
   0    done; conform and replay: the backend conforms
-  1    it does not conform
+  1    it does not conform; diff: something is worse; replay: a verdict does not hold
   2    bad usage or bad input
   3    the backend could not be started
   4    inconclusive: nothing was checked, or the backend was lost

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,7 @@ from uop.cli import Exit
 if TYPE_CHECKING:
     from uop.conformance.options import Options
     from uop.conformance.report import Report
+    from uop.conformance.run import Display
 
 CODES = {
     "conforms": Exit.OK,
@@ -19,6 +23,15 @@ CODES = {
     "inconclusive": Exit.INCONCLUSIVE,
 }
 """The exit code of each verdict."""
+GRAVITY = (
+    Exit.INTERRUPTED,
+    Exit.USAGE,
+    Exit.FAILED,
+    Exit.NO_BACKEND,
+    Exit.INCONCLUSIVE,
+    Exit.OK,
+)
+"""Of several exit codes the first one is given."""
 
 
 def names(
@@ -29,7 +42,7 @@ def names(
 
 
 @click.command("conform")
-@click.argument("backend")
+@click.argument("backends", nargs=-1, required=True, metavar="BACKEND...")
 @click.option("--op", "ops", multiple=True, callback=names, metavar="OP", help="Only these ops.")
 @click.option(
     "--dtype", "dtypes", multiple=True, callback=names, metavar="DTYPE", help="Only these dtypes."
@@ -40,7 +53,8 @@ def names(
     multiple=True,
     callback=names,
     metavar="LEVEL",
-    help="Only these levels: op, invalid, property, function, graph, twin, kernel, schedule, device.",
+    help="Only these levels: op, invalid, property, function, graph, twin, kernel, schedule, "
+    "device.",
 )
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only the case of this id.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
@@ -58,6 +72,17 @@ def names(
 )
 @click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
 @click.option(
+    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write it as JUnit XML."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "github"]),
+    default="text",
+    show_default=True,
+    help="What is printed: lines, or also annotations and a summary for GitHub.",
+)
+@click.option(
     "--output",
     type=click.Path(path_type=Path),
     default=Path("uop-failures"),
@@ -66,7 +91,7 @@ def names(
     help="Where failing programs are written.",
 )
 def command(
-    backend: str,
+    backends: tuple[str, ...],
     ops: tuple[str, ...] | None,
     dtypes: tuple[str, ...] | None,
     levels: tuple[str, ...] | None,
@@ -81,21 +106,25 @@ def command(
     mutant: str | None,
     sanitize: bool,
     json: Path | None,
+    junit: Path | None,
+    form: str,
     output: Path,
 ) -> int:
-    """Judge a backend by the conformance suite.
+    """Judge a backend, or several, by the conformance suite.
 
     BACKEND is a name that `uop backends` lists, module:Class, or command:PROGRAM for an executable
     that answers lines of JSON (docs/worker-protocol.md); quote it where the program has options.
 
     Ends with the verdict: it conforms, it does not, or nothing was learned. Each cause of failure
-    is shrunk and written as a file for `uop replay`.
+    is shrunk and written as a file for `uop replay`. Several backends are judged on the same cases,
+    and for each case that fails somewhere it is said which of them is alone.
     """
     from uop.conformance.case import LEVELS
     from uop.conformance.options import Options, cores, parse_duration
 
+    backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
     options = Options(
-        chosen(backend, mutant, sanitize),
+        backends[0],
         levels or LEVELS,
         ops,
         dtypes,
@@ -109,8 +138,9 @@ def command(
         json,
         output,
         None if timeout is None else parse_duration(timeout, "--timeout"),
+        junit,
     )
-    return judge(options)
+    return judge(options, form) if len(backends) == 1 else vote(options, backends, form)
 
 
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
@@ -131,21 +161,53 @@ def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
     return MUTANT + mutant
 
 
-def judge(options: Options) -> Exit:
+def judge(options: Options, form: str = "text") -> Exit:
     """Run the suite, shown in place on a terminal and as plain lines elsewhere."""
-    from rich.console import Console
-
-    from uop.conformance.report_terminal import Log, Screen
     from uop.conformance.run import conform
 
-    console = Console()
-    if not console.is_terminal:
-        return exit_code(conform(options, Log(click.echo)))
-    screen = Screen(console)
-    try:
-        return exit_code(conform(options, screen))
-    finally:
-        screen.stop()
+    with shown(form) as display:
+        return exit_code(conform(options, display()))
+
+
+def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
+    """Run the suite on each backend, then say who is alone with which failure."""
+    from uop.conformance.report.vote import vote_lines
+    from uop.conformance.run import conform_all
+
+    with shown(form) as display:
+        poll, problems = conform_all(options, backends, display)
+    for line in vote_lines(poll):
+        click.echo(line)
+    for problem in problems:
+        click.echo(f"error: {problem}", err=True)
+    codes = {exit_code(report) for report in poll.reports}
+    codes |= {Exit.USAGE} if problems else set()
+    codes |= {Exit.NO_BACKEND} if poll.missing else set()
+    return next(code for code in GRAVITY if code in codes)
+
+
+@contextmanager
+def shown(form: str) -> Iterator[Callable[[], Display]]:
+    """What makes the displays of runs; the terminal is given back at the end."""
+    from rich.console import Console
+
+    from uop.conformance.report.github import GitHub
+    from uop.conformance.report.terminal import Log, Screen
+
+    console, screens = Console(), ExitStack()
+
+    def display() -> Display:
+        if form == "github":
+            summary = os.environ.get("GITHUB_STEP_SUMMARY")
+            return GitHub(click.echo, Path(summary) if summary else None)
+        if not console.is_terminal:
+            return Log(click.echo)
+        screen = Screen(console)
+        screens.callback(screen.stop)
+        return screen
+
+    with screens:
+        yield display
 
 
 def exit_code(report: Report) -> Exit:

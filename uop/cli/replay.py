@@ -11,22 +11,35 @@ from uop.cli.conform import CODES
 
 MOST_LINES = 50
 DEFAULT = "opencl"
+REPORT = ".json"
+SAMPLE = 100
+"""Cases of a report that are judged again, unless it is told how many."""
 
 
 @click.command("replay")
 @click.argument("arguments", nargs=-1, required=True, metavar="FILE|FOLDER... [BACKEND]")
 @click.option(
+    "--sample",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Of a REPORT.json: judge N of its cases again, and say whether its verdicts hold.",
+)
+@click.option(
     "--emit-requests", is_flag=True, help="Print what a worker would read on stdin instead."
 )
-def command(arguments: tuple[str, ...], emit_requests: bool) -> int:
-    """Judge the programs of files again, on BACKEND or on opencl.
+def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool) -> int:
+    """Judge the programs of files again, or some of the cases of a report.
 
-    A file says itself what it accepts; where it does not, the spec does.
+    Programs run on BACKEND or on opencl. A file says itself what it accepts; where it does not, the
+    spec does. Of a report by `uop conform --json` some cases are judged again, on its backend or
+    on BACKEND.
     """
     from uop.conformance.backends import names
     from uop.conformance.judge import Status
     from uop.conformance.replay import conclusion, replay, requests
 
+    if sample is not None or Path(arguments[0]).suffix == REPORT:
+        return replay_report(arguments, sample or SAMPLE)
     *first, last = arguments
     is_backend = bool(first) and (last in names() or ":" in last)
     backend, paths = (last, first) if is_backend else (DEFAULT, [*first, last])
@@ -47,3 +60,30 @@ def command(arguments: tuple[str, ...], emit_requests: bool) -> int:
     counts = {s: sum(r.verdict.status is s for r in replayed) for s in Status}
     click.echo(f"{backend}: {verdict.value}; {', '.join(f'{n} {s}' for s, n in counts.items())}")
     return CODES[verdict.value]
+
+
+def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
+    """Judge a sample of the cases of a report again; exit code 1 where a verdict does not hold."""
+    from uop.conformance.report.reading import read_report
+    from uop.conformance.report.sample import judged_again, require_cases
+
+    if len(arguments) > 2:
+        raise click.UsageError("expected one REPORT.json and at most one BACKEND")
+    report = read_report(Path(arguments[0]))
+    require_cases(report)
+    found = judged_again(report, count, "".join(arguments[1:]))
+    broken = [again for again in found if again.now is not None and not again.holds]
+    unknown = [again for again in found if again.now is None]
+    for again in broken[:MOST_LINES]:
+        assert again.now is not None
+        said = again.now.fault.message if again.now.fault else again.now.reason
+        words = f"{again.id} was {again.before}, is now {again.now.status} {said}".split()
+        click.echo(" ".join(words))
+    for again in unknown[: MOST_LINES - len(broken)]:
+        click.echo(f"{again.id} was {again.before}, is not judged: {again.why}")
+    held = len(found) - len(broken) - len(unknown)
+    more = f"; {len(unknown)} not judged" if unknown else ""
+    click.echo(f"{held} of {len(found)} verdicts hold{more}")
+    if broken:
+        return Exit.FAILED
+    return Exit.OK if held else Exit.INCONCLUSIVE

@@ -6,13 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from importlib.metadata import version
 from typing import Any
 
 from uop.conformance.case import CaseId
-from uop.conformance.judge import Status, Verdict
+from uop.conformance.elements import BINS, Element
+from uop.conformance.judge import Fault, Status, Verdict
 from uop.conformance.protocol import Hello
 
 SCHEMA = "uop-report/1"
+MARKS = {Status.PASSED: ".", Status.FAILED: "F", Status.SKIPPED: "s", Status.CRASHED: "C"}
+"""A case in the text of its group, a character for each index."""
+NOT_RUN = " "
 
 
 class Conclusion(Enum):
@@ -34,7 +39,7 @@ class BackendInfo:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One cause: the first case that showed it, shrunk and written as `repro`.
+    """One cause: the first case that showed it, shrunk, its `text` written as the file `repro`.
 
     `label` is the broken constraint or the symptom; failures of one cause share a `signature`.
     """
@@ -47,11 +52,25 @@ class Failure:
     dtypes: tuple[str, ...]
     message: str
     repro: str
+    text: str = ""
+    values: tuple[Element, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The result that lies farthest from the reference, and the case that has it."""
+
+    ulp: float
+    id: str
+    element: Element
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ulp": self.ulp, "id": self.id, **asdict(self.element)}
 
 
 @dataclass(slots=True)
 class Cell:
-    """The sums of one level, op and dtype."""
+    """The sums of one level, op and dtype; `histogram` as in `elements.Errors`."""
 
     level: str
     op: str
@@ -63,6 +82,8 @@ class Cell:
     skipped: Counter[str] = field(default_factory=Counter)
     """How many were skipped, by reason."""
     max_ulp: float = 0.0
+    largest: Largest | None = None
+    histogram: list[int] = field(default_factory=lambda: [0] * BINS)
 
     @property
     def constrained_share(self) -> float:
@@ -72,6 +93,25 @@ class Cell:
     def skipped_reason(self) -> str | None:
         """The least of the reasons: the first to come depends on timing."""
         return min(self.skipped, default=None)
+
+    def add(self, verdict: Verdict) -> None:
+        """Count a judged case."""
+        self.programs += 1
+        self.elements += verdict.elements
+        self.constrained += verdict.constrained
+        self.failed += verdict.status in (Status.FAILED, Status.CRASHED)
+        if verdict.errors is not None:
+            counts = zip(self.histogram, verdict.errors.histogram, strict=True)
+            self.histogram = [a + b for a, b in counts]
+            if verdict.errors.largest is not None:
+                self._keep(Largest(verdict.errors.ulp, verdict.id, verdict.errors.largest))
+        self.max_ulp = max(self.max_ulp, verdict.max_ulp)
+
+    def _keep(self, found: Largest) -> None:
+        """Of equal ones that of the least id: the first depends on timing."""
+        known = self.largest
+        if known is None or (-found.ulp, found.id) < (-known.ulp, known.id):
+            self.largest = found
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,6 +125,8 @@ class Cell:
             "skipped_reason": self.skipped_reason,
             "skipped": dict(sorted(self.skipped.items())),
             "max_ulp": self.max_ulp,
+            "largest": self.largest and self.largest.to_json(),
+            "histogram": self.histogram if any(self.histogram) else [],
         }
 
 
@@ -94,6 +136,8 @@ class Tally:
 
     cells: dict[tuple[str, str, str], Cell] = field(default_factory=dict)
     counts: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
+    cases: dict[str, dict[int, Status]] = field(default_factory=dict)
+    faults: dict[str, Fault] = field(default_factory=dict)
     checks: int = 0
     elements: int = 0
     single: int = 0
@@ -110,24 +154,31 @@ class Tally:
         key = (id.level, id.op, id.dtype)
         cell = self.cells.setdefault(key, Cell(*key))
         self.counts[verdict.status] += 1
+        self.cases.setdefault(group_name(id), {})[id.index] = verdict.status
+        if verdict.fault is not None:
+            self.faults[verdict.id] = verdict.fault
         if verdict.status is Status.SKIPPED:
             cell.skipped[verdict.reason] += 1
             return
-        cell.programs += 1
-        cell.elements += verdict.elements
-        cell.constrained += verdict.constrained
-        cell.failed += verdict.status in (Status.FAILED, Status.CRASHED)
-        cell.max_ulp = max(cell.max_ulp, verdict.max_ulp)
+        cell.add(verdict)
         self.checks += verdict.checks
         self.elements += verdict.elements
         self.single += verdict.single
         self.constrained += verdict.constrained
         self.graphs |= {verdict.digest} - {""}
 
+    def status(self, id: str) -> Status | None:
+        """What became of a case; None where it was not run."""
+        case = CaseId.parse(id)
+        return self.cases.get(group_name(case), {}).get(case.index)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """A finished or interrupted run. `lost` says why the backend could not go on."""
+    """A finished or interrupted run. `lost` says why the backend could not go on.
+
+    `sections` are parts that others add, such as `card` and `ledger`, each as JSON.
+    """
 
     backend: BackendInfo
     profile: str
@@ -141,6 +192,7 @@ class Report:
     """Bytes of memory that a process of the backend was seen to hold, at most."""
     untried: tuple[str, ...] = ()
     """Ops that the backend lists and no program judged, with the reason."""
+    sections: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def conclusion(self) -> Conclusion:
@@ -156,12 +208,14 @@ class Report:
         tally, counts = self.tally, self.tally.counts
         return {
             "schema": SCHEMA,
+            "suite": version("uop"),
             "backend": asdict(self.backend),
             "profile": self.profile,
             "options": dict(self.options),
             "summary": {
                 "verdict": self.conclusion.value,
                 "interrupted": self.interrupted,
+                "lost": self.lost,
                 "programs": tally.programs,
                 "checks": tally.checks,
                 "elements": tally.elements,
@@ -177,6 +231,8 @@ class Report:
             },
             "cells": [cell.to_json() for cell in in_order(tally.cells.values())],
             "failures": [asdict(failure) for failure in self.failures],
+            "cases": {name: _marked(found) for name, found in sorted(tally.cases.items())},
+            **self.sections,
         }
 
 
@@ -193,6 +249,11 @@ def untried(hello: Hello, tally: Tally) -> tuple[str, ...]:
     )
 
 
+def group_name(id: CaseId) -> str:
+    """The id without its index: under this name a report lists the cases."""
+    return f"{id.level}/{id.op}/{id.dtype}/{id.group}"
+
+
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
     return sorted(cells, key=lambda cell: (cell.level, cell.op, cell.dtype))
 
@@ -200,3 +261,8 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
 def share(part: int, whole: int) -> float:
     """A share from 0 to 1; of nothing it is 1."""
     return part / whole if whole else 1.0
+
+
+def _marked(found: Mapping[int, Status]) -> str:
+    """`..F s`: a mark for each index from 0, a blank for a case that was not run."""
+    return "".join(MARKS[found[k]] if k in found else NOT_RUN for k in range(max(found) + 1))

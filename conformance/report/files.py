@@ -1,0 +1,81 @@
+"""Files of a report: a repro per failure; the whole as JSON and as JUnit XML."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from uop.conformance.options import Options
+from uop.conformance.report import Failure
+from uop.conformance.report.junit import junit
+from uop.conformance.repro import Finding
+from uop.conformance.wire import Json
+
+NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
+
+
+def failure_of(finding: Finding, folder: Path) -> Failure:
+    """What a report says of a finding whose repro lies in a folder."""
+    return Failure(
+        finding.id,
+        finding.signature,
+        finding.label,
+        finding.id.partition("/")[0],
+        finding.ops,
+        finding.dtypes,
+        finding.message,
+        str(folder / f"{in_names(finding.signature)[:100]}.uop"),
+        finding.text,
+        finding.values,
+    )
+
+
+def write_repros(failures: Iterable[Failure]) -> list[str]:
+    """Write the repro of every failure; what could not be written, in words."""
+    return _all_of(_write(Path(failure.repro), failure.text) for failure in failures)
+
+
+def write_reports(report: Json, options: Options) -> list[str]:
+    """Write the files that the options name, each by itself; what could not be, in words."""
+    forms: list[tuple[Path | None, Callable[[Json], str]]] = [
+        (options.json, _as_json),
+        (options.junit, junit),
+    ]
+    return _all_of(_write(path, form(report)) for path, form in forms if path is not None)
+
+
+def in_names(text: str) -> str:
+    """The text with nothing that may not stand in the name of a file."""
+    return NOT_IN_NAMES.sub("-", text)
+
+
+def _as_json(report: Json) -> str:
+    return json.dumps(report, indent=1) + "\n"
+
+
+def _all_of(problems: Iterable[str]) -> list[str]:
+    return [problem for problem in problems if problem]
+
+
+def _write(path: Path, text: str) -> str:
+    """Write a whole file or leave the old one; what went wrong, or nothing."""
+    target = path.resolve()
+    is_replaced = target.is_file() or not target.exists()
+    beside = target.with_name(f".{target.name[:100]}.{os.getpid()}") if is_replaced else target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # What a backend printed may hold what is no text.
+        beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        if is_replaced:
+            beside.replace(target)
+    except OSError as error:
+        return f"cannot write {path}: {error.strerror}"
+    finally:
+        if is_replaced:
+            with suppress(OSError):
+                beside.unlink()
+    return ""

@@ -1,0 +1,118 @@
+"""A report for GitHub: an annotation per cause, and a summary of the job in Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from uop.conformance.judge import Verdict
+from uop.conformance.options import Options
+from uop.conformance.protocol import Hello
+from uop.conformance.report import Conclusion, Report, Tally, in_order
+from uop.conformance.report.terminal import Log, figures_line, next_lines, verdict_line
+
+MOST = 10
+"""Annotations of one kind that a step may show."""
+FIRST_NODE = re.compile(r"^%0 = ", re.MULTILINE)
+MARKS = {Conclusion.CONFORMS: "✅", Conclusion.DOES_NOT: "❌", Conclusion.INCONCLUSIVE: "⚠️"}
+
+
+class GitHub:
+    """The plain log, then commands of the workflow; `summary` takes the Markdown, if anything."""
+
+    def __init__(self, write: Callable[[str], None], summary: Path | None) -> None:
+        self.write, self.summary = write, summary
+        self.log, self.options = Log(write), Options("")
+
+    def started(self, hello: Hello, options: Options, cases: int) -> None:
+        self.options = options
+        self.log.started(hello, options, cases)
+
+    def progress(self, tally: Tally, seconds: float) -> None:
+        self.log.progress(tally, seconds)
+
+    def failed(self, verdict: Verdict) -> None:
+        self.log.failed(verdict)
+
+    def finished(self, report: Report) -> None:
+        self.log.finished(report)
+        for line in commands(report):
+            self.write(line)
+        if self.summary is None:
+            return
+        try:
+            with self.summary.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(markdown(report, self.options))
+        except OSError as error:
+            # The summary is an extra: the job already has the log.
+            self.write(_command("warning", f"no summary of the job: {error.strerror}"))
+
+
+def commands(report: Report) -> list[str]:
+    """`::error` for each cause, in the file of its repro; for a run that says nothing, one."""
+    if report.conclusion is Conclusion.INCONCLUSIVE:
+        return [_command("error", verdict_line(report), title="inconclusive")]
+    lines = [
+        _command(
+            "error",
+            f"{failure.message}\n{failure.text}",
+            file=failure.repro,
+            line=str(_line_of_program(failure.text)),
+            title=failure.signature,
+        )
+        for failure in report.failures[:MOST]
+    ]
+    more = len(report.failures) - MOST
+    return [*lines, _command("notice", f"{more} more causes")] if more > 0 else lines
+
+
+def markdown(report: Report, options: Options) -> str:
+    """The verdict, the cells that fail, the causes with their repros, what to do next."""
+    lines = [f"## {MARKS[report.conclusion]} {_plain(verdict_line(report))}", ""]
+    lines += [_plain(figures_line(report)), ""]
+    failing = defaultdict(list)
+    for cell in in_order(report.tally.cells.values()):
+        if cell.failed:
+            failing[f"{cell.level} {cell.op}"].append(
+                f"{cell.dtype} ({cell.failed}/{cell.programs})"
+            )
+    if failing:
+        rows = [(f"`{name}`", ", ".join(found)) for name, found in failing.items()]
+        lines += _table(("op", "fails on"), rows)
+    for failure in report.failures[:MOST]:
+        lines += ["<details><summary><code>", _plain(failure.signature), "</code></summary>", ""]
+        lines += ["````text", failure.message, "", failure.text.rstrip(), "````", "</details>", ""]
+    lines += [f"- {_plain(line)}" for line in next_lines(report, options)]
+    return "\n".join(lines) + "\n"
+
+
+def _line_of_program(text: str) -> int:
+    """The line of the first node in the text of a repro, from 1."""
+    found = FIRST_NODE.search(text)
+    return 1 + text.count("\n", 0, found.start()) if found else 1
+
+
+def _command(kind: str, message: str, **places: str) -> str:
+    """A command of the workflow; what would end it or its parts is escaped."""
+    where = ",".join(f"{name}={_property(value)}" for name, value in places.items())
+    return f"::{kind}{' ' + where if where else ''}::{_escaped(message)}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = ["| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *rows)]
+    return [*lines, ""]
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_<>\[\]|#])", r"\\\1", text)

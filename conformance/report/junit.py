@@ -1,0 +1,93 @@
+"""A report as JUnit XML: a test case per level, op and dtype, repros in the bodies of failures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from uop.conformance.wire import Json
+
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML document may hold."""
+FAILED = frozenset("FC")
+"""The marks of a case that failed, as in the `cases` of a report."""
+
+
+def junit(report: Json) -> str:
+    """The document, a suite per backend. What was inconclusive is an error."""
+    root = Element("testsuites", name="uop conform")
+    for one in (report, *report.get("others", [])):
+        _suite(root, one)
+    indent(root)
+    return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def failures_in(report: Json, cell: Json) -> Iterator[Json]:
+    """The causes whose first case lies in a cell."""
+    place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
+    return (failure for failure in report["failures"] if failure["id"].startswith(place))
+
+
+def first_failed(report: Json, cell: Json) -> str:
+    """The id of the first case of a cell that failed."""
+    place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
+    return next(
+        f"{name}/{index}"
+        for name, marks in report["cases"].items()
+        if name.startswith(place)
+        for index, mark in enumerate(marks)
+        if mark in FAILED
+    )
+
+
+def _suite(root: Element, report: Json) -> None:
+    cells, summary = report["cells"], report["summary"]
+    inconclusive = summary["verdict"] == "inconclusive" or summary["interrupted"]
+    suite = SubElement(
+        root,
+        "testsuite",
+        name=_xml(report["options"]["backend"]),
+        tests=str(len(cells) + inconclusive),
+        failures=str(sum(cell["failed"] > 0 for cell in cells)),
+        errors=str(int(inconclusive)),
+        skipped=str(sum(_is_skipped(cell) for cell in cells)),
+        time=f"{summary['seconds']:.3f}",
+    )
+    for cell in cells:
+        _test(suite, report, cell)
+    if inconclusive:
+        test = SubElement(suite, "testcase", classname="run", name="conclusive")
+        why = "interrupted" if summary["interrupted"] else summary["lost"] or "nothing was checked"
+        SubElement(test, "error", message=_xml(why))
+
+
+def _test(suite: Element, report: Json, cell: Json) -> None:
+    name = f"{cell['level']}.{cell['op']}"
+    test = SubElement(suite, "testcase", classname=name, name=cell["dtype"])
+    if _is_skipped(cell):
+        SubElement(test, "skipped", message=_xml(cell["skipped_reason"]))
+    if not cell["failed"]:
+        return
+    causes = list(failures_in(report, cell))
+    said = causes[0]["message"].partition("\n")[0] if causes else first_failed(report, cell)
+    message = f"{cell['failed']} of {cell['programs']} programs: {said}"
+    kind = causes[0]["label"] if causes else "failed"
+    SubElement(test, "failure", message=_xml(message), type=_xml(kind)).text = _xml(
+        "\n".join(_body(report, cause) for cause in causes)
+        or f"uop conform {report['options']['backend']} --seed {report['options']['seed']} "
+        f"--case {first_failed(report, cell)}"
+    )
+
+
+def _body(report: Json, failure: Json) -> str:
+    again = f"uop replay {failure['repro']} {report['options']['backend']}"
+    return f"{failure['message']}\n{again}\n\n{failure['text']}"
+
+
+def _is_skipped(cell: Json) -> bool:
+    return not cell["programs"]
+
+
+def _xml(text: str) -> str:
+    return NOT_XML.sub("?", text)

@@ -1,0 +1,117 @@
+"""Reads reports back, and says what is wrong with a file that is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from uop.conformance.options import OptionError
+from uop.conformance.report import SCHEMA
+from uop.conformance.wire import Json
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "null": (type(None),),
+}
+SHOWN = 60
+"""Characters of a wrong value that are shown."""
+
+
+def read_report(path: Path) -> Json:
+    """The report in a file. OptionError for any other file: which, where, what was found."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise OptionError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise OptionError(f"{path}: expected a report, found bytes that are no text") from None
+    return parse_report(text, str(path))
+
+
+def parse_report(text: str, name: str) -> Json:
+    """The report that a text holds; `name` is where it stands."""
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        is_cut = (
+            text.strip() == "" or error.pos >= len(text.rstrip()) or "Unterminated" in error.msg
+        )
+        what = "the file is cut off" if is_cut else f"no JSON: {error.msg}"
+        raise OptionError(f"{name}:{error.lineno}:{error.colno}: {what}") from None
+    except RecursionError:
+        raise OptionError(
+            f"{name}: expected a report, found JSON that is nested too deep"
+        ) from None
+    if not isinstance(found, dict) or "schema" not in found:
+        raise OptionError(f"{name}: expected a report, which has a key `schema`")
+    if found["schema"] != SCHEMA:
+        raise OptionError(
+            f"{name}: expected a report of version {SCHEMA!r}, found {_shown(found['schema'])}"
+        )
+    for problem in problems(found):
+        raise OptionError(f"{name}: {problem}")
+    return found
+
+
+def problems(found: object) -> Iterator[str]:
+    """Where a value differs from the schema of reports, as `cells[3].op: expected ...`."""
+    return _problems(found, _schema(), "")
+
+
+@cache
+def _schema() -> Json:
+    schema: Json = json.loads(
+        files("uop.conformance").joinpath("uop-report-1.schema.json").read_text(encoding="utf-8")
+    )
+    return schema
+
+
+def _problems(found: object, schema: Json, place: str) -> Iterator[str]:
+    """The keywords that the schema of reports uses, and no other."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        schema = _schema() if name == "#" else _schema()["$defs"][name]
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    allowed = tuple(kind for name in kinds for kind in TYPES[name])
+    if kinds and (not isinstance(found, allowed) or (type(found) is bool and bool not in allowed)):
+        yield f"{place or 'it'}: expected {' or '.join(kinds)}, found {_shown(found)}"
+    elif found not in schema.get("enum", [found]):
+        yield f"{place}: expected one of {', '.join(schema['enum'])}, found {_shown(found)}"
+    elif isinstance(found, int | float) and not _is_in_range(found, schema):
+        yield f"{place}: {found} is out of range"
+    elif isinstance(found, dict):
+        yield from _problems_of_object(found, schema, place)
+    elif isinstance(found, list):
+        for k, item in enumerate(found):
+            yield from _problems(item, schema.get("items", {}), f"{place}[{k}]")
+
+
+def _problems_of_object(found: Json, schema: Json, place: str) -> Iterator[str]:
+    dot = f"{place}." if place else ""
+    for name in schema.get("required", []):
+        if name not in found:
+            yield f"{dot}{name}: missing"
+    for name, value in found.items():
+        part = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+        if part is not None:
+            yield from _problems(value, part, f"{dot}{name}")
+
+
+def _is_in_range(found: float, schema: Json) -> bool:
+    least, most = schema.get("minimum", found), schema.get("maximum", found)
+    return bool(least <= found <= most)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."

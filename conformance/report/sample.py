@@ -1,0 +1,110 @@
+"""Judges some of the cases of a report again and says whether its verdicts hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from uop.conformance.case import CaseId, NoSuchCaseError
+from uop.conformance.generate import group_of
+from uop.conformance.judge import Status, Verdict, verdict_from_json
+from uop.conformance.jury import Jury
+from uop.conformance.options import OptionError, Options
+from uop.conformance.report import MARKS, NOT_RUN
+from uop.conformance.wire import Json
+from uop.spec.errors import BackendError, PassError
+
+STATUSES = {mark: status for status, mark in MARKS.items()}
+CHUNK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A case of a report: its status there, and its verdict now; None where `why` tells."""
+
+    id: str
+    before: Status
+    now: Verdict | None
+    why: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return self.now is not None and self.now.status is self.before
+
+
+def judged_again(report: Json, count: int, backend: str = "") -> list[Again]:
+    """A sample of the cases of a report, on its backend or on another one, in order of their ids.
+
+    BackendError where the backend does not start; where it is lost on the way the rest say so.
+    """
+    options = Options(
+        backend or report["options"]["backend"],
+        seed=report["options"]["seed"],
+        profile=report["profile"],
+        timeout=report["options"]["timeout"],
+    ).checked()
+    chosen = sample(report, count)
+    gone = {id: why for id in chosen if (why := _missing(id))}
+    found, lost = _verdicts([id for id in chosen if id not in gone], options)
+    return [
+        Again(id, before, found.get(id), gone.get(id) or ("" if id in found else lost))
+        for id, before in chosen.items()
+    ]
+
+
+def sample(report: Json, count: int) -> dict[str, Status]:
+    """Cases that were judged: as many that failed as passed, if there are, evenly spread."""
+    cases = list(_judged(report))
+    failed = [case for case in cases if case[1] is not Status.PASSED]
+    passed = [case for case in cases if case[1] is Status.PASSED]
+    of_failed = max(count // 2, count - len(passed))
+    some = _spread(failed, of_failed)
+    return dict(sorted([*some, *_spread(passed, count - len(some))]))
+
+
+def _judged(report: Json) -> Iterator[tuple[str, Status]]:
+    for name, marks in report["cases"].items():
+        for index, mark in enumerate(marks):
+            if mark != NOT_RUN and STATUSES[mark] is not Status.SKIPPED:
+                yield f"{name}/{index}", STATUSES[mark]
+
+
+def _spread(cases: Sequence[tuple[str, Status]], count: int) -> list[tuple[str, Status]]:
+    """That many of them, evenly spread."""
+    count = min(count, len(cases))
+    return [cases[k * len(cases) // count] for k in range(count)]
+
+
+def _missing(id: str) -> str:
+    """Why a case cannot be made, or nothing."""
+    try:
+        group_of(CaseId.parse(id))
+    except NoSuchCaseError as error:
+        return f"this suite has {error}"
+    return ""
+
+
+def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict], str]:
+    """The verdicts, and why there are no more of them."""
+    found: dict[str, Verdict] = {}
+    tasks = [{"ids": list(ids[k : k + CHUNK])} for k in range(0, len(ids), CHUNK)]
+    jury = Jury.start(options)
+    try:
+        jury.hello()
+        for _, answer in jury.answers(iter(tasks)):
+            for one in answer["verdicts"]:
+                verdict = verdict_from_json(one)
+                found[verdict.id] = verdict
+    except (BackendError, PassError) as error:
+        if not found:
+            raise
+        return found, str(error)
+    finally:
+        jury.end()
+    return found, ""
+
+
+def require_cases(report: Json) -> None:
+    """OptionError for a report in which nothing was judged."""
+    if not any(True for _ in _judged(report)):
+        raise OptionError("the report holds no case that was judged")
