@@ -98,7 +98,7 @@ def read_sets(folder: Path, outputs: Sequence[Described]) -> tuple[Accepted, ...
     if (folder / FLAGS).exists():
         flags = read_arrays(folder / FLAGS, [Described(dtypes.uint8, d.shape) for d in outputs])
     parts = zip(outputs, low, high, reference, flags, strict=True)
-    return tuple(_accepted(d.dtype, *arrays) for d, *arrays in parts)
+    return tuple(_accepted(d.dtype, lo, hi, value, flag) for d, lo, hi, value, flag in parts)
 
 
 def read_arrays(path: Path, described: Sequence[Described]) -> list[Array]:

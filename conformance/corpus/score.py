@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.case import CaseId
-from uop.conformance.compare import Symptom, compare
+from uop.conformance.compare import Mismatch, Symptom, compare
 from uop.conformance.corpus.files import (
     MANIFEST,
     OUTPUTS,
@@ -101,8 +101,12 @@ def _verdict(case: Path, given: Path, entry: Entry) -> Verdict:
         single=found.single,
         constrained=found.constrained,
         max_ulp=found.max_ulp,
-        fault=wrong and Fault(wrong.symptom, wrong.message, 0, wrong.output, wrong.element),
+        fault=None if wrong is None else _fault(wrong),
     )
+
+
+def _fault(wrong: Mismatch) -> Fault:
+    return Fault(wrong.symptom, wrong.message, 0, wrong.output, wrong.element)
 
 
 def _failure(verdict: Verdict, fault: Fault, folder: Path) -> Failure:

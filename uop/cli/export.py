@@ -18,8 +18,9 @@ from uop.cli import Exit
     help="What the files may take.",
 )  # fmt: skip
 def command(folder: Path, seed: int, profile: str, size: float) -> int:
-    """Write the suite as files: programs, inputs, and what is accepted as raw bits.
+    """Write the suite as files, for checkers in any language.
 
+    One folder per case: the program, its inputs, and what is accepted, as raw bits.
     The folder must be empty. docs/corpus.md describes the files; `uop judge` scores outputs that
     anyone has written for them.
     """

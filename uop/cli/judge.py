@@ -17,7 +17,7 @@ LINES = 60
 @click.argument("outputs", type=click.Path(path_type=Path))
 @click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
 def command(corpus: Path, outputs: Path, json: Path | None) -> int:
-    """Judge the outputs in a folder by a corpus that `uop export` wrote.
+    """Judge output files by what `uop export` wrote.
 
     OUTPUTS/ID/outputs.bin holds the outputs of the case of that id, one after the other; a case
     without it is skipped.
