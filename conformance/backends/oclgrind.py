@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,6 @@ from uop.compiler.stages.render import node_at
 from uop.conformance.backends.compiled import CompiledBackend
 from uop.conformance.backends.interpreter import in_order
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.interpreter.inputs import Inputs
 from uop.interpreter.values import Array
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.uop import described
@@ -88,7 +87,7 @@ class OclgrindBackend(CompiledBackend):
             self.seen = log.tell()
         return said.strip()
 
-    def _run(self, found: Compiled, inputs: Inputs) -> tuple[Array, ...]:
+    def _run(self, found: Compiled, inputs: Mapping[int, Array]) -> tuple[Array, ...]:
         program = found.executable
         program.check_inputs(inputs)
         contents = program.contents(inputs)
