@@ -19,6 +19,7 @@ from uop.conformance.report import BackendInfo, Report, Tally, untried
 from uop.conformance.report.files import failure_of, in_names, write_reports, write_repros
 from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, as_found, finding_from_json
+from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError, UnsupportedError
 from uop.spec.latitude import parse_profile
 
@@ -60,7 +61,7 @@ def conform(options: Options, display: Display | None = None) -> Report:
     shown = display or Silent()
     report = _Run(options.checked(), shown).result()
     try:
-        problems = [*write_repros(report.failures), *write_reports(report.to_json(), options)]
+        problems = [*write_repros(report.failures), *_written(report.to_json(), options)]
     finally:
         # A full disk costs the files, not the verdict.
         shown.finished(report)
@@ -97,7 +98,7 @@ def conform_all(
     if not reports:
         raise BackendError("\n".join(missing))
     poll = Poll(tuple(reports), tuple(missing))
-    return poll, [*problems, *write_reports(poll.to_json(), options)]
+    return poll, [*problems, *_written(poll.to_json(), options)]
 
 
 def selected(options: Options) -> list[CaseId]:
@@ -208,6 +209,10 @@ class _Run:
 
     def _is_in_time(self) -> bool:
         return self.options.seconds is None or self._seconds() < self.options.seconds
+
+
+def _written(report: Json, options: Options) -> list[str]:
+    return write_reports(report, options.json, options.junit)
 
 
 def _tasks(ids: list[CaseId], size: int) -> Iterator[Task]:

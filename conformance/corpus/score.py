@@ -53,7 +53,13 @@ def score(corpus: Path, outputs: Path) -> Report:
             failures.append(_failure(verdict, verdict.fault, corpus / entry.id))
     info = BackendInfo(outputs.name or str(outputs), header["uop"], "files")
     seconds = time.monotonic() - begun
-    options = {"corpus": str(corpus), "outputs": str(outputs), "seed": header["seed"]}
+    options = {
+        "backend": info.name,
+        "timeout": None,
+        "corpus": str(corpus),
+        "outputs": str(outputs),
+        "seed": header["seed"],
+    }
     return Report(info, header["profile"], options, tally, tuple(failures), seconds)
 
 

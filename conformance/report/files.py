@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from json import dumps
 from pathlib import Path
 
-from uop.conformance.options import Options
 from uop.conformance.report import Failure
-from uop.conformance.report.junit import junit
+from uop.conformance.report.junit import junit_text
 from uop.conformance.repro import Finding
 from uop.conformance.wire import Json
 
@@ -39,11 +38,11 @@ def write_repros(failures: Iterable[Failure]) -> list[str]:
     return _all_of(_write(Path(failure.repro), failure.text) for failure in failures)
 
 
-def write_reports(report: Json, options: Options) -> list[str]:
-    """Write the files that the options name, each by itself; what could not be, in words."""
+def write_reports(report: Json, json: Path | None, junit: Path | None = None) -> list[str]:
+    """Write the files that are named, each by itself; what could not be written, in words."""
     forms: list[tuple[Path | None, Callable[[Json], str]]] = [
-        (options.json, _as_json),
-        (options.junit, junit),
+        (json, _as_json),
+        (junit, junit_text),
     ]
     return _all_of(_write(path, form(report)) for path, form in forms if path is not None)
 
@@ -54,7 +53,7 @@ def in_names(text: str) -> str:
 
 
 def _as_json(report: Json) -> str:
-    return json.dumps(report, indent=1) + "\n"
+    return dumps(report, indent=1) + "\n"
 
 
 def _all_of(problems: Iterable[str]) -> list[str]:

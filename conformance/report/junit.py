@@ -14,7 +14,7 @@ FAILED = frozenset("FC")
 """The marks of a case that failed, as in the `cases` of a report."""
 
 
-def junit(report: Json) -> str:
+def junit_text(report: Json) -> str:
     """The document, a suite per backend. What was inconclusive is an error."""
     root = Element("testsuites", name="uop conform")
     for one in (report, *report.get("others", [])):

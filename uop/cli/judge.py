@@ -23,9 +23,9 @@ def command(corpus: Path, outputs: Path, json: Path | None) -> int:
     without it is skipped.
     """
     from uop.conformance.corpus.score import score
-    from uop.conformance.options import writable
-    from uop.conformance.report_files import write_json
-    from uop.conformance.report_terminal import figures_line, matrix, one_line, verdict_line
+    from uop.conformance.options import OptionError, writable
+    from uop.conformance.report.files import write_reports
+    from uop.conformance.report.terminal import figures_line, matrix, one_line, verdict_line
 
     if json is not None:
         writable(json)
@@ -36,6 +36,6 @@ def command(corpus: Path, outputs: Path, json: Path | None) -> int:
         click.echo(one_line(f"FAILED {failure.id} {failure.message}"))
     if len(report.failures) > SHOWN:
         click.echo(f"... and {len(report.failures) - SHOWN} more")
-    if json is not None:
-        write_json(report, json)
+    for problem in write_reports(report.to_json(), json):
+        raise OptionError(problem)
     return exit_code(report)
