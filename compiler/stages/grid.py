@@ -59,7 +59,7 @@ def runs(linear: UOp) -> bool:
 
 def specials(linear: UOp) -> list[UOp]:
     """The SPECIALs of a kernel. UnsupportedError for one that counts something else."""
-    found = [u for u in linear.src if u.op is Op.SPECIAL]
+    found = {u for u in linear.src if u.op is Op.SPECIAL}
     for u in found:
         if name_of(u) not in OVER_ALL + IN_GROUP:
             known = ", ".join(OVER_ALL + IN_GROUP)

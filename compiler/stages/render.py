@@ -151,8 +151,8 @@ def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:
 
 
 def params(linear: UOp) -> list[UOp]:
-    """The PARAMs of a kernel in the order of its arguments."""
-    found = [u for u in linear.src if u.op is Op.PARAM]
+    """The PARAMs of a kernel in the order of its arguments; a block may list one again."""
+    found = {u for u in linear.src if u.op is Op.PARAM}
     return sorted(found, key=lambda u: cast(ParamArg, u.arg).slot)
 
 

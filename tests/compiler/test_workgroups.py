@@ -22,11 +22,13 @@ from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.case import Case
 from uop.conformance.compare import compare
 from uop.conformance.generate import case_by_id
+from uop.conformance.levels.listing import Listing
 from uop.conformance.meaning import accepted_on
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import (
     AddrSpace,
     AxisType,
+    BufferArg,
     CustomArg,
     DTypeArg,
     InsArg,
@@ -158,6 +160,25 @@ def test_groups_of_more_items_than_the_device_takes_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="workgroups of 2048 work items: this one takes"):
         check_group(Launch("k", (), (1,), (1024, 2)), 1024, "this one")
     check_group(Launch("k", (), (9,), (1024,)), 1024, "this one")
+
+
+def test_what_is_listed_inside_a_branch_and_again_behind_it_is_one_argument(
+    run_on_opencl: OpenCLDevice,
+) -> None:
+    g = special("gidx0", 8)
+    args = (ParamArg(k, dtypes.int32, None, AddrSpace.GLOBAL) for k in range(2))
+    into, source = (UOp(Op.PARAM, dims((8,)), arg=a) for a in args)
+    listing = Listing()
+    with listing.where(UOp(Op.CMPLT, g, index_const(3))):
+        read = UOp(Op.LOAD, UOp(Op.INDEX, source, g))
+        listing.do(UOp(Op.ATOMICADD, UOp(Op.INDEX, into, g), read))
+    first = UOp(Op.INDEX, into, index_const(0))
+    listing.do(UOp(Op.ATOMICADD, first, const(1, dtypes.int32)))
+    memories = [UOp(Op.BUFFER, dims((8,)), arg=BufferArg(k, dtypes.int32)) for k in range(2)]
+    root = UOp(Op.SINK, UOp(Op.CALL, listing.body, *memories))
+    given = {0: np.zeros(8, np.int32), 1: np.arange(10, 18, dtype=np.int32)}
+    (found,) = run_many([Job(compile(root, "opencl"), (given,))], device=run_on_opencl)
+    assert found[0][0].tolist() == [10 + 8, 11, 12, 0, 0, 0, 0, 0]
 
 
 def test_an_atomic_addition_that_a_target_lacks_is_named() -> None:
