@@ -17,9 +17,11 @@ import numpy as np
 
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import Graph, Language, Node
+from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
 from uop.conformance.bodies import walk
 from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.machine import is_kernel_program
+from uop.interpreter.memory import base_of, slot_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array
 from uop.spec.args import BufferArg, ParamArg
@@ -42,6 +44,8 @@ ERRORS = (
 )
 """What tinygrad raises where it fails: it has an error class of its own for the compiler only."""
 SHOWN = 300
+WITHOUT_WORK_ITEMS = frozenset({"CPU"})
+AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.CONST, Op.GROUP})
 
 
 class TinygradBackend:
@@ -71,7 +75,7 @@ class TinygradBackend:
             ops,
             known,
             Limits(PROGRAMS, devices=1),
-            forms=frozenset({"tensor"}),
+            forms=frozenset({"tensor", "kernel"}),
             profile=PROFILE,
         )
 
@@ -100,9 +104,10 @@ class TinygradBackend:
     def _planned(self, root: UOp) -> Plan:
         if is_sharded(root):
             raise UnsupportedError("a program for several devices")
-        if is_kernel_program(root):
-            raise UnsupportedError("a program of kernels")
         memory = Memory(self.tinygrad, self.language, self.device)
+        if is_kernel_program(root):
+            work_items = self.device not in WITHOUT_WORK_ITEMS
+            return _kernels(root, Kernels(self.language, self.tinygrad.uop.ops, work_items), memory)
         graph = Graph(self.language, memory.leaf)
         if root.op is Op.SINK:
             return _effects(root, graph, memory)
@@ -119,10 +124,14 @@ class Memory:
     def leaf(self, u: UOp) -> Node:
         if u.dtype is dtypes.index:
             raise UnsupportedError("tinygrad has no storage for integers of any size")
+        return self.language.reshape(self.flat(u), u.shape)
+
+    def flat(self, u: UOp) -> Node:
+        """The buffer of a PARAM or BUFFER."""
         slot = cast("ParamArg | BufferArg", u.arg).slot
         if slot not in self.buffers:
             self.buffers[slot] = self.new(u)
-        return self.language.reshape(self.buffers[slot], u.shape)
+        return self.buffers[slot]
 
     def new(self, u: UOp) -> Node:
         """A flat buffer for the elements of a value."""
@@ -192,6 +201,22 @@ def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
     stored = {cast(BufferArg, u.src[0].arg).slot: u.src[0] for u in stores}
     filled = tuple((stored[slot], memory.buffers[slot]) for slot in sorted(stored))
     return Plan(memory, _scheduled(memory, effects), filled)
+
+
+def _kernels(root: UOp, kernels: Kernels, memory: Memory) -> Plan:
+    """The CALLs in order, each of a kernel on buffers as they are."""
+    calls, written = [], {}
+    for u in walk(root):
+        if u.op is Op.CALL:
+            buffers = [base_of(a) for a in u.src[1:]]
+            body = kernels.body(u.src[0])
+            used = [buffers[k] for k in used_slots(u.src[0])]
+            calls.append(body.call(*(memory.flat(b) for b in used)))
+            written |= {slot_of(buffers[k]): buffers[k] for k in written_slots(u)}
+        elif u.op not in AROUND_CALLS:
+            raise UnsupportedError(f"tinygrad has no {u.op.name} between kernels")
+    filled = tuple((written[slot], memory.buffers[slot]) for slot in sorted(written))
+    return Plan(memory, memory.language.node("LINEAR", *calls), filled)
 
 
 def _scheduled(memory: Memory, stores: list[Node]) -> Any:

@@ -50,7 +50,7 @@ def test_it_says_where_it_runs_and_what_its_pad_does(backend: TinygradBackend) -
     hello = backend.hello()
     assert hello.device == "PYTHON (PythonRenderer)"
     assert hello.dtypes == frozenset(DTYPES)
-    assert hello.forms == {"tensor"}
+    assert hello.forms == {"tensor", "kernel"}
     assert "pad_fill=zero" in hello.profile
 
 
@@ -182,6 +182,61 @@ def test_a_function_is_called(backend: TinygradBackend) -> None:
     found = backend.run([Program(text, ({1: A},))])[0]
     assert isinstance(found, Outputs)
     np.testing.assert_array_equal(found.batches[0][0], -A)
+
+
+LOOP = """
+%0 = PARAM [4] {slot=0, dtype=int8, addrspace=GLOBAL}
+%1 = RANGE 4 {id=0}
+%2 = INDEX %0, %1
+%3 = PARAM [8] {slot=2, dtype=int8, addrspace=GLOBAL}
+%4 = RANGE 2 {id=1, axis_type=REDUCE}
+%5 = MUL %1, 2
+%6 = ADD %5, %4
+%7 = INDEX %3, %6
+%8 = CMPLT %6, 5
+%9 = CONST {value=1, dtype=int8}
+%10 = LOAD %7, %9, %8
+%11 = REDUCE %10, %4 {op=ADD}
+%12 = CMPNE %1, 1
+%13 = STORE %2, %11, %12
+%14 = END %13, %1
+%15 = SINK %14
+%16 = BUFFER [4] {slot=0, dtype=int8}
+%17 = BUFFER [3] {slot=1, dtype=int8}
+%18 = BUFFER [8] {slot=2, dtype=int8}
+%19 = CALL %15, %16, %17, %18
+%20 = SINK %19
+"""
+"""Sums of two; from the sixth element on ones; the second sum is not stored; one argument idles."""
+
+
+def test_a_kernel_with_gates_and_a_fold(backend: TinygradBackend) -> None:
+    eight = np.array([100, 27, 1, 2, 3, 4, 5, 6], np.int8)
+    found = backend.run([Program(LOOP, ({0: A, 2: eight},))])[0]
+    assert isinstance(found, Outputs), found
+    np.testing.assert_array_equal(found.batches[0][0], [127, A[1], 3 + 1, 1 + 1])
+
+
+def test_work_items(backend: TinygradBackend) -> None:
+    text = (
+        "%0 = PARAM [4] {slot=0, dtype=int8, addrspace=GLOBAL}\n"
+        '%1 = SPECIAL 4 {name="gidx0"}\n%2 = INDEX %0, %1\n%3 = LOAD %2\n%4 = NEG %3\n'
+        "%5 = STORE %2, %4\n%6 = SINK %5\n%7 = BUFFER [4] {slot=0, dtype=int8}\n"
+        "%8 = CALL %6, %7\n%9 = SINK %8"
+    )
+    found = backend.run([Program(text, ({0: A},))])[0]
+    assert isinstance(found, Outputs), found
+    np.testing.assert_array_equal(found.batches[0][0], -A)
+
+
+def test_what_kernels_may_not_hold(backend: TinygradBackend) -> None:
+    untouched = LOOP.replace("RANGE 4 {id=0}", "RANGE 4 {id=0, axis_type=UPCAST}")
+    smallest = LOOP.replace("%4 {op=ADD}", "%4 {op=MIN}")
+    for text, reason in ((untouched, "what a UPCAST loop becomes"), (smallest, "ADD, MUL and MAX")):
+        (found,) = backend.run([Program(text, ({0: A, 2: np.zeros(8, np.int8)},))])
+        assert isinstance(found, Problem)
+        assert found.kind is ProblemKind.UNSUPPORTED
+        assert reason in found.message
 
 
 @pytest.mark.parametrize(
