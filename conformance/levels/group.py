@@ -45,9 +45,12 @@ class Group:
 
     def case(self, index: int, seed: int) -> Case:
         """Program number `index`: a function of the seed and its id alone."""
-        id = self.id(index)
-        program = self.build(CountedChoices(seed, str(id)), index)
-        return Case(id, program.root, program.batches, program.source, program.twins)
+        return self.made(index, CountedChoices(seed, str(self.id(index))))
+
+    def made(self, index: int, choices: Choices) -> Case:
+        """Program number `index`, where something else decides."""
+        program = self.build(choices, index)
+        return Case(self.id(index), program.root, program.batches, program.source, program.twins)
 
 
 def op_group(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from drawn import HypothesisChoices
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from uop.conformance.choices import CountedChoices, between, chance, pick, shuffled, weighted
+from uop.conformance.drawn import HypothesisChoices
 from uop.conformance.levels import graph
 from uop.conformance.levels.movement import VIEWS
 from uop.interpreter.evaluate import evaluate

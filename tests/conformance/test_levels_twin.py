@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from drawn import HypothesisChoices
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.case import Batch, Case, CaseId, Twin
 from uop.conformance.compare import Symptom
+from uop.conformance.drawn import HypothesisChoices
 from uop.conformance.judge import Judge, Status
 from uop.conformance.levels import twin
 from uop.conformance.protocol import Outcome, Outputs, Program
