@@ -205,7 +205,8 @@ def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
 
 def _kernels(root: UOp, kernels: Kernels, memory: Memory) -> Plan:
     """The CALLs in order, each of a kernel on buffers as they are."""
-    calls, written = [], {}
+    calls: list[Node] = []
+    written: dict[int, UOp] = {}
     for u in walk(root):
         if u.op is Op.CALL:
             buffers = [base_of(a) for a in u.src[1:]]

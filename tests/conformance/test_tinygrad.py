@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 import numpy as np
 import pytest
 
-from uop.conformance.backends import GROUP
+from uop.conformance.backends import GROUP, tinygrad
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.tinygrad import TinygradBackend
 from uop.conformance.protocol import Outputs, Problem, ProblemKind, Program
@@ -44,6 +44,17 @@ def test_it_is_registered() -> None:
 def test_an_unknown_device_is_named() -> None:
     with pytest.raises(UnsupportedError, match="'ABACUS': expected one of PYTHON, CL, CPU, X86"):
         TinygradBackend("ABACUS").hello()
+
+
+def test_a_missing_package_is_named_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(f"No module named {name!r}")
+
+    monkeypatch.setattr(tinygrad, "import_module", missing)
+    with pytest.raises(UnsupportedError, match=r"No module named 'tinygrad'.*uop\[tinygrad\]"):
+        TinygradBackend("CL").hello()
 
 
 def test_it_says_where_it_runs_and_what_its_pad_does(backend: TinygradBackend) -> None:
