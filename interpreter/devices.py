@@ -24,8 +24,8 @@ from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor import FullOutput
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import Device, GetTupleArg, LoadArg, ParamArg, ReduceArg, ReplicatedArg
-from uop.spec.clauses import undefined
-from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.clauses import lacking, undefined
+from uop.spec.errors import PassError
 from uop.spec.extension import in_core_ops
 from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
@@ -68,7 +68,7 @@ def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> PlacedOutput
     `evaluate` does, UndefinedError also where REPLICATED shards differ.
     """
     if is_kernel_program(root):
-        raise UnsupportedError("a kernel program by devices")
+        raise lacking("CALL.n5", "kernels", root)
     root, inputs = with_numbers(root, inputs or {})
     root = in_core_ops(root)
     given = bind_inputs(root, inputs)
@@ -206,7 +206,8 @@ class _Devices:
             for base in {base_of(u.src[0]): None for u in there}:
                 slot = slot_of(base)
                 if slot in result:
-                    raise UnsupportedError(f"slot {slot} is stored to from two devices")
+                    found = f"slot {slot} on {device} and on {result[slot].device}"
+                    raise lacking("BUFFER.n2", found, base)
                 result[slot] = Placed(device, base.axis, tuple(o[slot] for o in outputs))
         return dict(sorted(result.items()))
 

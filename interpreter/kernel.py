@@ -47,7 +47,7 @@ from uop.interpreter.warps import in_warps
 from uop.spec.args import ConstArg, GetAddrArg, ReduceArg
 from uop.spec.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
-from uop.spec.errors import LackingError, UndefinedError, UnsupportedError
+from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.walk import toposort
@@ -254,7 +254,7 @@ class Kernel:
         location = u.src[0]
         memory, place = self.memory.place(location, None, self._of)
         if not isinstance(memory, Buffer):
-            raise UnsupportedError("the address of a register")
+            raise lacking("GETADDR.n1", "a register", u)
         rank = len(location.shape)
         first = place.positions.reshape((*lanes_of(place.positions, rank), -1))[..., 0]
         start = self._addresses.of(memory, memory.data.nbytes, cast(GetAddrArg, u.arg).device)

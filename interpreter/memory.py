@@ -18,8 +18,7 @@ from uop.interpreter.rules.movement import checked_index, data_sources, outside_
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Array, Mask, Value, either
 from uop.spec.args import BufferArg, ParamArg
-from uop.spec.clauses import undefined
-from uop.spec.errors import UnsupportedError
+from uop.spec.clauses import lacking, undefined
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.uop import described
@@ -84,7 +83,7 @@ class Memory:
         elif u.op is Op.INDEX:
             self._views[u] = self._indexed(u, indices)
         else:
-            raise UnsupportedError(f"{u.op.name} of a location")
+            raise lacking("VALUE.n2", f"{u.op.name} of a location", u)
 
     def _indexed(self, u: UOp, values: Mapping[UOp, Value]) -> Array:
         view = self._views[u.src[0]]
@@ -120,7 +119,7 @@ class Memory:
         if not view.size:
             return 0
         if view[0] == ABSENT:
-            raise UnsupportedError("the address of an element that PAD has added")
+            raise lacking("GETADDR.n1", "an element that PAD has added", location)
         return int(view[0])
 
     def peek(self, location: UOp) -> Value:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from uop.interpreter.memory import base_of
 from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg
-from uop.spec.clauses import undefined
-from uop.spec.errors import UnsupportedError
+from uop.spec.clauses import lacking, undefined
 from uop.spec.ops.names import Op
 from uop.spec.walk import toposort
 
@@ -108,7 +107,7 @@ def has_fixed_bound(u: UOp) -> bool:
 def bound(u: UOp) -> int:
     """How often a RANGE runs, how many items a SPECIAL has."""
     if not has_fixed_bound(u):
-        raise UnsupportedError("the bound of a parallel RANGE, a REDUCE or a SPECIAL is no CONST")
+        raise lacking("RANGE.n1", f"a bound by {u.src[0].op.name}", u)
     return int(cast(ConstArg, u.src[0].arg).value)
 
 

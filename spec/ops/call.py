@@ -140,6 +140,7 @@ effect(
         Clause("CALL.n2", "an argument is a BUFFER or a BINARY"),
         Clause("CALL.n3", "a kernel has no more parallel ranges than numpy has axes"),
         Clause("CALL.n4", "in a kernel the op has a meaning"),
+        Clause("CALL.n5", "what is run device by device has no kernels"),
     ),
 )
 

@@ -225,6 +225,7 @@ define(
         axis=axis.null,
         undefined="Which address: only that buffers do not overlap and elements are aligned.",
         constraints=(Constraint("GETADDR.c1", "buf is a location in GLOBAL memory", _not_global),),
+        clauses=(Clause("GETADDR.n1", "the first element of buf is one of a buffer"),),
     )
 )
 

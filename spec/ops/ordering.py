@@ -41,6 +41,7 @@ counter(
     clauses=(
         Clause("RANGE.u1", "a RANGE whose iterations follow each other is closed by an END"),
         Clause("RANGE.u2", "the bound is not UNSPECIFIED"),
+        Clause("RANGE.n1", "iterations that run at once, or that a REDUCE folds, are a CONST many"),
     ),
 )
 

@@ -91,7 +91,10 @@ define(
             splits_over_devices("BUFFER.c3", _target),
             distinct_devices("BUFFER.c4"),
         ),
-        clauses=(Clause("BUFFER.n1", "a BUFFER inside a kernel is LOCAL or REG"),),
+        clauses=(
+            Clause("BUFFER.n1", "a BUFFER inside a kernel is LOCAL or REG"),
+            Clause("BUFFER.n2", "device by device, a slot is stored to on one device or tuple"),
+        ),
     )
 )
 

@@ -18,13 +18,18 @@ from kernels import (
     store,
 )
 
+from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import fragments_of
+from uop.interpreter.inputs import slots_of
 from uop.spec.args import (
     AddrSpace,
     AxisType,
+    BufferArg,
     CustomArg,
     CustomFunctionArg,
+    DTypeArg,
+    GetAddrArg,
     InsArg,
     ReduceArg,
     WmmaArg,
@@ -33,11 +38,15 @@ from uop.spec.clauses import clauses, undefined_labels
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UnsupportedError
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, dims, param
+from uop.spec.uop import UOp, const, dims, index_const, param
 
 OUT = kernel_param(0, 4)
 ONE = const(1, I32)
 A = param(5, (4,), I32)
+BITS = UOp(
+    Op.BITCAST, UOp(Op.BUFFER, dims((4,)), arg=BufferArg(1, dtypes.float32)), arg=DTypeArg(I32)
+)
+PADDED = UOp(Op.PAD, argument(1, 4), dims((1,)), dims((5,)))
 
 
 def stored(value: UOp) -> UOp:
@@ -82,12 +91,29 @@ PROGRAMS = {
     "BUFFER.n1": (stored(load(memory(AddrSpace.GLOBAL, 4), special(1))), Op.BUFFER),
     "INDEX.n1": (stored(load(UOp(Op.RESHAPE, OUT, dims((4,))), 0)), Op.INDEX),
     "REDUCE.n1": (folded_in_a_loop(), Op.REDUCE),
+    "RANGE.n1": (
+        stored(int32(loop(0, UOp(Op.ADD, index_const(1), index_const(1)), AxisType.GLOBAL))),
+        Op.RANGE,
+    ),
+    "GETADDR.n1": (UOp(Op.GETADDR, PADDED, arg=GetAddrArg("D0")), Op.PAD),
+    "VALUE.n2": (UOp(Op.SINK, UOp(Op.STORE, BITS, A)), Op.BITCAST),
     "VALUE.n1": (UOp(Op.EXPAND, param(0, (1,), I32), dims((10**13,))), Op.EXPAND),
 }
 
 
+def stored_from_two_devices() -> UOp:
+    placed = (param(k, (4,), I32, device=f"D{k}") for k in (1, 2))
+    return UOp(Op.SINK, *(UOp(Op.STORE, argument(0, 4), p) for p in placed))
+
+
+BY_DEVICES = {
+    "CALL.n5": (stored(ONE), Op.SINK),
+    "BUFFER.n2": (stored_from_two_devices(), Op.BUFFER),
+}
+
+
 def test_every_clause_has_a_program() -> None:
-    assert {*PROGRAMS, "WMMA.n1"} == clauses().keys() - undefined_labels()
+    assert {*PROGRAMS, "WMMA.n1", *BY_DEVICES} == clauses().keys() - undefined_labels()
 
 
 @pytest.mark.parametrize("label", PROGRAMS)
@@ -105,6 +131,15 @@ def test_the_error_names_the_node(label: str) -> None:
     assert error.subjects[0].op is op
     assert error.found
     assert error.where.startswith(f"{__file__}:")
+
+
+@pytest.mark.parametrize("label", BY_DEVICES)
+def test_what_runs_device_by_device_names_the_node_too(label: str) -> None:
+    root, op = BY_DEVICES[label]
+    with pytest.raises(LackingError) as caught:
+        evaluate_by_devices(root, {k: np.zeros(4, np.int32) for k in slots_of(root)})
+    assert caught.value.label == label
+    assert caught.value.subjects[0].op is op
 
 
 def test_an_instruction_whose_fragments_are_not_known() -> None:
