@@ -142,3 +142,5 @@ static inline unsigned __umulhi(unsigned x, unsigned y) {
 }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
+template <class T> static inline T max(T x, T y) { return x < y ? y : x; }
+template <class T> static inline T min(T x, T y) { return y < x ? y : x; }

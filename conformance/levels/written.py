@@ -14,15 +14,18 @@ from uop.spec.case import Case
 from uop.spec.uop import UOp
 from uop.spec.uop_file import parse_file
 
+OF_OPS = ("op", "kernel")
+"""The levels whose files are about one op each."""
+
 
 def groups(level: str) -> Iterator[Group]:
-    """A group of one for every case with a meaning; a file of level op has the name of its op."""
+    """A group of one for every case with a meaning; files of some levels have the name of an op."""
     for name, cases in by_file(level).items():
         for case in cases:
             root = case.root
             if root is not None and not case.undefined:
                 build = partial(_program, root, case)
-                op, prefix = (name, "hand") if level == "op" else (MIXED, f"hand-{name}")
+                op, prefix = (name, "hand") if level in OF_OPS else (MIXED, f"hand-{name}")
                 group = f"{prefix}-{case.id or name}"
                 yield Group(level, op, _dtype(root, case), group, (1, 1, 1), build)
 
