@@ -20,8 +20,6 @@ from uop.spec.errors import UopError
 FOLDER = Path(__file__).parent
 JUDGE = "judge"
 """Stands for the backend of a mutant whose fault is put into what judges."""
-WIDE = "accepted sets too wide"
-"""The class of those that accept too much: they are found by results that must be accused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +30,9 @@ class Mutant:
     place once mutated. `backend` is the one whose process it is put into, or JUDGE. `breaks` are
     the ops and labels that it is about: a check of one of them kills it by name. `hint` describes
     what it looks like from outside, without the answer. The cases of `level`, if one is given, come
-    before those of the others. `equivalent` is the proof that no program
-    shows it, empty for the others.
+    before those of the others. What accepts too much is found by results that must be accused: of
+    the backends `against`. `equivalent` is the proof that no program shows it, empty for the
+    others.
     """
 
     name: str
@@ -45,6 +44,7 @@ class Mutant:
     hint: str
     backend: str = "interpreter"
     level: str = ""
+    against: tuple[str, ...] = ()
     equivalent: str = ""
 
 
@@ -87,5 +87,6 @@ def mutated(mutant: Mutant, text: str) -> str:
 
 
 def _mutant(table: dict[str, Any]) -> Mutant:
-    fields = {**table, "breaks": tuple(table["breaks"])}
+    lists = {name: tuple(table.get(name, ())) for name in ("breaks", "against")}
+    fields = {**table, **lists}
     return Mutant(**fields)

@@ -12,20 +12,26 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from uop.conformance.case import EFFORTS, LEVELS, CaseId, InvalidCase
+from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId, InvalidCase
 from uop.conformance.generate import AnyGroup, case_by_id, groups
 from uop.conformance.judge import Judge, Status, Verdict, verdict_from_json
 from uop.conformance.jury import JUROR, Juror
 from uop.conformance.levels.invalid import InvalidGroup
-from uop.conformance.mutants.catalogue import JUDGE, WIDE, Mutant
+from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant
+from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.conformance.repro import Finding, find_cause, finding_from_json
 from uop.conformance.sessions import MUTANT, RUN, start
 from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
 
 TOGETHER = 64
 """Cases of one task, at most; the first tasks are smaller, for most mutants die early."""
-FIRST = (8, 16, 32)
+FIRST = (2, 6, 16, 32)
 SEED = 0
+HAND = "hand"
+"""What the names of groups written by hand begin with."""
+DRAWN = "drawn"
+"""The name of the groups of one op that break any of its constraints."""
 STRICT_PROFILE = "strict"
 
 
@@ -41,8 +47,8 @@ class Fate(StrEnum):
 class Hunted:
     """A mutant and its fate: `case` killed it after so many seconds.
 
-    `by_name` says whether that case is about what the mutant breaks. `note` says what was seen, or
-    the proof that nothing can be.
+    The seconds are until that case failed. `by_name` says whether it is about what the mutant
+    breaks. `note` says what was seen, or the proof that nothing can be.
     """
 
     mutant: str
@@ -56,10 +62,11 @@ class Hunted:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """The case that showed a mutant, what it saw, and the ops and labels that it is about."""
+    """The case that showed a mutant, what it saw and when, and the ops and labels it is about."""
 
     case: str
     saw: str
+    at: float
     about: frozenset[str]
 
 
@@ -69,7 +76,7 @@ def hunt(mutant: Mutant) -> Hunted:
         return Hunted(mutant.name, mutant.kind, Fate.EQUIVALENT, note=mutant.equivalent)
     begun = time.monotonic()
     kill = _kill(mutant)
-    seconds = round(time.monotonic() - begun, 3)
+    seconds = round((time.monotonic() if kill is None else kill.at) - begun, 3)
     if kill is None:
         return Hunted(mutant.name, mutant.kind, Fate.SURVIVED, seconds=seconds)
     by_name = not kill.about.isdisjoint(mutant.breaks)
@@ -136,7 +143,7 @@ def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Court]:
 def _kill(mutant: Mutant) -> Kill | None:
     if mutant.backend != JUDGE:
         return _by_failure(faulty_backend(mutant), mutant)
-    if mutant.kind == WIDE:
+    if mutant.against:
         return _by_acquittal(mutant)
     return _by_failure(faulty_judge(mutant, "adversary"), mutant)
 
@@ -147,59 +154,81 @@ def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant) -> Kill |
         for ids in _tasks(_in_order(mutant)):
             for verdict in court.judge(ids):
                 if verdict.status is Status.FAILED and verdict.fault is not None:
-                    return Kill(verdict.id, verdict.fault.message, _about(court, verdict, mutant))
+                    return _killed(court, verdict, mutant, verdict.fault.message)
     return None
 
 
 def _by_acquittal(mutant: Mutant) -> Kill | None:
-    """The first program that passes although its one op was pushed outside what it may return."""
-    for op in mutant.breaks:
-        with faulty_judge(mutant, f"adversary:{op}") as court:
-            for verdict in court.judge(list(_edges(op))):
-                if verdict.status is Status.PASSED:
-                    return Kill(verdict.id, "a result outside passes", frozenset({op}))
+    """The first program of which fewer elements are accused than a backend got wrong."""
+    for backend in mutant.against:
+        wrong = _wrong_results(backend)
+        with faulty_judge(mutant, backend) as court:
+            for verdict in court.judge([CaseId.parse(id) for id in wrong]):
+                found = accused(verdict)
+                if found < wrong[verdict.id]:
+                    saw = f"{found} of {wrong[verdict.id]} wrong elements are accused"
+                    return _killed(court, verdict, mutant, saw)
     return None
+
+
+def _wrong_results(backend: str) -> dict[str, int]:
+    """Programs that a backend gets wrong, by id, and in how many elements at least."""
+    kind, _, name = backend.partition(":")
+    if kind == PUSHED:
+        return pushed(Op[name], SEED)
+    kill = _kill(find_mutant(name))
+    return {} if kill is None else {kill.case: 1}
+
+
+def _killed(court: Court, verdict: Verdict, mutant: Mutant, saw: str) -> Kill:
+    """What a case that has just shown a mutant is about, which takes longer to find out."""
+    return Kill(verdict.id, saw, time.monotonic(), _about(court, verdict, mutant))
 
 
 def _about(court: Court, verdict: Verdict, mutant: Mutant) -> frozenset[str]:
     """The op or the label of a case; of a case about many, those of what it shrinks to."""
-    id = CaseId.parse(verdict.id)
-    label = _label(verdict.id)
-    if not {id.op, label}.isdisjoint(mutant.breaks):
-        return frozenset({id.op, label})
+    op = CaseId.parse(verdict.id).op
+    case = case_by_id(verdict.id, SEED)
+    label = case.label if isinstance(case, InvalidCase) else ""
+    if verdict.fault is None or (op != MIXED and not {op, label}.isdisjoint(mutant.breaks)):
+        return frozenset({op, label})
     finding = court.cause(verdict)
     return frozenset({*finding.ops, finding.label})
 
 
-def _label(id: str) -> str:
-    """The constraint that a case breaks on purpose, if it does."""
-    case = case_by_id(id, SEED)
-    return case.label if isinstance(case, InvalidCase) else ""
-
-
 def _in_order(mutant: Mutant) -> Iterator[CaseId]:
-    """All cases: those about what a mutant breaks come first, and of those a few of each kind."""
+    """All cases: those about what a mutant breaks come first, and of those a few of each kind.
+
+    What is written by hand is small, and the surest to show something.
+    """
     every = [group for level in LEVELS for group in groups(level)]
+
+    def is_near(group: AnyGroup) -> bool:
+        return group.level == mutant.level or _is_about(group, mutant)
+
     # False sorts before True, and what is alike keeps its order.
-    every.sort(key=lambda group: (group.level != mutant.level, not _is_about(group, mutant)))
+    every.sort(
+        key=lambda group: (
+            group.level != mutant.level,
+            not _is_about(group, mutant),
+            not group.name.startswith(HAND),
+        )
+    )
     few, all = EFFORTS[:2]
     for group in every:
-        if group.level == mutant.level or _is_about(group, mutant):
+        if is_near(group):
             yield from (group.id(index) for index in range(group.count(few)))
     for group in every:
-        first = group.count(few) if group.level == mutant.level or _is_about(group, mutant) else 0
+        first = group.count(few) if is_near(group) else 0
         yield from (group.id(index) for index in range(first, group.count(all)))
 
 
 def _is_about(group: AnyGroup, mutant: Mutant) -> bool:
-    if isinstance(group, InvalidGroup):
-        return any(_label(str(group.id(0))) == label for label in mutant.breaks)
-    return group.op in mutant.breaks
-
-
-def _edges(op: str) -> Iterator[CaseId]:
-    """The programs of one op on special values, one per dtype."""
-    return (g.id(0) for g in groups("op") if g.op == op and g.id(0).group == "edges")
+    if not isinstance(group, InvalidGroup):
+        return group.op in mutant.breaks
+    if group.name == DRAWN:
+        return any(label.startswith(f"{group.op}.") for label in mutant.breaks)
+    return f"{group.op}.{group.name}" in mutant.breaks
 
 
 def _tasks(ids: Iterator[CaseId]) -> Iterator[list[CaseId]]:

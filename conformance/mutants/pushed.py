@@ -1,0 +1,62 @@
+"""Results that are wrong on purpose: those of an adversary whose one op is pushed outside."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from uop.conformance.case import Case
+from uop.conformance.generate import groups
+from uop.conformance.judge import Status, Verdict
+from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.inputs import Inputs
+from uop.interpreter.numeric import to_bits
+from uop.interpreter.values import Value, either
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+PUSHED = "adversary"
+"""The backend whose op may be pushed."""
+TWIN = "twin"
+"""The name of groups whose programs do not hold the op that they are about."""
+SEVERAL = re.compile(r"\((\d+) of \d+ elements are outside\)$")
+
+
+def pushed(op: Op, seed: int) -> dict[str, int]:
+    """The first program of each group about an op, and how many of its elements are pushed outside;
+    only programs of one output and one set of inputs.
+    """
+    found: dict[str, int] = {}
+    for group in groups("op"):
+        if group.op == op.name and group.name != TWIN:
+            case = group.case(0, seed)
+            if isinstance(case, Case) and len(case.batches) == 1:
+                wrong = _moved(case.root, case.batches[0].inputs, op)
+                if wrong:
+                    found[str(case.id)] = wrong
+    return found
+
+
+def accused(verdict: Verdict) -> int:
+    """How many elements a verdict says are wrong."""
+    if verdict.status is not Status.FAILED or verdict.fault is None:
+        return 0
+    several = SEVERAL.search(verdict.fault.message)
+    return int(several[1]) if several else 1
+
+
+def _moved(root: UOp, inputs: Inputs, op: Op) -> int:
+    """In how many elements the adversary gives something else than the reference, which there is
+    a value; 0 for a program of several outputs.
+    """
+    value = evaluate_full(root, inputs)
+    data = evaluate_adversarially(root, inputs, push=op)
+    if not isinstance(value, Value) or not isinstance(data, np.ndarray):
+        return 0
+    moved = to_bits(value.data) != to_bits(data)
+    if value.data.dtype.kind in "fV":
+        moved &= ~((data != data) & (value.data != value.data))
+    opened = either(value.unspecified, value.invalid)
+    return int(np.count_nonzero(moved if opened is None else moved & ~opened))
