@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
+
+from uop.interpreter.fragments import fragments_of
+from uop.interpreter.numeric import np_dtype
+from uop.interpreter.values import Array
 from uop.spec.args import (
     AddrSpace,
     AxisType,
@@ -180,3 +185,22 @@ def warp_product(arg: WmmaArg, lane: UOp, gate: UOp | None = None) -> UOp:
             listing.do(UOp(Op.STORE, target, value))
     buffers = zip((counts[2], *counts), (arg.dtype_out, *kinds), strict=True)
     return program(listing.body, *(argument(k, n, d) for k, (n, d) in enumerate(buffers)))
+
+
+def sums(dtype: DType, terms: Array, copies: int = 1) -> tuple[UOp, dict[int, Array]]:
+    """Each work item adds its term to element 0; so many instructions share the terms."""
+    count = len(terms) // copies
+    item, listing = special(count), Listing()
+    out, given = kernel_param(0, 2, dtype), kernel_param(1, len(terms), dtype)
+    for k in range(copies):
+        place = UOp(Op.ADD, item, index_const(k * count))
+        listing.do(UOp(Op.ATOMICADD, at(out, 0), load(given, place)))
+    root = program(listing.body, argument(0, 2, dtype), argument(1, len(terms), dtype))
+    return root, {0: np.asarray([3, 5], np_dtype(dtype)), 1: terms}
+
+
+def matrices(arg: WmmaArg, a: Array, b: Array, acc: Array) -> dict[int, Array]:
+    maps = fragments_of(arg)
+    kinds = (arg.dtype_in, arg.dtype_in, arg.dtype_out)
+    full = zip((1, 2, 3), (maps.a, maps.b, maps.acc), (a, b, acc), kinds, strict=True)
+    return {k: m.scatter(x.astype(np_dtype(d))).reshape(-1) for k, m, x, d in full}

@@ -57,8 +57,8 @@ def doubtful(reals: Array, result: Sets, budget: float, dtype: DType) -> Mask:
     lo, hi = (end.astype(reals.dtype) for end in (result.lo, result.hi))
     fraction = np.abs(np.frexp(reals)[0])
     next_to_power = (fraction < 0.5 + _error(dtype)) | (fraction > 1 - _error(dtype))
-    doubt = (lo < reals + inward - reach) | (hi > reals - inward + reach) | next_to_power
-    return np.asarray(doubt & np.isfinite(reals) & (reals != 0))
+    doubt = (lo <= reals + inward - reach) | (hi >= reals - inward + reach) | next_to_power
+    return np.asarray(doubt & np.isfinite(reals))
 
 
 def _error(dtype: DType) -> float:

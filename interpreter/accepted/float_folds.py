@@ -9,6 +9,7 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import largest_finite, overflow_threshold, wide_storage
+from uop.interpreter.accepted.decided_folds import Folded, decided, product_limits, sum_limits
 from uop.interpreter.accepted.sets import Sets, somewhere
 from uop.interpreter.numeric import round_to
 from uop.interpreter.values import Array, Mask, either
@@ -56,6 +57,9 @@ def sum_of(dtype: DType, t: Terms) -> Sets:
         result = _with_infinities(dtype, t, bounds, positive, negative)
     else:
         result = _without_infinity(dtype, bounds, positive | negative)
+    folds = Folded(t.lo, t.count, _are_single(t) & ~(positive | negative))
+    slack = 4 * (more + 1) * _unit(wide) * magnitude
+    result = decided(dtype, folds, result, bounds.below + slack, bounds.above - slack, sum_limits)
     # Terms cancel to a zero of either sign; one term stays what it is, or is added to +0.
     minus = (more > 0) | np.signbit(order.unkeys(order.keys(t.lo).min(axis=0), t.lo.dtype))
     lo = np.where((result.lo == 0) & minus, -np.abs(result.lo), result.lo)
@@ -89,6 +93,10 @@ def product_of(dtype: DType, t: Terms) -> Sets:
         magnitude = _with_overflow(dtype, t, bounds, overflows, vanishes, zero)
     else:
         magnitude = _without_infinity(dtype, bounds, overflows)
+    folds = Folded(t.lo, t.count, _are_single(t) & ~(overflows | underflows | zero))
+    slack = 16 * (more + 1) * _unit(wide) * product * growth
+    inward = bounds.below + slack, bounds.above - slack
+    magnitude = decided(dtype, folds, magnitude, *inward, product_limits)
     return _signed(t, mixed, magnitude)
 
 
@@ -177,6 +185,13 @@ def _edge(dtype: DType) -> Any:
 
 def _unit(wide: np.dtype[Any]) -> float:
     return float(np.finfo(wide).eps)
+
+
+def _are_single(t: Terms) -> Mask:
+    """Where a fold has finite terms that are one value each."""
+    if t.nan is not None:
+        return np.asarray(((t.lo == t.hi) & np.isfinite(t.lo) & ~t.nan).all(axis=0))
+    return np.asarray(((t.lo == t.hi) & np.isfinite(t.lo)).all(axis=0))
 
 
 def _some(mask: Mask | None) -> Mask | None:

@@ -58,7 +58,8 @@ def sqrt(u: Node, profile: Profile, a: Sets) -> Sets:
     """Of zeros the zero itself; below them NaN."""
     ends = np.sqrt(np.maximum(a.lo, 0).astype(np.float64)), np.sqrt(a.hi.astype(np.float64))
     result = _budgeted(*ends, lat.SQRT, u.dtype)
-    result = _positive(_decided(u.op, u.dtype, lat.SQRT, ends[0], result, a))
+    real = np.where(a.lo < 0, np.nan, ends[0])
+    result = _positive(_decided(u.op, u.dtype, lat.SQRT, real, result, a))
     zero = np.zeros_like(a.lo)
     minus = order.contains_negative_zero(a.lo, a.hi)
     hi = np.where(a.hi == 0, np.where(np.signbit(a.hi), -zero, zero), result.hi)

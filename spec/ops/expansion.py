@@ -75,8 +75,11 @@ def reduce_min(build: Build, u: Node) -> Node:
 
 def _turned(build: Build, x: Node) -> Node:
     """The order turned around, without loss: -x, or all bits of an integer or bool flipped."""
-    if x.dtype.is_float or x.dtype is dtypes.index:
+    if x.dtype.is_float:
         return build(Op.NEG, x)
+    if x.dtype is dtypes.index:
+        # Has no bits to flip; and the least index has no negative.
+        return build(Op.SUB, _const(build, -1, x.dtype), x)
     if x.dtype.kind is Kind.BOOL:
         return build(Op.NOT, x)
     return build(Op.XOR, x, _const(build, -1 if x.dtype.is_signed else x.dtype.max, x.dtype))

@@ -14,10 +14,12 @@ from kernels import (
     kernel_param,
     load,
     loop,
+    matrices,
     memory,
     program,
     special,
     store,
+    sums,
     warp_product,
 )
 from oracles.exact import rounded
@@ -56,18 +58,6 @@ def never_accused(root: UOp, inputs: dict[int, Array], seeds: int = 30) -> int:
     return len(seen)
 
 
-def sums(dtype: DType, terms: Array, times: int = 1) -> tuple[UOp, dict[int, Array]]:
-    """Each work item adds its term to element 0; so many instructions share the terms."""
-    count = len(terms) // times
-    item, listing = special(count), Listing()
-    out, given = kernel_param(0, 2, dtype), kernel_param(1, len(terms), dtype)
-    for k in range(times):
-        place = UOp(Op.ADD, item, index_const(k * count))
-        listing.do(UOp(Op.ATOMICADD, at(out, 0), load(given, place)))
-    root = program(listing.body, argument(0, 2, dtype), argument(1, len(terms), dtype))
-    return root, {0: np.asarray([3, 5], np_dtype(dtype)), 1: terms}
-
-
 def one(bits: int, dtype: DType) -> Array:
     return np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), np_dtype(dtype))
 
@@ -96,7 +86,7 @@ def test_a_sum_in_no_order_is_a_fold_of_the_first_value_and_the_terms(dtype: DTy
 def test_terms_of_several_instructions_come_in_any_order() -> None:
     """What cancels comes first or last, whichever instruction adds it."""
     terms = np.asarray([1e8, 1.5, -1e8, 2.25], np.float32)
-    root, inputs = sums(F32, terms, times=2)
+    root, inputs = sums(F32, terms, copies=2)
     inputs[0][0] = 0
     found = allowed(root, inputs)
     results = set()
@@ -135,13 +125,6 @@ def test_sums_of_ints_and_what_overflows() -> None:
 every_shape = pytest.mark.parametrize(
     "arg", SHAPES, ids=lambda a: f"{a.dtype_in.name}-k{a.k}-{a.dtype_out.name}"
 )
-
-
-def matrices(arg: WmmaArg, a: Array, b: Array, acc: Array) -> dict[int, Array]:
-    maps = fragments_of(arg)
-    kinds = (arg.dtype_in, arg.dtype_in, arg.dtype_out)
-    full = zip((1, 2, 3), (maps.a, maps.b, maps.acc), (a, b, acc), kinds, strict=True)
-    return {k: m.scatter(x.astype(np_dtype(d))).reshape(-1) for k, m, x, d in full}
 
 
 def matrix(arg: WmmaArg, fragments: Array) -> Array:
