@@ -22,6 +22,7 @@ from uop.conformance.levels import (
     property,
     reduce,
     schedule,
+    sizes,
     twin,
     written,
 )
@@ -30,7 +31,7 @@ from uop.conformance.levels.invalid import InvalidGroup
 
 AnyGroup = Group | InvalidGroup
 
-__all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases"]
+__all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases", "further"]
 
 
 def cases(
@@ -54,6 +55,18 @@ def case_by_id(text: str, seed: int = 0) -> Case | InvalidCase:
     """The one case of this id, without making the others. NoSuchCaseError where there is none."""
     id = CaseId.parse(text)
     return group_of(id).case(id.index, seed)
+
+
+def further(cells: Collection[tuple[str, str]], effort: str) -> Iterator[CaseId]:
+    """The ids of cases that an effort leaves out, for the ops and dtypes of a ledger with gaps.
+
+    Of each level in turn: those about an op come before the random graphs that hold it.
+    """
+    for level in LEVELS:
+        for group in groups(level):
+            if (group.op, group.dtype) in cells:
+                for index in range(group.count(effort), max(group.counts)):
+                    yield group.id(index)
 
 
 def group_of(id: CaseId) -> AnyGroup:
@@ -85,6 +98,7 @@ LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
         memory.groups,
         calls.groups,
         absent.groups,
+        sizes.groups,
         partial(written.groups, "op"),
     ),
     "invalid": (invalid.groups,),

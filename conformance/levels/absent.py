@@ -59,11 +59,11 @@ def _of_op(declaration: OpDef) -> Iterator[Group]:
     for k, dtype in enumerate(declaration.dtypes):
         first = list(dict.fromkeys(ways[(k + n * count) % len(ways)] for n in range(few)))
         order = (*first, *(way for way in ways if way not in first))
-        build = partial(_padded_operand, declaration, dtype, order)
+        build = partial(padded_operand, declaration, dtype, order)
         yield op_group(declaration.op, dtype, "absent", (0, len(first), len(ways)), build)
 
 
-def _padded_operand(
+def padded_operand(
     declaration: OpDef, dtype: DType, ways: Sequence[Way], choices: Choices, index: int
 ) -> Program:
     """The op with one operand padded, the others of the same shape."""

@@ -49,7 +49,8 @@ def groups() -> Iterator[Group]:
 
 def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
     op, operands = declaration.op, operand_dtypes(declaration, dtype)
-    yield op_group(op, dtype, "edges", (1, 1, 1), partial(_edges, op, operands))
+    full = 1 if len(operands) == 1 else 2
+    yield op_group(op, dtype, "edges", (1, 1, full), partial(_edges, op, operands))
     yield op_group(op, dtype, "shapes", (1, 1, len(SHAPES)), partial(_shapes, op, operands))
     yield op_group(op, dtype, "constants", (0, 1, 4), partial(_constants, op, operands))
     if op in SHIFTS:
@@ -84,7 +85,7 @@ def _flat(op: Op, dts: DTypes, n: int) -> UOp:
 
 def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     """All combinations of special values, then as many mixed and ordinary ones."""
-    edges = edge_columns(op, dts)
+    edges = edge_columns(op, dts) if index == 0 else all_edge_columns(op, dts)
     n = len(edges[0])
     mixed = [values.draw_mixed(d, n, data_key(choices)) for d in dts]
     ordinary = [values.draw_ordinary(d, n, data_key(choices)) for d in dts]
@@ -99,6 +100,15 @@ def edge_columns(op: Op, dts: DTypes) -> list[Array]:
     if len(dts) == 1:
         return [values.specials(dts[0])]
     return values.products(*(values.sharpest(d, 8 if len(dts) == 2 else 2) for d in dts))
+
+
+def all_edge_columns(op: Op, dts: DTypes) -> list[Array]:
+    """Every pair of special values; of triples a larger part."""
+    if op in SHIFTS:
+        return values.products(values.specials(dts[0]), shift_counts(dts))
+    return values.products(
+        *(values.specials(d) if len(dts) < 3 else values.sharpest(d, 4) for d in dts)
+    )
 
 
 def shift_counts(dts: DTypes) -> Array:

@@ -11,16 +11,17 @@ import numpy as np
 
 from uop.conformance.case import MIXED, Batch
 from uop.conformance.choices import Choices, between, chance, weighted
-from uop.conformance.levels import memory, steps
+from uop.conformance.levels import biases, memory, steps
 from uop.conformance.levels.group import Group, Program
 from uop.conformance.levels.growth import Growth
 from uop.conformance.levels.steps import Step
+from uop.conformance.values import Draw, draw_mixed, draw_special
 from uop.interpreter.evaluate import evaluate_full
 from uop.spec.case import slots
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
-from uop.spec.registry import Shape
+from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, dims
 
 BASES: tuple[tuple[Shape, int], ...] = (
@@ -66,6 +67,8 @@ class Flavour:
     palette: tuple[DType, ...]
     table: tuple[tuple[Step, int], ...]
     counts: tuple[int, int, int] = (3, 24, 240)
+    draw: Draw = draw_mixed
+    """The data of the first inputs."""
 
 
 FLAVOURS: dict[str, Flavour] = {
@@ -92,6 +95,37 @@ FLAVOURS: dict[str, Flavour] = {
         (*WIDE, *FLOATS),
         ((steps.padded, 12), (steps.reduce, 4), *ARITHMETIC, *MOVING),
     ),
+    "absent": Flavour(
+        (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS, dtypes.bool),
+        (*WIDE, *FLOATS),
+        ((biases.absent, 12), *ARITHMETIC, *CHOOSING, *CONVERTING, *MOVING),
+        (2, 8, 120),
+    ),
+    "specials": Flavour(
+        (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
+        (*WIDE, *SMALL_FLOATS, *FLOATS),
+        ((steps.reduce, 6), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 2)),
+        (2, 6, 120),
+        draw_special,
+    ),
+    "chains": Flavour(
+        (*NARROW, *SMALL_FLOATS),
+        (*NARROW, *WIDE, *SMALL_FLOATS),
+        ((biases.chain, 10), *ARITHMETIC, (steps.compare, 2), (steps.select, 2)),
+        (2, 8, 120),
+    ),
+    "gates": Flavour(
+        (*NARROW, *WIDE, *FLOATS),
+        (*WIDE, *FLOATS),
+        ((steps.gated, 8), (steps.gather, 3), (steps.compare, 4), (steps.select, 4), *ARITHMETIC),
+        (2, 6, 120),
+    ),
+    "constants": Flavour(
+        (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
+        (*NARROW, *WIDE, *FLOATS),
+        ((biases.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
+        (2, 6, 120),
+    ),
     "nested": Flavour(
         (*FLOATS, *SMALL_FLOATS),
         FLOATS,
@@ -107,6 +141,17 @@ def groups() -> Iterator[Group]:
         for home in flavour.homes:
             make = partial(build, home, flavour)
             yield Group("graph", MIXED, home.name, name, flavour.counts, make)
+    for declaration in DECLARATIONS.values():
+        if declaration.is_elementwise and declaration.arg is None:
+            for dtype in (d for d in declaration.dtypes if d is not dtypes.index):
+                make = partial(_aimed, declaration, dtype)
+                yield Group("graph", declaration.op.name, dtype.name, "aimed", (0, 0, 2), make)
+
+
+def _aimed(declaration: OpDef, dtype: DType, choices: Choices, index: int) -> Program:
+    """One op of one dtype among others, several times."""
+    table = ((biases.aimed(declaration, dtype), 10), *ARITHMETIC, *CHOOSING, *MOVING)
+    return build(dtype, Flavour((dtype,), (dtype,), table), choices, index)
 
 
 def build(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
@@ -126,7 +171,7 @@ def grown(
     """Inputs of the home dtype, then steps until the graph has the drawn size."""
     growth = Growth(choices, weighted(choices, bases), flavour.palette)
     for _ in range(between(choices, 1, 3)):
-        growth.add(growth.input(home, growth.base))
+        growth.add(growth.input(home, growth.base, flavour.draw))
     size = between(choices, *nodes)
     for _ in range(TRIES * size):
         if len(growth.live) >= size:

@@ -15,6 +15,7 @@ from uop.compiler.pipeline import lower
 from uop.conformance import values
 from uop.conformance.case import MIXED, Batch, Source
 from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled
+from uop.conformance.levels.atomics import added, distances
 from uop.conformance.levels.graph import FLAVOURS, Flavour, batches, grown, stored
 from uop.conformance.levels.group import Group, Program, program
 from uop.conformance.levels.matrices import multiplied
@@ -78,6 +79,11 @@ def groups() -> Iterator[Group]:
     for dtype in values.VALUES:
         if dtype is not dtypes.index:
             yield _group(dtype, "copy", (1, 1, 10), partial(_copy, dtype))
+            build = partial(distances, dtype)
+            yield Group("kernel", Op.GETADDR.name, dtype.name, "distances", (0, 1, 6), build)
+        if dtype.is_int or dtype.is_float:
+            build = partial(added, dtype)
+            yield Group("kernel", Op.ATOMICADD.name, dtype.name, "added", (0, 2, 20), build)
 
 
 def _group(
