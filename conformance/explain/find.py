@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -55,9 +55,14 @@ Subject = OpDef | Constraint | Clause | Conditions | Words | Decision | Rows
 
 
 def find(name: str) -> Subject:
-    """What a name means, in any case of letters. NoSuchNameError where it means nothing."""
+    """What a name means, in any case of letters. NoSuchNameError where it means nothing.
+
+    Words are found by their spelling as types too: BufferView is BUFFER_VIEW.
+    """
     known = _known()
     found = known.get(name.casefold())
+    if found is None or isinstance(found, Rows):
+        found = _joined(known).get(name.casefold(), found)
     if found is not None:
         return found
     if not name.strip():
@@ -68,6 +73,12 @@ def find(name: str) -> Subject:
         f"nothing is called {shown!r}"
         + (f"; near: {', '.join(_written(n, known[n]) for n in near)}" * bool(near))
     )
+
+
+def _joined(known: Mapping[str, Subject]) -> dict[str, Subject]:
+    """Ops and words of editions, by their names without underscores."""
+    named = ((name, s) for name, s in known.items() if isinstance(s, OpDef | Words))
+    return {name.replace("_", ""): s for name, s in named if "_" in name}
 
 
 LONGEST = 60

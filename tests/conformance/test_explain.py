@@ -133,6 +133,12 @@ def test_names_are_found_in_any_case() -> None:
     assert find("BITCAST") is DECLARATIONS[Op.BITCAST]
 
 
+def test_words_are_found_as_the_documents_spell_types() -> None:
+    assert find("BufferView") == find("BUFFER_VIEW")
+    assert find("PointerIndex") == find("POINTER_INDEX")
+    assert find("ContiguousBackward") is DECLARATIONS[Op.CONTIGUOUSBACKWARD]
+
+
 def test_every_row_can_be_asked_for() -> None:
     for id in rows():
         found = find(id)
