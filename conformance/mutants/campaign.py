@@ -18,9 +18,13 @@ HUNTER = "uop.conformance.mutants.hunter"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The sums of a campaign; seconds are from the start of a mutant's process to its death."""
+    """The sums of a campaign; seconds are from the start of a mutant's process to its death.
+
+    Where it was interrupted, they are of the mutants hunted so far.
+    """
 
     hunted: tuple[Hunted, ...]
+    interrupted: bool = False
 
     @property
     def killed(self) -> list[Hunted]:
@@ -40,6 +44,7 @@ class Summary:
                 "killed_by_name": sum(h.by_name for h in self.killed),
                 "median_seconds": statistics.median(seconds) if seconds else None,
                 "worst_seconds": max(seconds, default=None),
+                "interrupted": self.interrupted,
             },
             "classes": {
                 kind: _counts([h for h in self.hunted if h.kind == kind])

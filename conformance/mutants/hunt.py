@@ -21,6 +21,7 @@ from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.conformance.repro import Finding, find_cause, finding_from_json
 from uop.conformance.sessions import MUTANT, RUN, start
+from uop.spec.errors import BackendError, PassError
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 
@@ -75,7 +76,12 @@ def hunt(mutant: Mutant) -> Hunted:
     if mutant.equivalent:
         return Hunted(mutant.name, mutant.kind, Fate.EQUIVALENT, note=mutant.equivalent)
     begun = time.monotonic()
-    kill = _kill(mutant)
+    try:
+        kill = _kill(mutant)
+    except (PassError, BackendError) as error:
+        seconds = round(time.monotonic() - begun, 3)
+        note = f"not judged: {error}"
+        return Hunted(mutant.name, mutant.kind, Fate.SURVIVED, seconds=seconds, note=note)
     seconds = round((time.monotonic() if kill is None else kill.at) - begun, 3)
     if kill is None:
         return Hunted(mutant.name, mutant.kind, Fate.SURVIVED, seconds=seconds)
@@ -161,23 +167,23 @@ def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant) -> Kill |
 def _by_acquittal(mutant: Mutant) -> Kill | None:
     """The first program of which fewer elements are accused than a backend got wrong."""
     for backend in mutant.against:
-        wrong = _wrong_results(backend)
         with faulty_judge(mutant, backend) as court:
-            for verdict in court.judge([CaseId.parse(id) for id in wrong]):
+            for id, wrong in _wrong_results(backend):
+                (verdict,) = court.judge([CaseId.parse(id)])
                 found = accused(verdict)
-                if found < wrong[verdict.id]:
-                    saw = f"{found} of {wrong[verdict.id]} wrong elements are accused"
+                if found < wrong:
+                    saw = f"{found} of {wrong} wrong elements are accused"
                     return _killed(court, verdict, mutant, saw)
     return None
 
 
-def _wrong_results(backend: str) -> dict[str, int]:
+def _wrong_results(backend: str) -> Iterator[tuple[str, int]]:
     """Programs that a backend gets wrong, by id, and in how many elements at least."""
     kind, _, name = backend.partition(":")
     if kind == PUSHED:
-        return pushed(Op[name], SEED)
-    kill = _kill(find_mutant(name))
-    return {} if kill is None else {kill.case: 1}
+        yield from pushed(Op[name], SEED)
+    elif (kill := _kill(find_mutant(name))) is not None:
+        yield kill.case, 1
 
 
 def _killed(court: Court, verdict: Verdict, mutant: Mutant, saw: str) -> Kill:
@@ -215,12 +221,14 @@ def _in_order(mutant: Mutant) -> Iterator[CaseId]:
         )
     )
     few, all = EFFORTS[:2]
+    near = [group for group in every if is_near(group)]
+    for group in near:
+        yield from (group.id(index) for index in range(group.count(few)))
+    for group in near:
+        yield from (group.id(index) for index in range(group.count(few), group.count(all)))
     for group in every:
-        if is_near(group):
-            yield from (group.id(index) for index in range(group.count(few)))
-    for group in every:
-        first = group.count(few) if is_near(group) else 0
-        yield from (group.id(index) for index in range(first, group.count(all)))
+        if not is_near(group):
+            yield from (group.id(index) for index in range(group.count(all)))
 
 
 def _is_about(group: AnyGroup, mutant: Mutant) -> bool:

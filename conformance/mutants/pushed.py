@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
 from uop.conformance.case import Case
 from uop.conformance.generate import groups
 from uop.conformance.judge import Status, Verdict
+from uop.interpreter.accepted.order import is_float, is_nan
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs
@@ -19,24 +21,23 @@ from uop.spec.uop import UOp
 
 PUSHED = "adversary"
 """The backend whose op may be pushed."""
+EXHAUSTIVE = "exhaustive"
 TWIN = "twin"
 """The name of groups whose programs do not hold the op that they are about."""
 SEVERAL = re.compile(r"\((\d+) of \d+ elements are outside\)$")
 
 
-def pushed(op: Op, seed: int) -> dict[str, int]:
+def pushed(op: Op, seed: int) -> Iterator[tuple[str, int]]:
     """The first program of each group about an op, and how many of its elements are pushed outside;
-    only programs of one output and one set of inputs.
+    only programs of one output and one set of inputs, those of every value of a dtype last.
     """
-    found: dict[str, int] = {}
-    for group in groups("op"):
-        if group.op == op.name and group.name != TWIN:
-            case = group.case(0, seed)
-            if isinstance(case, Case) and len(case.batches) == 1:
-                wrong = _moved(case.root, case.batches[0].inputs, op)
-                if wrong:
-                    found[str(case.id)] = wrong
-    return found
+    about = [g for g in groups("op") if g.op == op.name and g.name != TWIN]
+    for group in sorted(about, key=lambda g: g.name == EXHAUSTIVE):
+        case = group.case(0, seed)
+        if isinstance(case, Case) and len(case.batches) == 1:
+            wrong = _moved(case.root, case.batches[0].inputs, op)
+            if wrong:
+                yield str(case.id), wrong
 
 
 def accused(verdict: Verdict) -> int:
@@ -56,7 +57,7 @@ def _moved(root: UOp, inputs: Inputs, op: Op) -> int:
     if not isinstance(value, Value) or not isinstance(data, np.ndarray):
         return 0
     moved = to_bits(value.data) != to_bits(data)
-    if value.data.dtype.kind in "fV":
-        moved &= ~((data != data) & (value.data != value.data))
+    if is_float(data.dtype):
+        moved &= ~(is_nan(data) & is_nan(value.data))
     opened = either(value.unspecified, value.invalid)
     return int(np.count_nonzero(moved if opened is None else moved & ~opened))

@@ -14,6 +14,10 @@ from uop.cli import Exit
 if TYPE_CHECKING:
     from uop.conformance.mutants.campaign import Summary
     from uop.conformance.mutants.catalogue import Mutant
+    from uop.conformance.mutants.hunt import Hunted
+
+WIDTH = 100
+"""Of a line on the screen: proofs that nothing can be seen are long."""
 
 
 @click.command("mutants")
@@ -34,7 +38,8 @@ def command(
     Puts one fault after the other into a backend, or into what judges, and runs the cases until one
     fails: this is how strong the suite is.
 
-    `uop conform mutant:NAME` judges one of them like any backend.
+    `uop conform BACKEND --mutant NAME` judges one of them like any backend. Ctrl-C ends with what
+    was found so far.
     """
     from uop.conformance.options import OptionError, cores, writable
 
@@ -49,7 +54,10 @@ def command(
         writable(json)
     summary = hunted(chosen, workers)
     if json is not None:
+        json.parent.mkdir(parents=True, exist_ok=True)
         json.write_text(json_module.dumps(summary.to_json(), indent=1) + "\n", encoding="utf-8")
+    if summary.interrupted:
+        return Exit.INTERRUPTED
     return Exit.FAILED if summary.survivors else Exit.OK
 
 
@@ -72,25 +80,36 @@ def show(chosen: Sequence[Mutant]) -> None:
         click.echo(kind)
         for mutant in chosen:
             if mutant.kind == kind:
-                click.echo(f"  {mutant.name:32} {mutant.hint}")
+                click.echo(f"  {mutant.name:40} {mutant.hint}")
 
 
 def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
-    """Hunt them, a line for each as it dies; the sums last."""
+    """Hunt them, a line for each as it dies; the sums last, also where Ctrl-C ends it."""
     from uop.conformance.mutants.campaign import Summary, hunt_all
 
     order = {mutant.name: number for number, mutant in enumerate(chosen)}
-    found = []
-    for one in hunt_all(chosen, workers):
-        found.append(one)
-        by = f"{one.seconds:6.2f} s  {one.case}" if one.case else one.note
-        click.echo(f"{one.fate.value:10} {one.mutant:32} {by}")
-    summary = Summary(tuple(sorted(found, key=lambda one: order[one.mutant])))
+    found: list[Hunted] = []
+    interrupted = False
+    try:
+        for one in hunt_all(chosen, workers):
+            found.append(one)
+            click.echo(line_of(one))
+    except KeyboardInterrupt:
+        interrupted = True
+    summary = Summary(tuple(sorted(found, key=lambda one: order[one.mutant])), interrupted)
     sums = summary.to_json()["summary"]
+    of = f" of {len(chosen)} (interrupted)" if interrupted else ""
     click.echo(
-        f"{sums['total']} mutants: {sums['killed']} killed, {sums['killed_by_name']} of them by a "
-        f"check about what was broken; {sums['survived']} survived, {sums['equivalent']} "
+        f"{sums['total']}{of} mutants: {sums['killed']} killed, {sums['killed_by_name']} of them "
+        f"by a check about what was broken; {sums['survived']} survived, {sums['equivalent']} "
         f"equivalent; median {sums['median_seconds'] or 0:.2f} s, "
         f"worst {sums['worst_seconds'] or 0:.2f} s"
     )
     return summary
+
+
+def line_of(one: Hunted) -> str:
+    """What became of one, in a line that fits on a screen."""
+    by = f"{one.seconds:6.2f} s  {one.case}" if one.case else one.note
+    text = f"{one.fate.value:10} {one.mutant:40} {by}".rstrip()
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
