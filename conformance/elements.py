@@ -119,6 +119,8 @@ def errors_from_json(found: Mapping[str, Any]) -> Errors:
 
 def _is_in_place(u: UOp) -> bool:
     """Whether each element of a node depends on the same element of its operands."""
+    if u.op is Op.BITCAST and u.shape != u.src[0].shape:
+        return False
     is_constant = u.op is Op.STACK and all(s.op is Op.CONST for s in u.src)
     return is_constant or u.op in IN_PLACE or u.declaration.is_elementwise
 

@@ -8,11 +8,13 @@ from itertools import product
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from rich.console import Console
 
+from uop.conformance.case import Batch
 from uop.conformance.compare import Symptom
-from uop.conformance.elements import Element, Errors
+from uop.conformance.elements import Element, Errors, inputs_at
 from uop.conformance.judge import Fault, Status, Verdict
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
@@ -20,6 +22,7 @@ from uop.conformance.report import BackendInfo, Conclusion, Failure, Report, Tal
 from uop.conformance.report.terminal import MOST_LINES, Log, Screen
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
+from uop.spec.text import parse
 
 SCHEMA = json.loads(files("uop.conformance").joinpath("uop-report-1.schema.json").read_text())
 HELLO = Hello("some", "1", "device", frozenset(), frozenset())
@@ -200,3 +203,9 @@ def test_a_terminal_shows_the_same_verdict() -> None:
     screen.failed(FAILED)
     screen.finished(made)
     assert "does not conform" in stream.getvalue()
+
+
+def test_bits_read_as_another_size_have_no_inputs_at_an_element() -> None:
+    root = parse("%0 = PARAM [2] {slot=0, dtype=int16}\n%1 = BITCAST %0 {dtype=int8}\n")
+    batch = Batch({0: np.array([1, 2], np.int16)})
+    assert inputs_at(root, batch, 3) == ()
