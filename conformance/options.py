@@ -53,6 +53,7 @@ class Options:
     timeout: float | None = None
     """Seconds for one program of a command, or one batch of an adapter, until it counts as hung."""
     junit: Path | None = None
+    html: Path | None = None
 
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""
@@ -68,7 +69,7 @@ class Options:
             raise OptionError(f"--profile: nothing is judged by {', '.join(sorted(unknown))} yet")
         if self.workers < 1 or (self.examples is not None and self.examples < 1):
             raise OptionError("-n and --examples: expected a positive number")
-        for path in (self.json, self.junit):
+        for path in (self.json, self.junit, self.html):
             if path is not None:
                 writable(path)
         writable(self.output / "repro.uop")

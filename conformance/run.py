@@ -212,7 +212,7 @@ class _Run:
 
 
 def _written(report: Json, options: Options) -> list[str]:
-    return write_reports(report, options.json, options.junit)
+    return write_reports(report, options.json, options.junit, options.html)
 
 
 def _tasks(ids: list[CaseId], size: int) -> Iterator[Task]:

@@ -1,4 +1,4 @@
-"""Files of a report: a repro per failure; the whole as JSON and as JUnit XML."""
+"""Files of a report: a repro per failure; the whole as JSON, as JUnit XML and as a page."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from uop.conformance.report import Failure
 from uop.conformance.report.junit import junit_text
+from uop.conformance.report.page import page
 from uop.conformance.repro import Finding
 from uop.conformance.wire import Json
 
@@ -38,11 +39,14 @@ def write_repros(failures: Iterable[Failure]) -> list[str]:
     return _all_of(_write(Path(failure.repro), failure.text) for failure in failures)
 
 
-def write_reports(report: Json, json: Path | None, junit: Path | None = None) -> list[str]:
+def write_reports(
+    report: Json, json: Path | None, junit: Path | None = None, html: Path | None = None
+) -> list[str]:
     """Write the files that are named, each by itself; what could not be written, in words."""
     forms: list[tuple[Path | None, Callable[[Json], str]]] = [
         (json, _as_json),
         (junit, junit_text),
+        (html, page),
     ]
     return _all_of(_write(path, form(report)) for path, form in forms if path is not None)
 

@@ -75,6 +75,9 @@ def names(
     "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write it as JUnit XML."
 )
 @click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write it as one page of HTML."
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "github"]),
@@ -107,6 +110,7 @@ def command(
     sanitize: bool,
     json: Path | None,
     junit: Path | None,
+    html: Path | None,
     form: str,
     output: Path,
 ) -> int:
@@ -139,6 +143,7 @@ def command(
         output,
         None if timeout is None else parse_duration(timeout, "--timeout"),
         junit,
+        html,
     )
     return judge(options, form) if len(backends) == 1 else vote(options, backends, form)
 

@@ -1,0 +1,90 @@
+"""Pieces of HTML that the page of a report is made of; they take text where not told `Html`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+HEX_FLOAT = re.compile(r"-?0x[01](?:\.[0-9a-f]+)?p[+-]\d+")
+LONGEST_LINE = 400
+Html = str
+
+
+def tag(name: str, inside: Html = "", **attributes: str) -> Html:
+    """An element around HTML; `class_` stands for the attribute class."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+        if value
+    )
+    return f"<{name}{given}>{inside}</{name}>"
+
+
+def table(
+    caption: str, header: Sequence[str], rows: Iterable[Sequence[Html]], class_: str = ""
+) -> Html:
+    """A table whose first column names the rows."""
+    head = "".join(tag("th", escape(name), scope="col") for name in header)
+    body = "".join(
+        tag("tr", tag("th", row[0], scope="row") + "".join(tag("td", cell) for cell in row[1:]))
+        for row in rows
+    )
+    inside = tag("caption", escape(caption)) + tag("thead", tag("tr", head)) + tag("tbody", body)
+    return tag("div", tag("table", inside, class_=class_), class_="scroll", tabindex="0")
+
+
+def pairs(found: Iterable[tuple[str, Html]]) -> Html:
+    """Names and what belongs to them."""
+    return tag("dl", "".join(tag("dt", escape(name)) + tag("dd", text) for name, text in found))
+
+
+def code(text: str) -> Html:
+    return tag("code", escape(text))
+
+
+def block(text: str) -> Html:
+    """Lines as they are, but for the rest of very long ones."""
+    lines = (line[:LONGEST_LINE] + "…" * (len(line) > LONGEST_LINE) for line in text.splitlines())
+    return tag("pre", escape("\n".join(lines).strip("\n")), tabindex="0")
+
+
+def section(id: str, title: str, *inside: Html) -> Html:
+    """A part of the page; nothing where there is nothing in it."""
+    found = "".join(inside)
+    head = tag("h2", escape(title), id=f"{id}-title")
+    return tag("section", head + found, id=id, aria_labelledby=f"{id}-title") if found else ""
+
+
+def both(value: str) -> Html:
+    """A value as programs spell it, each float in decimals beside it."""
+    decimals = in_decimals(value)
+    small = "" if decimals == value else " " + tag("small", escape(f"≈ {decimals}"))
+    return tag("code", escape(value)) + small
+
+
+def in_decimals(text: str) -> str:
+    """The text, its hex floats in decimals."""
+    return HEX_FLOAT.sub(lambda found: f"{float.fromhex(found[0]):.9g}", text)
+
+
+def in_id(text: str) -> str:
+    """The text with what may stand in the id of an element alone."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)
+
+
+def tree(value: object) -> Html:
+    """Any JSON: an object as names and values, objects of one kind as a table."""
+    if isinstance(value, Mapping):
+        return pairs((str(key).replace("_", " "), tree(part)) for key, part in value.items())
+    if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+        names = list(dict.fromkeys(str(name) for row in value for name in row))
+        rows = ([tree(row.get(name, "")) for name in names] for row in value)
+        return table("", [name.replace("_", " ") for name in names], rows)
+    if isinstance(value, list):
+        return tag("ul", "".join(tag("li", tree(part)) for part in value), class_="plain")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str) and "\n" in value:
+        return block(value)
+    return escape("" if value is None else str(value))
