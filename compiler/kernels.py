@@ -57,18 +57,20 @@ def first_stage(root: UOp, target: Target) -> str:
     for u in root.toposort():
         if u.op not in KNOWN:
             raise UnsupportedError(f"the compiler takes no kernel with {u.op.name}")
-    reasons = []
+    reasons: dict[str, str] = {}
     for form, stage in FORMS_THAT_ENTER:
         try:
             verify(root, form)
         except PassError as error:
-            reasons.append(str(error))
+            reasons[form.stage] = str(error)
             continue
         _check(root, form, target)
         return stage
+    if any(u.op is Op.WMMA for u in root.toposort()):
+        raise UnsupportedError("the compiler takes no kernel with WMMA")
     body = next(u.src[0] for u in _outside(root) if u.op is Op.CALL)
-    position = -1 if body.op is Op.LINEAR else -2 if _has_work_items(body) else 0
-    raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[position]}")
+    near = LISTED if body.op is Op.LINEAR else SELECTED if _has_work_items(body) else RANGED
+    raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
 
 
 def written(root: UOp) -> list[UOp]:

@@ -26,7 +26,7 @@ from uop.conformance.protocol import LOST, Outcome, Outputs, Problem, ProblemKin
 from uop.conformance.wire import Json
 from uop.conformance.workers import Session
 from uop.interpreter.accepted.result import Accepted
-from uop.spec.errors import UndefinedError, UnsupportedError, UopError
+from uop.spec.errors import LabelledError, UndefinedError, UnsupportedError, UopError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -210,8 +210,12 @@ class Judge:
 
 
 def _not_judged(error: UopError) -> str:
+    """Why, without the place: the line that asked for the sets is one of ours."""
     unknown = isinstance(error, UnsupportedError)
-    return f"{'nothing says what is accepted' if unknown else 'no meaning'}: {error}"
+    said = str(error)
+    if isinstance(error, LabelledError) and error.label:
+        said = f"{error.label}: {error.title}, found {error.found}"
+    return f"{'nothing says what is accepted' if unknown else 'no meaning'}: {said}"
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:

@@ -93,6 +93,13 @@ def test_a_kernel_that_reads_what_its_loops_store_is_refused() -> None:
         compile(program(UOp(Op.SINK, UOp(Op.END, store, i))))
 
 
+def test_what_work_items_lack_is_said_of_the_form_of_work_items() -> None:
+    counter = UOp(Op.SPECIAL, index_const(ROWS), arg=SpecialArg("gidx0"))
+    adding = UOp(Op.ATOMICADD, at(memory(0, ROWS), counter), const(1, dtypes.int32))
+    with pytest.raises(UnsupportedError, match=r"select\.ops(.|\n)*ATOMICADD"):
+        compile(program(UOp(Op.SINK, adding)))
+
+
 def test_a_body_that_mixes_forms_is_refused_with_what_is_wrong() -> None:
     mixed = UOp(Op.SINK, *of_ranges().src, *of_registers().src)
     with pytest.raises(UnsupportedError, match="in no form"):
