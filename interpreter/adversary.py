@@ -12,11 +12,10 @@ from typing import cast
 import numpy as np
 
 from uop.interpreter.accept import accepted_results
-from uop.interpreter.accepted import order
 from uop.interpreter.accepted.folds import terms_first
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.widening import widens
-from uop.interpreter.adversary_kernels import member, run_adversarially
+from uop.interpreter.adversary_kernels import member, pushed, run_adversarially
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.machine import is_kernel_program
@@ -39,8 +38,8 @@ def evaluate_adversarially(
 ) -> Output:
     """`evaluate`, every result moved at random inside what its op may return for its operands.
 
-    Every node of the op `push` is moved one representable value outside instead, but for those in
-    kernels.
+    Every node of the op `push` is moved one representable value outside instead; in kernels, but
+    for indices.
     """
     random = np.random.default_rng(seed)
     root, inputs = with_numbers(root, inputs or {})
@@ -48,7 +47,7 @@ def evaluate_adversarially(
     root = in_core_ops(root)
     with np.errstate(all="ignore"):
         if is_kernel_program(root):
-            kernels = run_adversarially(root, given, random)
+            kernels = run_adversarially(root, given, random, push)
             return {slot: _filled(value, random) for slot, value in kernels.items()}
         result = _Adversary(root, given, random, push).result()
         if isinstance(result, dict):
@@ -83,7 +82,7 @@ class _Adversary(TensorEvaluation):
             return value
         operands = [self._values[s] for s in data_sources(u)]
         if u.op is self._push:
-            data = self._pushed(u, operands, value)
+            data = pushed(self._sets(u, operands), value.data, u.dtype, self._random)
             return replace(value, data=data, free_nan=None)
         return self._moved(u, operands, value)
 
@@ -113,21 +112,6 @@ class _Adversary(TensorEvaluation):
     def _sets(self, u: UOp, operands: list[Value]) -> Sets:
         given = [points(v, s.dtype.is_float) for v, s in zip(operands, u.src, strict=False)]
         return accepted_results(u, STRICT, given)
-
-    def _pushed(self, u: UOp, operands: list[Value], value: Value) -> Array:
-        """One value above or below what the op may return; the reference where none is."""
-        s = self._sets(u, operands)
-        ends = (np.asarray([end]).astype(s.lo.dtype) for end in (u.dtype.min, u.dtype.max))
-        lowest, highest = (order.keys(end)[0] for end in ends)
-        lo, hi = order.keys(s.lo), order.keys(s.hi)
-        up, down = hi < highest, lo > lowest
-        upwards = up & (~down | (self._random.random(lo.shape) < 0.5))
-        one = lo.dtype.type(1)
-        moved = np.where(upwards, hi + one * up, lo - one * down)
-        data = order.unkeys(moved, s.lo.dtype)
-        if s.only is not None:
-            data = np.where(s.only, s.lo.dtype.type(1), data)
-        return np.where(up | down | (False if s.only is None else s.only), data, value.data)
 
 
 def _filled(value: Value, random: np.random.Generator) -> Array:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from uop.interpreter.accepted import order
 from uop.interpreter.accepted.cells import by_count
+from uop.interpreter.accepted.folds import folded
 from uop.interpreter.accepted.kernels import AcceptedKernel
-from uop.interpreter.accepted.sets import Sets
+from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.buffers import Buffer, Buffers
 from uop.interpreter.kernel import Kernel, launch
@@ -20,6 +22,7 @@ from uop.interpreter.masks import made_nan
 from uop.interpreter.orders import fold_somehow
 from uop.interpreter.values import Array, Value
 from uop.spec.args import ReduceArg
+from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 
@@ -28,11 +31,14 @@ if TYPE_CHECKING:
 
 
 def run_adversarially(
-    root: UOp, given: Mapping[UOp, Value], random: np.random.Generator
+    root: UOp, given: Mapping[UOp, Value], random: np.random.Generator, push: Op | None = None
 ) -> dict[int, Value]:
-    """`run_program`, every result moved at random inside what its op may return."""
+    """`run_program`, every result moved at random inside what its op may return.
+
+    Every value of the op `push` but an index is moved one representable value outside instead.
+    """
     buffers = Buffers(given)
-    run_calls(root, buffers, partial(_launch, random=random))
+    run_calls(root, buffers, partial(_launch, random=random, push=push))
     return buffers.written()
 
 
@@ -48,21 +54,43 @@ def member(s: Sets, reference: Array, random: np.random.Generator) -> Array:
     return np.where(nan, s.lo.dtype.type(np.nan), data)
 
 
+def pushed(s: Sets, reference: Array, dtype: DType, random: np.random.Generator) -> Array:
+    """One value above or below each set; the reference where there is none."""
+    ends = (np.asarray([end]).astype(s.lo.dtype) for end in (dtype.min, dtype.max))
+    lowest, highest = (order.keys(end)[0] for end in ends)
+    lo, hi = order.keys(s.lo), order.keys(s.hi)
+    up, down = hi < highest, lo > lowest
+    upwards = up & (~down | (random.random(lo.shape) < 0.5))
+    one = lo.dtype.type(1)
+    moved = np.where(upwards, hi + one * up, lo - one * down)
+    data = order.unkeys(moved, s.lo.dtype)
+    if s.only is not None:
+        data = np.where(s.only, s.lo.dtype.type(1), data)
+    return np.where(up | down | (False if s.only is None else s.only), data, reference)
+
+
 def _launch(
-    body: UOp, arguments: list[Buffer], addresses: Addresses, *, random: np.random.Generator
+    body: UOp,
+    arguments: list[Buffer],
+    addresses: Addresses,
+    *,
+    random: np.random.Generator,
+    push: Op | None,
 ) -> None:
     if body.op is Op.CUSTOMFUNCTION:
         call_by_name(body, arguments)
     else:
-        launch(body, arguments, addresses, None, partial(_Kernel, random=random))
+        launch(body, arguments, addresses, None, partial(_Kernel, random=random, push=push))
 
 
 class _Kernel(AcceptedKernel):
     """A launch whose values are members of the sets that the operands, moved already, allow."""
 
-    def __init__(self, *args: Any, random: np.random.Generator, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, random: np.random.Generator, push: Op | None, **options: Any
+    ) -> None:
         super().__init__(*args, held={}, profile=STRICT, **options)
-        self._random = random
+        self._random, self._push = random, push
 
     def run(self) -> None:
         Kernel.run(self)
@@ -70,6 +98,10 @@ class _Kernel(AcceptedKernel):
     def _value(self, u: UOp) -> Value:
         value = Kernel._value(self, u)
         sets = self._widened(u, value)
+        if u.op is self._push and u.dtype is not dtypes.index:
+            sets = points(value, u.dtype.is_float) if sets is None else sets
+            data = pushed(sets, value.data, u.dtype, self._random)
+            return replace(value, data=data, free_nan=None)
         if sets is None:
             return value
         data = member(sets, value.data, self._random)
@@ -83,10 +115,11 @@ class _Kernel(AcceptedKernel):
         Kernel._store(self, u)
 
     def _atomic_add(self, u: UOp) -> None:
-        """The terms of floats in another order, the first value among them."""
+        """The terms in another order, the first value among them."""
         gate, dtype = self._gate(u, len(u.src[0].shape)), u.src[1].dtype
         memory, place = self.memory.place(u.src[0], gate, self._of)
-        if not dtype.is_float or not isinstance(memory, Buffer):
+        moves = dtype.is_float or self._push is Op.ATOMICADD
+        if not moves or not isinstance(memory, Buffer):
             Kernel._atomic_add(self, u)
             return
         before = memory.data.copy()
@@ -98,4 +131,8 @@ class _Kernel(AcceptedKernel):
         terms = place.selected(data).reshape(-1)
         for positions, rows in by_count(at):
             steps = np.concatenate([before[positions][None], terms[rows]])
-            memory.data[positions] = fold_somehow(Op.ADD, dtype, steps, self._random)
+            sums = fold_somehow(Op.ADD, dtype, steps, self._random)
+            if self._push is Op.ATOMICADD:
+                sets = folded(Op.ADD, dtype, STRICT, points(Value(steps), dtype.is_float))
+                sums = pushed(sets, sums, dtype, self._random)
+            memory.data[positions] = sums

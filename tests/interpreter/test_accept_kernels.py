@@ -30,7 +30,7 @@ from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.fragments import SHAPES, fragments_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array
-from uop.spec.args import AddrSpace, WmmaArg
+from uop.spec.args import AddrSpace, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.codegen import WARP
@@ -226,3 +226,50 @@ def test_what_decides_where_and_whether_must_be_certain() -> None:
         root = program(listing.body, argument(0, 4, F32), argument(1, 4, F32))
         with pytest.raises((UnsupportedError, UndefinedError), match=what):
             accept(root, inputs)
+
+
+def is_accused(root: UOp, inputs: dict[int, Array], push: Op) -> bool:
+    """Whether results with one op pushed outside its sets are refused, whatever the seed."""
+    sets = accept(root, inputs)
+    for seed in range(6):
+        result = evaluate_adversarially(root, inputs, seed, push)
+        assert isinstance(result, dict)
+        pairs = zip(sets, sorted(result), strict=True)
+        if all(a.contains(result[slot]).all() for a, slot in pairs):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("dtype", [HALF, F32, DOUBLE, dtypes.int8, dtypes.uint64], ids=str)
+def test_a_sum_pushed_outside_is_accused(dtype: DType) -> None:
+    terms = np.asarray([1, 2, 3, 4]).astype(np_dtype(dtype))
+    root, inputs = sums(dtype, terms)
+    assert is_accused(root, inputs, Op.ATOMICADD)
+    assert never_accused(root, inputs, 5)
+
+
+@every_shape
+def test_a_matrix_pushed_outside_is_accused(arg: WmmaArg) -> None:
+    random = np.random.default_rng(arg.n)
+    sizes = ((arg.m, arg.k), (arg.k, arg.n), (arg.m, arg.n))
+    a, b, acc = (random.integers(-4, 5, size) for size in sizes)
+    root = warp_product(arg, special(WARP, "lidx0"))
+    assert is_accused(root, matrices(arg, a, b, acc), Op.WMMA)
+
+
+def test_values_and_folds_of_kernels_pushed_outside_are_accused() -> None:
+    item, given, out = special(4), kernel_param(1, 4, F32), kernel_param(0, 4, F32)
+    steps = loop(0, 4)
+    total = UOp(Op.REDUCE, load(given, steps), steps, arg=ReduceArg(Op.ADD))
+    value = UOp(Op.MUL, UOp(Op.EXP2, load(given, item)), const(2.0, F32))
+    body = UOp(Op.SINK, store(out, item, UOp(Op.ADD, value, UOp(Op.MAX, total, value))))
+    root = program(body, argument(0, 4, F32), argument(1, 4, F32))
+    inputs = {1: np.asarray([0.3, 1.5, 2.75, 30], np.float32)}
+    assert never_accused(root, inputs) > 4
+    only = UOp(Op.SINK, store(out, item, UOp(Op.EXP2, load(given, item))))
+    root = program(only, argument(0, 4, F32), argument(1, 4, F32))
+    assert is_accused(root, inputs, Op.EXP2)
+    folded = program(
+        UOp(Op.SINK, store(out, item, total)), argument(0, 4, F32), argument(1, 4, F32)
+    )
+    assert is_accused(folded, inputs, Op.REDUCE)
