@@ -12,16 +12,17 @@ from pathlib import Path
 from types import FrameType
 
 from uop.conformance import wire
+from uop.conformance.card.card import observe
 from uop.conformance.case import CaseId
 from uop.conformance.delivery import not_listed
 from uop.conformance.generate import case_by_id
 from uop.conformance.judge import Judge, Status, Verdict, fault_from_json
-from uop.conformance.options import profile_of_run
+from uop.conformance.options import OBSERVED, profile_of_run
 from uop.conformance.repro import find_cause
 from uop.conformance.sessions import start
 from uop.conformance.workers import Allowance
 from uop.spec.errors import BackendError, UopError
-from uop.spec.latitude import parse_profile
+from uop.spec.latitude import STRICT, parse_profile
 
 
 def main(backend: str, profile: str, seed: str, timeout: str = "") -> None:
@@ -41,7 +42,9 @@ def main(backend: str, profile: str, seed: str, timeout: str = "") -> None:
         try:
             _reply(out, {"hello": wire.hello_to_json(worker.hello)})
             chosen = profile_of_run(profile, worker.hello)
-            _answer(Judge(worker, parse_profile(chosen)), int(seed), out)
+            # One that is observed comes as a task.
+            known = STRICT if chosen == OBSERVED else parse_profile(chosen)
+            _answer(Judge(worker, known), int(seed), out)
         finally:
             worker.close()
     # Told to end while it ends: nothing is left to do.
@@ -52,7 +55,12 @@ def _answer(judge: Judge, seed: int, out: int) -> None:
     try:
         while True:
             task, _ = wire.read(0)
-            if "fault" in task:
+            if "card" in task:
+                _reply(out, {"card": observe(judge.session).to_json()})
+            elif "profile" in task:
+                judge.profile = parse_profile(task["profile"])
+                _reply(out, {})
+            elif "fault" in task:
                 case = case_by_id(task["ids"][0], seed)
                 finding = find_cause(judge, case, fault_from_json(task["fault"]))
                 _reply(out, {"finding": asdict(finding)})

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uop.conformance import wire
+from uop.conformance.card.card import Card, card_from_json
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
 from uop.spec.errors import BackendError, PassError
 
 Task = wire.Json
 Answer = wire.Json
+CARD: Task = {"card": True}
+"""The task whose answer is the card of the backend."""
 PATIENCE = 5.0
 JUROR = "uop.conformance.juror"
 """The module that a judging process runs."""
@@ -98,6 +101,18 @@ class Jury:
         """Who is judged. BackendError where the backend does not start."""
         answers = [juror.answer() for juror in self.jurors]
         return wire.hello_from_json(answers[0]["hello"])
+
+    def card(self) -> Card:
+        """What the backend does where the spec leaves a choice."""
+        self.jurors[0].ask(CARD)
+        return card_from_json(self.jurors[0].answer()["card"])
+
+    def judge_by(self, profile: str) -> None:
+        """Take another profile than the one that was named at the start."""
+        for juror in self.jurors:
+            juror.ask({"profile": profile})
+        for juror in self.jurors:
+            juror.answer()
 
     def answers(
         self, tasks: Iterator[Task], keep_on: Callable[[], bool] = lambda: True

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from uop.conformance.card.file import SUFFIX, read_profile
 from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
 from uop.conformance.protocol import Hello
 from uop.conformance.sessions import known
@@ -19,7 +20,8 @@ from uop.spec.latitude import parse_profile
 from uop.spec.ops.names import Op
 
 STRICT = "strict"
-"""The profile of a run that names none."""
+OBSERVED = "observed"
+"""Stands for the profile that a backend shows; taken where neither it nor the run names one."""
 DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h|)")
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -47,7 +49,8 @@ class Options:
     effort: str = "default"
     seconds: float | None = None
     workers: int = field(default_factory=cores)
-    profile: str = STRICT
+    profile: str = ""
+    """As knobs, `strict` or `observed`; if empty what the backend declares, else `observed`."""
     json: Path | None = None
     output: Path = Path("uop-failures")
     timeout: float | None = None
@@ -64,7 +67,8 @@ class Options:
         _one_of("--effort", (self.effort,), EFFORTS)
         for id in self.cases:
             CaseId.parse(id)
-        unknown = parse_profile(self.profile).declared().keys() - SUPPORTED_KNOBS
+        given = STRICT if self.profile in ("", OBSERVED) else self.profile
+        unknown = parse_profile(given).declared().keys() - SUPPORTED_KNOBS
         if unknown:
             raise OptionError(f"--profile: nothing is judged by {', '.join(sorted(unknown))} yet")
         if self.workers < 1 or (self.examples is not None and self.examples < 1):
@@ -74,6 +78,12 @@ class Options:
                 writable(path)
         writable(self.output / "repro.uop")
         return self
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that it would judge is left out."""
+        chosen = self.ops or self.dtypes or self.cases or self.examples
+        return not chosen and self.levels == LEVELS and self.effort != EFFORTS[0]
 
     def to_json(self) -> dict[str, Any]:
         """What a report says about them."""
@@ -92,8 +102,13 @@ class Options:
 
 
 def profile_of_run(profile: str, hello: Hello) -> str:
-    """What a backend is judged by: the profile of the options, else the one it declares."""
-    return hello.profile or profile if profile == STRICT else profile
+    """What a backend is judged by: the profile of the options, else what it declares or shows."""
+    return profile or hello.profile or OBSERVED
+
+
+def profile_named(text: str) -> str:
+    """A profile as it is given: the name of a TOML file, or knobs. ProfileFileError for no file."""
+    return str(read_profile(Path(text))) if text.endswith(SUFFIX) else text
 
 
 def parse_duration(text: str, option: str = "--time") -> float:

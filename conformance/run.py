@@ -8,18 +8,26 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice, repeat
 from typing import Protocol
 
+from uop.conformance.card.card import Card, card_from_json, judged_by
 from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.generate import case_by_id, group_of, groups
 from uop.conformance.judge import Status, Verdict, verdict_from_json
-from uop.conformance.jury import Jury, Task
-from uop.conformance.options import OptionError, Options, profile_of_run
+from uop.conformance.jury import CARD, Jury, Task
+from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
 from uop.conformance.protocol import Hello
 from uop.conformance.report import BackendInfo, Report, Tally, untried
-from uop.conformance.report.files import failure_of, in_names, write_reports, write_repros
+from uop.conformance.report.files import (
+    failure_at,
+    failure_of,
+    in_names,
+    write_reports,
+    write_repros,
+)
 from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, as_found, finding_from_json
 from uop.conformance.wire import Json
+from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.spec.errors import BackendError, PassError, UnsupportedError
 from uop.spec.latitude import parse_profile
 
@@ -128,44 +136,58 @@ class _Run:
     lost: str = ""
     peak: int = 0
     interrupted: bool = False
+    card: Card | None = None
+    profile_from: str = "declared"
 
     def result(self) -> Report:
         ids = selected(self.options)
         jury = Jury.start(self.options)
         try:
             hello = jury.hello()
-            profile = profile_of_run(self.options.profile, hello)
-            self.options = replace(self.options, profile=profile)
-            self.display.started(hello, self.options, len(ids))
-            causes = self._judge(jury, ids, hello.limits.programs)
+            causes = self._judge(jury, ids, hello)
         finally:
             jury.end()
         findings = self._findings(causes)
+        failures = [failure_of(f, self.options.output) for f in findings]
+        if self.card is not None and self.profile_from == OBSERVED:
+            failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
         return Report(
             BackendInfo(hello.name, hello.version, hello.device),
             self.options.profile,
             self.options.to_json(),
             self.tally,
-            tuple(failure_of(f, self.options.output) for f in findings),
+            tuple(failures),
             self._seconds(),
             self.lost,
             self.interrupted,
             self.peak,
             untried(hello, self.tally),
+            {} if self.card is None else {"card": self.card.to_json()},
+            self.profile_from,
         )
 
-    def _judge(self, jury: Jury, ids: list[CaseId], size: int) -> list[Verdict]:
+    def _judge(self, jury: Jury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
         """Judge all, shrink one failure of each kind; gives the latter, whatever ended the run."""
         causes: list[Verdict] = []
         try:
-            for _, answer in jury.answers(_tasks(ids, size), self._is_in_time):
+            try:
+                self._take_profile(jury, hello)
+            finally:
+                self.display.started(hello, self.options, len(ids))
+            tasks = _tasks(ids, hello.limits.programs)
+            for _, answer in jury.answers(tasks, self._is_in_time):
                 self.peak = max(self.peak, answer["peak"])
                 for found in answer["verdicts"]:
                     self._add(verdict_from_json(found))
                 self.display.progress(self.tally, self._seconds())
             causes = self._one_of_each_kind(ids)
-            shrink: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in causes]
-            for _, answer in jury.answers(iter(shrink)):
+            rest: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in causes]
+            if self.options.is_whole and self.card is None:
+                rest.append(CARD)
+            for task, answer in jury.answers(iter(rest)):
+                if task is CARD:
+                    self.card = card_from_json(answer["card"])
+                    continue
                 finding = finding_from_json(answer["finding"])
                 self.findings[finding.id] = finding
         except KeyboardInterrupt:
@@ -173,6 +195,18 @@ class _Run:
         except (BackendError, PassError) as error:
             self.lost = str(error)
         return causes or self._one_of_each_kind(ids)
+
+    def _take_profile(self, jury: Jury, hello: Hello) -> None:
+        """Settle by what is judged; where that is to be observed, before the first case."""
+        profile = profile_of_run(self.options.profile, hello)
+        if profile == OBSERVED:
+            self.profile_from = OBSERVED
+            # Of a backend that is lost meanwhile nothing was observed.
+            self.options = replace(self.options, profile=STRICT)
+            self.card = jury.card()
+            profile = str(judged_by(self.card, SUPPORTED_KNOBS)[0])
+            jury.judge_by(profile)
+        self.options = replace(self.options, profile=profile)
 
     def _add(self, verdict: Verdict) -> None:
         self.tally.add(verdict)

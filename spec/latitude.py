@@ -105,23 +105,29 @@ IntDiv = Literal["floor", "trunc"]
 Fill = Literal["invalid", "zero"]
 
 
+KNOBS = {
+    "max_nan": "MAX with one NaN gives either operand, the NaN, or the other operand.",
+    "cmp_nan": "CMPGE and CMPLE with a NaN give either answer, or false as IEEE 754 has it.",
+    "contract": "A MUL used by an ADD or SUB may stay unrounded.",
+    "reassociate": "A tree of one op over values used once is judged as a REDUCE of its leaves.",
+    "ftz": "Dtypes whose subnormals may be read and written as zeros.",
+    "fp8_saturate": "A CAST to fp8 gives the largest finite value instead of NaN or infinity.",
+    "decomposed": "Ops judged by the error of their published decomposition.",
+    "wmma": "A program may run on matrix units.",
+    "int_div_traps": "A division by zero may end the program.",
+    "int_div": "IDIV and MOD round toward minus infinity, or toward zero.",
+    "excess_precision": "Emulated dtypes whose values may stay unrounded between ops.",
+    "pad_fill": "What PAD without an explicit fill puts around its operand.",
+    "algebra": "Whatever x is, x*0 = 0, x-x = 0 and x/x = 1.",
+}
+"""What each knob of a profile is about, in the order of its fields."""
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """The latitudes a backend declares, one field per knob; the default of each is the strict one.
 
-    max_nan: MAX with one NaN gives either operand, the NaN, or the other operand.
-    cmp_nan: CMPGE and CMPLE with a NaN give either answer, or false as IEEE 754 has it.
-    contract: a MUL used by an ADD or SUB may stay unrounded.
-    reassociate: a tree of one op over values used once is judged as a REDUCE of its leaves.
-    ftz: dtypes whose subnormals may be read and written as zeros.
-    fp8_saturate: a CAST to fp8 gives the largest finite value instead of NaN or infinity.
-    decomposed: ops judged by the error of their published decomposition.
-    wmma: a program may run on matrix units.
-    int_div_traps: a division by zero may end the program.
-    int_div: IDIV and MOD round toward minus infinity, or toward zero.
-    excess_precision: emulated dtypes whose values may stay unrounded between ops.
-    pad_fill: what PAD without an explicit fill puts around its operand.
-    algebra: x*0 = 0, x-x = 0 and x/x = 1 whatever x is.
+    What each knob is about stands in KNOBS.
     """
 
     max_nan: MaxNan = "either"

@@ -13,6 +13,7 @@ from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.values import Array
 from uop.spec.errors import UnsupportedError
+from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
 
@@ -27,7 +28,15 @@ class AdversaryBackend:
     def hello(self) -> Hello:
         if self.pushed and self.pushed not in Op.__members__:
             raise UnsupportedError(f"adversary: expected the name of an op, found {self.pushed!r}")
-        return Hello("adversary", version("uop"), "numpy", EVERY_OP, EVERY_DTYPE, offers=CHECKS)
+        return Hello(
+            "adversary",
+            version("uop"),
+            "numpy",
+            EVERY_OP,
+            EVERY_DTYPE,
+            offers=CHECKS,
+            profile=str(STRICT),
+        )
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [attempt(lambda p=program: self._move(p)) for program in programs]  # type: ignore[misc]

@@ -15,6 +15,7 @@ from uop.conformance.backends.attempt import problem_of
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
 from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, Program
 from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.latitude import STRICT
 from uop.spec.text import parse
 
 PROGRAMS = 64
@@ -37,6 +38,7 @@ class CompiledBackend:
             EVERY_DTYPE,
             Limits(PROGRAMS),
             offers=CHECKS,
+            profile=str(STRICT),
         )
 
     def opened(self) -> Device:

@@ -12,6 +12,7 @@ from uop.interpreter.evaluate import Output, evaluate
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.values import Array
 from uop.spec.dtype import DTYPES
+from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
 from uop.spec.uop import UOp
@@ -21,7 +22,15 @@ class InterpreterBackend:
     """Evaluates every program, each value checked against its derived properties."""
 
     def hello(self) -> Hello:
-        return Hello("interpreter", version("uop"), "numpy", EVERY_OP, EVERY_DTYPE, offers=CHECKS)
+        return Hello(
+            "interpreter",
+            version("uop"),
+            "numpy",
+            EVERY_OP,
+            EVERY_DTYPE,
+            offers=CHECKS,
+            profile=str(STRICT),
+        )
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [attempt(lambda p=program: interpret(p)) for program in programs]  # type: ignore[misc]

@@ -193,11 +193,13 @@ class Report:
     untried: tuple[str, ...] = ()
     """Ops that the backend lists and no program judged, with the reason."""
     sections: Mapping[str, Any] = field(default_factory=dict)
+    profile_from: str = "declared"
+    """Whether the profile was declared or observed; of an observed one, two things at once fail."""
 
     @property
     def conclusion(self) -> Conclusion:
         counts = self.tally.counts
-        if counts[Status.FAILED] or counts[Status.CRASHED]:
+        if counts[Status.FAILED] or counts[Status.CRASHED] or self.failures:
             return Conclusion.DOES_NOT
         if self.lost or not counts[Status.PASSED]:
             return Conclusion.INCONCLUSIVE
@@ -211,6 +213,7 @@ class Report:
             "suite": version("uop"),
             "backend": asdict(self.backend),
             "profile": self.profile,
+            "profile_from": self.profile_from,
             "options": dict(self.options),
             "summary": {
                 "verdict": self.conclusion.value,

@@ -9,6 +9,8 @@ from contextlib import suppress
 from json import dumps
 from pathlib import Path
 
+from uop.conformance.card.card import Entry
+from uop.conformance.case import MIXED, CaseId
 from uop.conformance.report import Failure
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.page import page
@@ -32,6 +34,15 @@ def failure_of(finding: Finding, folder: Path) -> Failure:
         finding.text,
         finding.values,
     )
+
+
+def failure_at(entry: Entry, folder: Path) -> Failure:
+    """What a report says of a backend that does two things where it declares nothing."""
+    signature = f"card {entry.point}"
+    path = folder / f"{in_names(signature)}.uop"
+    id = CaseId("card", MIXED, MIXED, in_names(entry.point), 0)
+    said = entry.message
+    return Failure(str(id), signature, entry.knob, id.level, (), (), said, str(path), entry.repro)
 
 
 def write_repros(failures: Iterable[Failure]) -> list[str]:

@@ -10,11 +10,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from uop.conformance.card.card import card_from_json, judged_by
 from uop.conformance.case import LEVELS
 from uop.conformance.judge import Verdict
-from uop.conformance.options import Options
+from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, share
+from uop.interpreter.accept import SUPPORTED_KNOBS
 
 COLUMNS = (
     ("bool",),
@@ -140,7 +142,8 @@ def progress_of(tally: Tally) -> str:
 def summary(report: Report, options: Options, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
     head = [verdict_line(report), figures_line(report), ""]
-    tail = ["", *failure_lines(report, options.backend), *next_lines(report, options)]
+    tail = ["", *failure_lines(report, options.backend), *card_lines(report)]
+    tail += next_lines(report, options)
     return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
 
 
@@ -149,9 +152,11 @@ def verdict_line(report: Report) -> str:
     early = " so far (interrupted)" if report.interrupted else ""
     match conclusion:
         case Conclusion.CONFORMS:
-            return f"{name} conforms{early} under the profile {report.profile}"
+            observed = f"{OBSERVED} " * (report.profile_from == OBSERVED)
+            return f"{name} conforms{early} under the {observed}profile {report.profile}"
         case Conclusion.DOES_NOT:
-            return f"{name} does not conform: outside the declared profile {report.profile}{early}"
+            profile = f"{report.profile_from} profile {report.profile}"
+            return f"{name} does not conform: outside the {profile}{early}"
     return f"{name}: inconclusive{early}, {report.lost or 'nothing was checked'}"
 
 
@@ -214,13 +219,30 @@ def failure_lines(report: Report, backend: str) -> list[str]:
     return [*lines, f"... and {more} more causes"] if more > 0 else lines
 
 
+def card_lines(report: Report) -> list[str]:
+    """What was observed where the spec leaves a choice, in short."""
+    if "card" not in report.sections:
+        return []
+    card = card_from_json(report.sections["card"])
+    _, left = judged_by(card, SUPPORTED_KNOBS)
+    said = "; ".join(f"{e.point}: {e.observed}" for e in card.entries if not e.knob)
+    lines = [f"card: {card.profile}", f"card: {said}" * bool(said)]
+    if left and report.profile_from == OBSERVED:
+        knobs = " ".join(f"{knob}={text}" for knob, text in left.items())
+        lines.append(f"card: observed, but nothing is judged by it yet: {knobs}")
+    return [one_line(line) for line in lines if line]
+
+
 def next_lines(report: Report, options: Options) -> list[str]:
     """What to do next."""
     command = f"uop conform {shlex.quote(options.backend)}"
-    if report.failures:
-        first = report.failures[0].id
-        again = f"the whole case again: {command} --seed {options.seed} --case {first}"
+    cases = [failure.id for failure in report.failures if failure.level in LEVELS]
+    if cases:
+        again = f"the whole case again: {command} --seed {options.seed} --case {cases[0]}"
         return [*skipped_lines(report), again]
+    if report.failures:
+        show = f"what was observed: uop profile show {shlex.quote(options.backend)}"
+        return [*skipped_lines(report), show]
     listed = [one_line(f"listed but not judged: {why}") for why in report.untried[:MOST_FAILURES]]
     return [*listed, *skipped_lines(report), f"next: {command} --effort full"]
 

@@ -65,7 +65,13 @@ def names(
 @click.option("--time", "duration", metavar="TIME", help="Stop after 30s, 5m or 1h.")
 @click.option("--timeout", metavar="TIME", help="How long one program may take.")
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
-@click.option("--profile", default="strict", show_default=True, help="What is allowed, as knobs.")
+@click.option(
+    "--profile",
+    default="",
+    metavar="PROFILE",
+    help="What is demanded: strict, observed, knobs such as 'max_nan=number', or a file.toml that "
+    "`uop profile init` wrote. By default what the backend declares, else what is observed.",
+)
 @click.option("--mutant", metavar="NAME", help="Put a seeded fault into the backend.")
 @click.option(
     "--sanitize", is_flag=True, help="Run opencl on a simulator that watches memory (Oclgrind)."
@@ -124,7 +130,7 @@ def command(
     and for each case that fails somewhere it is said which of them is alone.
     """
     from uop.conformance.case import LEVELS
-    from uop.conformance.options import Options, cores, parse_duration
+    from uop.conformance.options import Options, cores, parse_duration, profile_named
 
     backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
     options = Options(
@@ -138,7 +144,7 @@ def command(
         effort,
         None if duration is None else parse_duration(duration),
         cores() if workers is None else workers,
-        profile,
+        profile_named(profile),
         json,
         output,
         None if timeout is None else parse_duration(timeout, "--timeout"),

@@ -1,0 +1,173 @@
+"""Backends that choose where the spec lets them, or twice: `choosing_backends:Name`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from uop.conformance.backends.interpreter import InterpreterBackend, interpret
+from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.spec.args import DTypeArg, ReduceArg
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.text import parse, print_program
+from uop.spec.uop import UOp, const
+
+Rule = Callable[[UOp], UOp]
+LEAST = 2.0**-126
+"""The smallest normal float32."""
+
+
+class Choosing(InterpreterBackend):
+    """The interpreter on a program whose nodes were replaced by a rule; it declares no profile."""
+
+    dtypes: frozenset[str] | None = None
+
+    def hello(self) -> Hello:
+        known = super().hello()
+        return replace(
+            known,
+            name=type(self).__name__.lower(),
+            dtypes=self.dtypes or known.dtypes,
+            offers=frozenset(),
+            profile="",
+        )
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [self.chosen(program) for program in programs]
+
+    def chosen(self, program: Program) -> Outcome:
+        return rewritten(program, self.rule)
+
+    def rule(self, u: UOp) -> UOp:
+        raise NotImplementedError
+
+
+class Numbers(Choosing):
+    """A number wins over a NaN."""
+
+    def rule(self, u: UOp) -> UOp:
+        return number(u)
+
+
+class Truncating(Choosing):
+    """Division rounds toward zero."""
+
+    def rule(self, u: UOp) -> UOp:
+        same = {Op.IDIV: Op.CDIV, Op.MOD: Op.CMOD}
+        return UOp(same[u.op], *u.src) if u.op in same else u
+
+
+class Contracting(Choosing):
+    """A product that is added to or subtracted is not rounded; of floats it has float32 alone."""
+
+    dtypes = frozenset({"float32", "bool", "int32", "index"})
+
+    def rule(self, u: UOp) -> UOp:
+        if u.op not in (Op.ADD, Op.SUB, Op.MULACC) or u.dtype is not dtypes.float32:
+            return u
+        if u.op is Op.MULACC:
+            return cast(dtypes.float32, UOp(Op.ADD, wide_product(*u.src[:2]), wide(u.src[2])))
+        if all(s.op is not Op.MUL for s in u.src):
+            return u
+        operands = [wide_product(*s.src) if s.op is Op.MUL else wide(s) for s in u.src]
+        return cast(dtypes.float32, UOp(u.op, *operands))
+
+
+class Flushing(Choosing):
+    """Subnormals are zeros; of floats it has float32 alone."""
+
+    dtypes = frozenset({"float32", "bool", "int32", "index"})
+
+    def rule(self, u: UOp) -> UOp:
+        if u.op not in (Op.ADD, Op.MUL, Op.CMPLT) or u.src[0].dtype is not dtypes.float32:
+            return u
+        made = UOp(u.op, *map(flushed, u.src))
+        return made if u.op is Op.CMPLT else flushed(made)
+
+
+class Trapping(Choosing):
+    """A division by zero ends the program."""
+
+    def chosen(self, program: Program) -> Outcome:
+        if "IDIV" in program.text or "MOD" in program.text:
+            divisors = [batch.get(1) for batch in program.batches]
+            if any(d is not None and not d.all() for d in divisors):
+                return Problem(ProblemKind.TRAP, "division by zero")
+        return interpret(program)
+
+
+class Alternating(Choosing):
+    """In every other program with a MAX a number wins over a NaN."""
+
+    count = 0
+
+    def chosen(self, program: Program) -> Outcome:
+        self.count += "MAX" in program.text
+        return interpret(program) if self.count % 2 else rewritten(program, number)
+
+
+class Poor(Choosing):
+    """Has MAX on float32, and takes the first operand for it."""
+
+    def hello(self) -> Hello:
+        ops = frozenset({"PARAM", "MAX"})
+        return Hello("poor", "1", "test", ops, frozenset({"float32"}))
+
+    def chosen(self, program: Program) -> Outcome:
+        assert "MAX" in program.text
+        return Outputs(tuple((batch[0],) for batch in program.batches))
+
+
+class Odd(Choosing):
+    """Gives what nobody asked for."""
+
+    def chosen(self, program: Program) -> Outcome:
+        if "MAX" in program.text:
+            return Problem(ProblemKind.INTERNAL, "no\nMAX today")
+        return Outputs(tuple((np.zeros(7, np.int8),) for _ in program.batches))
+
+
+def rewritten(program: Program, rule: Rule) -> Outcome:
+    """The outcome of a program with every node replaced, sources first."""
+    root, new = parse(program.text), {}
+    for u in root.toposort():
+        new[u] = rule(u.with_src(new[s] for s in u.src))
+    return interpret(Program(print_program(new[root]), program.batches))
+
+
+def number(u: UOp) -> UOp:
+    if not u.dtype.is_float:
+        return u
+    if isinstance(u.arg, ReduceArg) and u.op is Op.REDUCE and u.arg.op is Op.MAX:
+        return u.with_src([where(u.src[0], const(-inf, u.dtype), u.src[0]), *u.src[1:]])
+    if u.op is not Op.MAX:
+        return u
+    a, b = u.src
+    return where(a, b, where(b, a, u))
+
+
+def where(x: UOp, instead: UOp, other: UOp) -> UOp:
+    """Something instead of a value where x is a NaN."""
+    return UOp(Op.WHERE, UOp(Op.CMPNE, x, x), instead, other)
+
+
+def flushed(x: UOp) -> UOp:
+    magnitude = UOp(Op.MAX, x, UOp(Op.NEG, x))
+    small = UOp(Op.CMPLT, magnitude, const(LEAST, x.dtype))
+    return UOp(Op.WHERE, small, UOp(Op.MUL, x, const(0.0, x.dtype)), x)
+
+
+def cast(dtype: DType, u: UOp) -> UOp:
+    return UOp(Op.CAST, u, arg=DTypeArg(dtype))
+
+
+def wide(u: UOp) -> UOp:
+    return cast(dtypes.float64, u)
+
+
+def wide_product(a: UOp, b: UOp) -> UOp:
+    return UOp(Op.MUL, wide(a), wide(b))

@@ -1,0 +1,215 @@
+"""The device card: what each backend chooses is told, as a profile, and doing two things fails."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from uop.conformance.backends import load
+from uop.conformance.backends.interpreter import InterpreterBackend
+from uop.conformance.card.card import Card, card_from_json, judged_by, observe
+from uop.conformance.card.file import ProfileFileError, profile_text, read_profile
+from uop.conformance.card.free import free_points
+from uop.conformance.card.points import knob_points
+from uop.conformance.options import OBSERVED, Options
+from uop.conformance.protocol import Backend
+from uop.conformance.replay import replay
+from uop.conformance.report import Conclusion, Report
+from uop.conformance.report.terminal import summary
+from uop.conformance.run import conform
+from uop.conformance.workers import Local
+from uop.interpreter.accept import SUPPORTED_KNOBS
+from uop.spec.latitude import KNOBS, Profile
+
+NUMBERS, TRUNCATING, ALTERNATING = (
+    f"choosing_backends:{name}" for name in ("Numbers", "Truncating", "Alternating")
+)
+
+
+@pytest.fixture(autouse=True)
+def _choosing_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+def chosen(name: str) -> Backend:
+    return load(f"choosing_backends:{name}")
+
+
+def card_of(name: str) -> Card:
+    return observe(Local(chosen(name)))
+
+
+@pytest.fixture(scope="module")
+def reference() -> Card:
+    return observe(Local(InterpreterBackend()))
+
+
+def test_every_knob_has_a_point_with_several_answers() -> None:
+    assert {point.knob for point in knob_points()} == set(KNOBS)
+    for point in knob_points():
+        elements = sum(len(witness.answers) for witness in point.witnesses)
+        assert elements > 1 or point.name == "decomposed SQRT"
+        words = {w for witness in point.witnesses for a in witness.answers for w in a}
+        assert words <= set(point.declares)
+        assert len(point.declares) == 2
+    assert not any(point.knob for point in free_points())
+
+
+def test_the_reference_is_exact_and_does_one_thing_everywhere(reference: Card) -> None:
+    assert reference.profile == Profile(max_nan="propagate", cmp_nan="ieee")
+    assert all(entry.consistent for entry in reference.entries)
+    assert len(reference.entries) == len(knob_points()) + len(free_points())
+
+
+@pytest.mark.parametrize(
+    ("backend", "point", "observed", "profile"),
+    [
+        ("Numbers", "max_nan", "number", {"max_nan": "number"}),
+        ("Truncating", "int_div", "trunc", {"int_div": "trunc"}),
+        ("Contracting", "contract", "rounded once", {"contract": "true"}),
+        ("Flushing", "ftz float32", "flushed", {"ftz": "float32"}),
+        ("Trapping", "int_div_traps", "traps", {"int_div_traps": "true"}),
+    ],
+)
+def test_a_choice_is_told_with_its_evidence(
+    backend: str, point: str, observed: str, profile: dict[str, str]
+) -> None:
+    card = card_of(backend)
+    entry = next(e for e in card.entries if e.point == point)
+    assert (entry.observed, entry.consistent) == (observed, True)
+    assert len(entry.evidence) > 1
+    assert profile.items() <= card.profile.declared().items()
+    others = {"max_nan": "propagate", "cmp_nan": "ieee"}
+    assert card.profile.declared() == others | profile
+    assert card.twofold == ()
+
+
+def test_a_backend_that_does_two_things_is_shown_with_both_and_a_repro(tmp_path: Path) -> None:
+    card = card_of("Alternating")
+    (entry,) = card.twofold
+    assert entry.point == "max_nan"
+    assert "number" in entry.conflict[1]
+    assert "propagate" in entry.conflict[0]
+    assert "max_nan=either allows both" in entry.message
+    repro = tmp_path / "max_nan.uop"
+    repro.write_text(entry.repro)
+    statuses = [replay([repro], name)[0].verdict.status for name in ("interpreter", NUMBERS)]
+    assert statuses == ["passed", "failed"]
+
+
+def test_what_a_backend_lacks_has_no_entry() -> None:
+    card = card_of("Poor")
+    assert [entry.point for entry in card.entries] == ["max_nan", "MAX of two zeros"]
+    # It gives the first operand.
+    assert card.entries[0].observed == "propagate and number"
+
+
+def test_answers_that_mean_nothing_are_shown_and_declare_nothing() -> None:
+    card = card_of("Odd")
+    assert {entry.observed for entry in card.entries} == {"none of the known answers"}
+    assert card.profile == Profile()
+    lines = [line for entry in card.entries for line in entry.evidence]
+    assert any("internal, no MAX today" in line for line in lines)
+    assert any("something else than one array" in line for line in lines)
+
+
+def test_a_card_survives_json(reference: Card) -> None:
+    for card in (reference, card_of("Alternating")):
+        assert card_from_json(json.loads(json.dumps(card.to_json()))) == card
+
+
+# Profiles as files.
+
+
+@pytest.mark.parametrize("backend", ["Numbers", "Truncating", "Contracting", "Flushing"])
+def test_a_profile_reads_back_from_its_file(backend: str, tmp_path: Path) -> None:
+    card, path = card_of(backend), tmp_path / "profile.toml"
+    path.write_text(profile_text(card, chosen(backend).hello(), "choosing"))
+    assert read_profile(path) == judged_by(card, SUPPORTED_KNOBS)[0]
+    for knob in card.profile.declared().keys() - SUPPORTED_KNOBS:
+        assert f"nothing is judged by {knob} yet" in path.read_text()
+
+
+def test_a_profile_file_bears_any_name_of_a_device(reference: Card, tmp_path: Path) -> None:
+    hello, path = replace(InterpreterBackend().hello(), device="a\nb\x1b[1m"), tmp_path / "p.toml"
+    path.write_text(profile_text(reference, hello, "interpreter"))
+    assert read_profile(path) == reference.profile
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.replace("max_nan =", "max_nun ="), "no knob 'max_nun'"),
+        (lambda t: t.replace('"propagate"', '"sometimes"'), "max_nan expects either or propagate"),
+        (lambda t: t.replace("wmma = false", "wmma = 0"), "wmma expects true or false, found 0"),
+        (lambda t: t.replace("ftz = []", 'ftz = ["float33"]'), "ftz expects names"),
+        (lambda t: t.replace("ftz = []", "ftz = [1]"), "ftz expects a list of names"),
+        (lambda t: t.replace("uop-profile/1", "uop-profile/9"), "expected schema"),
+        (lambda t: t[: t.index("int_div =")], "no value for int_div, "),
+        (lambda t: t[: t.index('"propagate"') + 4], "no TOML, or cut off"),
+        (lambda t: "\x00", "no TOML, or cut off"),
+        (lambda t: "", "expected schema"),
+    ],
+)
+def test_a_bad_profile_file_is_told(change, said: str, reference: Card, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "profile.toml"
+    path.write_text(change(profile_text(reference, InterpreterBackend().hello(), "interpreter")))
+    with pytest.raises(ProfileFileError, match=r"profile\.toml: ") as caught:
+        read_profile(path)
+    assert said in str(caught.value)
+
+
+def test_a_profile_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ProfileFileError, match="cannot read"):
+        read_profile(tmp_path / "profile.toml")
+
+
+# Runs.
+
+
+def judged(backend: str, folder: Path, op: str, dtype: str, profile: str = "") -> Report:
+    options = Options(
+        backend,
+        levels=("op",),
+        ops=(op,),
+        dtypes=(dtype,),
+        effort="smoke",
+        workers=1,
+        profile=profile,
+        output=folder,
+    )
+    return conform(options)
+
+
+def test_a_consistent_backend_conforms_under_what_it_shows(tmp_path: Path) -> None:
+    report = judged(TRUNCATING, tmp_path, "IDIV", "int32")
+    assert report.conclusion is Conclusion.CONFORMS
+    assert (report.profile_from, report.to_json()["profile_from"]) == (OBSERVED, OBSERVED)
+    assert "int_div=trunc" in report.profile
+    lines = summary(report, Options(TRUNCATING), 60)
+    assert "conforms under the observed profile" in lines[0]
+    assert any(line.startswith("card: ") and "int_div=trunc" in line for line in lines)
+    assert judged(TRUNCATING, tmp_path, "IDIV", "int32", "strict").failures
+
+
+def test_the_observed_profile_is_demanded_of_every_case(tmp_path: Path) -> None:
+    report = judged(NUMBERS, tmp_path, "MAX", "float32")
+    assert report.conclusion is Conclusion.CONFORMS
+    assert report.profile == "max_nan=number cmp_nan=ieee"
+    assert judged(NUMBERS, tmp_path, "MAX", "float32", "max_nan=propagate").failures
+
+
+def test_a_backend_that_does_two_things_does_not_conform(tmp_path: Path) -> None:
+    report = judged(ALTERNATING, tmp_path, "ADD", "float32")
+    assert report.conclusion is Conclusion.DOES_NOT
+    (failure,) = report.failures
+    assert (failure.level, failure.signature) == ("card", "card max_nan")
+    assert "case card/max_nan" in Path(failure.repro).read_text()
+    lines = summary(report, Options(ALTERNATING), 60)
+    assert any("max_nan is propagate and number at once" in line for line in lines)
+    assert any("uop profile show" in line for line in lines)
+    declared = judged(ALTERNATING, tmp_path, "ADD", "float32", "strict")
+    assert declared.conclusion is Conclusion.CONFORMS

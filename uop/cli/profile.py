@@ -1,0 +1,106 @@
+"""`uop profile`: what a backend does where the spec leaves a choice, shown or written as a file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from uop.cli import Exit
+
+if TYPE_CHECKING:
+    from uop.conformance.card.card import Card
+    from uop.conformance.protocol import Hello
+
+
+@click.group("profile")
+def command() -> None:
+    """Show what a backend does where the spec leaves a choice, or write it as a profile.
+
+    The points are the knobs of a profile, each explained by `uop explain KNOB`, and what the spec
+    gives no value for: payloads of NaNs, shift counts and casts out of range, division by zero.
+    """
+
+
+@command.command("show")
+@click.argument("backend")
+@click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
+def show(backend: str, as_json: bool) -> int:
+    """Print the device card: each point, what was observed, and the programs that showed it.
+
+    Exits with 1 where the backend does two things at the point of a knob.
+    """
+    from json import dumps
+
+    hello, card = observed(backend)
+    if as_json:
+        click.echo(dumps(card.to_json(), indent=1))
+        return Exit.FAILED if card.twofold else Exit.OK
+    click.echo(f"{hello.name} {hello.version} on {hello.device}")
+    for entry in card.entries:
+        mark = "" if entry.consistent else "  (two things)"
+        click.echo(f"\n{entry.point}: {entry.observed}{mark}")
+        for line in entry.evidence:
+            click.echo(f"    {line}")
+    click.echo(f"\nas a profile: {card.profile}")
+    for entry in card.twofold:
+        click.echo(f"two things at {entry.point}: {entry.observed}")
+    click.echo(f"next: uop profile init {shlex.quote(backend)}")
+    return Exit.FAILED if card.twofold else Exit.OK
+
+
+@command.command("init")
+@click.argument("backend")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Where to write it; without it, it is printed. A file that exists is left alone.",
+)
+def init(backend: str, output: Path | None) -> int:
+    """Write the observed profile as TOML, with the evidence, to edit and to commit.
+
+    \b
+    uop profile init opencl --output opencl.toml
+    uop conform opencl --profile opencl.toml
+    """
+    from uop.conformance.card.file import SUFFIX, profile_text
+    from uop.conformance.options import OptionError, writable
+
+    if output is not None:
+        if output.suffix != SUFFIX:
+            raise OptionError(f"--output: expected a name that ends with {SUFFIX}, found {output}")
+        if output.exists():
+            raise OptionError(f"--output: {output} exists; it may hold edits")
+        writable(output)
+    hello, card = observed(backend)
+    text = profile_text(card, hello, shlex.quote(backend))
+    if output is None:
+        click.echo(text, nl=False)
+        return Exit.OK
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise OptionError(f"cannot write {output}: {error.strerror}") from error
+    for entry in card.twofold:
+        click.echo(f"two things at {entry.point}: {entry.observed}")
+    click.echo(f"wrote {output}; next: uop conform {shlex.quote(backend)} --profile {output}")
+    return Exit.OK
+
+
+def observed(backend: str) -> tuple[Hello, Card]:
+    """A backend in a process of its own, and what it does."""
+    from uop.conformance.card.card import observe
+    from uop.conformance.sessions import known, start
+
+    known(backend)
+    with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
+        session = start(backend, Path(folder))
+        try:
+            return session.hello, observe(session)
+        finally:
+            session.close()
