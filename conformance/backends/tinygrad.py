@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from math import prod
@@ -15,6 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from uop.conformance import wire
+from uop.conformance.backends.children import in_child
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import Graph, Language, Node
 from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
@@ -49,7 +52,10 @@ AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.C
 
 
 class TinygradBackend:
-    """Schedules and compiles each program once, then runs it on each batch."""
+    """Schedules and compiles each program once, then runs it on each batch.
+
+    This process opens no device: its children do, and a program that ends one costs only that one.
+    """
 
     def __init__(self, device: str = "PYTHON") -> None:
         self.asked = device
@@ -58,35 +64,55 @@ class TinygradBackend:
         if self.asked not in TARGETS:
             targets = ", ".join(TARGETS)
             raise UnsupportedError(f"tinygrad on {self.asked!r}: expected one of {targets}")
-        tinygrad = load(self.asked)
-        self.device = TARGETS[self.asked].partition(":")[0]
-        try:
-            renderer = type(tinygrad.device.Device[self.device].renderer).__name__
-        except ERRORS as error:
-            raise UnsupportedError(f"tinygrad on {self.asked}: {_said(error)}") from error
-        self.language, self.tinygrad = Language(tinygrad), tinygrad
-        known = EVERY_DTYPE if self._has_bfloat16() else EVERY_DTYPE - {"bfloat16"}
+        self.tinygrad = load(self.asked)
+        self.language, self.device = Language(self.tinygrad), TARGETS[self.asked].partition(":")[0]
+        probed = in_child(self._probed)
+        if not probed.told:
+            raise UnsupportedError(f"tinygrad on {self.asked}: {probed.how}")
+        header, _ = probed.told[0]
+        if "refused" in header:
+            raise UnsupportedError(f"tinygrad on {self.asked}: {header['refused']}")
         ops = frozenset(op.name for op in Op)
-        found = f"{self.asked} ({renderer})"
+        found = f"{self.asked} ({header['renderer']})"
         return Hello(
             "tinygrad",
             version("tinygrad"),
             found,
             ops,
-            known,
+            frozenset(header["dtypes"]),
             Limits(PROGRAMS, devices=1),
             forms=frozenset({"tensor", "kernel"}),
             profile=PROFILE,
         )
 
-    def _has_bfloat16(self) -> bool:
-        """Whether its C compiler has the dtype: not every clang does."""
+    def _probed(self) -> Iterator[bytes]:
+        """The name of the renderer, and the dtypes: not every clang has bfloat16."""
+        try:
+            renderer = type(self.tinygrad.device.Device[self.device].renderer).__name__
+        except ERRORS as error:
+            yield wire.Packer().frame({"refused": _said(error)})
+            return
         program = "%0 = PARAM [1] {slot=0, dtype=bfloat16}\n%1 = NEG %0"
         inputs = {0: np.zeros(1, np_dtype(DTYPES["bfloat16"]))}
-        return isinstance(self._outcome(Program(program, (inputs,))), Outputs)
+        has = isinstance(self._outcome(Program(program, (inputs,))), Outputs)
+        known = sorted(EVERY_DTYPE if has else EVERY_DTYPE - {"bfloat16"})
+        yield wire.Packer().frame({"renderer": renderer, "dtypes": known})
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [self._outcome(program) for program in programs]
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(programs):
+            ended = in_child(partial(self._told, programs[len(outcomes) :]))
+            for header, body in ended.told:
+                outcomes += wire.unpack_outcomes(header, body)
+            if len(outcomes) < len(programs):
+                outcomes.append(
+                    Problem(ProblemKind.CRASH, ended.how or "the process closed its pipe")
+                )
+        return outcomes
+
+    def _told(self, programs: Sequence[Program]) -> Iterator[bytes]:
+        for program in programs:
+            yield wire.pack_outcomes([self._outcome(program)], 0)
 
     def _outcome(self, program: Program) -> Outcome:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from importlib.metadata import entry_points
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from uop.conformance.backends import GROUP, tinygrad
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.tinygrad import TinygradBackend
-from uop.conformance.protocol import Outputs, Problem, ProblemKind, Program
+from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.numeric import STORAGE, to_bits
 from uop.interpreter.values import Array
 from uop.spec.dtype import DTYPES
@@ -55,6 +57,24 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
     monkeypatch.setattr(tinygrad, "import_module", missing)
     with pytest.raises(UnsupportedError, match=r"No module named 'tinygrad'.*uop\[tinygrad\]"):
         TinygradBackend("CL").hello()
+
+
+def test_a_program_that_ends_the_process_costs_only_itself(
+    backend: TinygradBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calm = type(backend)._outcome
+
+    def outcome_or_end(self: TinygradBackend, program: Program) -> Outcome:
+        if "IDIV" in program.text:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return calm(self, program)
+
+    monkeypatch.setattr(TinygradBackend, "_outcome", outcome_or_end)
+    texts = (f"{param('int8')}\n%1 = {op}" for op in ("NEG %0", "IDIV %0, %0", "TRUNC %0"))
+    first, second, third = backend.run([Program(text, ({0: A},)) for text in texts])
+    assert isinstance(first, Outputs)
+    assert second == Problem(ProblemKind.CRASH, "the process was ended by SIGKILL")
+    assert isinstance(third, Outputs)
 
 
 def test_it_says_where_it_runs_and_what_its_pad_does(backend: TinygradBackend) -> None:
