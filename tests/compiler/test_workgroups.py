@@ -96,6 +96,7 @@ def test_workgroups_on_opencl(run_on_opencl: OpenCLDevice) -> None:
 
 
 @pytest.mark.cuda
+@pytest.mark.cuda
 def test_nvrtc_takes_them() -> None:
     for id in WORKGROUPS:
         case = case_by_id(id)
