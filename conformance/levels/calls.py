@@ -9,7 +9,7 @@ from math import prod
 from uop.conformance import values
 from uop.conformance.choices import Choices, between, data_key, pick, words
 from uop.conformance.levels.elementwise import constant
-from uop.conformance.levels.group import Group, Program, op_group, program
+from uop.conformance.levels.group import Group, Program, copying_group, program
 from uop.conformance.levels.movement import flip, permute, reshape
 from uop.interpreter.values import Array
 from uop.spec.args import BinaryArg, DTypeArg, GetTupleArg
@@ -21,14 +21,14 @@ from uop.spec.uop import UOp, dims, param
 
 def groups() -> Iterator[Group]:
     for dtype in values.VALUES:
-        yield op_group(Op.FUNCTION, dtype, "call", (1, 2, 6), partial(_function, dtype))
-        yield op_group(Op.FUNCTION, dtype, "nested", (0, 1, 3), partial(_nested, dtype))
-        yield op_group(Op.TUPLE, dtype, "pack", (1, 1, 3), partial(_tuple, dtype))
-        yield op_group(Op.GETTUPLE, dtype, "unpack", (1, 1, 3), partial(_gettuple, dtype))
-        yield op_group(Op.PARAM, dtype, "identity", (1, 1, 4), partial(_param, dtype))
-        yield op_group(Op.CONST, dtype, "specials", (1, 1, 1), partial(_const, dtype))
+        yield copying_group(Op.FUNCTION, dtype, "call", (1, 2, 6), partial(_function, dtype))
+        yield copying_group(Op.FUNCTION, dtype, "nested", (0, 1, 3), partial(_nested, dtype))
+        yield copying_group(Op.TUPLE, dtype, "pack", (1, 1, 3), partial(_tuple, dtype))
+        yield copying_group(Op.GETTUPLE, dtype, "unpack", (1, 1, 3), partial(_gettuple, dtype))
+        yield copying_group(Op.PARAM, dtype, "identity", (1, 1, 4), partial(_param, dtype))
+        yield copying_group(Op.CONST, dtype, "specials", (1, 1, 1), partial(_const, dtype))
         if dtype not in (dtypes.bool, dtypes.index):
-            yield op_group(Op.BINARY, dtype, "bytes", (1, 1, 3), partial(_binary, dtype))
+            yield copying_group(Op.BINARY, dtype, "bytes", (1, 1, 3), partial(_binary, dtype))
 
 
 def _body(choices: Choices, dtype: DType, shape: Shape) -> list[UOp]:

@@ -22,6 +22,9 @@ from uop.spec.uop import UOp, param
 OFTEN_INSIDE = 12
 """How many draws that mostly fit stand beside the special values, most of which do not."""
 
+IN_SMOKE = ("int8", "float32")
+"""What a smoke run converts each dtype to."""
+
 
 def groups() -> Iterator[Group]:
     for source in values.VALUES:
@@ -36,7 +39,8 @@ def _casts(source: DType, target: DType) -> Iterator[Group]:
     def group(name: str, build: partial[Program], counts: tuple[int, int, int]) -> Group:
         return op_group(Op.CAST, source, name, counts, build)
 
-    yield group(f"to-{target.name}", partial(_cast_edges, source, target), (1, 1, 1))
+    smoke = int(target.name in IN_SMOKE)
+    yield group(f"to-{target.name}", partial(_cast_edges, source, target), (smoke, 1, 1))
     yield group(f"chain-{target.name}", partial(_cast_chain, source, target), (0, 1, 4))
     if source.bits == 16:
         yield group(f"all-to-{target.name}", partial(_cast_all, source, target), (0, 1, 1))
@@ -92,7 +96,8 @@ def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Pro
 
 def _bitcast(source: DType, target: DType) -> Group:
     build = partial(_bitcast_edges, source, target)
-    return op_group(Op.BITCAST, source, f"to-{target.name}", (1, 1, 4), build)
+    counts = (int(target.name in IN_SMOKE), 1, 4)
+    return op_group(Op.BITCAST, source, f"to-{target.name}", counts, build)
 
 
 def _bitcast_edges(source: DType, target: DType, choices: Choices, index: int) -> Program:

@@ -51,7 +51,7 @@ def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
     op, operands = declaration.op, operand_dtypes(declaration, dtype)
     full = 1 if len(operands) == 1 else 2
     yield op_group(op, dtype, "edges", (1, 1, full), partial(_edges, op, operands))
-    yield op_group(op, dtype, "shapes", (1, 1, len(SHAPES)), partial(_shapes, op, operands))
+    yield op_group(op, dtype, "shapes", (0, 1, len(SHAPES)), partial(_shapes, op, operands))
     yield op_group(op, dtype, "constants", (0, 1, 4), partial(_constants, op, operands))
     if op in SHIFTS:
         others = tuple((dtype, count) for count in INTS if count != dtype)

@@ -66,7 +66,7 @@ class Flavour:
     homes: tuple[DType, ...]
     palette: tuple[DType, ...]
     table: tuple[tuple[Step, int], ...]
-    counts: tuple[int, int, int] = (3, 24, 240)
+    counts: tuple[int, int, int] = (2, 24, 240)
     draw: Draw = draw_mixed
     """The data of the first inputs."""
 
@@ -76,7 +76,7 @@ FLAVOURS: dict[str, Flavour] = {
         NARROW,
         NARROW,
         (*ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
-        (8, 70, 700),
+        (4, 70, 700),
     ),
     "integers": Flavour(WIDE, (*WIDE, *NARROW), (*ANYTHING, (steps.cast, 2), (steps.bitcast, 1))),
     "floats": Flavour(FLOATS, FLOATS, (*ANYTHING, (steps.transcendental, 6), (steps.cast, 1))),
@@ -99,38 +99,38 @@ FLAVOURS: dict[str, Flavour] = {
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS, dtypes.bool),
         (*WIDE, *FLOATS),
         ((biases.absent, 12), *ARITHMETIC, *CHOOSING, *CONVERTING, *MOVING),
-        (2, 8, 120),
+        (1, 8, 120),
     ),
     "specials": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*WIDE, *SMALL_FLOATS, *FLOATS),
         ((steps.reduce, 6), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 2)),
-        (2, 6, 120),
+        (1, 6, 120),
         draw_special,
     ),
     "chains": Flavour(
         (*NARROW, *SMALL_FLOATS),
         (*NARROW, *WIDE, *SMALL_FLOATS),
         ((biases.chain, 10), *ARITHMETIC, (steps.compare, 2), (steps.select, 2)),
-        (2, 8, 120),
+        (1, 8, 120),
     ),
     "gates": Flavour(
         (*NARROW, *WIDE, *FLOATS),
         (*WIDE, *FLOATS),
         ((steps.gated, 8), (steps.gather, 3), (steps.compare, 4), (steps.select, 4), *ARITHMETIC),
-        (2, 6, 120),
+        (1, 6, 120),
     ),
     "constants": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*NARROW, *WIDE, *FLOATS),
         ((biases.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
-        (2, 6, 120),
+        (1, 6, 120),
     ),
     "nested": Flavour(
         (*FLOATS, *SMALL_FLOATS),
         FLOATS,
         ((steps.ternary, 8), (steps.binary, 8), (steps.unary, 2), (steps.select, 1)),
-        (4, 30, 300),
+        (2, 30, 300),
     ),
 }
 

@@ -9,7 +9,7 @@ from math import prod
 from uop.conformance import values
 from uop.conformance.choices import Choices, chance, data_key, pick
 from uop.conformance.levels import movement
-from uop.conformance.levels.group import Group, Program, op_group, program
+from uop.conformance.levels.group import Group, Program, copying_group, program
 from uop.interpreter.values import Array
 from uop.spec.args import BufferArg, FlipArg, PadFill
 from uop.spec.dtype import DType, dtypes
@@ -32,11 +32,11 @@ def groups() -> Iterator[Group]:
     for dtype in values.VALUES:
         for op, builders in BUILDERS.items():
             for name, build, counts in builders:
-                yield op_group(op, dtype, name, counts, partial(build, dtype))
+                yield copying_group(op, dtype, name, counts, partial(build, dtype))
         for declaration in DECLARATIONS.values():
             if declaration.section == "marker":
                 build = partial(_marker, declaration.op, dtype)
-                yield op_group(declaration.op, dtype, "identity", (1, 1, 3), build)
+                yield copying_group(declaration.op, dtype, "identity", (1, 1, 3), build)
 
 
 def buffer(slot: int, shape: Shape, dtype: DType) -> UOp:

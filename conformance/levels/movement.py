@@ -8,7 +8,7 @@ from math import prod
 
 from uop.conformance import values
 from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled
-from uop.conformance.levels.group import Group, Program, op_group, program
+from uop.conformance.levels.group import Group, Program, copying_group, program
 from uop.interpreter.numeric import np_dtype
 from uop.spec.args import (
     BufferArg,
@@ -44,15 +44,15 @@ SHAPES: tuple[Shape, ...] = (
 def groups() -> Iterator[Group]:
     for dtype in values.VALUES:
         for op, view in VIEWS.items():
-            yield op_group(op, dtype, "view", (1, 2, 9), partial(_view, op, view, dtype))
-        yield op_group(Op.PAD, dtype, "consumed", (1, 4, 12), partial(_consumed, dtype))
-        yield op_group(Op.INDEX, dtype, "constant", (1, 2, 6), partial(_index_constant, dtype))
-        yield op_group(Op.INDEX, dtype, "data", (1, 2, 8), partial(_index_data, dtype))
-        yield op_group(Op.STACK, dtype, "join", (1, 2, 6), partial(_stack, dtype))
-        yield op_group(Op.BIND, dtype, "size", (1, 1, 3), partial(_bound, dtype))
-        yield op_group(Op.REPLICATED, dtype, "copies", (1, 1, 4), partial(_replicated, dtype))
+            yield copying_group(op, dtype, "view", (1, 2, 9), partial(_view, op, view, dtype))
+        yield copying_group(Op.PAD, dtype, "consumed", (1, 4, 12), partial(_consumed, dtype))
+        yield copying_group(Op.INDEX, dtype, "constant", (1, 2, 6), partial(_index_constant, dtype))
+        yield copying_group(Op.INDEX, dtype, "data", (1, 2, 8), partial(_index_data, dtype))
+        yield copying_group(Op.STACK, dtype, "join", (1, 2, 6), partial(_stack, dtype))
+        yield copying_group(Op.BIND, dtype, "size", (1, 1, 3), partial(_bound, dtype))
+        yield copying_group(Op.REPLICATED, dtype, "copies", (1, 1, 4), partial(_replicated, dtype))
         if dtype.kind is not Kind.INDEX:
-            yield op_group(Op.SLICE, dtype, "bytes", (1, 2, 6), partial(_bytes, dtype))
+            yield copying_group(Op.SLICE, dtype, "bytes", (1, 2, 6), partial(_bytes, dtype))
 
 
 def permute(choices: Choices, t: UOp) -> UOp:

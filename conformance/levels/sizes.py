@@ -77,7 +77,7 @@ def _computed(dtype: DType, shape: Shape, choices: Choices) -> Program:
 def _folded(dtype: DType, shape: Shape, choices: Choices) -> Program:
     """Along each axis and along all."""
     t = param(0, shape, dtype)
-    axes = [(k,) for k in range(len(shape))] or [()]
+    axes: list[tuple[int, ...]] = [(k,) for k in range(len(shape))] or [()]
     every = tuple(range(len(shape)))
     whole = [fold(Op.MAX, t, every)]
     if prod(shape) <= max(SIZES) * 3 or not dtype.is_float:

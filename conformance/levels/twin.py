@@ -234,7 +234,7 @@ def _twice(growth: Growth, root: UOp) -> tuple[Batch, ...]:
 
 KINDS: tuple[tuple[str, Build, Counts], ...] = (
     ("copied", partial(_split, copied), (1, 3, 60)),
-    ("stored", partial(_split, stored), (1, 2, 40)),
+    ("stored", partial(_split, stored), (0, 2, 40)),
     ("loaded", partial(_split, loaded), (0, 1, 40)),
     ("constants", _constants, (1, 3, 60)),
     ("decomposed", _decomposed, (0, 2, 40)),
