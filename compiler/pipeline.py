@@ -25,7 +25,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.extension import in_core_ops
 from uop.spec.forms import FORMS, Form, verify
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, checked_root
 
 Observe = Callable[[str, str, UOp, UOp], None]
 """Is told (stage, rule, before, after) of each firing of a rule, and with rule "" of each stage as
@@ -75,7 +75,7 @@ def compile(
     """
     chosen = find_target(target)
     stages: dict[str, UOp] = {}
-    program = root = without_binaries(in_core_ops(root))
+    program = root = without_binaries(in_core_ops(checked_root(root)))
     for name, stage, form in _stages_for(root, chosen, optimizations):
         fired = quietly if observe is None else partial(observe, name)
         after = stage(program, fired)

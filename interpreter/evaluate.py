@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uop.interpreter.check import check_elements, check_value
-from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
+from uop.interpreter.inputs import Inputs, bind_inputs, checked_inputs, with_numbers
 from uop.interpreter.machine import is_kernel_program, run_program
 from uop.interpreter.rules.extension import EVALUATED
 from uop.interpreter.tensor import FullOutput, Observer, TensorEvaluation
 from uop.interpreter.values import Array
 from uop.spec.extension import in_core_ops
+from uop.spec.uop import checked_root
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -29,7 +30,7 @@ def evaluate(root: UOp, inputs: Inputs | None = None) -> Output:
     UndefinedError for a program without meaning on them, LackingError where memory or a meaning
     that is registered by name is missing.
     """
-    check = check_elements if is_kernel_program(root) else check_value
+    check = check_elements if is_kernel_program(checked_root(root)) else check_value
     result = evaluate_full(root, inputs, check)
     if isinstance(result, dict):
         return {slot: value.data for slot, value in result.items()}
@@ -40,7 +41,7 @@ def evaluate_full(
     root: UOp, inputs: Inputs | None = None, observe: Observer | None = None
 ) -> FullOutput:
     """`evaluate` with the masks, unchecked; `observe` is called with each node and its value."""
-    root, inputs = with_numbers(root, inputs or {})
+    root, inputs = with_numbers(checked_root(root), checked_inputs(inputs))
     given = bind_inputs(root, inputs)
     root = in_core_ops(root, frozenset() if is_kernel_program(root) else EVALUATED)
     with np.errstate(all="ignore"):

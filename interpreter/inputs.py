@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import repr as _repr
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy as np
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array, Value
 from uop.spec.args import BufferArg, ParamArg
+from uop.spec.errors import users_line
 from uop.spec.inputs import check_slots, clash, misfit
-from uop.spec.labels import INPUT_C5
+from uop.spec.labels import INPUT_C5, INPUT_C6
 from uop.spec.ops.names import Op
 from uop.spec.symbolic import bind, is_variable, with_bound_variables
 from uop.spec.walk import kept_with_root, outside_bodies, toposort
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 Inputs = Mapping[int, "Array | Value"]
+
+
+def checked_inputs(inputs: Inputs | None) -> Inputs:
+    """The inputs, none for None; InvalidError for anything but a mapping."""
+    if inputs is None or isinstance(inputs, Mapping):
+        return inputs or {}
+    raise INPUT_C6.error("inputs", _repr(inputs), users_line())
 
 
 def slots_of(root: UOp) -> dict[int, UOp]:

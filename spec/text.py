@@ -10,22 +10,24 @@ give. A tag, where there is one, ends the line: `!"tag"`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from reprlib import repr as _repr
 
 from uop.spec.args import Arg, Device
 from uop.spec.codec import arg_text, decode_fields, op_named, shown
 from uop.spec.dtype import dtypes
-from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
+from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError, users_line
+from uop.spec.labels import TEXT_C1
 from uop.spec.literal import Line, Literal, Quoted, print_literal
 from uop.spec.ops.names import Op
 from uop.spec.printed import arg_of, read_fields, taken_apart
 from uop.spec.symbolic import spelled
-from uop.spec.uop import UOp, dims, index_const
+from uop.spec.uop import UOp, checked_root, dims, index_const
 from uop.spec.walk import toposort
 
 
 def print_program(root: UOp) -> str:
     """The program under a root, one line for each node that is not written in place."""
-    return "\n".join(_Printer().print([root])) + "\n"
+    return "\n".join(_Printer().print([checked_root(root)])) + "\n"
 
 
 def print_unbuilt(node: Unbuilt) -> str:
@@ -41,6 +43,8 @@ def parse(text: str, path: str = "") -> UOp:
 
     MalformedError for text that is none, InvalidError for a node that breaks a constraint.
     """
+    if not isinstance(text, str):
+        raise TEXT_C1.error("parse", _repr(text), users_line())
     scope = Scope(path)
     for number, line in enumerate(text.split("\n"), 1):
         scope.read_text(line, number)

@@ -14,7 +14,7 @@ from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
 from uop.spec.codec import arg_text
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
-from uop.spec.labels import NODE_C1, NODE_C2, NODE_C3, NODE_C4
+from uop.spec.labels import NODE_C1, NODE_C2, NODE_C3, NODE_C4, NODE_C5, SHAPE_C1
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
@@ -223,6 +223,13 @@ def _no_node(op: Any, src: tuple[Any, ...], arg: Any, tag: Any) -> InvalidError:
     return InvalidError(typed.label, typed.title, op.name, _repr(arg), users_line())
 
 
+def checked_root(root: object) -> UOp:
+    """What is a program; InvalidError for anything else."""
+    if isinstance(root, UOp):
+        return root
+    raise NODE_C5.error("program", _repr(root), users_line())
+
+
 def const(value: Number, dtype: DType) -> UOp:
     """A constant of shape (), rounded once into the dtype.
 
@@ -238,6 +245,8 @@ def index_const(value: int) -> UOp:
 
 def dims(values: Iterable[int]) -> UOp:
     """A shape or offset operand: a STACK of ()-shaped index constants."""
+    if not isinstance(values, Iterable):
+        raise SHAPE_C1.error("dims", _repr(values), users_line())
     return UOp(Op.STACK, *(index_const(v) for v in values))
 
 

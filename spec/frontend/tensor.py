@@ -25,7 +25,7 @@ from uop.spec.frontend.data import (
 from uop.spec.frontend.evaluator import Held, evaluator, installed
 from uop.spec.frontend.operators import Operators
 from uop.spec.frontend.views import Axes
-from uop.spec.labels import TENSOR_C4, TENSOR_C5
+from uop.spec.labels import SHAPE_C1, TENSOR_C4, TENSOR_C5
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp
@@ -342,9 +342,11 @@ def _all_ones(like: Tensor) -> Number:
 
 def _sizes(sizes: Sequence[Size]) -> list[int]:
     """Sizes one by one or as one sequence."""
-    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
-        return [index(size) for size in sizes[0]]
-    return [index(cast(SupportsIndex, size)) for size in sizes]
+    flat = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], Sequence) else sizes
+    strange = [size for size in flat if not isinstance(size, SupportsIndex)]
+    if strange:
+        raise SHAPE_C1.error("Tensor", repr(strange[0]), users_line())
+    return [index(cast(SupportsIndex, size)) for size in flat]
 
 
 def _key(key: Any) -> int | slice | EllipsisType | UOp | None:

@@ -323,7 +323,7 @@ def test_bad_input_has_a_label(label: str, build: Callable[[], Any]) -> None:
 
 
 def test_sizes_are_integers() -> None:
-    with pytest.raises(TypeError, match="integer"):
+    with pytest.raises(InvalidError, match=r"SHAPE\.c1"):
         Tensor([1, 2]).reshape(2.0)  # type: ignore[arg-type]
 
 

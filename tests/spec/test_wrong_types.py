@@ -9,6 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from uop.compiler.pipeline import compile
+from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.spec.args import (
     AddrSpace,
     AllReduceArg,
@@ -37,6 +39,7 @@ from uop.spec.frontend.tensor import Tensor
 from uop.spec.labels import ARG_C1
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
+from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp, const, dims, param
 
 P = param(0, (2, 3), dtypes.float32)
@@ -88,6 +91,18 @@ class Strange:
         (lambda: const(np.float32(1), dtypes.int32), "CONST.number", "CONST", "1.0"),
         (lambda: const(1, "int32"), "CONST.number", "CONST", "1 of 'int32'"),
         (lambda: dims("ab"), "CONST.number", "CONST", "'a'"),
+        (lambda: dims(5), "SHAPE.c1", "dims", "5"),
+        (lambda: param(0, 5, dtypes.int8), "SHAPE.c1", "dims", "5"),
+        (lambda: Tensor([1.0]).reshape("a"), "SHAPE.c1", "Tensor", "'a'"),
+        (lambda: Tensor([1.0]).expand(2, 1.5), "SHAPE.c1", "Tensor", "1.5"),
+        (lambda: Tensor([1.0]).permute([None]), "SHAPE.c1", "Tensor", "None"),
+        (lambda: evaluate(5), "NODE.c5", "program", "5"),
+        (lambda: evaluate_full("a"), "NODE.c5", "program", "'a'"),
+        (lambda: evaluate(P, [1]), "INPUT.c6", "inputs", "[1]"),
+        (lambda: compile(5), "NODE.c5", "program", "5"),
+        (lambda: print_program(None), "NODE.c5", "program", "None"),
+        (lambda: parse(5), "TEXT.c1", "parse", "5"),
+        (lambda: parse(b"a"), "TEXT.c1", "parse", "b'a'"),
         (lambda: Tensor([1.0]).cast("foo"), "ARG.c1", "DTypeArg.dtype: DType", "'foo'"),
         (lambda: Tensor([1.0], dtype="foo"), "TENSOR.c5", "Tensor", "'foo'"),
         (lambda: Tensor(1.0, dtype="foo"), "TENSOR.c5", "Tensor", "'foo'"),
