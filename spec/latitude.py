@@ -184,6 +184,17 @@ def profile_of(knobs: Mapping[str, str]) -> Profile:
     return replace(STRICT, **values)
 
 
+def knob_values(name: str) -> str:
+    """What a knob may be: `either, propagate or number`."""
+    hint = get_type_hints(Profile)[name]
+    if hint is bool:
+        return "true or false"
+    if get_args(hint)[0] in (DType, Op):
+        return f"names of {'dtypes' if hint == frozenset[DType] else 'ops'}, separated by commas"
+    *first, last = get_args(hint)
+    return f"{', '.join(first)} or {last}"
+
+
 def _knob_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()

@@ -17,6 +17,7 @@ from uop.spec.editions.edition import Word
 from uop.spec.errors import UopError
 from uop.spec.forms import FORMS
 from uop.spec.labels import CONDITIONS, Condition
+from uop.spec.latitude import KNOBS
 from uop.spec.ledger.rows import Row, rows
 from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, labels
 
@@ -51,14 +52,24 @@ class Conditions:
     found: tuple[tuple[str, Condition], ...]
 
 
-Subject = OpDef | Constraint | Clause | Conditions | Words | Decision | Rows
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A field of a profile."""
+
+    name: str
+
+
+Subject = OpDef | Constraint | Clause | Conditions | Words | Decision | Rows | Knob
 
 
 def find(name: str) -> Subject:
     """What a name means, in any case of letters. NoSuchNameError where it means nothing.
 
-    Words are found by their spelling as types too: BufferView is BUFFER_VIEW.
+    Words are found by their spelling as types too: BufferView is BUFFER_VIEW. Of a knob and an op
+    of one name, such as `wmma` and `WMMA`, the knob is the one in small letters.
     """
+    if name in KNOBS:
+        return Knob(name)
     known = _known()
     found = known.get(name.casefold())
     if found is None or isinstance(found, Rows):
@@ -131,6 +142,7 @@ def _known() -> dict[str, Subject]:
     for edition in EDITIONS.values():
         table |= {name.casefold(): Words(name, words_of(name)) for name in edition.words}
     table |= {number.casefold(): d for number, d in decisions().items()}
+    table |= {name.casefold(): Knob(name) for name in KNOBS}
     table |= {label.casefold(): c for label, c in conditions().items()}
     table |= {label.casefold(): c for label, c in clauses().items()}
     table |= {label.casefold(): c for label, c in labels().items()}
@@ -149,6 +161,6 @@ def _written(name: str, subject: Subject) -> str:
             return label
         case Rows(rows=(row,)) if row.id.casefold() == name:
             return row.id
-        case Rows(name=written) | Words(name=written):
+        case Rows(name=written) | Words(name=written) | Knob(name=written):
             return written
     return name

@@ -8,6 +8,7 @@ from typing import cast
 from uop.conformance.explain.examples import Example, example_of
 from uop.conformance.explain.find import (
     Conditions,
+    Knob,
     Rows,
     Subject,
     Words,
@@ -15,6 +16,7 @@ from uop.conformance.explain.find import (
     own_conditions,
     words_of,
 )
+from uop.conformance.explain.knobs import knob_sections
 from uop.conformance.explain.meaningless import clause_sections
 from uop.conformance.explain.readings import reading_of
 from uop.conformance.explain.section import Section
@@ -30,6 +32,7 @@ from uop.spec.case import slots
 from uop.spec.decisions import Decision, decisions
 from uop.spec.editions.edition import Word
 from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.latitude import KNOBS
 from uop.spec.ledger.rows import Row, rows, rows_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import Clause, Constraint, OpDef
@@ -65,6 +68,8 @@ def page_of(subject: Subject) -> Page:
             return words_page(name, words)
         case Decision(number, title, text):
             return Page(f"{number} {title}", "", (Section("", text=text),))
+        case Knob(name):
+            return Page(name, KNOBS[name], tuple(knob_sections(name)))
         case Rows(name, found):
             return Page(name, "", (_row_section(found),))
 

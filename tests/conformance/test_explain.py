@@ -12,6 +12,7 @@ from uop.conformance.explain.find import NoSuchNameError, Rows, find
 from uop.conformance.explain.page import Page, page_of
 from uop.conformance.explain.words import latitude_words, property_words, signature, type_words
 from uop.spec.dtype import DTYPES, Kind, dtypes
+from uop.spec.latitude import KNOBS
 from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
@@ -165,3 +166,12 @@ def test_a_gradient_is_a_program() -> None:
 def test_an_op_without_a_gradient_says_nothing_of_one() -> None:
     titles = {s.title for s in page_of(DECLARATIONS[Op.IDIV]).sections}
     assert "Gradient" not in titles
+
+
+@pytest.mark.parametrize("knob", KNOBS)
+def test_the_page_of_a_knob_says_what_it_may_be_and_what_shows_it(knob: str) -> None:
+    page = page_of(find(knob))
+    assert (page.title, page.lead) == (knob, KNOBS[knob])
+    values = section(page, "Values")
+    assert set(values) == {"may be", "strict", "judged"}
+    assert any(s.title.startswith(f"Probed by: {knob}") and s.table for s in page.sections)

@@ -1,5 +1,6 @@
 """Latitudes are data, and a profile reads back from its own text."""
 
+from dataclasses import fields
 from fractions import Fraction
 
 import pytest
@@ -8,6 +9,7 @@ from uop.spec.dtype import FLOATS, dtypes
 from uop.spec.latitude import (
     DIV,
     EXP2,
+    KNOBS,
     LOG2,
     POW,
     RECIP,
@@ -16,6 +18,7 @@ from uop.spec.latitude import (
     STRICT,
     Profile,
     ProfileError,
+    knob_values,
     parse_profile,
 )
 from uop.spec.ops.names import Op
@@ -83,3 +86,11 @@ def test_a_profile_prints_only_what_it_declares() -> None:
 def test_bad_profile_text_is_refused(text: str, message: str) -> None:
     with pytest.raises(ProfileError, match=message):
         parse_profile(text)
+
+
+def test_every_field_of_a_profile_is_a_knob_that_is_told() -> None:
+    assert list(KNOBS) == [f.name for f in fields(Profile)]
+    assert knob_values("max_nan") == "either, propagate or number"
+    assert knob_values("ftz") == "names of dtypes, separated by commas"
+    assert knob_values("decomposed") == "names of ops, separated by commas"
+    assert knob_values("wmma") == "true or false"

@@ -30,7 +30,7 @@ COMMANDS = {
     "export": "Write the suite as files, for checkers in any language.",
     "judge": "Judge output files by what `uop export` wrote.",
     "mutants": "Show which seeded faults the suite finds.",
-    "profile": "Show what a backend does where the spec leaves a choice, or write it as a profile.",
+    "profile": "Show or write what a backend does where the spec leaves a choice.",
     "worker": "Check an executable that is to be judged as a backend.",
     "replay": "Judge the programs of files again, or some of the cases of a report.",
 }

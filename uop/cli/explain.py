@@ -27,9 +27,10 @@ def command(
 ) -> None:
     """Explain an op, a label or a decision, or what an op gives on values.
 
-    NAME is an op, a word of an edition, the label of an error, a decision, or a row of the
-    published documents: PERMUTE, VECTORIZE, PERMUTE.c1, D-030, 2026-05/movement/PAD. With values
-    the op is evaluated on them, and every backend that can be used here is asked too.
+    NAME is an op, a word of an edition, the label of an error, a decision, a knob of a profile, or
+    a row of the published documents: PERMUTE, VECTORIZE, PERMUTE.c1, D-030, max_nan,
+    2026-05/movement/PAD. With values the op is evaluated on them, and every backend that can be
+    used here is asked too.
 
     \b
     uop explain IDIV

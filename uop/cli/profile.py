@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group("profile")
 def command() -> None:
-    """Show what a backend does where the spec leaves a choice, or write it as a profile.
+    """Show or write what a backend does where the spec leaves a choice.
 
     The points are the knobs of a profile, each explained by `uop explain KNOB`, and what the spec
     gives no value for: payloads of NaNs, shift counts and casts out of range, division by zero.

@@ -1,0 +1,36 @@
+"""A knob of a profile in words: what it may be, and the programs that show what a backend does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from uop.conformance.card.points import knob_points
+from uop.conformance.explain.section import Section
+from uop.interpreter.accept import SUPPORTED_KNOBS
+from uop.spec.latitude import STRICT, knob_values
+
+PROGRAMS = 6
+"""Programs of one point that are shown, each on its first element."""
+
+
+def knob_sections(name: str) -> Iterator[Section]:
+    """The values of a knob, whether anything is judged by it, and its points."""
+    strict = getattr(STRICT, name)
+    yield Section(
+        "Values",
+        ("", ""),
+        (
+            ("may be", knob_values(name)),
+            ("strict", "none" if isinstance(strict, frozenset) else str(strict).lower()),
+            ("judged", "yes" if name in SUPPORTED_KNOBS else "nothing is judged by it yet"),
+        ),
+    )
+    for point in knob_points():
+        if point.knob != name:
+            continue
+        shown = {w.asked(0): w for w in reversed(point.witnesses)}
+        rows = [
+            (asked, " | ".join((*w.answers[0], *filter(None, (w.ended, w.otherwise)))))
+            for asked, w in reversed(shown.items())
+        ]
+        yield Section(f"Probed by: {point.name}", ("program", "answers"), tuple(rows[:PROGRAMS]))
