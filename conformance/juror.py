@@ -15,6 +15,7 @@ from uop.conformance import wire
 from uop.conformance.card.card import observe
 from uop.conformance.case import CaseId
 from uop.conformance.delivery import not_listed
+from uop.conformance.exercised import exercised
 from uop.conformance.generate import case_by_id
 from uop.conformance.judge import Judge, Status, Verdict, fault_from_json
 from uop.conformance.options import OBSERVED, profile_of_run
@@ -65,21 +66,31 @@ def _answer(judge: Judge, seed: int, out: int) -> None:
                 finding = find_cause(judge, case, fault_from_json(task["fault"]))
                 _reply(out, {"finding": asdict(finding)})
             else:
-                verdicts = _verdicts(judge, task["ids"], seed)
-                told = [asdict(v) for v in verdicts]
-                _reply(out, {"verdicts": told, "peak": judge.session.peak})
+                _reply(out, _judged(judge, task["ids"], seed))
     except wire.ClosedError:
         return
     except BackendError as error:
         _reply(out, {"lost": str(error)})
 
 
-def _verdicts(judge: Judge, ids: Sequence[str], seed: int) -> list[Verdict]:
-    """One verdict per id; a case that the backend would not be sent is not made at all."""
+def _judged(judge: Judge, ids: Sequence[str], seed: int) -> wire.Json:
+    """One verdict per id, and what each case exercises, which is nothing where it is skipped.
+
+    A case that the backend would not be sent is not made at all.
+    """
     reasons = {id: not_listed(CaseId.parse(id), judge.session.hello) for id in ids}
-    made = [case_by_id(id, seed) for id, reason in reasons.items() if not reason]
-    judged = {verdict.id: verdict for verdict in judge.judge(made)}
-    return [judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()]
+    made = {id: case_by_id(id, seed) for id, reason in reasons.items() if not reason}
+    judged = {verdict.id: verdict for verdict in judge.judge(list(made.values()))}
+    verdicts = [
+        judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
+    ]
+    return {
+        "verdicts": [asdict(v) for v in verdicts],
+        "exercised": [
+            None if v.status is Status.SKIPPED else exercised(made[v.id]) for v in verdicts
+        ],
+        "peak": judge.session.peak,
+    }
 
 
 def _reply(out: int, header: wire.Json) -> None:

@@ -11,7 +11,8 @@ from typing import Protocol
 from uop.conformance.card.card import Card, card_from_json, judged_by
 from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
-from uop.conformance.generate import case_by_id, group_of, groups
+from uop.conformance.coverage import Ledger
+from uop.conformance.generate import case_by_id, further, group_of, groups
 from uop.conformance.judge import Status, Verdict, verdict_from_json
 from uop.conformance.jury import CARD, Jury, Task
 from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
@@ -35,6 +36,10 @@ CHUNKS = (4, 8, 16)
 """Sizes of the first tasks, for an early first result; then as many as the backend takes."""
 CAUSES = 24
 """Failures that are shrunk and reported, at most; the others are only counted."""
+FURTHER = {"smoke": 0, "default": 256, "full": 2048}
+"""Cases that are run besides, at most, for what the selected ones leave out, by effort."""
+FURTHER_OF_EACH = 3
+"""Of them for one op and dtype, at most."""
 
 
 class Display(Protocol):
@@ -125,6 +130,11 @@ def selected(options: Options) -> list[CaseId]:
     ]
 
 
+def is_narrowed(options: Options) -> bool:
+    """Whether a run is about some ops, dtypes or cases only."""
+    return bool(options.ops or options.dtypes or options.cases)
+
+
 @dataclass(slots=True, eq=False)
 class _Run:
     options: Options
@@ -138,9 +148,11 @@ class _Run:
     interrupted: bool = False
     card: Card | None = None
     profile_from: str = "declared"
+    ledger: Ledger = field(default_factory=lambda: Ledger(()))
 
     def result(self) -> Report:
         ids = selected(self.options)
+        self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
         jury = Jury.start(self.options)
         try:
             hello = jury.hello()
@@ -162,8 +174,9 @@ class _Run:
             self.interrupted,
             self.peak,
             untried(hello, self.tally),
-            {} if self.card is None else {"card": self.card.to_json()},
+            self._sections(),
             self.profile_from,
+            self.ledger.missing(hello, self.tally),
         )
 
     def _judge(self, jury: Jury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
@@ -174,12 +187,10 @@ class _Run:
                 self._take_profile(jury, hello)
             finally:
                 self.display.started(hello, self.options, len(ids))
-            tasks = _tasks(ids, hello.limits.programs)
-            for _, answer in jury.answers(tasks, self._is_in_time):
-                self.peak = max(self.peak, answer["peak"])
-                for found in answer["verdicts"]:
-                    self._add(verdict_from_json(found))
-                self.display.progress(self.tally, self._seconds())
+            size = hello.limits.programs
+            self._judge_cases(jury, ids, size)
+            ids += self._further()
+            self._judge_cases(jury, ids[len(self.ledger.ids) :], size)
             causes = self._one_of_each_kind(ids)
             rest: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in causes]
             if self.options.is_whole and self.card is None:
@@ -208,8 +219,33 @@ class _Run:
             jury.judge_by(profile)
         self.options = replace(self.options, profile=profile)
 
-    def _add(self, verdict: Verdict) -> None:
+    def _judge_cases(self, jury: Jury, ids: list[CaseId], size: int) -> None:
+        """Judge cases until all are or the time is over."""
+        for _, answer in jury.answers(_tasks(ids, size), self._is_in_time):
+            self.peak = max(self.peak, answer["peak"])
+            for found, shown in zip(answer["verdicts"], answer["exercised"], strict=True):
+                self._add(verdict_from_json(found), shown)
+            self.display.progress(self.tally, self._seconds())
+
+    def _further(self) -> list[CaseId]:
+        """Cases for the ops and dtypes of which the selected ones left values out."""
+        options, most = self.options, FURTHER[self.options.effort]
+        if options.cases or options.examples or not most or not self._is_in_time():
+            return []
+        room = dict.fromkeys(self.ledger.gaps(), FURTHER_OF_EACH)
+        ids: list[CaseId] = []
+        for id in further(room, options.effort):
+            if len(ids) == most:
+                break
+            if id.level in options.levels and room[id.op, id.dtype]:
+                room[id.op, id.dtype] -= 1
+                ids.append(id)
+        self.ledger.expect(ids)
+        return ids
+
+    def _add(self, verdict: Verdict, shown: Json | None) -> None:
         self.tally.add(verdict)
+        self.ledger.add(verdict, shown)
         if verdict.status in (Status.FAILED, Status.CRASHED):
             self.failed[verdict.id] = verdict
             self.display.failed(verdict)
@@ -224,6 +260,11 @@ class _Run:
                 first.setdefault(key, verdict)
         by_gravity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
         return [verdict for found in by_gravity.values() for verdict in found][:CAUSES]
+
+    def _sections(self) -> Json:
+        """What a report says besides: the ledger, and the card where one was taken."""
+        card = {} if self.card is None else {"card": self.card.to_json()}
+        return {**card, "ledger": self.ledger.to_json(self.tally)}
 
     def _findings(self, causes: list[Verdict]) -> list[Finding]:
         """One finding per signature."""

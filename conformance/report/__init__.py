@@ -18,6 +18,8 @@ SCHEMA = "uop-report/1"
 MARKS = {Status.PASSED: ".", Status.FAILED: "F", Status.SKIPPED: "s", Status.CRASHED: "C"}
 """A case in the text of its group, a character for each index."""
 NOT_RUN = " "
+MOST_MISSING = 3
+"""So many places without evidence are named with the verdict."""
 
 
 class Conclusion(Enum):
@@ -195,13 +197,23 @@ class Report:
     sections: Mapping[str, Any] = field(default_factory=dict)
     profile_from: str = "declared"
     """Whether the profile was declared or observed; of an observed one, two things at once fail."""
+    missing: tuple[str, ...] = ()
+    """What the run has too little evidence of for a verdict, with the reason."""
+
+    @property
+    def open_because(self) -> str:
+        """Why nothing follows from a run in which nothing failed."""
+        few = "; ".join(self.missing[:MOST_MISSING])
+        more = len(self.missing) - MOST_MISSING
+        shown = f"{few}; and {more:,} more" if more > 0 else few
+        return self.lost or (shown and f"too little evidence: {shown}") or "nothing was checked"
 
     @property
     def conclusion(self) -> Conclusion:
         counts = self.tally.counts
         if counts[Status.FAILED] or counts[Status.CRASHED] or self.failures:
             return Conclusion.DOES_NOT
-        if self.lost or not counts[Status.PASSED]:
+        if self.lost or self.missing or not counts[Status.PASSED]:
             return Conclusion.INCONCLUSIVE
         return Conclusion.CONFORMS
 
@@ -231,6 +243,7 @@ class Report:
                 "seconds": round(self.seconds, 3),
                 "peak_bytes": self.peak,
                 "untried": list(self.untried),
+                "missing": list(self.missing),
             },
             "cells": [cell.to_json() for cell in in_order(tally.cells.values())],
             "failures": [asdict(failure) for failure in self.failures],

@@ -58,7 +58,9 @@ def _suite(root: Element, report: Json) -> None:
         _test(suite, report, cell)
     if inconclusive:
         test = SubElement(suite, "testcase", classname="run", name="conclusive")
-        why = "interrupted" if summary["interrupted"] else summary["lost"] or "nothing was checked"
+        missing = "; ".join(summary["missing"])
+        said = summary["lost"] or missing or "nothing was checked"
+        why = "interrupted" if summary["interrupted"] else said
         SubElement(test, "error", message=_xml(why))
 
 

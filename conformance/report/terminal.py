@@ -12,6 +12,7 @@ from rich.table import Table
 
 from uop.conformance.card.card import card_from_json, judged_by
 from uop.conformance.case import LEVELS
+from uop.conformance.coverage import ledger_lines
 from uop.conformance.judge import Verdict
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
@@ -34,6 +35,7 @@ MOST_LINES = 60
 MOST_FAILURES = 5
 MOST_REASONS = 20
 MESSAGE_WIDTH = 150
+LEDGER_WIDTH = 200
 FIRST_STEP = 1.0
 
 
@@ -143,6 +145,7 @@ def summary(report: Report, options: Options, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
     head = [verdict_line(report), figures_line(report), ""]
     tail = ["", *failure_lines(report, options.backend), *card_lines(report)]
+    tail += ledger_of(report)
     tail += next_lines(report, options)
     return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
 
@@ -157,7 +160,7 @@ def verdict_line(report: Report) -> str:
         case Conclusion.DOES_NOT:
             profile = f"{report.profile_from} profile {report.profile}"
             return f"{name} does not conform: outside the {profile}{early}"
-    return f"{name}: inconclusive{early}, {report.lost or 'nothing was checked'}"
+    return f"{name}: inconclusive{early}, {report.open_because}"
 
 
 def figures_line(report: Report) -> str:
@@ -233,6 +236,14 @@ def card_lines(report: Report) -> list[str]:
     return [one_line(line) for line in lines if line]
 
 
+def ledger_of(report: Report) -> list[str]:
+    """How much of the spec was exercised, and why the rest was not."""
+    section = report.sections.get("ledger")
+    return (
+        [] if section is None else [clipped(line, LEDGER_WIDTH) for line in ledger_lines(section)]
+    )
+
+
 def next_lines(report: Report, options: Options) -> list[str]:
     """What to do next."""
     command = f"uop conform {shlex.quote(options.backend)}"
@@ -261,5 +272,9 @@ def skipped_lines(report: Report) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MESSAGE_WIDTH else line[: MESSAGE_WIDTH - 3] + "..."
+    return clipped(" ".join(text.split()), MESSAGE_WIDTH)
+
+
+def clipped(line: str, width: int) -> str:
+    """The line, or its beginning."""
+    return line if len(line) <= width else line[: width - 3] + "..."

@@ -12,7 +12,15 @@ from dataclasses import replace
 import numpy as np
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
-from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Program
+from uop.conformance.protocol import (
+    Hello,
+    Limits,
+    Outcome,
+    Outputs,
+    Problem,
+    ProblemKind,
+    Program,
+)
 from uop.interpreter.numeric import to_bits
 from uop.spec.errors import UnsupportedError
 
@@ -143,3 +151,11 @@ def flipped(a: np.ndarray) -> np.ndarray:
     if changed.size and changed.dtype != np.bool_:
         to_bits(changed).reshape(-1)[0] ^= 1
     return changed
+
+
+class Declining(Faulty):
+    """Lists everything, and takes programs that add alone."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        no = Problem(ProblemKind.UNSUPPORTED, "declined")
+        return [super(Declining, self).run([p])[0] if "ADD" in p.text else no for p in programs]

@@ -69,6 +69,8 @@ def full(verdict: Verdict = PASSED) -> Report:
         ([PASSED], {"lost": "gone"}, Conclusion.INCONCLUSIVE),
         ([PASSED, FAILED], {"lost": "gone"}, Conclusion.DOES_NOT),
         ([PASSED], {"interrupted": True}, Conclusion.CONFORMS),
+        ([PASSED], {"missing": ("SIN",)}, Conclusion.INCONCLUSIVE),
+        ([PASSED, FAILED], {"missing": ("SIN",)}, Conclusion.DOES_NOT),
     ],
 )
 def test_the_verdict(
@@ -96,6 +98,7 @@ def test_sums() -> None:
         "seconds": 1.5,
         "peak_bytes": 0,
         "untried": [],
+        "missing": [],
     }
     add, sin = found["cells"]
     assert (add["op"], add["programs"], add["failed"], add["skipped_reason"]) == ("ADD", 2, 1, None)

@@ -65,7 +65,7 @@ Exit codes:
   1    it does not conform; diff: something is worse; replay: a verdict does not hold
   2    bad usage or bad input
   3    the backend could not be started
-  4    inconclusive: nothing was checked, or the backend was lost
+  4    inconclusive: too little was checked, or the backend was lost
   130  interrupted
 """
 

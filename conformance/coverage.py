@@ -1,0 +1,308 @@
+"""The ledger of a run: every point of the spec that its cases can show, and which of them did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from uop.conformance.case import CaseId
+from uop.conformance.delivery import not_listed
+from uop.conformance.exercised import RULES
+from uop.conformance.judge import Verdict
+from uop.conformance.protocol import Hello
+from uop.conformance.report import Tally
+from uop.conformance.value_classes import BIT, named, possible
+from uop.conformance.wire import Json
+from uop.spec.clauses import clauses
+from uop.spec.decisions import decisions
+from uop.spec.dtype import DTYPES
+from uop.spec.labels import CONDITIONS
+from uop.spec.latitude import Exact, Rounded
+from uop.spec.ledger.rows import rows
+from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, min_max
+from uop.spec.registry import DECLARATIONS, labels
+
+KINDS = {
+    "cell": "an op on a dtype: a program of level op of which something was constrained",
+    "value": "an op on a dtype that reads an input with values of a class",
+    "latitude": "what an op may return on a dtype: a result that might be one of several",
+    "label": "a constraint: a program that breaks it, and no other, and must be rejected",
+    "rule": "a derived property of an op where it says something",
+    "decision": "a reading of an open point: programs of level op on the ops that it is about",
+}
+"""The kinds of points, each with what counts as a check of one."""
+OF_VALUES = frozenset(
+    {"elementwise", "decomposed", "reduce", "movement", "load", "store", "marker"}
+)
+"""The sections of ops that work on values, or hand them on."""
+SAYS_NOTHING = (device.null, addrspace.value, min_max.none, min_max.range_of_dtype, axis.null)
+"""The rules of declarations by which no node differs from another of its dtype."""
+DRAWN = "drawn"
+"""The group of invalid cases that may break any label."""
+FIRST = 2
+"""So many ids of checks stand with each point."""
+NO_CASE = "no case that was judged shows it"
+ENDED = "the run ended before"
+NOT_OF_RUNS = {
+    "clause": "a program that breaks it has no meaning, so that nothing follows for a backend",
+    "condition": "it is about data and calls in Python, which no backend is sent",
+    "decision": "it is about no op that a backend runs: tests of this project pin it",
+}
+"""Why no run shows anything of the labels of these kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One thing to check: a kind, an op or a name, and for some kinds a dtype and a detail."""
+
+    kind: str
+    about: str
+    dtype: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.kind, self.about, self.dtype, self.detail)))
+
+
+@dataclass(slots=True)
+class Evidence:
+    """How many checks exercised a point, and the first of them, as places in the order of ids."""
+
+    checks: int = 0
+    first: tuple[int, ...] = ()
+
+    def add(self, other: Evidence) -> None:
+        """The order of what is added does not matter."""
+        self.checks += other.checks
+        self.first = tuple(sorted({*self.first, *other.first})[:FIRST])
+
+
+@dataclass(slots=True, eq=False)
+class Ledger:
+    """Which points the cases of a run show; `ids` are those that were selected, in their order."""
+
+    ids: Sequence[CaseId]
+    narrowed: bool = False
+    """Whether the run was narrowed to some ops, dtypes or cases."""
+    seen: dict[tuple[str, str, int], Evidence] = field(default_factory=dict)
+    """By kind, what it is about, and a set of value classes or rules."""
+    places: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.expect(self.ids)
+
+    def expect(self, ids: Iterable[CaseId]) -> None:
+        """Take the places of ids behind those that are known."""
+        for id in ids:
+            self.places.setdefault(str(id), len(self.places))
+
+    def add(self, verdict: Verdict, shown: Json | None) -> None:
+        """Count a case with what it exercises, None where it was skipped."""
+        if shown is None:
+            return
+        place = self.places[verdict.id]
+        level, op, dtype, *_ = verdict.id.split("/")
+        if shown["label"]:
+            self._note("label", shown["label"], 0, place)
+        if level == "op" and verdict.constrained:
+            self._note("cell", f"{op} {dtype}", 0, place)
+        if level == "op" and _is_used(f"{op} {dtype}", verdict, shown["values"]):
+            self._note("latitude", f"{op} {dtype}", 0, place)
+        for kind in ("value", "rule"):
+            for about, found in shown[f"{kind}s"].items():
+                self._note(kind, about, found, place)
+
+    def points(self) -> dict[Point, Evidence]:
+        """Every point that was exercised, with its checks."""
+        found: dict[Point, Evidence] = {}
+        for (kind, about, members), evidence in self.seen.items():
+            for point in _points_of(kind, about, members):
+                found.setdefault(point, Evidence()).add(evidence)
+        for number, ops in _ops_of_decisions().items():
+            cells = [e for p, e in found.items() if p.kind == "cell" and p.about in ops]
+            for evidence in cells:
+                found.setdefault(Point("decision", number), Evidence()).add(evidence)
+        return found
+
+    def expected(self) -> list[Point]:
+        """Every point that the selected cases are about, in order."""
+        cells = dict.fromkeys((id.op, id.dtype) for id in self.ids if id.level == "op")
+        ops = dict.fromkeys(op for op, _ in cells)
+        levels = {id.level for id in self.ids}
+        broken = dict.fromkeys(
+            f"{id.op}.{id.group}" for id in self.ids if id.level == "invalid" and id.group != DRAWN
+        )
+        if "invalid" in levels and not self.narrowed:
+            broken |= dict.fromkeys(labels())
+        of_rules = ops if self.narrowed else dict.fromkeys(op.name for op in DECLARATIONS)
+        return [
+            *(Point("cell", op, dtype) for op, dtype in cells),
+            *(point for op, dtype in cells for point in _of_values(op, dtype)),
+            *(Point("latitude", op, dtype) for op, dtype in cells if _is_open(op, dtype)),
+            *(Point("label", label) for label in broken),
+            *(Point("rule", op, detail=rule) for op in of_rules for rule in _rules(op, levels)),
+            *(Point("decision", n) for n, of in _ops_of_decisions().items() if of & ops.keys()),
+        ]
+
+    def gaps(self) -> set[tuple[str, str]]:
+        """The ops and dtypes of which some class of values was not met."""
+        seen = self.points()
+        return {(p.about, p.dtype) for p in self.expected() if p.kind == "value" and p not in seen}
+
+    def missing(self, hello: Hello, tally: Tally) -> tuple[str, ...]:
+        """What keeps a run from a verdict: what the backend lists without any evidence.
+
+        Each op on each dtype that it lists, as far as selected, needs a judged program of which
+        something is constrained, or that have no elements, unless the backend declined them all;
+        most need one anyway.
+        """
+        listed = [p for p in self.expected() if p.kind == "cell" and _is_listed(p, hello)]
+        seen = self.points()
+        without = [p for p in listed if p not in seen and not _is_empty(p, tally)]
+        reasons = {p: self.reason(p, tally) for p in without}
+        declined = [p for p in without if _is_declined(p, tally)]
+        found = [f"{p.about} {p.dtype}: {reasons[p]}" for p in without if p not in declined]
+        if 2 * len(declined) > len(listed):
+            kept = Counter(reasons[p] for p in declined).most_common(1)[0][0]
+            found.append(f"{len(declined)} of {len(listed)} ops and dtypes: {kept}")
+        return tuple(found)
+
+    def reason(self, point: Point, tally: Tally) -> str:
+        """Why a point was not checked."""
+        key = ("op", point.about, point.dtype)
+        if point.kind == "label":
+            key = ("invalid", point.about.partition(".")[0], "void")
+        cell = tally.cells.get(key)
+        if point.kind in ("rule", "decision") or (cell is not None and cell.programs):
+            return NO_CASE
+        return ENDED if cell is None else cell.skipped_reason or ENDED
+
+    def to_json(self, tally: Tally) -> Json:
+        """The section `ledger` of a report."""
+        seen, expected = self.points(), self.expected()
+        names = list(self.places)
+        kinds = {
+            kind: {
+                "says": says,
+                "total": sum(p.kind == kind for p in expected),
+                "checked": sum(p.kind == kind and p in seen for p in expected),
+            }
+            for kind, says in KINDS.items()
+        }
+        reasons: dict[str, list[str]] = {}
+        for point in expected:
+            if point not in seen:
+                reasons.setdefault(self.reason(point, tally), []).append(str(point))
+        return {
+            "total": len(expected),
+            "checked": sum(p in seen for p in expected),
+            "kinds": kinds,
+            "unchecked": [_listed(why, reasons[why]) for why in sorted(reasons)],
+            "not_of_runs": [_listed(NOT_OF_RUNS[k], of) for k, of in _not_of_runs().items()],
+            "evidence": {
+                str(point): {"checks": e.checks, "first": [names[k] for k in e.first]}
+                for point, e in sorted(seen.items(), key=lambda pair: str(pair[0]))
+            },
+        }
+
+    def _note(self, kind: str, about: str, members: int, place: int) -> None:
+        evidence = self.seen.setdefault((kind, about, members), Evidence())
+        if len(evidence.first) == FIRST and place > evidence.first[-1]:
+            evidence.checks += 1
+        else:
+            evidence.add(Evidence(1, (place,)))
+
+
+def ledger_lines(ledger: Json) -> list[str]:
+    """What a terminal shows of the section."""
+    unchecked = ledger["unchecked"]
+    line = f"ledger: {ledger['checked']:,} of {ledger['total']:,} points checked"
+    kinds = ", ".join(
+        f"{of['checked']:,} of {of['total']:,} {kind}s"
+        for kind, of in ledger["kinds"].items()
+        if of["total"]
+    )
+    told = [f"{len(u['points']):,} {u['reason']}" for u in unchecked]
+    lines = [f"{line}: {kinds}" if kinds else line]
+    return [*lines, f"not checked: {'; '.join(told)}"] if told else lines
+
+
+def _points_of(kind: str, about: str, members: int) -> Iterator[Point]:
+    op, _, dtype = about.partition(" ")
+    if kind == "value":
+        yield from (Point(kind, op, dtype, name) for name in named(members))
+    elif kind == "rule":
+        rules = (name for k, name in enumerate(RULES) if members >> k & 1)
+        yield from (Point(kind, op, detail=name) for name in rules)
+    else:
+        yield Point(kind, op, dtype)
+
+
+def _of_values(op: str, dtype: str) -> Iterator[Point]:
+    if op in Op.__members__ and DECLARATIONS[Op[op]].section in OF_VALUES:
+        yield from (Point("value", op, dtype, name) for name in named(possible(DTYPES[dtype])))
+
+
+def _is_open(op: str, dtype: str) -> bool:
+    """Whether an op may return one of several results on a dtype."""
+    is_exact = op not in Op.__members__ or isinstance(DECLARATIONS[Op[op]].latitude, Exact)
+    return DTYPES[dtype].is_float and not is_exact
+
+
+def _is_used(cell: str, verdict: Verdict, values: Mapping[str, int]) -> bool:
+    """Whether a result may be one of several; where one is rounded, those are the bits of NaNs."""
+    of_nans = isinstance(DECLARATIONS[Op[cell.partition(" ")[0]]].latitude, Rounded)
+    meets_nan = values.get(cell, 0) & BIT["nan"] > 0
+    return meets_nan if of_nans else verdict.elements > verdict.single
+
+
+def _rules(op: str, levels: set[str]) -> Iterator[str]:
+    """The properties of an op that can say something on these levels."""
+    declaration = DECLARATIONS[Op[op]]
+    needed = {"min_max": "property", "device": "device", "axis": "device"}
+    for name in RULES:
+        says = getattr(declaration, name) not in SAYS_NOTHING
+        if name in RULES[:2] or (says and needed.get(name, "op") in levels):
+            yield name
+
+
+def _is_listed(point: Point, hello: Hello) -> bool:
+    return not not_listed(CaseId("op", point.about, point.dtype, "", 0), hello)
+
+
+def _is_empty(point: Point, tally: Tally) -> bool:
+    """Whether it was judged on results without elements alone: by their shape and dtype."""
+    cell = tally.cells.get(("op", point.about, point.dtype))
+    return cell is not None and cell.programs > 0 and not cell.elements
+
+
+def _is_declined(point: Point, tally: Tally) -> bool:
+    """Whether the backend was asked, and said no to every program."""
+    cell = tally.cells.get(("op", point.about, point.dtype))
+    return cell is not None and not cell.programs
+
+
+@cache
+def _ops_of_decisions() -> Mapping[str, frozenset[str]]:
+    """The decisions that rows about ops cite, with these ops."""
+    found: dict[str, set[str]] = {}
+    for row in rows().values():
+        for number in row.decisions:
+            found.setdefault(number, set()).update(row.ops)
+    return {n: frozenset(found[n]) for n in decisions() if found.get(n)}
+
+
+def _not_of_runs() -> dict[str, list[str]]:
+    """What no run shows, by kind."""
+    return {
+        "clause": list(clauses()),
+        "condition": list(CONDITIONS),
+        "decision": [n for n in decisions() if n not in _ops_of_decisions()],
+    }
+
+
+def _listed(reason: str, points: list[str]) -> Json:
+    return {"reason": reason, "points": points}
