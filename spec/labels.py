@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uop.spec.errors import InvalidError, users_line
+from uop.spec.errors import InvalidError, LackingError, users_line
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -21,6 +21,10 @@ class Condition:
     def error(self, node: str = "", found: str = "", where: str = "") -> InvalidError:
         """The error for a place where it does not hold."""
         return InvalidError(self.label, self.title, node, found, where)
+
+    def lacking(self, node: str, found: str) -> LackingError:
+        """The error where this version needs it, though the language does not."""
+        return LackingError(self.label, self.title, node, found, users_line())
 
     def error_at(self, u: UOp | None, node: str, found: str) -> InvalidError:
         """The error at a node, at the line that asked for the value."""
@@ -51,6 +55,8 @@ NODE_C3 = _enter("NODE.c3", "the tag of a node is text, or None")
 NODE_C4 = _enter("NODE.c4", "a substitution is a mapping from UOps to UOps")
 NODE_C5 = _enter("NODE.c5", "a program is given by its root, a UOp")
 SHAPE_C1 = _enter("SHAPE.c1", "a shape is a sequence of integers")
+SIZES_C1 = _enter("SIZES.c1", "the sizes in a called body are numbers")
+SIZES_C2 = _enter("SIZES.c2", "a node with symbolic sizes has a shape once they are bound")
 TEXT_C1 = _enter("TEXT.c1", "the text of a program is a str")
 TENSOR_C1 = _enter("TENSOR.c1", "a Python number is a value of the dtype it is used with")
 TENSOR_C2 = _enter(

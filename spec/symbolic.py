@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from uop.spec.args import Arg, ConstArg, ParamArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.labels import SIZES_C1
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.walk import toposort
@@ -94,8 +95,8 @@ def bind(root: UOp, values: Mapping[UOp, int]) -> UOp:
         build(Op.BIND, variable, _number(build, value))
     missing = [v for v in variables(root) if v not in values]
     if missing:
-        slots = ", ".join(str(_slot(v)) for v in missing)
-        raise UnsupportedError(f"symbolic sizes: no value for the variables in slots {slots}")
+        said = f"no value for the variables in slots {_slots(missing)}"
+        raise UnsupportedError(f"symbolic sizes: {said}")
     return _instance(build, root, tuple((v, values[v]) for v in variables(root)))
 
 
@@ -140,7 +141,7 @@ def sizes_of(build: Builder, u: UOp, concrete: UnsupportedError) -> tuple[int | 
 def _without_body_variables(u: UOp) -> None:
     """A body is derived before it has arguments: the sizes of what it returns would stay open."""
     if u.op in (Op.FUNCTION, Op.CALL) and _VARIABLES[u.src[0]]:
-        raise UnsupportedError(f"symbolic sizes: variables in the body of a {u.op.name}")
+        raise SIZES_C1.lacking(u.op.name, f"variables in slots {_slots(_VARIABLES[u.src[0]])}")
 
 
 def _sizes(u: UOp) -> tuple[int | UOp, ...]:
@@ -242,6 +243,10 @@ def _arg(u: UOp) -> Any:
 
 def _slot(u: UOp) -> int:
     return cast(ParamArg, u.arg).slot
+
+
+def _slots(found: Iterable[UOp]) -> str:
+    return ", ".join(str(_slot(v)) for v in found)
 
 
 def _some(numbers: range, most: int) -> list[int]:

@@ -14,7 +14,7 @@ from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
 from uop.spec.codec import arg_text
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
-from uop.spec.labels import NODE_C1, NODE_C2, NODE_C3, NODE_C4, NODE_C5, SHAPE_C1
+from uop.spec.labels import NODE_C1, NODE_C2, NODE_C3, NODE_C4, NODE_C5, SHAPE_C1, SIZES_C2
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
@@ -108,9 +108,7 @@ class UOp:
         def __getattr__(self, name: str) -> Any:
             """Reached where a field is not set: the shape of a node with symbolic sizes."""
             if name == "shape":
-                raise UnsupportedError(
-                    f"symbolic sizes: the shape of {self!r}; bind its variables to numbers first"
-                )
+                raise SIZES_C2.lacking(repr(self), "variables that are not bound to numbers")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -25,7 +25,7 @@ from uop.spec.args import (
     SliceArg,
 )
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.errors import InvalidError, LackingError, UnsupportedError
 from uop.spec.json_form import dumps, loads
 from uop.spec.ops.names import Op
 from uop.spec.symbolic import bind, trials, variables
@@ -253,9 +253,22 @@ def test_what_no_rule_covers_is_named() -> None:
     for dim in (loop, param(7, (), dtypes.index)):
         with pytest.raises(UnsupportedError, match="expected a CONST as dimension"):
             values(2, dim)
+
+
+def test_n_devices_and_called_bodies_want_numbers() -> None:
     body = UOp(Op.TUPLE, values(2, N))
-    with pytest.raises(UnsupportedError, match="variables in the body of a FUNCTION"):
+    with pytest.raises(LackingError) as caught:
         UOp(Op.FUNCTION, body, index_const(2), const(0, dtypes.int8), values(4, 2))
+    assert (caught.value.label, caught.value.node) == ("SIZES.c1", "FUNCTION")
+    assert caught.value.found == "variables in slots 0"
+    assert caught.value.where.startswith(f"{__file__}:")
+    even = shape(UOp(Op.MUL, N, index_const(2)), 3)
+    shards = UOp(Op.PARAM, even, arg=ParamArg(2, dtypes.int8, ("a", "b")))
+    total = UOp(Op.ADD, shards, shards)
+    assert bind(total, {N: 3}).axis == 0
+    with pytest.raises(LackingError) as caught:
+        _ = total.axis
+    assert caught.value.label == "SIZES.c2"
 
 
 def test_bind_checks_the_range() -> None:
