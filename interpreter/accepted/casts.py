@@ -91,7 +91,9 @@ def _clipped(a: Sets, edge: float, saturates: bool) -> Sets:
 
 def _inside(a: Array, dtype: DType) -> Mask:
     """Which integers a dtype holds; numpy compares integers of any two dtypes by value."""
-    return np.asarray((a >= int(dtype.min)) & (a <= int(dtype.max)))
+    # With scalars of the dtype: to a Python integer a bool would be compared as an int64.
+    low, high = (numeric.np_dtype(dtype).type(int(end)) for end in (dtype.min, dtype.max))
+    return np.asarray((a >= low) & (a <= high))
 
 
 def _over_bytes(mask: Mask | None, source: int, target: int) -> Mask | None:

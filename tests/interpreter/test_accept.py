@@ -21,7 +21,7 @@ from uop.spec.args import (
     PermuteArg,
     ReduceArg,
 )
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import INTS, DType, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
@@ -229,6 +229,14 @@ def test_a_wide_float_becomes_wide_integers_or_anything() -> None:
     assert said(only(shifted, THREE)) == ["128 to 256"]
     negative = UOp(Op.CAST, UOp(Op.NEG, EIGHT), arg=DTypeArg(dtypes.uint8))
     assert said(only(negative, THREE)) == ["anything (the spec gives no value)"]
+
+
+@pytest.mark.parametrize("target", INTS, ids=lambda d: d.name)
+def test_an_uncertain_answer_becomes_zero_or_one(target: DType) -> None:
+    """A CMPGE with a NaN may answer either way, in every integer dtype."""
+    either = UOp(Op.CMPGE, f32(0, 1), f32(0, 1))
+    root = UOp(Op.CAST, either, arg=DTypeArg(target))
+    assert said(only(root, {0: floats(math.nan)})) == ["0 or 1"]
 
 
 def test_an_uncertain_index_gives_anything_in_bounds_and_no_meaning_beyond() -> None:
