@@ -1,13 +1,20 @@
-"""Mutants: each fits its module, does something, and the machinery tells kills from crashes."""
+"""Mutants: each fits its module, and the machinery tells kills from crashes and lies from truth."""
 
 from __future__ import annotations
 
 import ast
+import json
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from uop.conformance.case import CaseId
+from uop.conformance.jury import JUROR, Juror
+from uop.conformance.mutants import hunt as hunting
+from uop.conformance.mutants.campaign import Summary
 from uop.conformance.mutants.catalogue import (
     JUDGE,
     CatalogueError,
@@ -16,9 +23,43 @@ from uop.conformance.mutants.catalogue import (
     mutants,
     mutated,
 )
-from uop.conformance.mutants.hunt import Fate, hunt
+from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt
+from uop.conformance.mutants.pushed import PUSHED, accused, pushed
+from uop.spec.errors import PassError
+from uop.spec.ops.names import Op
 
 MUTANTS = list(mutants().values())
+KINDS = list(dict.fromkeys(mutant.kind for mutant in MUTANTS))
+SCHEMA = json.loads(files("uop.conformance").joinpath("uop-mutants-1.schema.json").read_text())
+NATIVE = {"opencl": "pyopencl"}
+"""The package without which a backend is not there."""
+
+ONE_OF_EACH = {
+    "absent elements": "loads-outside-give-the-element",
+    "casts and bit copies": "truth-of-nan",
+    "rules of decomposed ops": "not-is-the-identity",
+    "devices": "results-of-several-in-reverse",
+    "rules of floats": "trunc-rounds-down",
+    "rules of integers": "quotients-of-unlike-signs",
+    "interval rules": "sums-without-wrap",
+    "kernels": "inner-conditions-forget-the-outer",
+    "memory of tensor graphs": "gates-of-stores-ignored",
+    "rules of movement": "pads-of-ones",
+    "rules of folds": "sums-start-at-one",
+    "rules of shape, dtype and axis": "broadcast-from-the-left",
+    "constraints": "permutations-with-an-axis-twice",
+    "calls": "results-of-the-first",
+    "reading of text": "negative-zero-is-read-as-zero",
+    "rewrites of the compiler": "casts-there-and-back",
+    "stages of the compiler": "empty-folds-are-zero",
+    "renderer of OpenCL": "quotients-toward-zero",
+    "renderer of CUDA": "characters-have-no-sign",
+    "runtimes": "built-for-speed",
+    "accepted sets too narrow": "one-nan-decides",
+    "accepted sets too wide": "reciprocals-of-three-units",
+    "the comparison": "bits-or-nothing",
+}
+"""Of each class one that dies soon."""
 
 
 def text_of(module: str) -> str:
@@ -28,27 +69,71 @@ def text_of(module: str) -> str:
     return Path(spec.origin).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
-def test_the_place_of_a_mutant_stands_once_in_its_module_and_the_fault_is_python(
-    mutant: Mutant,
-) -> None:
-    before = text_of(mutant.module)
-    after = mutated(mutant, before)
-    assert ast.dump(ast.parse(after)) != ast.dump(ast.parse(before))
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_place_of_a_mutant_stands_once_in_its_module_and_the_fault_is_python(kind: str) -> None:
+    for mutant in MUTANTS:
+        if mutant.kind == kind:
+            before = text_of(mutant.module)
+            after = mutated(mutant, before)
+            assert after != before
+            ast.parse(after)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
-def test_a_hint_does_not_give_the_place_away(mutant: Mutant) -> None:
-    assert mutant.hint.endswith(".")
-    assert mutant.module not in mutant.hint
-    assert mutant.before not in mutant.hint
-    assert mutant.breaks
+def test_a_hint_does_not_give_the_place_away() -> None:
+    for mutant in MUTANTS:
+        assert mutant.hint.endswith(".")
+        assert mutant.module not in mutant.hint
+        assert mutant.before not in mutant.hint
+        assert mutant.breaks
 
 
-def test_a_mutant_dies_of_a_case_about_what_it_breaks() -> None:
-    hunted = hunt(find_mutant("quotients-of-unlike-signs"))
-    assert (hunted.fate, hunted.by_name) == (Fate.KILLED, True)
-    assert hunted.case.startswith("op/IDIV/")
+def test_there_are_as_many_as_promised() -> None:
+    assert len(MUTANTS) >= 200
+    assert len(KINDS) >= 14
+    assert all(m.backend in (JUDGE, "interpreter", "opencl", "cuda-host") for m in MUTANTS)
+
+
+def test_what_accepts_too_much_is_held_against_something() -> None:
+    for mutant in MUTANTS:
+        assert not mutant.against or mutant.backend == JUDGE
+        for backend in mutant.against:
+            kind, _, name = backend.partition(":")
+            assert Op[name] if kind == PUSHED else find_mutant(name).backend != JUDGE
+
+
+def test_of_each_class_one_is_hunted() -> None:
+    assert list(ONE_OF_EACH) and set(ONE_OF_EACH) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mutant_dies_of_a_case_about_what_it_breaks(kind: str) -> None:
+    mutant = find_mutant(ONE_OF_EACH[kind])
+    if mutant.backend in NATIVE:
+        pytest.importorskip(NATIVE[mutant.backend])
+    hunted = hunt(mutant)
+    assert (hunted.fate, hunted.by_name) == (Fate.KILLED, True), hunted
+
+
+def test_what_judges_as_it_should_accuses_each_element_that_is_pushed() -> None:
+    for op in dict.fromkeys(b.partition(":")[2] for m in MUTANTS for b in m.against if b[0] == "a"):
+        id, wrong = next(iter(pushed(Op[op], hunting.SEED)))
+        juror = Juror.start(JUROR, f"{PUSHED}:{op}", hunting.STRICT_PROFILE, str(hunting.SEED))
+        try:
+            juror.answer()
+            (verdict,) = FaultyJudge(juror).judge([CaseId.parse(id)])
+        finally:
+            juror.end()
+        assert accused(verdict) == wrong, id
+
+
+def test_a_crash_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(mutant: Mutant) -> None:
+        raise PassError("it ended")
+
+    monkeypatch.setattr(hunting, "_kill", crash)
+    hunted = hunt(MUTANTS[0])
+    assert hunted.fate is Fate.SURVIVED
+    assert hunted.note == "not judged: it ended"
 
 
 def test_a_place_that_has_moved_is_an_error() -> None:
@@ -59,5 +144,15 @@ def test_a_place_that_has_moved_is_an_error() -> None:
         mutated(mutant, mutant.before * 2)
 
 
-def test_what_judges_is_no_backend() -> None:
-    assert all(m.backend in (JUDGE, "interpreter", "opencl", "cuda-host") for m in MUTANTS)
+def test_the_sums_fit_their_schema() -> None:
+    found = (
+        Hunted("a", "one", Fate.KILLED, "op/ADD/int8/edges/0", True, 1.5, "saw"),
+        Hunted("b", "one", Fate.SURVIVED, seconds=3.0),
+        Hunted("c", "two", Fate.EQUIVALENT, note="a proof"),
+    )
+    for summary in (Summary(found), Summary((), interrupted=True)):
+        jsonschema.validate(summary.to_json(), SCHEMA)
+    sums = Summary(found).to_json()
+    assert sums["summary"]["total"] == 3
+    assert [sums["summary"][fate] for fate in ("killed", "survived", "equivalent")] == [1, 1, 1]
+    assert sums["classes"]["one"]["total"] == 2
