@@ -90,6 +90,8 @@ def _inlined(candidate: Candidate) -> Candidate:
 def one_element(candidate: Candidate, fault: Fault) -> Iterator[Step]:
     """An elementwise graph on the one element that failed."""
     root = candidate.root
+    if root.op is Op.SINK:
+        return
     outputs = root.src if root.op is Op.TUPLE else (root,)
     computing = [u for u in walk(outputs[fault.output]) if is_computing(u)]
     elementwise = all(u.declaration.is_elementwise for u in computing)

@@ -7,20 +7,21 @@ import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.case import Batch, Case, CaseId
-from uop.conformance.judge import Judge, Status
+from uop.conformance.compare import Symptom
+from uop.conformance.judge import Fault, Judge, Status
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.reduce import Candidate, is_computing
+from uop.conformance.reduce import Candidate, is_computing, one_element
 from uop.conformance.repro import Finding, find_cause
 from uop.conformance.workers import Local
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Array
-from uop.spec.args import ReduceArg
+from uop.spec.args import BufferArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
-from uop.spec.uop import UOp, const, param
+from uop.spec.uop import UOp, const, dims, param
 from uop.spec.uop_file import parse_file
 
 Broken = Callable[[UOp], bool]
@@ -165,3 +166,11 @@ def test_a_repro_holds_data_sets_and_its_own_verdict() -> None:
 )
 def test_what_counts_as_a_node(u: UOp, counts: bool) -> None:
     assert is_computing(u) is counts
+
+
+def test_a_fault_in_the_second_of_two_buffers_has_no_element_to_cut_out() -> None:
+    x = param(0, (3,), I32)
+    buffers = (UOp(Op.BUFFER, dims((3,)), arg=BufferArg(slot, I32)) for slot in (1, 2))
+    root = UOp(Op.SINK, *(UOp(Op.STORE, buffer, x) for buffer in buffers))
+    fault = Fault(Symptom.VALUE, "wrong", output=1, element=2)
+    assert list(one_element(Candidate(root, {}), fault)) == []
