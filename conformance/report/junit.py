@@ -43,19 +43,24 @@ def first_failed(report: Json, cell: Json) -> str:
 
 def _suite(root: Element, report: Json) -> None:
     cells, summary = report["cells"], report["summary"]
+    twofold = [failure for failure in report["failures"] if failure["level"] == "card"]
     inconclusive = summary["verdict"] == "inconclusive" or summary["interrupted"]
     suite = SubElement(
         root,
         "testsuite",
         name=_xml(report["options"]["backend"]),
-        tests=str(len(cells) + inconclusive),
-        failures=str(sum(cell["failed"] > 0 for cell in cells)),
+        tests=str(len(cells) + len(twofold) + inconclusive),
+        failures=str(sum(cell["failed"] > 0 for cell in cells) + len(twofold)),
         errors=str(int(inconclusive)),
         skipped=str(sum(_is_skipped(cell) for cell in cells)),
         time=f"{summary['seconds']:.3f}",
     )
     for cell in cells:
         _test(suite, report, cell)
+    for failure in twofold:
+        test = SubElement(suite, "testcase", classname="card", name=_xml(failure["label"]))
+        message, body = _xml(failure["message"]), _xml(_body(report, failure))
+        SubElement(test, "failure", message=message, type="card").text = body
     if inconclusive:
         test = SubElement(suite, "testcase", classname="run", name="conclusive")
         missing = "; ".join(summary["missing"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable
+from textwrap import wrap
 
 from rich.console import Console
 from rich.live import Live
@@ -30,6 +31,7 @@ LEGEND = (
     ". passed  F failed  s skipped   columns: bool | int8 16 32 64 | uint8 16 32 64 |",
     "float16 bfloat16 float32 float64 fp8e4m3 fp8e5m2",
 )
+CARD = "card: "
 NAME_WIDTH = 19
 MOST_LINES = 60
 MOST_FAILURES = 5
@@ -228,12 +230,14 @@ def card_lines(report: Report) -> list[str]:
         return []
     card = card_from_json(report.sections["card"])
     _, left = judged_by(card, SUPPORTED_KNOBS)
-    said = "; ".join(f"{e.point}: {e.observed}" for e in card.entries if not e.knob)
-    lines = [f"card: {card.profile}", f"card: {said}" * bool(said)]
+    # No line is broken inside a point.
+    points = (f"{e.point}: {e.observed}".replace(" ", "\0") for e in card.entries if not e.knob)
+    said = wrap("; ".join(points), MESSAGE_WIDTH - len(CARD))
+    lines = [str(card.profile), *(line.replace("\0", " ") for line in said)]
     if left and report.profile_from == OBSERVED:
         knobs = " ".join(f"{knob}={text}" for knob, text in left.items())
-        lines.append(f"card: observed, but nothing is judged by it yet: {knobs}")
-    return [one_line(line) for line in lines if line]
+        lines.append(f"observed, but nothing is judged by it yet: {knobs}")
+    return [one_line(CARD + line) for line in lines]
 
 
 def ledger_of(report: Report) -> list[str]:

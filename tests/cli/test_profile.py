@@ -40,7 +40,7 @@ def test_show_prints_each_point_with_its_evidence(uop: Any) -> None:
     assert outcome.code == 0
     assert "int_div: floor" in outcome.out
     assert "IDIV(-7, 2) = int32 -4 (0xfffffffc): floor" in outcome.out
-    assert "as a profile: max_nan=propagate cmp_nan=ieee" in outcome.out
+    assert "as a profile: max_nan=propagate cmp_nan=ieee; declared: strict" in outcome.out
 
 
 def test_two_things_are_exit_1_and_json_is_json(uop: Any) -> None:

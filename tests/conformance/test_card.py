@@ -18,6 +18,7 @@ from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Backend
 from uop.conformance.replay import replay
 from uop.conformance.report import Conclusion, Report
+from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import summary
 from uop.conformance.run import conform
 from uop.conformance.workers import Local
@@ -211,5 +212,6 @@ def test_a_backend_that_does_two_things_does_not_conform(tmp_path: Path) -> None
     lines = summary(report, Options(ALTERNATING), 60)
     assert any("max_nan is propagate and number at once" in line for line in lines)
     assert any("uop profile show" in line for line in lines)
+    assert '<testcase classname="card" name="max_nan">' in junit_text(report.to_json())
     declared = judged(ALTERNATING, tmp_path, "ADD", "float32", "strict")
     assert declared.conclusion is Conclusion.CONFORMS

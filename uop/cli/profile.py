@@ -31,25 +31,26 @@ def command() -> None:
 def show(backend: str, as_json: bool) -> int:
     """Print the device card: each point, what was observed, and the programs that showed it.
 
-    Exits with 1 where the backend does two things at the point of a knob.
+    Exits with 1 where a backend that declares no profile does two things at the point of a knob.
     """
     from json import dumps
 
     hello, card = observed(backend)
+    code = Exit.FAILED if card.twofold and not hello.profile else Exit.OK
     if as_json:
         click.echo(dumps(card.to_json(), indent=1))
-        return Exit.FAILED if card.twofold else Exit.OK
+        return code
     click.echo(f"{hello.name} {hello.version} on {hello.device}")
     for entry in card.entries:
         mark = "" if entry.consistent else "  (two things)"
         click.echo(f"\n{entry.point}: {entry.observed}{mark}")
         for line in entry.evidence:
             click.echo(f"    {line}")
-    click.echo(f"\nas a profile: {card.profile}")
+    click.echo(f"\nas a profile: {card.profile}; declared: {hello.profile or 'none'}")
     for entry in card.twofold:
         click.echo(f"two things at {entry.point}: {entry.observed}")
     click.echo(f"next: uop profile init {shlex.quote(backend)}")
-    return Exit.FAILED if card.twofold else Exit.OK
+    return code
 
 
 @command.command("init")
