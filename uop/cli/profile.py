@@ -64,6 +64,9 @@ def show(backend: str, as_json: bool) -> int:
 def init(backend: str, output: Path | None) -> int:
     """Write the observed profile as TOML, with the evidence, to edit and to commit.
 
+    The file has a key for its schema and one for every knob: a word, true or false, or a list of
+    names. A knob by which nothing is judged yet stands there with its strict value.
+
     \b
     uop profile init opencl --output opencl.toml
     uop conform opencl --profile opencl.toml
