@@ -88,6 +88,7 @@ def failures(report: Json, number: int = 0) -> Html:
 def rules(every: Sequence[Json]) -> Html:
     """What the declarations say about each op of a failure."""
     names = {op for report in every for failure in report["failures"] for op in failure["ops"]}
+    names |= {c["op"] for one in every for c in one["cells"] if c["failed"] and c["level"] == "op"}
     known = [DECLARATIONS[op] for op in Op if op.name in names and op in DECLARATIONS]
     return "".join(map(_rule, known))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -22,6 +23,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "number": (int, float),
     "null": (type(None),),
 }
+HALF_A_WORD = re.compile(r"[-+.\\\w]{0,8}")
 SHOWN = 60
 """Characters of a wrong value that are shown."""
 
@@ -42,15 +44,10 @@ def parse_report(text: str, name: str) -> Json:
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:
-        is_cut = (
-            text.strip() == "" or error.pos >= len(text.rstrip()) or "Unterminated" in error.msg
-        )
-        what = "the file is cut off" if is_cut else f"no JSON: {error.msg}"
+        what = "the file is cut off" if _is_cut(text, error) else f"no JSON: {error.msg}"
         raise OptionError(f"{name}:{error.lineno}:{error.colno}: {what}") from None
     except RecursionError:
-        raise OptionError(
-            f"{name}: expected a report, found JSON that is nested too deep"
-        ) from None
+        raise OptionError(f"{name}: expected a report, found JSON nested too deep") from None
     if not isinstance(found, dict) or "schema" not in found:
         raise OptionError(f"{name}: expected a report, which has a key `schema`")
     if found["schema"] != SCHEMA:
@@ -73,6 +70,13 @@ def _schema() -> Json:
         files("uop.conformance").joinpath("uop-report-1.schema.json").read_text(encoding="utf-8")
     )
     return schema
+
+
+def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
+    """Whether what is wrong is that the text ends: within a string, a number, a word."""
+    rest = text[error.pos :].strip()
+    started = error.pos > 0 or not rest
+    return "Unterminated" in error.msg or (started and HALF_A_WORD.fullmatch(rest) is not None)
 
 
 def _problems(found: object, schema: Json, place: str) -> Iterator[str]:

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import reports
+
+from uop.conformance.report.reading import read_report
 
 FAULTY = Path(__file__).parents[1] / "conformance"
+ADD = ("--level", "op", "--op", "ADD", "--dtype", "int32", "-n", 1, "--examples", 1)
 SMALL = ("--level", "op", "--op", "PERMUTE", "--dtype", "int8", "-n", 1)
 
 
@@ -86,6 +90,11 @@ def test_a_backend_that_does_not_start_is_exit_3(uop: Any, backend: str, said: s
         (["interpreter", "--json", "."], "cannot write"),
         (["interpreter", "--json", "x" * 300], "cannot write"),
         (["interpreter", "--output", "file"], "cannot write"),
+        (["interpreter", "--html", "file/report.html"], "cannot write file/report.html"),
+        (["interpreter", "--junit", "."], "cannot write"),
+        (["interpreter", "--format", "prose"], "'prose'"),
+        (["interpreter", "interpreter"], "expected different backends"),
+        (["interpreter", "abacus"], "no backend 'abacus'"),
         ([], "BACKEND"),
     ],
 )
@@ -104,6 +113,96 @@ def test_a_full_disk_costs_the_files_but_not_the_verdict(uop: Any) -> None:
     assert outcome.code == 2
     assert "interpreter conforms" in outcome.out
     assert "cannot write report.json: No space left on device" in outcome.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_each_file_is_written_though_others_cannot_be(uop: Any) -> None:
+    Path("uop-failures").mkdir()
+    Path("uop-failures/result-ADD-int32.uop").symlink_to("/dev/full")
+    Path("report.json").symlink_to("/dev/full")
+    files = ("--json", "report.json", "--junit", "report.xml", "--html", "report.html")
+    outcome = uop("conform", "backends_for_tests:Inaccurate", *ADD, *files)
+    assert outcome.code == 2
+    assert "does not conform" in outcome.out
+    for name in ("uop-failures/result-ADD-int32.uop", "report.json"):
+        assert f"cannot write {name}: No space left on device" in outcome.err
+    repro = "%1 = ADD"
+    assert all(repro in Path(name).read_text() for name in ("report.xml", "report.html"))
+
+
+def test_github_gets_annotations_and_a_summary(
+    uop: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    outcome = uop("conform", "backends_for_tests:Inaccurate", *ADD, "--format", "github")
+    assert outcome.code == 1
+    (line,) = [line for line in outcome.out.splitlines() if line.startswith("::")]
+    assert line.startswith("::error file=uop-failures/result-ADD-int32.uop,line=")
+    assert "does not conform" in Path("summary.md").read_text()
+
+
+def test_several_backends_vote(uop: Any) -> None:
+    backends = ("adversary", "backends_for_tests:Missing", "backends_for_tests:Inaccurate")
+    outcome = uop("conform", *backends, *ADD, "--json", "report.json")
+    assert outcome.code == 1
+    assert "odd one out on op/ADD/int32: backends_for_tests:Inaccurate" in outcome.out
+    assert "not started: backends_for_tests:Missing: " in outcome.out
+    report = read_report(Path("report.json"))
+    assert report["vote"]["backends"] == [backends[0], backends[2]]
+    (failure,) = report["others"][0]["failures"]
+    assert Path(failure["repro"]).is_file()
+
+
+def test_most_against_the_interpreter_make_it_suspect(uop: Any) -> None:
+    pair = ("backends_for_tests:Inaccurate", "backends_for_tests:InaccurateToo")
+    outcome = uop("conform", *pair, *ADD)
+    assert outcome.code == 1
+    assert "interpreter suspect on op/ADD/int32" in outcome.out
+
+
+def test_where_no_backend_starts_there_is_no_vote(uop: Any) -> None:
+    outcome = uop("conform", "backends_for_tests:Missing", "no_such_module:Backend", *SMALL)
+    assert outcome.code == 3
+    assert "pip install driver" in outcome.err
+
+
+def test_a_report_is_judged_again(uop: Any) -> None:
+    uop("conform", "backends_for_tests:Inaccurate", *ADD, "--json", "report.json")
+    outcome = uop("replay", "report.json", "--sample", 2)
+    assert (outcome.code, outcome.out) == (0, "2 of 2 verdicts hold\n")
+    outcome = uop("replay", "report.json", "interpreter")
+    assert outcome.code == 1
+    assert "op/ADD/int32/edges/0 was failed, is now passed" in outcome.out
+
+
+def test_reports_are_compared(uop: Any) -> None:
+    for name, made in (("a.json", reports.report(reports.PASSED)), ("b.json", reports.failing())):
+        Path(name).write_text(json.dumps(made.to_json()))
+    outcome = uop("diff", "a.json", "b.json")
+    assert outcome.code == 1
+    assert "worse: op/EXP2/float32: passed, then failed (1 of 2 programs)" in outcome.out
+    outcome = uop("diff", "b.json", "b.json")
+    assert (outcome.code, outcome.out) == (0, "0 worse, 0 better\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot read bad.json: No such file"),
+        ('{"schema": "uop-report/1", "suite": "0.', "bad.json:1:37: the file is cut off"),
+        ('{"schema": "uop-report/9"}', "expected a report of version 'uop-report/1'"),
+        ("{}", "expected a report"),
+    ],
+)
+@pytest.mark.parametrize("command", [("diff", "bad.json"), ("replay",)])
+def test_what_is_no_report_is_exit_2(
+    uop: Any, command: tuple[str, ...], text: str | None, said: str
+) -> None:
+    if text is not None:
+        Path("bad.json").write_text(text)
+    outcome = uop(*command, "bad.json")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
 
 
 def test_replay_lists_what_it_skipped_before_what_passed(uop: Any) -> None:
@@ -149,5 +248,6 @@ def test_ctrl_c_gives_the_verdict_so_far_and_leaves_the_report(tmp_path: Path) -
     assert "programs" in head[1]
     assert "(interrupted)" in out
     assert "Traceback" not in err
-    summary = json.loads((tmp_path / "report.json").read_text())["summary"]
-    assert summary["programs"] > 0
+    report = read_report(tmp_path / "report.json")
+    assert report["summary"]["interrupted"]
+    assert sum(len(marks.replace(" ", "")) for marks in report["cases"].values()) > 0

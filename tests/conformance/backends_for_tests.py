@@ -89,6 +89,10 @@ class Inaccurate(Faulty):
         return Outputs(tuple(tuple(map(flipped, b)) for b in interpret(program).batches))
 
 
+class InaccurateToo(Inaccurate):
+    """Wrong in the same way."""
+
+
 class CrashingTogether(Faulty):
     """Crashes on two programs at once, on neither alone."""
 

@@ -1,0 +1,157 @@
+"""Reports in the forms of others: JUnit XML, annotations and summaries of GitHub, files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from reports import CRASHED, FAILED, FAILURE, OPTIONS, PASSED, SKIPPED, TEXT, failing, full, report
+
+from uop.conformance.protocol import Hello
+from uop.conformance.report.files import write_reports, write_repros
+from uop.conformance.report.github import MOST, GitHub, commands, markdown
+from uop.conformance.report.junit import junit_text
+from uop.conformance.report.vote import Poll
+
+HELLO = Hello("some", "1", "device", frozenset(), frozenset())
+FULL = Path("/dev/full")
+
+
+def test_junit_has_a_test_case_per_cell() -> None:
+    (suite,) = ElementTree.fromstring(junit_text(failing().to_json()))
+    found = {(t.get("classname"), t.get("name")): t for t in suite}
+    assert list(found) == [("graph.MIXED", "int8"), ("op.EXP2", "float32"), ("op.SIN", "float16")]
+    failure = found["op.EXP2", "float32"].find("failure")
+    assert failure is not None
+    assert failure.get("message") == f"1 of 2 programs: {FAILURE.message}"
+    assert TEXT in str(failure.text)
+    assert "uop replay uop-failures/result-EXP2-float32.uop some" in str(failure.text)
+    skipped = found["op.SIN", "float16"].find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "no float16"
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "3", "failures": "2", "errors": "0", "skipped": "1"}
+
+
+def test_junit_of_a_cell_without_a_cause_names_the_first_case() -> None:
+    (suite,) = ElementTree.fromstring(junit_text(report(CRASHED).to_json()))
+    assert f"--case {CRASHED.id}" in str(suite[0][0].text)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (report(), "nothing was checked"),
+        (report(PASSED, lost="it is gone"), "it is gone"),
+        (report(PASSED, interrupted=True), "interrupted"),
+    ],
+)
+def test_junit_of_a_run_that_says_nothing_is_not_green(made, said) -> None:
+    (suite,) = ElementTree.fromstring(junit_text(made.to_json()))
+    error = suite[-1].find("error")
+    assert error is not None
+    assert (suite.get("errors"), error.get("message")) == ("1", said)
+
+
+def test_junit_has_a_suite_per_backend_and_no_character_that_xml_forbids() -> None:
+    odd = replace(FAILURE, message="a\x00\x1b[0m\ud800<&]]>", text="\x08\ufffe")
+    poll = Poll((report(FAILED, failures=(odd,)), report(PASSED, backend="b")))
+    found = ElementTree.fromstring(junit_text(poll.to_json()))
+    assert [suite.get("name") for suite in found] == ["some", "b"]
+
+
+def test_github_marks_the_program_of_each_cause() -> None:
+    (line,) = commands(report(FAILED, failures=(FAILURE,)))
+    head = "::error file=uop-failures/result-EXP2-float32.uop,line=3,title=result EXP2 float32::"
+    assert line.startswith(head + "output 0[] is 0x1p+1")
+    assert "\n" not in line
+    assert "%0A%0 = PARAM" not in line
+    assert "%0A%250 = PARAM" in line
+
+
+def test_github_shows_no_more_than_it_takes_and_an_inconclusive_run_as_an_error() -> None:
+    found = commands(full(FAILED))
+    assert len(found) == MOST + 1
+    assert found[-1] == "::notice::10 more causes"
+    assert commands(report())[0].startswith("::error title=inconclusive::")
+    assert commands(report(PASSED)) == []
+
+
+def test_parts_of_a_command_cannot_end_it() -> None:
+    odd = replace(FAILURE, signature="a:b,c%\nd", repro="x,line=9:\n.uop", message="::stop\r\n")
+    (line,) = commands(report(FAILED, failures=(odd,)))
+    assert "title=a%3Ab%2Cc%25%0Ad::" in line
+    assert "file=x%2Cline=9%3A%0A.uop," in line
+    assert not {"\n", "\r"} & set(line)
+
+
+def test_github_gets_a_summary_that_is_appended(tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    lines: list[str] = []
+    display = GitHub(lines.append, summary)
+    display.started(HELLO, OPTIONS, 4)
+    display.progress(failing().tally, 1.0)
+    display.finished(failing())
+    text = summary.read_text()
+    assert text.startswith("before\n## ❌ some does not conform")
+    assert "| `op EXP2` | float32 (1/2) |" in text
+    assert TEXT.strip() in text
+    assert any(line.startswith("some does not conform") for line in lines)
+    assert any(line.startswith("::error file=") for line in lines)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+def test_a_summary_that_cannot_be_written_costs_nothing_else() -> None:
+    lines: list[str] = []
+    display = GitHub(lines.append, FULL)
+    display.started(HELLO, OPTIONS, 1)
+    display.finished(report(PASSED))
+    assert lines[-1] == "::warning::no summary of the job: No space left on device"
+    assert any("conforms" in line for line in lines)
+
+
+def test_a_summary_shows_text_as_it_is() -> None:
+    made = report(PASSED, lost="<b> *x* | `y`", backend="some_one")
+    assert "\\<b\\> \\*x\\* \\| \\`y\\`" in markdown(made, OPTIONS)
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    found = failing().to_json()
+    paths = [tmp_path / "new" / name for name in ("r.json", "r.xml", "r.html")]
+    assert write_reports(found, *paths) == []
+    assert json.loads(paths[0].read_text()) == json.loads(json.dumps(found))
+    assert write_repros((FAILURE, replace(FAILURE, repro=str(tmp_path / "a.uop")))[1:]) == []
+    assert (tmp_path / "a.uop").read_text() == TEXT
+    assert sorted(path.name for path in paths[0].parent.iterdir()) == ["r.html", "r.json", "r.xml"]
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+def test_a_full_disk_costs_one_file_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "r.json").symlink_to(FULL)
+    html = tmp_path / "r.html"
+    found = write_reports(failing().to_json(), tmp_path / "r.json", FULL, html)
+    names = (tmp_path / "r.json", FULL)
+    assert found == [f"cannot write {name}: No space left on device" for name in names]
+    assert html.read_text().endswith("</html>\n")
+    assert FULL.is_char_device()
+
+
+def test_a_place_that_cannot_be_written_to_is_named_and_the_old_report_stays(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").write_text("old")
+    found = write_reports(failing().to_json(), tmp_path / "file" / "r.json")
+    assert len(found) == 1
+    assert found[0].startswith(f"cannot write {tmp_path}/file/r.json: ")
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_what_a_backend_printed_need_not_be_text(tmp_path: Path) -> None:
+    odd = replace(FAILURE, message="\ud800", text="\udcff", repro=str(tmp_path / "a.uop"))
+    paths = [tmp_path / name for name in ("r.json", "r.xml", "r.html")]
+    made = report(FAILED, SKIPPED, failures=(odd,))
+    assert write_reports(made.to_json(), *paths) + write_repros(made.failures) == []

@@ -1,0 +1,229 @@
+"""The page of a report: what stands on it, and, in Chromium, that it opens, is whole and fits."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html import escape, unescape
+from importlib.resources import files
+from itertools import product
+from typing import Any
+
+import pytest
+from reports import (
+    CRASHED,
+    ERRORS,
+    FAILED,
+    FAILURE,
+    LARGEST,
+    PASSED,
+    SKIPPED,
+    WRONG,
+    failing,
+    full,
+    report,
+)
+
+from uop.conformance.elements import BINS
+from uop.conformance.report.page import page
+from uop.conformance.report.page_accuracy import histogram
+from uop.conformance.report.terminal import COLUMNS
+from uop.conformance.report.vote import Poll
+from uop.spec.ops.names import Op
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+CSS = files("uop.conformance.report").joinpath("page.css").read_text()
+SECTIONS = {"card": {"points": [{"point": "a", "observed": "b"}]}, "ledger": {"labels": 12}}
+PROBE = """<script>
+addEventListener('load', () => {
+  const all = q => [...document.querySelectorAll(q)];
+  const ids = all('[id]').map(e => e.id);
+  const found = {
+    width: document.documentElement.scrollWidth, room: innerWidth,
+    loaded: performance.getEntriesByType('resource').map(e => e.name),
+    cells: all('#matrix td[title]').length, rows: all('#matrix tbody th').map(e => e.innerText),
+    twice: ids.filter((id, k) => ids.indexOf(id) != k),
+    dead: all('a[href^="#"]').map(e => e.hash.slice(1)).filter(id => !ids.includes(id)),
+    untitled: all('table').filter(t => !t.caption || !t.tHead).length,
+    unscoped: all('th:not([scope])').length, unnamed: all('[role=img]:not([aria-label])').length,
+    main: all('main').length, title: document.title, lang: document.documentElement.lang,
+    first: document.querySelector('#matrix').getBoundingClientRect().bottom,
+
+  };
+  parent.postMessage([name, found], '*');
+});
+</script>"""
+OPS = [*Op.__members__, *(f"OTHER{k}" for k in range(100 - len(Op)))]
+SIZES = {"wide": 1280, "narrow": 390, "single": 1280}
+OUTER = """<!doctype html><pre id="probe"></pre><script>
+const found = {};
+addEventListener('message', e => {
+  found[e.data[0]] = e.data[1];
+  document.querySelector('#probe').innerText = JSON.stringify(found);
+});
+</script>"""
+
+
+def everything() -> Any:
+    """A report with a cell for 100 ops and 15 dtypes and every part that a page can have."""
+    ids = [
+        f"op/{op}/{dtype}/edges/{k}"
+        for (op, dtype), k in product(product(OPS, sum(COLUMNS, ())), (0, 1))
+    ]
+    verdicts = [replace(FAILED if "TRUNC" in id else PASSED, id=id) for id in ids]
+    causes = (FAILURE, replace(FAILURE, signature="another"), replace(FAILURE, text="no program"))
+    causes = (*causes[:2], replace(causes[2], signature="third", values=(), message="a\n" * 9))
+    one = report(*verdicts, SKIPPED, CRASHED, failures=causes, sections=SECTIONS)
+    return Poll((one, report(PASSED, backend="b"), report(FAILED, backend="c", failures=causes)))
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a browser says of pages in frames of each size. It must log nothing."""
+    if BROWSER is None:
+        pytest.skip("no chromium (Debian package chromium)")
+    folder = tmp_path_factory.mktemp("pages")
+    made = everything()
+    text = OUTER
+    for name, width in SIZES.items():
+        shown = made.reports[0] if name == "single" else made
+        (folder / f"{name}.html").write_text(page(shown.to_json()) + PROBE)
+        style = f"border: 0; width: {width}px; height: 800px"
+        text += f'<iframe name="{name}" src="{name}.html" style="{style}"></iframe>'
+    (folder / "all.html").write_text(text)
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
+    options += ["--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom"]
+    command = [BROWSER, *options, (folder / "all.html").as_uri()]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert [line for line in run.stderr.splitlines() if "CONSOLE" in line] == []
+    found = re.search(r'<pre id="probe">(.+?)</pre>', run.stdout, re.DOTALL)
+    assert found is not None, run.stderr
+    result: dict[str, Any] = json.loads(unescape(found[1]))
+    return result
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_large_page_opens_in_a_browser(probed: dict[str, Any], size: str) -> None:
+    found = probed[size]
+    assert found["width"] <= found["room"] == SIZES[size]
+    assert (found["loaded"], found["twice"], found["dead"]) == ([], [], [])
+    assert (found["untitled"], found["unscoped"], found["unnamed"]) == (0, 0, 0)
+    assert (found["main"], found["lang"], found["title"]) == (1, "en", "some: does not conform")
+    assert set(found["rows"]) == {*OPS, "graphs"}
+    # One more: the graphs on int8.
+    assert found["cells"] == len(OPS) * 15 + 1
+
+
+def test_the_first_screen_holds_the_verdict_and_the_matrix(probed: dict[str, Any]) -> None:
+    assert probed["single"]["first"] <= 800
+
+
+def test_a_page_loads_nothing_and_runs_nothing() -> None:
+    text = page(everything().to_json())
+    assert not re.search(r"<script|<link(?! rel=\"icon\" href=\"data:,\")|<img|@import|url\(", text)
+    urls = set(re.findall(r"(?:src|href)=\"([^#\"][^\"]*)\"", text))
+    assert urls == {"data:,"}
+    assert set(re.findall(r"https?://[^\"' ]+", text)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_a_page_says_first_who_does_what() -> None:
+    text = page(failing().to_json())
+    for said in (
+        "some does not conform",
+        "2 of 3 programs gave what the language forbids. 1 of them ended it.",
+        "EXP2 on float32: a wrong value",
+        "For 0 it gives 2; allowed is 1.",
+        "uop replay uop-failures/result-EXP2-float32.uop some",
+        '<td class="f" title="EXP2 float32: 2 programs, 1 failed">',
+        escape(FAILURE.text.strip()),
+        "2 to the power x.",
+        "within 3 ulp of the exact result",
+        escape(LARGEST.accepted),
+        escape(WRONG.accepted),
+        "no float16",
+        "= 1",
+    ):
+        assert said in text, said
+    assert text.index("For 0 it gives 2") < text.index('id="matrix"') < text.index('id="rules"')
+
+
+@pytest.mark.parametrize(
+    ("made", "said", "command"),
+    [
+        (report(PASSED), "some conforms", "uop conform some --effort full"),
+        (report(), "no program was checked", "uop backends"),
+        (report(PASSED, lost="it &lt; is gone"), "it &amp;lt; is gone", "uop backends"),
+        (report(PASSED, interrupted=True), "so far: the run was interrupted", "--effort full"),
+        (report(FAILED), "does not conform", f"uop conform some --seed 0 --case {FAILED.id}"),
+        (full(), "some conforms", "uop replay"),
+        (full(FAILED), "does not conform", "uop replay"),
+    ],
+)
+def test_any_report_makes_a_page(made: Any, said: str, command: str) -> None:
+    text = page(made.to_json())
+    assert said in text
+    assert command in text
+
+
+def test_parts_that_others_add_are_shown_where_they_are() -> None:
+    assert 'id="card"' not in page(failing().to_json())
+    text = page(report(PASSED, sections=SECTIONS).to_json())
+    assert 'id="card"' in text
+    assert "<td>b</td>" in text
+    assert "<dt>labels</dt><dd>12</dd>" in text
+
+
+def test_what_a_backend_says_stays_text() -> None:
+    evil = "<script>alert(1)</script>\"'&"
+    fault = replace(WRONG, got=evil, accepted=evil, place=evil, inputs=(evil,))
+    cause = replace(FAILURE, signature=evil, message=evil, repro=evil, values=(fault,), text=evil)
+    skipped = replace(SKIPPED, reason=evil)
+    made = report(
+        FAILED, skipped, failures=(cause,), backend=evil, sections={"card": {evil: [evil]}}
+    )
+    text = page(Poll((made, report(PASSED, backend="b"))).to_json())
+    assert "<script" not in text
+
+
+def test_the_marks_of_a_histogram_are_told_in_words() -> None:
+    text = histogram(ERRORS.histogram)
+    assert 'aria-label="90 as the reference, 10 part 8 of the allowance"' in text
+    assert text.count("<rect") == BINS
+
+
+def shades(scheme: str) -> dict[str, tuple[float, ...]]:
+    """The colors of a scheme by name, each as red, green and blue from 0 to 1."""
+    light, dark = re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)
+    found = re.findall(r"--([a-z-]+): #([0-9a-f]{3,6});", light if scheme == "light" else dark)
+    doubled = {
+        name: text if len(text) == 6 else "".join(2 * c for c in text) for name, text in found
+    }
+    return {
+        name: tuple(int(text[k : k + 2], 16) / 255 for k in (0, 2, 4))
+        for name, text in doubled.items()
+    }
+
+
+def luminance(color: tuple[float, ...]) -> float:
+    """By WCAG 2.2."""
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("ink", "ground"),
+    [
+        *product(("ink", "quiet", "good", "bad", "open", "link"), ("ground", "panel")),
+        ("ink", "code"),
+        ("ink", "bad-soft"),
+        ("ground", "bad"),
+    ],
+)
+def test_text_can_be_told_from_its_ground(scheme: str, ink: str, ground: str) -> None:
+    found = shades(scheme)
+    dark, light = sorted((luminance(found[ink]), luminance(found[ground])))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5

@@ -1,0 +1,98 @@
+"""Reading reports: what is no report is named; the checks agree with those of jsonschema."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from reports import failing, report
+
+from uop.conformance.options import OptionError
+from uop.conformance.report.reading import parse_report, problems, read_report
+from uop.conformance.report.vote import Poll
+
+SCHEMA = json.loads(files("uop.conformance").joinpath("uop-report-1.schema.json").read_text())
+WHOLE = failing().to_json()
+
+
+def changed(*path: str | int, to: Any) -> Any:
+    found = deepcopy(json.loads(json.dumps(WHOLE)))
+    place = found
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = to
+    return found
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(WHOLE))
+    assert read_report(path) == json.loads(json.dumps(WHOLE))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "r.json:1:1: the file is cut off"),
+        (json.dumps(WHOLE)[:200], "the file is cut off"),
+        (json.dumps(WHOLE)[: len(json.dumps(WHOLE)) // 2], "the file is cut off"),
+        (json.dumps(WHOLE)[:-1], "the file is cut off"),
+        ("no json", "r.json:1:1: no JSON"),
+        ("[" * 100_000, "nested too deep"),
+        ("[]", "expected a report"),
+        ('{"a": 1}', "expected a report"),
+        (json.dumps({**WHOLE, "schema": "uop-report/2"}), 'found "uop-report/2"'),
+        (json.dumps({**WHOLE, "schema": None}), "found null"),
+        (json.dumps({"schema": "uop-report/1"}), "suite: missing"),
+        (json.dumps(changed("cells", 0, "op", to=5)), "cells[0].op: expected string, found 5"),
+        (json.dumps(changed("cells", 0, "failed", to=-1)), "cells[0].failed: -1 is out of range"),
+        (json.dumps(changed("cells", 0, "failed", to=True)), "cells[0].failed: expected integer"),
+        (json.dumps(changed("summary", "verdict", to="fine")), "expected one of conforms"),
+        (json.dumps(changed("cases", "op/x", to=["."])), "cases.op/x: expected string"),
+    ],
+)
+def test_what_is_no_report_is_named(text: str, said: str) -> None:
+    with pytest.raises(OptionError) as error:
+        parse_report(text, "r.json")
+    assert said in str(error.value)
+    assert str(error.value).startswith("r.json")
+
+
+def test_every_cut_of_a_report_is_named() -> None:
+    text = json.dumps(WHOLE)
+    for end in range(0, len(text), 97):
+        with pytest.raises(OptionError, match="the file is cut off"):
+            parse_report(text[:end], "r.json")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"cannot read .*none.json: No such file"):
+        read_report(tmp_path / "none.json")
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(OptionError, match="bytes that are no text"):
+        read_report(tmp_path / "bytes.json")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        WHOLE,
+        report().to_json(),
+        Poll((failing(), report(backend="other"))).to_json(),
+        changed("cells", 0, "op", to=None),
+        changed("cells", 0, "max_ulp", to="1"),
+        changed("cells", 0, "largest", to={}),
+        changed("failures", 0, "values", 0, "inputs", to=[1]),
+        changed("options", to=[]),
+        changed("unknown", to=1),
+    ],
+)
+def test_the_checks_agree_with_a_validator_of_json_schema(found: Any) -> None:
+    found = json.loads(json.dumps(found))
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    assert (not list(problems(found))) == validator.is_valid(found)

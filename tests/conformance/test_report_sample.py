@@ -1,0 +1,50 @@
+"""Samples of the cases of a report: which ones, and what is said of those that cannot be run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from reports import CRASHED, FAILED, PASSED, SKIPPED, report
+
+from uop.conformance.judge import Status
+from uop.conformance.options import OptionError
+from uop.conformance.report.sample import judged_again, require_cases, sample
+
+IDS = [f"op/NEG/int8/edges/{k}" for k in range(0, 40, 2)]
+MANY = report(*(replace(PASSED, id=id) for id in IDS), FAILED, SKIPPED, CRASHED).to_json()
+
+
+@pytest.mark.parametrize(
+    ("count", "failed", "passed"), [(1, 0, 1), (2, 1, 1), (6, 2, 4), (100, 2, 20)]
+)
+def test_a_sample_holds_failures_and_is_spread_over_the_rest(
+    count: int, failed: int, passed: int
+) -> None:
+    found = sample(MANY, count)
+    assert list(found) == sorted(found)
+    statuses = list(found.values())
+    assert statuses.count(Status.PASSED) == passed
+    assert len(statuses) == failed + passed
+    assert set(found) <= {*IDS, FAILED.id, CRASHED.id}
+
+
+def test_a_sample_of_failures_alone() -> None:
+    found = sample(report(FAILED, CRASHED).to_json(), 1)
+    assert len(found) == 1
+
+
+def test_a_report_without_cases_has_none_to_judge_again() -> None:
+    require_cases(MANY)
+    with pytest.raises(OptionError, match="holds no case"):
+        require_cases(report(SKIPPED).to_json())
+
+
+def test_verdicts_hold_or_do_not_and_what_is_no_case_any_more_is_said() -> None:
+    ids = ("op/NEG/int8/edges/0", "op/NEG/int8/shapes/0")
+    right, lied = replace(PASSED, id=ids[0]), replace(FAILED, id=ids[1])
+    made = report(right, lied, replace(PASSED, id="op/NEG/int8/gone/0"), backend="interpreter")
+    found = {again.id: again for again in judged_again(made.to_json(), 10)}
+    assert [found[id].holds for id in ids] == [True, False]
+    gone = found["op/NEG/int8/gone/0"]
+    assert (gone.now, gone.why) == (None, "this suite has no case 'op/NEG/int8/gone/0'")

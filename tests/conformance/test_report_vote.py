@@ -1,0 +1,83 @@
+"""Votes: who is alone on which case, and when the interpreter is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from reports import CRASHED, FAILED, PASSED, SKIPPED, report
+
+from uop.conformance.judge import Verdict
+from uop.conformance.report.vote import Outcome, Poll, vote_lines, voted
+
+ID = FAILED.id
+RIGHT = replace(PASSED, id=ID)
+LEFT_OUT = replace(SKIPPED, id=ID)
+DEAD = replace(CRASHED, id=ID)
+
+
+def wrong(got: str) -> Verdict:
+    assert FAILED.fault is not None
+    element = replace(FAILED.fault.values[0], got=got)
+    return replace(FAILED, fault=replace(FAILED.fault, values=(element,)))
+
+
+ONE, TWO = wrong("1"), wrong("2")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "outcome", "odd"),
+    [
+        ([ONE, RIGHT], Outcome.ODD, "a"),
+        ([RIGHT, DEAD, RIGHT], Outcome.ODD, "b"),
+        ([ONE, ONE, RIGHT, RIGHT], Outcome.ODD, "ab"),
+        ([ONE, TWO, RIGHT, RIGHT], Outcome.ODD, "ab"),
+        ([ONE, ONE], Outcome.SUSPECT, ""),
+        ([ONE, ONE, LEFT_OUT], Outcome.SUSPECT, ""),
+        ([ONE, TWO, ONE, ONE], Outcome.SUSPECT, "b"),
+        ([ONE, RIGHT, ONE, ONE], Outcome.SUSPECT, "b"),
+        ([ONE], Outcome.NONE, "a"),
+        ([ONE, LEFT_OUT], Outcome.NONE, "a"),
+        ([ONE, TWO], Outcome.NONE, "ab"),
+        ([ONE, ONE, RIGHT], Outcome.NONE, "ab"),
+    ],
+)
+def test_the_votes_on_a_case(verdicts: list[Verdict], outcome: Outcome, odd: str) -> None:
+    reports = [report(v, backend=name) for name, v in zip("abcd", verdicts, strict=False)]
+    found = voted(ID, reports)
+    assert (found.verdict, found.odd) == (outcome, tuple(odd))
+
+
+def test_the_interpreter_has_one_vote_itself_judged_or_not() -> None:
+    reports = [report(RIGHT, backend="interpreter"), report(ONE, backend="a")]
+    assert voted(ID, reports).verdict is Outcome.NONE
+    reports.append(report(RIGHT, backend="b"))
+    assert voted(ID, reports).verdict is Outcome.ODD
+
+
+def test_a_poll_tells_every_case_that_failed_somewhere() -> None:
+    poll = Poll((report(RIGHT, PASSED), report(ONE, backend="b")), ("c: no device",))
+    assert [case.id for case in poll.cases] == [ID]
+    assert poll.cases[0].says == {"some": "accepted", "b": "output 0[] is 1, not 0x1p+0"}
+    assert vote_lines(poll) == [
+        "not started: c: no device",
+        "odd one out on op/EXP2/float32: b (1 cases), such as "
+        f"{ID}: some: accepted; b: output 0[] is 1, not 0x1p+0",
+    ]
+    found = poll.to_json()
+    assert [one["options"]["backend"] for one in found["others"]] == ["b"]
+    assert found["vote"]["cases"][0]["verdict"] == "odd one out"
+
+
+def test_a_suspected_interpreter_is_told_first() -> None:
+    other = replace(PASSED, id="op/ADD/int8/edges/0")
+    verdicts = [(ONE, replace(DEAD, id=other.id)), (ONE, other)]
+    poll = Poll(tuple(report(*v, backend=name) for name, v in zip("ab", verdicts, strict=True)))
+    first, second = vote_lines(poll)
+    assert first.startswith("interpreter suspect on op/EXP2/float32 (1 cases)")
+    assert second.startswith("odd one out on op/ADD/int8: a")
+
+
+def test_without_failures_there_is_nothing_to_vote_on() -> None:
+    poll = Poll((report(PASSED), report(PASSED, backend="b")))
+    assert vote_lines(poll) == ["no case failed anywhere: nothing to vote on"]

@@ -1,0 +1,70 @@
+"""Reports for tests, made by hand."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from uop.conformance.compare import Symptom
+from uop.conformance.elements import Element, Errors
+from uop.conformance.judge import Fault, Status, Verdict
+from uop.conformance.options import Options
+from uop.conformance.report import BackendInfo, Failure, Report, Tally
+from uop.spec.dtype import DTYPES
+from uop.spec.ops.names import Op
+
+OPTIONS = Options("some")
+LARGEST = Element("output 0[3]", ("0x1p+0",), "0x1.8p+0", "0x1p+0 to 0x1.8p+0")
+ERRORS = Errors((90, 0, 0, 0, 0, 0, 0, 0, 10, 0), 1.0, LARGEST)
+PASSED = Verdict("op/EXP2/float32/edges/0", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS)
+WRONG = Element("output 0[]", ("0x0p+0",), "0x1p+1", "0x1p+0")
+FAILED = replace(
+    PASSED,
+    id="op/EXP2/float32/edges/1",
+    status=Status.FAILED,
+    fault=Fault(Symptom.VALUE, "output 0[] is 0x1p+1, accepted 0x1p+0", values=(WRONG,)),
+)
+SKIPPED = Verdict("op/SIN/float16/edges/0", Status.SKIPPED, reason="no float16")
+CRASHED = replace(FAILED, id="graph/MIXED/int8/random/0", status=Status.CRASHED)
+TEXT = """case op/EXP2/float32/edges/1
+; output 0[] is 0x1p+1, accepted 0x1p+0
+%0 = PARAM [] {slot=0, dtype=float32} : float32[]
+%1 = EXP2 %0 : float32[]
+input 0 = 0x0p+0
+accept 0 = 0x1p+0
+"""
+FAILURE = Failure(
+    FAILED.id,
+    "result EXP2 float32",
+    "value",
+    "op",
+    ("EXP2",),
+    ("float32",),
+    "output 0[] is 0x1p+1, accepted 0x1p+0",
+    "uop-failures/result-EXP2-float32.uop",
+    TEXT,
+    (WRONG,),
+)
+
+
+def report(
+    *verdicts: Verdict, failures: tuple[Failure, ...] = (), backend: str = "some", **fields: Any
+) -> Report:
+    tally = Tally()
+    for verdict in verdicts:
+        tally.add(verdict)
+    info, options = BackendInfo(backend, "1", "device"), replace(OPTIONS, backend=backend)
+    return Report(info, "strict", options.to_json(), tally, failures, 1.5, **fields)
+
+
+def failing() -> Report:
+    """One of everything."""
+    return report(PASSED, FAILED, SKIPPED, CRASHED, failures=(FAILURE,))
+
+
+def full(verdict: Verdict = PASSED) -> Report:
+    """A report with a cell for every op and dtype, all of them failing if that verdict does."""
+    ids = (f"op/{op.name}/{dtype}/edges/0" for op, dtype in product(Op, DTYPES))
+    failures = tuple(
+        replace(FAILURE, message="a\nlong " * 100, signature=str(k)) for k in range(20)
+    )
+    return report(*(replace(verdict, id=id) for id in ids), failures=failures)
