@@ -68,6 +68,11 @@ def wrong_elements(case: Case, batch: int, accepted: Sets, outputs: Outputs) -> 
 
 def errors_of(case: Case, accepted: Sequence[Sets], outputs: Sequence[Outputs]) -> Errors | None:
     """The errors of a case over all batches, whose outputs fit their sets; None without any."""
+    with np.errstate(all="ignore"):
+        return _errors_of(case, accepted, outputs)
+
+
+def _errors_of(case: Case, accepted: Sequence[Sets], outputs: Sequence[Outputs]) -> Errors | None:
     counts, farthest, largest = np.zeros(BINS, np.int64), 0.0, None
     for batch, pairs in enumerate(zip(accepted, outputs, strict=True)):
         for position, (sets, output) in enumerate(zip(*pairs, strict=True)):

@@ -219,7 +219,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The report as `uop-report/1`."""
-        tally, counts = self.tally, self.tally.counts
+        tally, counts, open_ = self.tally, self.tally.counts, Conclusion.INCONCLUSIVE
         return {
             "schema": SCHEMA,
             "suite": version("uop"),
@@ -231,6 +231,7 @@ class Report:
                 "verdict": self.conclusion.value,
                 "interrupted": self.interrupted,
                 "lost": self.lost,
+                "open_because": self.open_because if self.conclusion is open_ else "",
                 "programs": tally.programs,
                 "checks": tally.checks,
                 "elements": tally.elements,

@@ -63,9 +63,7 @@ def _suite(root: Element, report: Json) -> None:
         SubElement(test, "failure", message=message, type="card").text = body
     if inconclusive:
         test = SubElement(suite, "testcase", classname="run", name="conclusive")
-        missing = "; ".join(summary["missing"])
-        said = summary["lost"] or missing or "nothing was checked"
-        why = "interrupted" if summary["interrupted"] else said
+        why = "interrupted" if summary["interrupted"] else summary["open_because"]
         SubElement(test, "error", message=_xml(why))
 
 

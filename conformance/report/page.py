@@ -10,6 +10,7 @@ from uop.conformance.report.junit import first_failed
 from uop.conformance.report.markup import Html, block, code, pairs, section, table, tag, tree
 from uop.conformance.report.page_accuracy import accuracy
 from uop.conformance.report.page_failures import FIRST, failures, first_failures, rules
+from uop.conformance.report.page_ledger import ledger
 from uop.conformance.report.page_matrix import matrix
 from uop.conformance.wire import Json
 
@@ -47,8 +48,16 @@ def page(report: Json) -> str:
         section("vote", "Who disagrees with whom", _vote(report)),
         section("accuracy", "Accuracy", *(_named(one, accuracy(one), every) for one in every)),
         section("skipped", "Not judged", *(_named(one, _skipped(one), every) for one in every)),
-        section("card", "Device card", tree(report["card"]) if report.get("card") else ""),
-        section("ledger", "Ledger", tree(report["ledger"]) if report.get("ledger") else ""),
+        section(
+            "card",
+            "Device card",
+            *(_named(one, tree(one["card"]), every) for one in every if one.get("card")),
+        ),
+        section(
+            "ledger",
+            "Ledger",
+            *(_named(one, ledger(one.get("ledger", {})), every) for one in every),
+        ),
         section("run", "This run", *(_named(one, _run(one), every) for one in every)),
     ]
     links = "".join(
@@ -95,7 +104,9 @@ def _why(summary: Json) -> str:
         case "conforms":
             return f"Every one of {programs:,} programs gave results that the language allows."
         case "inconclusive":
-            return f"Nothing can be said: {summary['lost'] or 'no program was checked'}."
+            return f"Nothing can be said: {summary['open_because']}."
+    if not failed + crashed:
+        return "No program failed, but where it may choose it does two things at once."
     crashes = f" {crashed:,} of them ended it." if crashed else ""
     return f"{failed + crashed:,} of {programs:,} programs gave what the language forbids.{crashes}"
 
@@ -126,7 +137,7 @@ def _next(report: Json) -> Html:
         case = first_failed(report, failed[0])
         command = f"uop conform {backend} --seed {report['options']['seed']} --case {case}"
         what = "Next, run the first of them again:"
-    elif report["summary"]["verdict"] == "conforms":
+    elif report["summary"]["passed"] and not report["summary"]["lost"]:
         command, what = f"uop conform {backend} --effort full", "Next, check more programs:"
     else:
         command, what = "uop backends", "Next, see what can be judged here:"

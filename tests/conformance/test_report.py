@@ -86,6 +86,7 @@ def test_sums() -> None:
         "verdict": "does not conform",
         "interrupted": False,
         "lost": "",
+        "open_because": "",
         "programs": 2,
         "checks": 4,
         "elements": 200,

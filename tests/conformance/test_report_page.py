@@ -28,6 +28,7 @@ from reports import (
 )
 
 from uop.conformance.elements import BINS
+from uop.conformance.report import Failure
 from uop.conformance.report.page import page
 from uop.conformance.report.page_accuracy import histogram
 from uop.conformance.report.terminal import COLUMNS
@@ -36,7 +37,15 @@ from uop.spec.ops.names import Op
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 CSS = files("uop.conformance.report").joinpath("page.css").read_text()
-SECTIONS = {"card": {"points": [{"point": "a", "observed": "b"}]}, "ledger": {"labels": 12}}
+LEDGER = {
+    "total": 5,
+    "checked": 4,
+    "kinds": {"label": {"says": "a constraint", "total": 5, "checked": 4}},
+    "unchecked": [{"reason": "no case shows it", "points": ["label ADD.c3"]}],
+    "not_of_runs": [{"reason": "it has no meaning", "points": ["CALL.u1", "IF.u1"]}],
+    "evidence": {"label ADD.c1": {"checks": 1, "first": ["invalid/ADD/void/c1/0"]}},
+}
+SECTIONS = {"card": {"points": [{"point": "a", "observed": "b"}]}, "ledger": LEDGER}
 PROBE = """<script>
 addEventListener('load', () => {
   const all = q => [...document.querySelectorAll(q)];
@@ -51,11 +60,11 @@ addEventListener('load', () => {
     unscoped: all('th:not([scope])').length, unnamed: all('[role=img]:not([aria-label])').length,
     main: all('main').length, title: document.title, lang: document.documentElement.lang,
     first: document.querySelector('#matrix').getBoundingClientRect().bottom,
-
   };
   parent.postMessage([name, found], '*');
 });
 </script>"""
+CARD = Failure("card/MIXED/MIXED/a/0", "card a", "max_nan", "card", (), (), "two", "a.uop")
 OPS = [*Op.__members__, *(f"OTHER{k}" for k in range(100 - len(Op)))]
 SIZES = {"wide": 1280, "narrow": 390, "single": 1280}
 OUTER = """<!doctype html><pre id="probe"></pre><script>
@@ -154,12 +163,13 @@ def test_a_page_says_first_who_does_what() -> None:
     ("made", "said", "command"),
     [
         (report(PASSED), "some conforms", "uop conform some --effort full"),
-        (report(), "no program was checked", "uop backends"),
+        (report(), "nothing was checked", "uop backends"),
         (report(PASSED, lost="it &lt; is gone"), "it &amp;lt; is gone", "uop backends"),
         (report(PASSED, interrupted=True), "so far: the run was interrupted", "--effort full"),
         (report(FAILED), "does not conform", f"uop conform some --seed 0 --case {FAILED.id}"),
-        (full(), "some conforms", "uop replay"),
         (full(FAILED), "does not conform", "uop replay"),
+        (report(PASSED, missing=("no sums",)), "too little evidence: no sums", "--effort full"),
+        (report(PASSED, failures=(CARD,)), "it does two things at once", "uop replay a.uop"),
     ],
 )
 def test_any_report_makes_a_page(made: Any, said: str, command: str) -> None:
@@ -173,7 +183,10 @@ def test_parts_that_others_add_are_shown_where_they_are() -> None:
     text = page(report(PASSED, sections=SECTIONS).to_json())
     assert 'id="card"' in text
     assert "<td>b</td>" in text
-    assert "<dt>labels</dt><dd>12</dd>" in text
+    assert "4 of 5 points of the language were exercised." in text
+    assert "<td>4 of 5</td><td>a constraint</td>" in text
+    assert "<summary>1: no case shows it</summary><p>label ADD.c3</p>" in text
+    assert "<summary>2: it has no meaning</summary><p>CALL.u1; IF.u1</p>" in text
 
 
 def test_what_a_backend_says_stays_text() -> None:
