@@ -143,6 +143,17 @@ def test_graphs_hold_what_their_flavour_is_for(name: str, held: object) -> None:
     assert often > len(found) / 2
 
 
+def test_small_dtypes_are_run_on_every_value() -> None:
+    """One operand of up to 16 bits, two of 8: of the ops with a shift count those it has."""
+    whole = {(g.op, g.dtype) for g in generate.groups("op")
+             if g.name == "exhaustive" and g.count("default")}  # fmt: skip
+    for d in OF_ABSENT:
+        for dtype in d.dtypes:
+            width = dtype.bits * len(d.src)
+            if len(d.src) < 3 and width <= 16 and (len(d.src) == 1 or dtype.bits == 8):
+                assert (d.op.name, dtype.name) in whole, (d.op, dtype)
+
+
 def test_gaps_of_a_ledger_are_filled_by_cases_that_the_effort_left_out() -> None:
     cells = {("MOD", "int8"), ("SIN", "float32")}
     usual = {str(c.id) for op, dtype in cells
