@@ -83,7 +83,8 @@ def test_a_crash_is_a_failure_of_one_case_and_the_others_are_judged(judged: Conf
 
 
 def test_a_failure_that_batching_causes_says_so(judged: Conform) -> None:
-    report = judged("backends_for_tests:WrongTogether", ops=("SUB",), dtypes=("int16",))
+    several = {"ops": ("SUB",), "dtypes": ("int16",), "effort": "default", "examples": 2}
+    report = judged("backends_for_tests:WrongTogether", **several)
     assert report.conclusion is Conclusion.DOES_NOT
     assert "only together with other programs" in report.failures[0].message
 
