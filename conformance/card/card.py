@@ -149,7 +149,8 @@ def _entry(point: Point, outcomes: dict[Witness, Outcome]) -> Entry | None:
         return Entry(point.name, point.knob, "".join(shown) or NEITHER, declares, True, lines)
     observed, conflict, repro = " and ".join(shown), tuple(a.line for a in shown.values())[:2], ""
     if point.knob:
-        first, second = list(shown)[:2]
+        # The strict answer comes first: the repro is right by the spec.
+        first, second = (word for word in point.declares if word in shown)
         repro = _repro(point, first, shown[second].witness)
     return Entry(point.name, point.knob, observed, point.mixed, False, lines, conflict, repro)
 
