@@ -49,6 +49,8 @@ class Status(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
     CRASHED = "crashed"
+    KNOWN = "known"
+    """It failed, which whoever runs the suite knows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from uop.conformance.card.file import SUFFIX, read_profile
 from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
+from uop.conformance.known import read_known
 from uop.conformance.protocol import Hello
 from uop.conformance.sessions import known
 from uop.interpreter.accept import SUPPORTED_KNOBS
@@ -57,6 +58,8 @@ class Options:
     """Seconds for one program of a command, or one batch of an adapter, until it counts as hung."""
     junit: Path | None = None
     html: Path | None = None
+    known: Path | None = None
+    """The file of known failures."""
 
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""
@@ -73,6 +76,8 @@ class Options:
             raise OptionError(f"--profile: nothing is judged by {', '.join(sorted(unknown))} yet")
         if self.workers < 1 or (self.examples is not None and self.examples < 1):
             raise OptionError("-n and --examples: expected a positive number")
+        if self.known is not None:
+            read_known(self.known)
         for path in (self.json, self.junit, self.html):
             if path is not None:
                 writable(path)

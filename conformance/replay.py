@@ -61,6 +61,14 @@ def replay(paths: Sequence[Path], backend: str) -> list[Replayed]:
     ]
 
 
+def conclusions(paths: Sequence[Path], backend: str) -> dict[Path, Conclusion]:
+    """The verdict on each file by itself, all in one process."""
+    found: dict[Path, list[Replayed]] = {path: [] for path in paths}
+    for one in replay(paths, backend):
+        found[one.path].append(one)
+    return {path: conclusion(replayed) for path, replayed in found.items()}
+
+
 def requests(paths: Sequence[Path], backend: str) -> Iterator[str]:
     """The lines on stdin of a worker that is to run the cases of files, hello first.
 

@@ -6,18 +6,28 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice, repeat
+from pathlib import Path
 from typing import Protocol
 
-from uop.conformance.card.card import Card, card_from_json, judged_by
+from uop.conformance.card.card import Card, judged_by
 from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.coverage import Ledger
 from uop.conformance.generate import case_by_id, further, group_of, groups
 from uop.conformance.judge import Status, Verdict, verdict_from_json
-from uop.conformance.jury import CARD, Jury, Task
+from uop.conformance.jury import Jury, Task
+from uop.conformance.known import Settled, read_known
 from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
 from uop.conformance.protocol import Hello
-from uop.conformance.report import BackendInfo, Report, Tally, untried
+from uop.conformance.replay import conclusions
+from uop.conformance.report import (
+    BackendInfo,
+    Conclusion,
+    KnownFailure,
+    Report,
+    Tally,
+    untried,
+)
 from uop.conformance.report.files import (
     failure_at,
     failure_of,
@@ -149,16 +159,20 @@ class _Run:
     card: Card | None = None
     profile_from: str = "declared"
     ledger: Ledger = field(default_factory=lambda: Ledger(()))
+    settled: Settled = field(default_factory=Settled)
 
     def result(self) -> Report:
         ids = selected(self.options)
         self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
+        if self.options.known is not None:
+            self.settled.file = read_known(self.options.known).of(self.options.backend)
         jury = Jury.start(self.options)
         try:
             hello = jury.hello()
             causes = self._judge(jury, ids, hello)
         finally:
             jury.end()
+        known = self._known(ids)
         findings = self._findings(causes)
         failures = [failure_of(f, self.options.output) for f in findings]
         if self.card is not None and self.profile_from == OBSERVED:
@@ -177,6 +191,7 @@ class _Run:
             self._sections(),
             self.profile_from,
             self.ledger.missing(hello, self.tally),
+            known,
         )
 
     def _judge(self, jury: Jury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
@@ -191,21 +206,51 @@ class _Run:
             self._judge_cases(jury, ids, size)
             ids += self._further()
             self._judge_cases(jury, ids[len(self.ledger.ids) :], size)
-            causes = self._one_of_each_kind(ids)
-            rest: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in causes]
+            while rest := [v for v in self._one_of_each_kind(ids) if v.id not in self.findings]:
+                room = CAUSES - len(causes)
+                if not room:
+                    break
+                causes += self._shrink(jury, rest[:room])
             if self.options.is_whole and self.card is None:
-                rest.append(CARD)
-            for task, answer in jury.answers(iter(rest)):
-                if task is CARD:
-                    self.card = card_from_json(answer["card"])
-                    continue
-                finding = finding_from_json(answer["finding"])
-                self.findings[finding.id] = finding
+                self.card = jury.card()
         except KeyboardInterrupt:
             self.interrupted = True
         except (BackendError, PassError) as error:
             self.lost = str(error)
-        return causes or self._one_of_each_kind(ids)
+        return causes or self._one_of_each_kind(ids)[:CAUSES]
+
+    def _shrink(self, jury: Jury, failed: list[Verdict]) -> list[Verdict]:
+        """Shrink failures of different kinds; gives those whose cause is not known.
+
+        Where it is, all of the kind count as known failures.
+        """
+        tasks: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in failed]
+        for _, answer in jury.answers(iter(tasks)):
+            finding = finding_from_json(answer["finding"])
+            self.findings[finding.id] = finding
+        causes: list[Verdict] = []
+        for verdict in failed:
+            alike = [v.id for v in self.failed.values() if _kind(v) == _kind(verdict)]
+            if not self.settled.covers(self.findings[verdict.id].signature, alike):
+                causes.append(verdict)
+                continue
+            for id in alike:
+                self.tally.accept(id)
+                del self.failed[id]
+        return causes
+
+    def _known(self, ids: Sequence[CaseId]) -> tuple[KnownFailure, ...]:
+        """What became of the known failures; what decides is the program that stands with each."""
+        narrowed = is_narrowed(self.options) or self.options.levels != LEVELS
+        asked = self.settled.asked({str(id) for id in ids} if narrowed else None)
+        now: dict[Path, Conclusion] = {}
+        if asked and not self.lost and not self.interrupted:
+            repros = list(dict.fromkeys(self.settled.file.repro_of(entry) for entry in asked))
+            try:
+                now = conclusions(repros, self.options.backend)
+            except BackendError as error:
+                self.lost = str(error)
+        return tuple(self.settled.told(asked, now))
 
     def _take_profile(self, jury: Jury, hello: Hello) -> None:
         """Settle by what is judged; where that is to be observed, before the first case."""
@@ -244,6 +289,9 @@ class _Run:
         return ids
 
     def _add(self, verdict: Verdict, shown: Json | None) -> None:
+        has_failed = verdict.status in (Status.FAILED, Status.CRASHED)
+        if has_failed and self.settled.covers(verdict.id, [verdict.id]):
+            verdict = replace(verdict, status=Status.KNOWN)
         self.tally.add(verdict)
         self.ledger.add(verdict, shown)
         if verdict.status in (Status.FAILED, Status.CRASHED):
@@ -251,15 +299,14 @@ class _Run:
             self.display.failed(verdict)
 
     def _one_of_each_kind(self, ids: list[CaseId]) -> list[Verdict]:
-        """The first failure of each level, op, dtype and symptom, the gravest symptoms first."""
+        """The first failure of each kind, the gravest symptoms first."""
         first: dict[tuple[str, ...], Verdict] = {}
         for id in ids:
             verdict = self.failed.get(str(id))
             if verdict is not None and verdict.fault is not None:
-                key = (id.level, id.op, id.dtype, verdict.fault.symptom)
-                first.setdefault(key, verdict)
+                first.setdefault(_kind(verdict), verdict)
         by_gravity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
-        return [verdict for found in by_gravity.values() for verdict in found][:CAUSES]
+        return [verdict for found in by_gravity.values() for verdict in found]
 
     def _sections(self) -> Json:
         """What a report says besides: the ledger, and the card where one was taken."""
@@ -284,6 +331,12 @@ class _Run:
 
     def _is_in_time(self) -> bool:
         return self.options.seconds is None or self._seconds() < self.options.seconds
+
+
+def _kind(verdict: Verdict) -> tuple[str, str, str, str]:
+    """The level, op, dtype and symptom of a failure: what is shrunk once."""
+    id = CaseId.parse(verdict.id)
+    return id.level, id.op, id.dtype, verdict.fault.symptom if verdict.fault else ""
 
 
 def _written(report: Json, options: Options) -> list[str]:

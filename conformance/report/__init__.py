@@ -15,7 +15,13 @@ from uop.conformance.judge import Fault, Status, Verdict
 from uop.conformance.protocol import Hello
 
 SCHEMA = "uop-report/1"
-MARKS = {Status.PASSED: ".", Status.FAILED: "F", Status.SKIPPED: "s", Status.CRASHED: "C"}
+MARKS = {
+    Status.PASSED: ".",
+    Status.FAILED: "F",
+    Status.SKIPPED: "s",
+    Status.CRASHED: "C",
+    Status.KNOWN: "K",
+}
 """A case in the text of its group, a character for each index."""
 NOT_RUN = " "
 MOST_MISSING = 3
@@ -59,6 +65,23 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """A line of the file of known failures: the cases that it covered, what its program shows now.
+
+    The state is `known`, `fixed` or `expired`; `stale` says what to do where it is not `known`.
+    """
+
+    key: str
+    reason: str
+    link: str
+    expires: str
+    repro: str
+    cases: tuple[str, ...]
+    state: str
+    stale: str
+
+
+@dataclass(frozen=True, slots=True)
 class Largest:
     """The result that lies farthest from the reference, and the case that has it."""
 
@@ -81,6 +104,7 @@ class Cell:
     elements: int = 0
     constrained: int = 0
     failed: int = 0
+    known: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     """How many were skipped, by reason."""
     max_ulp: float = 0.0
@@ -102,6 +126,7 @@ class Cell:
         self.elements += verdict.elements
         self.constrained += verdict.constrained
         self.failed += verdict.status in (Status.FAILED, Status.CRASHED)
+        self.known += verdict.status is Status.KNOWN
         if verdict.errors is not None:
             counts = zip(self.histogram, verdict.errors.histogram, strict=True)
             self.histogram = [a + b for a, b in counts]
@@ -124,6 +149,7 @@ class Cell:
             "elements": self.elements,
             "constrained_share": self.constrained_share,
             "failed": self.failed,
+            "known": self.known,
             "skipped_reason": self.skipped_reason,
             "skipped": dict(sorted(self.skipped.items())),
             "max_ulp": self.max_ulp,
@@ -169,6 +195,16 @@ class Tally:
         self.constrained += verdict.constrained
         self.graphs |= {verdict.digest} - {""}
 
+    def accept(self, id: str) -> None:
+        """Count a case that failed among the known failures."""
+        case = CaseId.parse(id)
+        cell, group = self.cells[case.level, case.op, case.dtype], self.cases[group_name(case)]
+        self.counts[group[case.index]] -= 1
+        self.counts[Status.KNOWN] += 1
+        group[case.index] = Status.KNOWN
+        cell.failed -= 1
+        cell.known += 1
+
     def status(self, id: str) -> Status | None:
         """What became of a case; None where it was not run."""
         case = CaseId.parse(id)
@@ -199,6 +235,20 @@ class Report:
     """Whether the profile was declared or observed; of an observed one, two things at once fail."""
     missing: tuple[str, ...] = ()
     """What the run has too little evidence of for a verdict, with the reason."""
+    known: tuple[KnownFailure, ...] = ()
+    """The lines of the file of known failures that the run is about."""
+
+    @property
+    def stale(self) -> list[str]:
+        """The known failures that fail the run: those that pass, and those that have expired."""
+        return [known.stale for known in self.known if known.stale]
+
+    @property
+    def fails_by_stale_lines(self) -> bool:
+        """Whether nothing else fails the run."""
+        counts = self.tally.counts
+        failed = counts[Status.FAILED] or counts[Status.CRASHED] or self.failures
+        return bool(self.stale) and not failed
 
     @property
     def open_because(self) -> str:
@@ -211,9 +261,9 @@ class Report:
     @property
     def conclusion(self) -> Conclusion:
         counts = self.tally.counts
-        if counts[Status.FAILED] or counts[Status.CRASHED] or self.failures:
+        if counts[Status.FAILED] or counts[Status.CRASHED] or self.failures or self.stale:
             return Conclusion.DOES_NOT
-        if self.lost or self.missing or not counts[Status.PASSED]:
+        if self.lost or self.missing or not counts[Status.PASSED] + counts[Status.KNOWN]:
             return Conclusion.INCONCLUSIVE
         return Conclusion.CONFORMS
 
@@ -241,6 +291,7 @@ class Report:
                 "failed": counts[Status.FAILED],
                 "skipped": counts[Status.SKIPPED],
                 "crashed": counts[Status.CRASHED],
+                "known": counts[Status.KNOWN],
                 "seconds": round(self.seconds, 3),
                 "peak_bytes": self.peak,
                 "untried": list(self.untried),
@@ -248,6 +299,7 @@ class Report:
             },
             "cells": [cell.to_json() for cell in in_order(tally.cells.values())],
             "failures": [asdict(failure) for failure in self.failures],
+            "known": [asdict(known) for known in self.known],
             "cases": {name: _marked(found) for name, found in sorted(tally.cases.items())},
             **self.sections,
         }

@@ -47,7 +47,7 @@ def failure_at(entry: Entry, folder: Path) -> Failure:
 
 def write_repros(failures: Iterable[Failure]) -> list[str]:
     """Write the repro of every failure; what could not be written, in words."""
-    return _all_of(_write(Path(failure.repro), failure.text) for failure in failures)
+    return _all_of(write_file(Path(failure.repro), failure.text) for failure in failures)
 
 
 def write_reports(
@@ -59,7 +59,7 @@ def write_reports(
         (junit, junit_text),
         (html, page),
     ]
-    return _all_of(_write(path, form(report)) for path, form in forms if path is not None)
+    return _all_of(write_file(path, form(report)) for path, form in forms if path is not None)
 
 
 def in_names(text: str) -> str:
@@ -75,7 +75,7 @@ def _all_of(problems: Iterable[str]) -> list[str]:
     return [problem for problem in problems if problem]
 
 
-def _write(path: Path, text: str) -> str:
+def write_file(path: Path, text: str) -> str:
     """Write a whole file or leave the old one; what went wrong, or nothing."""
     target = path.resolve()
     is_replaced = target.is_file() or not target.exists()

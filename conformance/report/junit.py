@@ -45,12 +45,13 @@ def _suite(root: Element, report: Json) -> None:
     cells, summary = report["cells"], report["summary"]
     twofold = [failure for failure in report["failures"] if failure["level"] == "card"]
     inconclusive = summary["verdict"] == "inconclusive" or summary["interrupted"]
+    stale = [known for known in report["known"] if known["stale"]]
     suite = SubElement(
         root,
         "testsuite",
         name=_xml(report["options"]["backend"]),
-        tests=str(len(cells) + len(twofold) + inconclusive),
-        failures=str(sum(cell["failed"] > 0 for cell in cells) + len(twofold)),
+        tests=str(len(cells) + len(twofold) + len(stale) + inconclusive),
+        failures=str(sum(c["failed"] > 0 for c in cells) + len(twofold) + len(stale)),
         errors=str(int(inconclusive)),
         skipped=str(sum(_is_skipped(cell) for cell in cells)),
         time=f"{summary['seconds']:.3f}",
@@ -61,6 +62,9 @@ def _suite(root: Element, report: Json) -> None:
         test = SubElement(suite, "testcase", classname="card", name=_xml(failure["label"]))
         message, body = _xml(failure["message"]), _xml(_body(report, failure))
         SubElement(test, "failure", message=message, type="card").text = body
+    for known in stale:
+        test = SubElement(suite, "testcase", classname="known", name=_xml(known["key"]))
+        SubElement(test, "failure", message=_xml(known["stale"]), type=known["state"])
     if inconclusive:
         test = SubElement(suite, "testcase", classname="run", name="conclusive")
         why = "interrupted" if summary["interrupted"] else summary["open_because"]
@@ -71,7 +75,7 @@ def _test(suite: Element, report: Json, cell: Json) -> None:
     name = f"{cell['level']}.{cell['op']}"
     test = SubElement(suite, "testcase", classname=name, name=cell["dtype"])
     if _is_skipped(cell):
-        SubElement(test, "skipped", message=_xml(cell["skipped_reason"]))
+        SubElement(test, "skipped", message=_xml(_why_skipped(report, cell)))
     if not cell["failed"]:
         return
     causes = list(failures_in(report, cell))
@@ -91,7 +95,21 @@ def _body(report: Json, failure: Json) -> str:
 
 
 def _is_skipped(cell: Json) -> bool:
-    return not cell["programs"]
+    """Whether nothing of it was judged, or what failed is known."""
+    return not cell["programs"] or (cell["known"] > 0 and not cell["failed"])
+
+
+def _why_skipped(report: Json, cell: Json) -> str:
+    """The reasons of the known failures in a cell, else why it was not judged."""
+    place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
+    lines = [known for known in report["known"] if place in _places(known)]
+    known = "; ".join(f"known failure: {line['reason']} {line['link']}".strip() for line in lines)
+    return known or cell["skipped_reason"]
+
+
+def _places(known: Json) -> set[str]:
+    """The cells of the cases that a known failure covered."""
+    return {"/".join(id.split("/")[:3]) + "/" for id in known["cases"]}
 
 
 def _xml(text: str) -> str:

@@ -14,7 +14,7 @@ from rich.table import Table
 from uop.conformance.card.card import card_from_json, judged_by
 from uop.conformance.case import LEVELS
 from uop.conformance.coverage import ledger_lines
-from uop.conformance.judge import Verdict
+from uop.conformance.judge import Status, Verdict
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, share
@@ -28,7 +28,7 @@ COLUMNS = (
 )
 KNOWN = frozenset(name for group in COLUMNS for name in group)
 LEGEND = (
-    ". passed  F failed  s skipped   columns: bool | int8 16 32 64 | uint8 16 32 64 |",
+    ". passed  F failed  K known  s skipped   columns: bool | int8 16 32 64 | uint8 16 32 64 |",
     "float16 bfloat16 float32 float64 fp8e4m3 fp8e5m2",
 )
 CARD = "card: "
@@ -147,7 +147,7 @@ def summary(report: Report, options: Options, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
     head = [verdict_line(report), figures_line(report), ""]
     tail = ["", *failure_lines(report, options.backend), *card_lines(report)]
-    tail += ledger_of(report)
+    tail += [*known_lines(report), *ledger_of(report)]
     tail += next_lines(report, options)
     return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
 
@@ -158,8 +158,12 @@ def verdict_line(report: Report) -> str:
     match conclusion:
         case Conclusion.CONFORMS:
             observed = f"{OBSERVED} " * (report.profile_from == OBSERVED)
-            return f"{name} conforms{early} under the {observed}profile {report.profile}"
+            known = report.tally.counts[Status.KNOWN]
+            but = f", but for {known:,} known failures" if known else ""
+            return f"{name} conforms{early} under the {observed}profile {report.profile}{but}"
         case Conclusion.DOES_NOT:
+            if report.fails_by_stale_lines:
+                return f"{name} fails: {report.stale[0]}"
             profile = f"{report.profile_from} profile {report.profile}"
             return f"{name} does not conform: outside the {profile}{early}"
     return f"{name}: inconclusive{early}, {report.open_because}"
@@ -209,6 +213,8 @@ def _cells(cells: list[Cell]) -> str:
 def _mark(cells: list[Cell]) -> str:
     if any(cell.failed for cell in cells):
         return "F"
+    if any(cell.known for cell in cells):
+        return "K"
     if any(cell.programs for cell in cells):
         return "."
     return "s" if cells else " "
@@ -238,6 +244,15 @@ def card_lines(report: Report) -> list[str]:
         knobs = " ".join(f"{knob}={text}" for knob, text in left.items())
         lines.append(f"observed, but nothing is judged by it yet: {knobs}")
     return [one_line(CARD + line) for line in lines]
+
+
+def known_lines(report: Report) -> list[str]:
+    """The known failures in one line, and a line for each that is stale."""
+    if not report.known:
+        return []
+    count = report.tally.counts[Status.KNOWN]
+    line = f"known: {count:,} programs fail as {len(report.known)} known failures say"
+    return [line, *(one_line(f"FAILED {stale}") for stale in report.stale[:MOST_FAILURES])]
 
 
 def ledger_of(report: Report) -> list[str]:

@@ -121,7 +121,7 @@ def test_one_case_can_be_asked_for(judged: Conform) -> None:
 
 
 def test_time_ends_a_run_early_and_it_is_inconclusive(judged: Conform) -> None:
-    report = judged("backends_for_tests:Slow", seconds=6.0)
+    report = judged("backends_for_tests:Slow", seconds=8.0, profile="strict")
     assert report.conclusion is Conclusion.INCONCLUSIVE
     assert any("the run ended before" in why for why in report.missing)
     assert 1 <= report.tally.programs < 200

@@ -6,6 +6,7 @@ from importlib.resources import files
 from io import StringIO
 from itertools import product
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import jsonschema
 import numpy as np
@@ -18,7 +19,15 @@ from uop.conformance.elements import Element, Errors, inputs_at
 from uop.conformance.judge import Fault, Status, Verdict
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
-from uop.conformance.report import BackendInfo, Conclusion, Failure, Report, Tally
+from uop.conformance.report import (
+    BackendInfo,
+    Conclusion,
+    Failure,
+    KnownFailure,
+    Report,
+    Tally,
+)
+from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import MOST_LINES, Log, Screen
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
@@ -33,11 +42,16 @@ PASSED = Verdict("op/ADD/int8/edges/0", Status.PASSED, 2, 100, 90, 95, 1.0, erro
 FAILED = replace(
     PASSED, id="op/ADD/int8/edges/1", status=Status.FAILED, fault=Fault(Symptom.VALUE, "wrong")
 )
+KNOWN = replace(FAILED, status=Status.KNOWN)
 SKIPPED = Verdict("op/SIN/float16/edges/0", Status.SKIPPED, reason="no float16")
 CRASHED = replace(FAILED, id="graph/MIXED/int8/random/0", status=Status.CRASHED)
 FAILURE = Failure(
     FAILED.id, "result ADD int8", "value", "op", ("ADD",), ("int8",), "wrong", "f/result-ADD.uop"
 )
+
+
+def known(state: str = "known", stale: str = "") -> KnownFailure:
+    return KnownFailure("k", "because", "", "", "k.uop", (KNOWN.id,), state, stale)
 
 
 def report(*verdicts: Verdict, failures: tuple[Failure, ...] = (), **fields: Any) -> Report:
@@ -71,6 +85,8 @@ def full(verdict: Verdict = PASSED) -> Report:
         ([PASSED], {"interrupted": True}, Conclusion.CONFORMS),
         ([PASSED], {"missing": ("SIN",)}, Conclusion.INCONCLUSIVE),
         ([PASSED, FAILED], {"missing": ("SIN",)}, Conclusion.DOES_NOT),
+        ([PASSED, KNOWN], {"known": (known(),)}, Conclusion.CONFORMS),
+        ([PASSED, KNOWN], {"known": (known("fixed", "remove"),)}, Conclusion.DOES_NOT),
     ],
 )
 def test_the_verdict(
@@ -100,6 +116,7 @@ def test_sums() -> None:
         "peak_bytes": 0,
         "untried": [],
         "missing": [],
+        "known": 0,
     }
     add, sin = found["cells"]
     assert (add["op"], add["programs"], add["failed"], add["skipped_reason"]) == ("ADD", 2, 1, None)
@@ -213,3 +230,25 @@ def test_bits_read_as_another_size_have_no_inputs_at_an_element() -> None:
     root = parse("%0 = PARAM [2] {slot=0, dtype=int16}\n%1 = BITCAST %0 {dtype=int8}\n")
     batch = Batch({0: np.array([1, 2], np.int16)})
     assert inputs_at(root, batch, 3) == ()
+
+
+def test_known_failures_are_told_apart() -> None:
+    made = report(PASSED, KNOWN, known=(known(),))
+    found = json.loads(json.dumps(made.to_json()))
+    jsonschema.validate(found, SCHEMA)
+    assert (found["summary"]["known"], found["summary"]["failed"]) == (1, 0)
+    assert (found["cells"][0]["known"], found["cells"][0]["failed"]) == (1, 0)
+    assert found["cases"] == {"op/ADD/int8/edges": ".K"}
+    assert set(found["known"][0]) == set(SCHEMA["properties"]["known"]["items"]["required"])
+    text = "\n".join(logged(made))
+    assert "but for 1 known failures" in text
+    assert "known: 1 programs fail as 1 known failures say" in text
+    (case,) = fromstring(junit_text(found)).iter("testcase")
+    assert case.find("skipped").get("message") == "known failure: because"
+
+
+def test_a_stale_line_fails_the_run_by_name() -> None:
+    made = report(PASSED, known=(known("fixed", "f.toml:5: k passes now: remove this line"),))
+    assert logged(made)[2] == "some fails: f.toml:5: k passes now: remove this line"
+    suite = fromstring(junit_text(made.to_json()))[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")

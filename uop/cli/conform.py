@@ -84,6 +84,18 @@ def names(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write it as one page of HTML."
 )
 @click.option(
+    "--known",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Known failures, by default uop-known.toml where it is there: they do not fail the run; "
+    "a line whose program passes, or that has expired, does.",
+)
+@click.option(
+    "--update-known",
+    is_flag=True,
+    help="Then write that file anew: failures join it, what passes leaves it.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "github"]),
@@ -117,6 +129,8 @@ def command(
     json: Path | None,
     junit: Path | None,
     html: Path | None,
+    known: Path | None,
+    update_known: bool,
     form: str,
     output: Path,
 ) -> int:
@@ -130,7 +144,14 @@ def command(
     and for each case that fails somewhere it is said which of them is alone.
     """
     from uop.conformance.case import LEVELS
-    from uop.conformance.options import Options, cores, parse_duration, profile_named
+    from uop.conformance.known import DEFAULT
+    from uop.conformance.options import (
+        OptionError,
+        Options,
+        cores,
+        parse_duration,
+        profile_named,
+    )
 
     backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
     options = Options(
@@ -150,8 +171,39 @@ def command(
         None if timeout is None else parse_duration(timeout, "--timeout"),
         junit,
         html,
+        known_file(known, update_known),
     )
+    if update_known:
+        if len(backends) > 1:
+            raise OptionError("--update-known: expected one backend")
+        return update(options, form, known or DEFAULT)
     return judge(options, form) if len(backends) == 1 else vote(options, backends, form)
+
+
+def known_file(known: Path | None, is_written: bool) -> Path | None:
+    """The file of known failures that a run reads: one that is named must be there."""
+    from uop.conformance.known import DEFAULT
+
+    path = known or DEFAULT
+    return path if path.is_file() or (known is not None and not is_written) else None
+
+
+def update(options: Options, form: str, known: Path) -> Exit:
+    """Run the suite, then put what failed into the file of known failures."""
+    from uop.conformance.known_update import write_known
+    from uop.conformance.options import OptionError, writable
+    from uop.conformance.run import conform
+
+    writable(known)
+    with shown(form) as display:
+        report = conform(options, display())
+    if report.interrupted or report.lost:
+        raise OptionError(f"{known} stays as it is: the run did not end")
+    problems = write_known(known, report, options.backend)
+    if problems:
+        raise OptionError("\n".join(problems))
+    click.echo(f"written: {known}")
+    return exit_code(report)
 
 
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:

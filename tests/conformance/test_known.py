@@ -1,0 +1,278 @@
+"""The file of known failures: what it may hold and covers, when it is stale, how it is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uop.__main__ import main
+from uop.cli import Exit
+from uop.conformance.judge import Status, Verdict
+from uop.conformance.known import Entry, KnownError, KnownFile, Settled, read_known
+from uop.conformance.known_update import write_known
+from uop.conformance.options import Options
+from uop.conformance.report import (
+    BackendInfo,
+    Conclusion,
+    Failure,
+    KnownFailure,
+    Report,
+    Tally,
+)
+from uop.conformance.run import conform
+
+CASE = "op/ADD/int8/edges/0"
+SIGNATURE = "result ADD int8"
+TODAY = date(2030, 6, 15)
+REST = 'reason = "r", repro = "r.uop"'
+REPRO = """case wrong
+%0 = PARAM [1] {slot=0, dtype=int8}
+%1 = ADD %0, %0
+input 0 = [1]
+expect 0 = [2]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a file of known failures, with a program beside it."""
+
+    def write(text: str) -> Path:
+        (tmp_path / "r.uop").write_text(REPRO)
+        path = tmp_path / "uop-known.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+Write = Callable[[str], Path]
+
+
+def test_entries_are_read_with_their_lines(file: Write) -> None:
+    path = file(
+        "# a comment\nknown = [\n"
+        f'  {{ case = "{CASE}", {REST} }},\n\n'
+        f'  {{ signature = "s", {REST}, expires = 2030-01-02, link = "l", backend = "b" }},\n]\n'
+    )
+    first, second = read_known(path).entries
+    assert first == Entry(CASE, "", "r", "r.uop", line=3)
+    assert second == Entry("", "s", "r", "r.uop", "l", "b", date(2030, 1, 2), 5)
+    assert (first.key, second.key) == (CASE, "s")
+    assert read_known(path).of("another").entries == (first,)
+
+
+def test_tables_of_many_lines_are_read_too(file: Write) -> None:
+    rest = REST.replace(", ", "\n")
+    path = file(f'[[known]]\ncase = "{CASE}"\n{rest}\n\n[[known]]\nsignature = "s"\n{rest}\n')
+    assert [e.line for e in read_known(path).entries] == [1, 6]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "'known'; it is missing: is the file cut off"),
+        ("known = 3", "expected a list of tables, found 3"),
+        ("known = [3]", "expected a list of tables"),
+        ("known = []\nother = 1", "found other"),
+        ("known = [\n  { case =", "expected TOML: .*(line 2|end of document)"),
+        (f'known = [\n  {{ case = "{CASE}", {REST} }},', "expected TOML"),
+        (f"known = [\n  {{ {REST} }},\n]", ":2: expected a case or a signature"),
+        ('known = [\n  { case = "a/b/c/d/0", reason = "r" },\n]', ":2: expected a repro"),
+        ('known = [\n  { case = "a/b/c/d/0", repro = "r.uop" },\n]', ":2: expected a reason"),
+        (f'known = [\n  {{ case = "ADD", {REST} }},\n]', ":2: case: .*found 'ADD'"),
+        (f"known = [\n  {{ case = 3, {REST} }},\n]", ":2: case: expected a text.*found 3"),
+        (f'known = [\n  {{ signature = " ", {REST} }},\n]', ":2: signature: expected a text"),
+        (f'known = [\n  {{ signature = "s", why = "w", {REST} }},\n]', ":2: .*found 'why'"),
+        (f'known = [\n  {{ signature = "s", expires = "soon", {REST} }},\n]', ":2: .*a date"),
+        (
+            f'known = [\n  {{ signature = "s", expires = 2030-01-01T00:00:00, {REST} }},\n]',
+            ":2: .*a date",
+        ),
+        (
+            'known = [\n  { signature = "s", reason = "r", repro = "gone.uop" },\n]',
+            ":2: repro: no file .*gone.uop",
+        ),
+        (
+            f'known = [\n  {{ signature = "s", {REST} }},\n  {{ signature = "s", {REST} }},\n]',
+            ":3: 's' stands in line 2 too",
+        ),
+    ],
+)
+def test_what_is_no_such_file_is_told_with_its_line(text: str, said: str, file: Write) -> None:
+    with pytest.raises(KnownError, match=said) as raised:
+        read_known(file(text))
+    assert "uop-known.toml" in str(raised.value)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path, file: Write) -> None:
+    with pytest.raises(KnownError, match=r"cannot read .*No such file"):
+        read_known(tmp_path / "none.toml")
+    path = file("")
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(KnownError, match="UTF-8"):
+        read_known(path)
+
+
+def entry(expires: date | None = None) -> Entry:
+    return Entry(CASE, SIGNATURE, "r", "r.uop", expires=expires, line=4)
+
+
+def settled(*entries: Entry) -> Settled:
+    return Settled(KnownFile(Path("f.toml"), entries), TODAY)
+
+
+def test_an_entry_covers_its_key_until_its_last_day() -> None:
+    assert settled(entry()).covers(SIGNATURE, [CASE])
+    assert not settled(entry()).covers(CASE, [CASE])
+    assert settled(entry(TODAY)).covers(SIGNATURE, [CASE])
+    assert not settled(entry(date(2030, 6, 14))).covers(SIGNATURE, [CASE])
+
+
+@pytest.mark.parametrize(
+    ("expires", "now", "state", "stale"),
+    [
+        (None, Conclusion.DOES_NOT, "known", ""),
+        (None, Conclusion.INCONCLUSIVE, "known", ""),
+        (None, None, "known", ""),
+        (None, Conclusion.CONFORMS, "fixed", f"f.toml:4: {SIGNATURE} passes now: remove this line"),
+        (
+            date(2030, 6, 14),
+            Conclusion.DOES_NOT,
+            "expired",
+            f"f.toml:4: {SIGNATURE} was accepted until 2030-06-14",
+        ),
+    ],
+)
+def test_the_program_that_stands_with_an_entry_decides(
+    expires: date | None, now: Conclusion | None, state: str, stale: str
+) -> None:
+    found = settled(entry(expires))
+    shown = {} if now is None else {Path("r.uop"): now}
+    (told,) = found.told(found.asked(None), shown)
+    assert (told.state, told.stale) == (state, stale)
+
+
+def test_a_narrowed_run_asks_what_it_met() -> None:
+    found = settled(entry(), Entry("op/SIN/int8/edges/0", "other", "r", "r.uop"))
+    assert found.asked({CASE}) == [entry()]
+    assert found.asked(set()) == []
+    found.covers("other", ["op/SIN/int8/edges/3"])
+    assert len(found.asked({CASE})) == 2
+
+
+def report(*failures: Failure, known: tuple[KnownFailure, ...] = ()) -> Report:
+    info = BackendInfo("b", "1", "")
+    return Report(info, "strict", {}, Tally(), failures, 1.0, known=known)
+
+
+def failure(signature: str, message: str = "m") -> Failure:
+    name = f"out/{signature.replace(' ', '-')}.uop"
+    return Failure(CASE, signature, "", "op", ("ADD",), ("int8",), message, name, REPRO)
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "uop-known.toml"
+    strange = 'a "quote" \\ \n\ttwo lines, a bell \x07, delete \x7f, \U0001f600 and \udc80'
+    assert write_known(path, report(failure("one", strange), failure("two")), "b") == []
+    one, two = read_known(path).entries
+    assert (one.case, one.signature, one.backend, one.line) == (CASE, "one", "b", 5)
+    assert one.reason.startswith('not explained yet: a "quote" \\ two lines')
+    assert (tmp_path / two.repro).read_text() == REPRO
+
+
+def test_an_update_keeps_what_was_said_and_drops_what_is_fixed(file: Write) -> None:
+    path = file(
+        "known = [\n"
+        f'  {{ signature = "stays", {REST}, expires = 2020-01-01, link = "l" }},\n'
+        f'  {{ signature = "goes", {REST} }},\n'
+        f'  {{ signature = "goes", {REST}, backend = "another" }},\n]\n'
+    )
+    fixed = KnownFailure("goes", "r", "", "", "r.uop", (), "fixed", "remove this line")
+    assert write_known(path, report(failure("stays"), failure("new"), known=(fixed,)), "b") == []
+    entries = read_known(path).entries
+    assert [(e.signature, e.backend) for e in entries] == [
+        ("stays", ""),
+        ("goes", "another"),
+        ("new", "b"),
+    ]
+    assert (entries[0].expires, entries[0].link) == (date(2020, 1, 1), "l")
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("no folder")
+    problems = write_known(tmp_path / "a" / "known.toml", report(), "b")
+    assert len(problems) == 1
+    assert "cannot write" in problems[0]
+
+
+CHOSEN = ("--op", "ADD", "--dtype", "int8", "--level", "op", "--effort", "smoke", "-n", "1")
+
+
+def test_known_failures_end_a_run_well_until_they_are_fixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wrong = ("conform", "backends_for_tests:Inaccurate", *CHOSEN, "--profile", "strict")
+    assert main([*wrong, "--update-known"]) == Exit.FAILED
+    path = Path("uop-known.toml")
+    assert main([*wrong, "--json", "r.json"]) == Exit.OK
+    assert "but for" in capsys.readouterr().out
+    found: dict[str, Any] = json.loads(Path("r.json").read_text())
+    assert found["failures"] == []
+    assert found["summary"]["failed"] == 0 < found["summary"]["known"]
+    (known,) = found["known"]
+    assert (known["state"], known["stale"]) == ("known", "")
+    assert known["cases"] == [CASE]
+    # On a backend that is right its program passes.
+    path.write_text(path.read_text().replace(', backend = "backends_for_tests:Inaccurate"', ""))
+    assert main(["conform", "interpreter", *CHOSEN, "--profile", "strict"]) == Exit.FAILED
+    assert (
+        "uop-known.toml:5: result ADD int8 passes now: remove this line" in capsys.readouterr().out
+    )
+
+
+def test_a_case_is_known_by_its_id_and_expiry_ends_it(file: Write, tmp_path: Path) -> None:
+    def run(extra: str) -> Report:
+        known = file(f'known = [\n  {{ case = "{CASE}", {REST}{extra} }},\n]\n')
+        return conform(
+            Options(
+                "backends_for_tests:Inaccurate",
+                cases=(CASE,),
+                workers=1,
+                profile="strict",
+                known=known,
+                output=tmp_path / "failures",
+            )
+        )
+
+    found = run("")
+    assert found.conclusion is Conclusion.CONFORMS
+    assert found.tally.counts[Status.KNOWN] == 1
+    expired = run(", expires = 2020-01-01")
+    assert expired.conclusion is Conclusion.DOES_NOT
+    assert [f.id for f in expired.failures] == [CASE]
+    assert "was accepted until 2020-01-01" in expired.stale[0]
+
+
+def test_a_file_that_is_named_must_be_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conform", "interpreter", "--known", "none.toml"]) == Exit.USAGE
+    assert "cannot read none.toml" in capsys.readouterr().err
+    several = ["conform", "interpreter", "adversary", "--update-known"]
+    assert main(several) == Exit.USAGE
+    assert "expected one backend" in capsys.readouterr().err
+
+
+def test_a_tally_moves_a_case_among_the_known() -> None:
+    tally = Tally()
+    tally.add(Verdict(CASE, Status.CRASHED, 1))
+    tally.accept(CASE)
+    assert (tally.counts[Status.CRASHED], tally.counts[Status.KNOWN]) == (0, 1)
+    (cell,) = tally.cells.values()
+    assert (cell.programs, cell.failed, cell.known) == (1, 0, 1)
+    assert tally.status(CASE) is Status.KNOWN
