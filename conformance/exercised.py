@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
-from uop.conformance.case import Case, InvalidCase
+import numpy as np
+
+from uop.conformance.case import Batch, Case, InvalidCase
 from uop.conformance.value_classes import classes_in
 from uop.conformance.wire import Json
-from uop.spec.case import slots
+from uop.spec.args import BufferArg, ParamArg
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import full
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
+from uop.spec.walk import toposort
 
 RULES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
 """The derived properties; a set of them has bit 1 << k for the k-th."""
 OF_VALUES = 0b11
 """The rules that any result shows: its dtype and its shape."""
 DEVICE, ADDRSPACE, MIN_MAX, AXIS = (1 << RULES.index(name) for name in RULES[2:])
+INPUTS = frozenset({Op.PARAM, Op.BUFFER})
+WITH_BODIES = frozenset({Op.FUNCTION, Op.CALL})
+"""Their first operand is a body with PARAMs of its own."""
 HANDED_ON = frozenset({Op.INDEX, Op.RESHAPE, Op.EXPAND, Op.PERMUTE, Op.FLIP, Op.AFTER})
 """What hands the elements of its first operand on as they are."""
 
@@ -26,17 +32,23 @@ def exercised(case: Case | InvalidCase) -> Json:
     """As JSON: a label, sets of value classes by `OP dtype`, sets of rules by op."""
     if isinstance(case, InvalidCase):
         return {"label": case.label, "values": {}, "rules": {}}
-    return {"label": "", "values": _values(case), "rules": _rules(case)}
+    outside: list[UOp] = toposort([case.root], _operands)
+    has_bodies = any(u.op in WITH_BODIES for u in outside)
+    nodes = case.root.toposort() if has_bodies else outside
+    rules = _rules(nodes, case.level == "property")
+    return {"label": "", "values": _values(outside, case.batches), "rules": rules}
 
 
-def _values(case: Case) -> dict[str, int]:
+def _values(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[str, int]:
     """The classes of each input, by the ops that take it, or its elements, as an operand."""
-    classes = _classes_of_inputs(case)
+    classes = _classes_of_inputs(nodes, batches)
     found: dict[str, int] = {}
-    for u in toposort([case.root], _operands):
-        for operand in _operands(u):
-            origin = _origin(operand)
-            # The key is the node: a PARAM of a body may have the same slot.
+    for u in nodes:
+        for operand in u.src:
+            origin = operand
+            # What has no elements hands nothing on.
+            while origin.op in HANDED_ON and 0 not in origin.shape:
+                origin = origin.src[0]
             met = classes.get(origin, 0)
             if met:
                 key = f"{u.op.name} {origin.dtype.name}"
@@ -44,38 +56,32 @@ def _values(case: Case) -> dict[str, int]:
     return found
 
 
-def _classes_of_inputs(case: Case) -> dict[UOp, int]:
+def _classes_of_inputs(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[UOp, int]:
     """By PARAM or BUFFER; equal batches are looked at once."""
-    batches = {id(batch): batch for batch in case.batches}.values()
+    distinct = {id(batch): batch for batch in batches}.values()
     found: dict[UOp, int] = {}
-    for slot, u in slots(case.root).items():
-        arrays = [b.inputs[slot] for b in batches if slot in b.inputs]
-        found[u] = 0
-        for a in arrays:
-            found[u] |= classes_in(a, u.dtype)
+    for u in nodes:
+        if u.op in INPUTS:
+            slot = cast(ParamArg | BufferArg, u.arg).slot
+            flat = [b.inputs[slot].reshape(-1) for b in distinct if slot in b.inputs]
+            if flat:
+                together = np.concatenate(flat) if len(flat) > 1 else flat[0]
+                found[u] = classes_in(together, u.dtype)
     return found
 
 
 def _operands(u: UOp) -> tuple[UOp, ...]:
-    return cast("tuple[UOp, ...]", outside_bodies(u))
+    return u.src[1:] if u.op in WITH_BODIES else u.src
 
 
-def _origin(operand: UOp) -> UOp:
-    """What an operand hands on; an operand without elements hands nothing on but itself."""
-    while operand.op in HANDED_ON and 0 not in operand.shape:
-        operand = operand.src[0]
-    return operand
-
-
-def _rules(case: Case) -> dict[str, int]:
+def _rules(nodes: Sequence[UOp], narrow: bool) -> dict[str, int]:
     """The derived properties that say something at a node of each op.
 
     Intervals count where programs depend on them, which is on level property; axes where a value
     is on several devices.
     """
     found: dict[str, int] = {}
-    narrow = case.level == "property"
-    for u in case.root.toposort():
+    for u in nodes:
         rules = OF_VALUES
         if u.device is not None:
             rules |= DEVICE
@@ -85,5 +91,6 @@ def _rules(case: Case) -> dict[str, int]:
             rules |= ADDRSPACE
         if narrow and u.min_max is not None and u.min_max != full(u.dtype):
             rules |= MIN_MAX
-        found[u.op.name] = found.get(u.op.name, 0) | rules
+        name = u.op.name
+        found[name] = found.get(name, 0) | rules
     return found

@@ -32,6 +32,9 @@ BIT = {name: 1 << k for k, name in enumerate(CLASSES)}
 """The bit of each class in a set of classes."""
 FARTHEST = 64
 """Of the powers of two that a float holds, those from 2^-64 to 2^64 count."""
+SMALL = 16
+"""Bits of a dtype of which every pattern stands in a table."""
+MOST = 1 << 14
 HALVES = tuple(Fraction(2 * n + 1, 2) for n in range(4))
 
 Range = tuple[str, int, int]
@@ -39,9 +42,15 @@ Range = tuple[str, int, int]
 
 
 def classes_in(a: Array, dtype: DType) -> int:
-    """The classes of the elements of an array in storage dtype, as a set of BITs."""
+    """The classes of the elements of an array in storage dtype, as a set of BITs.
+
+    Of a dtype of more than 16 bits the first 16,384 elements are looked at.
+    """
+    bits = to_bits(a).reshape(-1)
+    if dtype.bits <= SMALL:
+        return int(np.bitwise_or.reduce(_by_pattern(dtype)[bits], initial=0))
     starts, sets = _table(dtype)
-    places = np.searchsorted(starts, to_bits(a).reshape(-1), "right") - 1
+    places = np.searchsorted(starts, bits[:MOST], "right") - 1
     return int(np.bitwise_or.reduce(sets[places], initial=0))
 
 
@@ -60,13 +69,21 @@ def named(classes: int) -> list[str]:
 
 
 @cache
+def _by_pattern(dtype: DType) -> Array:
+    """The classes of each bit pattern of a small dtype."""
+    starts, sets = _table(dtype)
+    lengths = np.diff(starts.astype(np.int64), append=1 << max(dtype.bits, 8))
+    return np.repeat(sets, lengths)
+
+
+@cache
 def _table(dtype: DType) -> tuple[Array, Array]:
     """Where runs of bit patterns with the same classes start, in order, and these classes."""
     ranges = list(_of_float(dtype) if dtype.is_float else _of_int(dtype))
     last = 1 if dtype.kind is Kind.BOOL else (1 << dtype.bits) - 1
     bounds = {0} | {b for _, low, high in ranges for b in (low, high + 1) if b <= last}
     starts = np.array(sorted(bounds), BITS[dtype.itemsize])
-    sets = np.zeros(len(starts), np.int64)
+    sets = np.zeros(len(starts), np.int16)
     for name, low, high in ranges:
         # As numbers of the same dtype: a Python int would be compared as another one.
         first, behind = np.searchsorted(starts, np.array([low, high], starts.dtype), "right")

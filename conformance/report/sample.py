@@ -29,7 +29,11 @@ class Again:
 
     @property
     def holds(self) -> bool:
-        return self.now is not None and self.now.status is self.before
+        """A known failure is one that fails."""
+        if self.now is None:
+            return False
+        has_failed = self.now.status in (Status.FAILED, Status.CRASHED)
+        return has_failed if self.before is Status.KNOWN else self.now.status is self.before
 
 
 def judged_again(report: Json, count: int, backend: str = "") -> list[Again]:

@@ -9,7 +9,7 @@ from reports import CRASHED, FAILED, PASSED, SKIPPED, report
 
 from uop.conformance.judge import Status
 from uop.conformance.options import OptionError
-from uop.conformance.report.sample import judged_again, require_cases, sample
+from uop.conformance.report.sample import Again, judged_again, require_cases, sample
 
 IDS = [f"op/NEG/int8/edges/{k}" for k in range(0, 40, 2)]
 MANY = report(*(replace(PASSED, id=id) for id in IDS), FAILED, SKIPPED, CRASHED).to_json()
@@ -27,6 +27,12 @@ def test_a_sample_holds_failures_and_is_spread_over_the_rest(
     assert statuses.count(Status.PASSED) == passed
     assert len(statuses) == failed + passed
     assert set(found) <= {*IDS, FAILED.id, CRASHED.id}
+
+
+def test_a_known_failure_holds_while_it_fails() -> None:
+    assert Again(FAILED.id, Status.KNOWN, FAILED).holds
+    assert not Again(FAILED.id, Status.KNOWN, replace(PASSED, id=FAILED.id)).holds
+    assert not Again(FAILED.id, Status.PASSED, FAILED).holds
 
 
 def test_a_sample_of_failures_alone() -> None:
