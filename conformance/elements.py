@@ -13,7 +13,7 @@ from uop.conformance.compare import element_text, place_of
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.show import dtype_of
-from uop.interpreter.values import Array
+from uop.interpreter.values import Array, Mask
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -76,7 +76,9 @@ def _errors_of(case: Case, accepted: Sequence[Sets], outputs: Sequence[Outputs])
     counts, farthest, largest = np.zeros(BINS, np.int64), 0.0, None
     for batch, pairs in enumerate(zip(accepted, outputs, strict=True)):
         for position, (sets, output) in enumerate(zip(*pairs, strict=True)):
-            if sets.sets is None and order.same_bits(sets.value.data, output).all():
+            if order.same_bits(sets.value.data, output).all():
+                # The common case: nothing is measured.
+                counts[0] += np.count_nonzero(_has_room(sets))
                 continue
             distance = sets.distance(output)
             counts += _histogram(sets, output, distance)
@@ -132,13 +134,20 @@ def _is_in_place(u: UOp) -> bool:
 
 def _histogram(accepted: Accepted, output: Array, distance: Array) -> Array:
     """The counts of one output, all 0 where only the reference is accepted."""
-    s, reference = accepted.sets, accepted.value.data
-    if s is None or not accepted.dtype.is_float:
+    s, reference, counted = accepted.sets, accepted.value.data, _has_room(accepted)
+    if s is None or not counted.any():
         return np.zeros(BINS, np.int64)
-    key, lo, hi = order.keys(reference), order.keys(s.lo), order.keys(s.hi)
-    is_above = order.keys(output) > key
+    is_above = order.keys(output) > order.keys(reference)
     allowed = np.where(is_above, order.distance(reference, s.hi), order.distance(s.lo, reference))
-    has_room = (lo <= key) & (key <= hi) & (lo < hi) & ~accepted.any & np.isfinite(distance)
     part = np.ceil(PARTS * distance / np.maximum(allowed, 1))
     part = np.where(accepted.contains(output), part, BINS - 1)
-    return np.bincount(part[has_room].astype(np.int64), minlength=BINS)
+    return np.bincount(part[counted & np.isfinite(distance)].astype(np.int64), minlength=BINS)
+
+
+def _has_room(accepted: Accepted) -> Mask:
+    """The elements of which more ordinary values than the reference are accepted, but not any."""
+    s = accepted.sets
+    if s is None or not accepted.dtype.is_float:
+        return np.zeros(accepted.value.data.shape, np.bool_)
+    key, lo, hi = (order.keys(a) for a in (accepted.value.data, s.lo, s.hi))
+    return np.asarray((lo <= key) & (key <= hi) & (lo < hi) & ~accepted.any)

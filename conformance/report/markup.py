@@ -8,6 +8,8 @@ from html import escape
 
 HEX_FLOAT = re.compile(r"-?0x[01](?:\.[0-9a-f]+)?p[+-]\d+")
 LONGEST_LINE = 400
+FEW = 2
+"""So many lines of JSON are shown at once; more are folded."""
 Html = str
 
 
@@ -82,9 +84,14 @@ def tree(value: object) -> Html:
         rows = ([tree(row.get(name, "")) for name in names] for row in value)
         return table("", [name.replace("_", " ") for name in names], rows)
     if isinstance(value, list):
-        return tag("ul", "".join(tag("li", tree(part)) for part in value), class_="plain")
+        lines = tag("ul", "".join(tag("li", tree(part)) for part in value), class_="plain")
+        return lines if len(value) <= FEW else _folded(f"{len(value):,} lines", lines)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str) and "\n" in value:
-        return block(value)
+        return _folded("program", block(value))
     return escape("" if value is None else str(value))
+
+
+def _folded(title: str, inside: Html) -> Html:
+    return tag("details", tag("summary", escape(title)) + inside)
