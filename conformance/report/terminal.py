@@ -110,7 +110,10 @@ class Screen:
 
     def _table(self, tally: Tally, seconds: float) -> Table:
         done = sum(tally.counts.values())
-        caption = f"{done:,} of {self.cases:,} cases, {seconds:.0f} s\n{self.last_failure}"
+        # Cases for gaps of the ledger come on top.
+        caption = (
+            f"{done:,} of {max(self.cases, done):,} cases, {seconds:.0f} s\n{self.last_failure}"
+        )
         table = Table("level", caption=caption, caption_justify="left")
         for name in ("programs", "elements", "constrained", "failed"):
             table.add_column(name, justify="right")
