@@ -72,8 +72,8 @@ def named(classes: int) -> list[str]:
 def _by_pattern(dtype: DType) -> Array:
     """The classes of each bit pattern of a small dtype."""
     starts, sets = _table(dtype)
-    lengths = np.diff(starts.astype(np.int64), append=1 << max(dtype.bits, 8))
-    return np.repeat(sets, lengths)
+    patterns = np.arange(1 << 8 * dtype.itemsize)
+    return sets[np.searchsorted(starts, patterns, "right") - 1]
 
 
 @cache
