@@ -23,6 +23,7 @@ CLASSES = {"conforms": "good", "does not conform": "bad", "inconclusive": "open"
 MOST_VOTES = 200
 LINKS = (
     ("failures", "Failures"),
+    ("known", "Known failures"),
     ("rules", "Rules"),
     ("vote", "Votes"),
     ("accuracy", "Accuracy"),
@@ -44,6 +45,7 @@ def page(report: Json) -> str:
             "Failures",
             *(_named(one, failures(one, k), every) for k, one in enumerate(every)),
         ),
+        section("known", "Known failures", *(_named(one, _known(one), every) for one in every)),
         section("rules", "What the language says about these ops", rules(every)),
         section("vote", "Who disagrees with whom", _vote(report)),
         section("accuracy", "Accuracy", *(_named(one, accuracy(one), every) for one in every)),
@@ -165,6 +167,10 @@ def _vote(report: Json) -> Html:
         return missing + tag("p", "No case failed on any of them.")
     header = ["case", "says the vote", *vote["backends"]]
     return missing + table("Cases that failed somewhere", header, rows, "wide") + said
+
+
+def _known(report: Json) -> Html:
+    return tree(report["known"]) if report["known"] else ""
 
 
 def _skipped(report: Json) -> Html:

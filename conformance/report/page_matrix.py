@@ -16,8 +16,8 @@ GROUPS = (*COLUMNS, ("index",), ("other",))
 KNOWN = frozenset(name for group in GROUPS for name in group)
 FIRST = frozenset(group[0] for group in GROUPS)
 """The dtypes that start a group."""
-STATES = ("failed", "passed", "skipped")
-CLASSES = {"failed": "f", "passed": "p", "skipped": "s"}
+STATES = ("failed", "known", "passed", "skipped")
+CLASSES = {"failed": "f", "known": "k", "passed": "p", "skipped": "s"}
 WHOLE = {
     "invalid": "must be rejected",
     "property": "intervals",
@@ -49,8 +49,9 @@ def matrix(every: Sequence[Json]) -> Html:
         parts[-1:] = [tag("div", "".join([*parts[-1:], last]))]
     legend = tag(
         "p",
-        '<b class="p"></b> as the language says <b class="f"></b> not so: follow it to the failure '
-        '<b class="s"></b> not judged; blank: the op does not take the type',
+        '<b class="p"></b> as the language says <b class="f"></b> not so: follow it '
+        '<b class="k"></b> not so, as is known <b class="s"></b> not judged; blank: the op does '
+        "not take the type",
         class_="legend",
     )
     heading = tag("h2", "Every op on every type", id="matrix-title")
@@ -117,4 +118,6 @@ def anchor(report: int, cell: Json) -> str:
 def _state(cell: Json) -> str:
     if cell["failed"]:
         return "failed"
+    if cell["known"]:
+        return "known"
     return "passed" if cell["programs"] else "skipped"

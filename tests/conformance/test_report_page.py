@@ -189,6 +189,16 @@ def test_parts_that_others_add_are_shown_where_they_are() -> None:
     assert "<summary>2: it has no meaning</summary><p>CALL.u1; IF.u1</p>" in text
 
 
+def test_known_failures_have_a_mark_and_a_place_of_their_own() -> None:
+    found = report(PASSED).to_json()
+    assert 'id="known"' not in page(found)
+    found["cells"][0]["known"] = 1
+    found["known"] = [{"case": "a", "reason": "an old driver"}]
+    text = page(found)
+    assert '<td class="k g" title="EXP2 float32' in text or '<td class="k" title="EXP2' in text
+    assert "<td>an old driver</td>" in text
+
+
 def test_what_a_backend_says_stays_text() -> None:
     evil = "<script>alert(1)</script>\"'&"
     fault = replace(WRONG, got=evil, accepted=evil, place=evil, inputs=(evil,))
