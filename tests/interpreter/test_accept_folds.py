@@ -152,9 +152,7 @@ def test_what_underflow_adds_to_a_product_is_bounded_as_published(dtype: DType) 
     assert reduced(Op.MUL, dtype, terms).hi[0].astype(np.float64) <= float(above)
 
 
-@pytest.mark.parametrize(
-    ("knob", "said"), [("propagate", "NaN"), ("number", "0x1p+0")]
-)
+@pytest.mark.parametrize(("knob", "said"), [("propagate", "NaN"), ("number", "0x1p+0")])
 def test_max_nan_narrows_a_maximum(knob: str, said: str) -> None:
     profile = Profile(max_nan="propagate" if knob == "propagate" else "number")
     assert reduced(Op.MAX, F32, array(F32, 1.0, NAN), profile).describe(0) == said
