@@ -180,11 +180,19 @@ class Judge:
                 accepted.append(error)
         outcomes = self.session.collect()
         return [
-            skipped(p.case, _not_judged(sets))
+            skipped(p.case, self.not_judged(sets))
             if isinstance(sets, UopError)
             else self._verdict(p, sets, outcome)
             for p, sets, outcome in zip(together, accepted, outcomes, strict=True)
         ]
+
+    def not_judged(self, error: UopError) -> str:
+        """Why, without the place: the line that asked for the sets is one of ours."""
+        unknown = isinstance(error, UnsupportedError)
+        said = str(error)
+        if isinstance(error, LabelledError) and error.label:
+            said = f"{error.label}: {error.title}, found {error.found}"
+        return f"{'nothing says what is accepted' if unknown else 'no meaning'}: {said}"
 
     def _confirmed(self, p: Prepared, verdict: Verdict) -> Verdict:
         alone = self._judged([p])[0]
@@ -209,15 +217,6 @@ class Judge:
             return verdict
         said = checked.fault.message if checked.fault else checked.reason
         return skipped(p.case, NOT_CHARGED + said)
-
-
-def _not_judged(error: UopError) -> str:
-    """Why, without the place: the line that asked for the sets is one of ours."""
-    unknown = isinstance(error, UnsupportedError)
-    said = str(error)
-    if isinstance(error, LabelledError) and error.label:
-        said = f"{error.label}: {error.title}, found {error.found}"
-    return f"{'nothing says what is accepted' if unknown else 'no meaning'}: {said}"
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:

@@ -27,7 +27,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.values import Array, Value
 from uop.spec.case import Case, outputs
-from uop.spec.errors import InvalidError, LabelledError, UnsupportedError
+from uop.spec.errors import InvalidError, LabelledError, UnsupportedError, UopError
 from uop.spec.latitude import STRICT
 from uop.spec.uop import UOp
 from uop.spec.uop_file import read_file
@@ -148,6 +148,11 @@ class _FileJudge(Judge):
         except LabelledError as error:
             error.where = file.place_of(error.subjects)
             raise
+
+    def not_judged(self, error: UopError) -> str:
+        """Why, with the line of the file."""
+        place = error.where if isinstance(error, LabelledError) else ""
+        return super().not_judged(error) + f"\n  at: {place}" * bool(place)
 
 
 def promised(case: SuiteCase, file: Case) -> tuple[Accepted, ...]:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +77,8 @@ def test_a_backend_that_does_not_start_is_exit_3(
     def refused(*_: object) -> None:
         raise BackendError("backend 'interpreter' did not start: no device")
 
-    monkeypatch.setattr(backend, "Worker", refused)
-    monkeypatch.setattr(backend, "find", lambda name: EntryPoint(name, "x:y", "uop.backends"))
+    monkeypatch.setattr(backend, "start", refused)
+    monkeypatch.setattr(backend, "known", lambda name: None)
     outcome = uop("run", program, "--backend", "elsewhere")
     assert (outcome.code, outcome.out) == (3, "")
     assert "did not start: no device" in outcome.err

@@ -64,8 +64,11 @@ def run_ops(opencl: OpenCLDevice) -> RunOps:
 
 
 @pytest.fixture
-def run_on_opencl(opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
+def run_on_opencl(opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenCLDevice]:
     """Compiled programs run on the device of the session, with its kernel cache."""
+    execute.build.cache_clear()
     for module in (execute, batch):
         monkeypatch.setattr(module, "open_device", lambda target: opencl)
-    return opencl
+    yield opencl
+    # What was built for it runs on no other device.
+    execute.build.cache_clear()

@@ -9,7 +9,8 @@ import pytest
 from uop.conformance import generate
 from uop.conformance.bodies import inlined, walk
 from uop.conformance.case import Case
-from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.evaluate import FullOutput, evaluate_full
+from uop.interpreter.inputs import Inputs, slots_of
 from uop.interpreter.values import Value
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -24,16 +25,24 @@ def functions(root: UOp) -> list[UOp]:
     return [u for u in root.toposort() if u.op is Op.FUNCTION]
 
 
+def values(output: FullOutput) -> tuple[Value, ...]:
+    assert not isinstance(output, dict)
+    return output if isinstance(output, tuple) else (output,)
+
+
+def on_what_it_uses(root: UOp, inputs: Inputs) -> FullOutput:
+    """An argument that no body reads is no input of what is written out."""
+    used = slots_of(root)
+    return evaluate_full(root, {slot: a for slot, a in inputs.items() if slot in used})
+
+
 def test_functions_mean_what_they_do_written_out(cases: list[Case]) -> None:
     for case in cases[::2]:
         written_out = inlined(case.root)
         assert not functions(written_out)
         for batch in case.batches[:1]:
-            called, plain = (evaluate_full(r, batch.inputs) for r in (case.root, written_out))
-            assert isinstance(called, tuple)
-            assert isinstance(plain, tuple)
-            for a, b in zip(called, plain, strict=True):
-                assert isinstance(a, Value)
+            called, plain = (on_what_it_uses(r, batch.inputs) for r in (case.root, written_out))
+            for a, b in zip(values(called), values(plain), strict=True):
                 assert a.data.tobytes() == b.data.tobytes(), case.id
 
 

@@ -12,8 +12,8 @@ from uop.compiler import pipeline
 from uop.compiler.stages import lower, render
 from uop.compiler.targets import cstyle
 from uop.compiler.targets.opencl import HEADER, OPENCL
-from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.compiled import OpenCLBackend
+from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.generate import case_by_id
 from uop.conformance.judge import Judge, Status
 from uop.conformance.options import Options

@@ -31,10 +31,10 @@ def rejected(case: Case) -> Unbuilt:
     return case.rejected
 
 
-def test_no_label_is_missing_and_none_stands_twice() -> None:
-    found = [case.invalid for case in CASES]
+def test_no_label_is_missing_and_no_case_stands_twice() -> None:
+    found = [case.id for case in CASES]
     assert len(found) == len(set(found))
-    assert set(found) == set(labels()) - BY_TYPE_ONLY
+    assert {case.invalid for case in CASES} == set(labels()) - BY_TYPE_ONLY
 
 
 def test_labels_are_unique_and_say_their_op() -> None:
@@ -55,7 +55,7 @@ def test_files_are_named_after_sections() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_case_breaks_its_constraint(case: Case) -> None:
-    assert case.id == case.invalid
+    assert case.id == case.invalid or case.id.startswith(f"{case.invalid}.")
     for build in (
         rejected(case).build,
         lambda: parse(case.text),
