@@ -1,12 +1,12 @@
-"""Kernel bodies for tests: short names for their nodes, a LINEAR written statement by statement."""
+"""Kernel bodies for tests: short names for their nodes, and a few whole ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 
+from uop.conformance.levels.listing import Listing
 from uop.interpreter.fragments import fragments_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array
@@ -24,7 +24,6 @@ from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
-from uop.spec.walk import toposort
 
 I32 = dtypes.int32
 
@@ -96,64 +95,6 @@ def program(body: UOp, *buffers: int | UOp) -> UOp:
     """One CALL; a number stands for an int32 buffer of that size in the next slot."""
     arguments = [argument(k, b) if isinstance(b, int) else b for k, b in enumerate(buffers)]
     return UOp(Op.SINK, UOp(Op.CALL, body, *arguments))
-
-
-class Listing:
-    """A LINEAR in the making: each statement brings the instructions it needs before it."""
-
-    def __init__(self) -> None:
-        self._order: list[UOp] = []
-        self._values: list[set[UOp]] = [set()]
-        self._effects: set[UOp] = set()
-        self.last: UOp | None = None
-
-    def do(self, effect: UOp) -> UOp:
-        """List a statement and what it uses that is not listed in this block or around it."""
-        for u in toposort([effect], lambda u: () if self._is_listed(u) else u.src):
-            if not self._is_listed(u):
-                self._order.append(u)
-                (self._effects if u.dtype is dtypes.void else self._values[-1]).add(u)
-        if effect.dtype is dtypes.void:
-            self.last = effect
-        return effect
-
-    def again(self, place: UOp) -> UOp:
-        """The place as it is now: a LOAD from it is another one than those before."""
-        return place if self.last is None else after(place, self.last)
-
-    def barrier(self) -> UOp:
-        return self.do(UOp(Op.BARRIER, *([] if self.last is None else [self.last])))
-
-    @contextmanager
-    def where(self, gate: UOp) -> Iterator[None]:
-        """A block for the work items where the gate is true; each IF is a node of its own."""
-        start = self.do(UOp(Op.IF, gate, tag=str(len(self._order))))
-        self._values.append(set())
-        yield
-        self._values.pop()
-        self._close(UOp(Op.ENDIF, start))
-
-    @contextmanager
-    def each(self, counter: UOp) -> Iterator[None]:
-        """The body of a loop."""
-        self.do(counter)
-        self._values.append(set())
-        yield
-        self._values.pop()
-        inside = self.do(UOp(Op.GROUP)) if self.last is None else self.last
-        self._close(UOp(Op.END, inside, counter))
-
-    def _close(self, end: UOp) -> None:
-        self._order.append(end)
-        self._effects.add(end)
-        self.last = end
-
-    def _is_listed(self, u: UOp) -> bool:
-        return u in self._effects or any(u in values for values in self._values)
-
-    @property
-    def body(self) -> UOp:
-        return UOp(Op.LINEAR, *self._order)
 
 
 def fragment(slot: int, count: int, lane: UOp, elements: int, dtype: DType) -> UOp:

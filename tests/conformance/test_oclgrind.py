@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kernels import Listing, at, int32, kernel_param, load, program, special
+from kernels import at, int32, kernel_param, load, program, special
 
 from uop.compiler.runtime.device import require
 from uop.conformance.backends import oclgrind
+from uop.conformance.levels.listing import Listing
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.workers import Worker
 from uop.interpreter.inputs import Inputs

@@ -8,7 +8,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 from kernels import (
-    Listing,
     argument,
     at,
     kernel_param,
@@ -24,6 +23,7 @@ from kernels import (
 )
 from oracles.exact import rounded
 
+from uop.conformance.levels.listing import Listing
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.adversary import evaluate_adversarially
@@ -181,12 +181,12 @@ def test_what_is_not_certain_goes_through_registers_loops_and_vectors() -> None:
     listing.do(store(register, 0, const(1.0, F32)))
     with listing.each(loop(0, 3)):
         x = UOp(Op.EXP2, load(given, item))
-        pair = UOp(Op.STACK, x, load(listing.again(register), 0))
+        pair = UOp(Op.STACK, x, load(listing.now(register), 0))
         total = UOp(
             Op.MUL, UOp(Op.INDEX, pair, index_const(0)), UOp(Op.INDEX, pair, index_const(1))
         )
         listing.do(store(register, 0, total))
-    root = chain(listing, out, load(listing.again(register), 0))
+    root = chain(listing, out, load(listing.now(register), 0))
     inputs = {1: np.asarray([0.3, 0, -1.7, np.nan], np.float32)}
     found = allowed(root, inputs)
     assert found.single.tolist() == [False, True, False, True]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from kernels import (
     I32,
-    Listing,
     add,
     argument,
     at,
@@ -23,6 +22,7 @@ from kernels import (
     store,
 )
 
+from uop.conformance.levels.listing import Listing
 from uop.interpreter import footprint
 from uop.interpreter.accept import accept
 from uop.interpreter.devices import evaluate_by_devices

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from kernels import (
     I32,
-    Listing,
     argument,
     int32,
     kernel_param,
@@ -18,6 +17,7 @@ from kernels import (
     store,
 )
 
+from uop.conformance.levels.listing import Listing
 from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import fragments_of

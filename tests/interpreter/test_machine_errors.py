@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from kernels import (
     I32,
-    Listing,
     add,
     after,
     at,
@@ -25,6 +24,7 @@ from kernels import (
     vector,
 )
 
+from uop.conformance.levels.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.values import Array
 from uop.spec.args import AddrSpace, AxisType
@@ -53,7 +53,7 @@ def rotated(*, barrier: bool) -> UOp:
     listing.do(store(TILE, LANE, load(GIVEN, HERE)))
     if barrier:
         listing.barrier()
-    listing.do(store(OUT, HERE, load(listing.again(TILE), NEXT)))
+    listing.do(store(OUT, HERE, load(listing.now(TILE), NEXT)))
     return listing.body
 
 
@@ -80,7 +80,7 @@ def test_a_barrier_orders_global_memory_in_a_group_but_not_between_groups() -> N
         listing = Listing()
         listing.do(store(OUT, HERE, load(GIVEN, HERE)))
         listing.barrier()
-        value = load(listing.again(OUT), other)
+        value = load(listing.now(OUT), other)
         listing.do(store(memory(AddrSpace.REG, 1), 0, value))
         listing.barrier()
         listing.do(store(OUT, HERE, UOp(Op.MUL, value, int32(10))))
@@ -143,11 +143,11 @@ def test_a_barrier_in_a_loop_must_be_met_equally_often() -> None:
         listing.do(store(TILE, LANE, int32(0)))
         with listing.each(counter):
             listing.barrier()
-            value = UOp(Op.ADD, load(listing.again(TILE), NEXT), int32(1))
+            value = UOp(Op.ADD, load(listing.now(TILE), NEXT), int32(1))
             listing.do(store(memory(AddrSpace.REG, 1), 0, value))
             listing.barrier()
-            listing.do(store(TILE, LANE, load(listing.again(memory(AddrSpace.REG, 1)), 0)))
-        listing.do(store(OUT, HERE, load(listing.again(TILE), LANE)))
+            listing.do(store(TILE, LANE, load(listing.now(memory(AddrSpace.REG, 1)), 0)))
+        listing.do(store(OUT, HERE, load(listing.now(TILE), LANE)))
         return listing.body
 
     assert run(body(GROUP)) == [0] * 4 + [1] * 4 + [2] * 4
@@ -159,7 +159,7 @@ def test_local_memory_is_not_read_before_it_is_written() -> None:
     listing = Listing()
     listing.do(store(TILE, LANE, int32(1), below(LANE, 3)))
     listing.barrier()
-    listing.do(store(OUT, HERE, load(listing.again(TILE), LANE), below(LANE, 3)))
+    listing.do(store(OUT, HERE, load(listing.now(TILE), LANE), below(LANE, 3)))
     with pytest.raises(UndefinedError, match="read before it is written"):
         run(listing.body)
 
@@ -168,7 +168,7 @@ def test_a_gate_keeps_an_item_from_memory_that_nobody_wrote() -> None:
     listing = Listing()
     listing.do(store(TILE, LANE, int32(9), below(LANE, 3)))
     listing.barrier()
-    value = UOp(Op.LOAD, at(listing.again(TILE), LANE), int32(-1), below(LANE, 3))
+    value = UOp(Op.LOAD, at(listing.now(TILE), LANE), int32(-1), below(LANE, 3))
     listing.do(store(OUT, HERE, value))
     assert run(listing.body)[:4] == [9, 9, 9, -1]
 
@@ -259,7 +259,7 @@ def test_a_barrier_without_a_group_and_a_body_without_axes() -> None:
     listing = Listing()
     listing.do(store(OUT, 3, int32(1)))
     listing.barrier()
-    listing.do(store(OUT, 3, UOp(Op.ADD, load(listing.again(OUT), 3), int32(1))))
+    listing.do(store(OUT, 3, UOp(Op.ADD, load(listing.now(OUT), 3), int32(1))))
     assert run(listing.body)[3] == 2
 
 
@@ -293,7 +293,7 @@ def test_a_barrier_of_one_group_orders_nothing_in_another() -> None:
         listing.do(store(TILE, LANE, int32(1)))
         with listing.where(below(GROUP, groups)):
             listing.barrier()
-        listing.do(store(OUT, HERE, load(listing.again(TILE), NEXT)))
+        listing.do(store(OUT, HERE, load(listing.now(TILE), NEXT)))
         return listing.body
 
     assert run(body(3)) == [1] * 12

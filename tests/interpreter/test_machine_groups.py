@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels import (
-    Listing,
     add,
     at,
     below,
@@ -26,6 +25,7 @@ from kernels import (
 )
 from oracles.naive_machine import NoMeaningError, run_body
 
+from uop.conformance.levels.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace
 from uop.spec.errors import UndefinedError
@@ -87,9 +87,9 @@ class Writer:
         if kind == 2:
             return load(self.given, self.place(SIZE))
         if kind == 3:
-            return load(self.listing.again(self.own), self.random.randrange(2))
+            return load(self.listing.now(self.own), self.random.randrange(2))
         if kind == 4:
-            return load(self.listing.again(self.shared), self.place(WORDS))
+            return load(self.listing.now(self.shared), self.place(WORDS))
         op = self.random.choice([Op.ADD, Op.MUL, Op.SUB, Op.MAX])
         return UOp(op, self.value(depth - 1), self.value(depth - 1))
 
@@ -112,7 +112,7 @@ class Writer:
         elif kind == 3:
             self.vectors()
         elif kind == 4:
-            value = UOp(Op.ADD, load(listing.again(self.own), 0), self.value(1))
+            value = UOp(Op.ADD, load(listing.now(self.own), 0), self.value(1))
             listing.do(store(self.own, self.random.randrange(2), value))
         elif kind in (5, 6):
             self.settle(depth)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from kernels import (
     I32,
-    Listing,
     add,
     argument,
     at,
@@ -26,6 +25,7 @@ from kernels import (
     vector,
 )
 
+from uop.conformance.levels.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.machine import run_program
 from uop.interpreter.numeric import np_dtype
@@ -138,7 +138,7 @@ def test_an_atomic_addition_happens_in_every_work_item_and_private_memory_is_pri
     listing.do(store(own, 0, int32(10)))
     listing.do(UOp(Op.ATOMICADD, at(own, 0), int32(lane)))
     listing.do(UOp(Op.ATOMICADD, at(kernel_param(0, 5), 0), int32(1)))
-    value = load(listing.again(own), 0)
+    value = load(listing.now(own), 0)
     listing.do(UOp(Op.ATOMICADD, at(kernel_param(0, 5), add(lane, 1)), value))
     result = evaluate(program(listing.body, 5), {0: np.zeros(5, np.int32)})
     assert isinstance(result, dict)
@@ -205,7 +205,7 @@ def test_memory_of_two_axes_is_indexed_along_both() -> None:
     listing.barrier()
     last = index_const(2)
     mirrored = UOp(
-        Op.INDEX, listing.again(tile), UOp(Op.SUB, index_const(1), i), UOp(Op.SUB, last, j)
+        Op.INDEX, listing.now(tile), UOp(Op.SUB, index_const(1), i), UOp(Op.SUB, last, j)
     )
     listing.do(store(kernel_param(0, 6), add(times(i, 3), j), UOp(Op.LOAD, mirrored)))
     assert run(program(listing.body, 6, 6), np.arange(6, dtype=np.int32)).tolist() == [
@@ -225,7 +225,7 @@ def test_registers_are_indexed_by_what_differs_between_items() -> None:
         listing.do(store(own, k, int32(10 * k)))
     place = UOp(Op.MOD, LANE, index_const(3))
     listing.do(store(own, place, int32(LANE)))
-    pair = load(listing.again(own), vector([place, index_const(0)]))
+    pair = load(listing.now(own), vector([place, index_const(0)]))
     listing.do(store(kernel_param(0, SIZE), LANE, UOp(Op.INDEX, pair, index_const(0))))
     listing.do(store(kernel_param(1, SIZE), LANE, UOp(Op.INDEX, pair, index_const(1))))
     result = evaluate(program(listing.body, SIZE, SIZE))

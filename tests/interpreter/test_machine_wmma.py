@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from kernels import (
-    Listing,
     add,
     argument,
     at,
@@ -23,6 +22,7 @@ from kernels import (
     warp_product,
 )
 
+from uop.conformance.levels.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import SHAPES, LaneMap, fragments_of
 from uop.interpreter.machine import run_program
@@ -186,10 +186,10 @@ def test_a_gemm_of_tiles_equals_the_integer_product() -> None:
         depth = times(tile, 16)
         a = load(kernel_param(1, m * k, dtype), held(maps.a, 8, row, depth, k))
         b = load(kernel_param(2, k * n, dtype), held(maps.b, 4, depth, column, n))
-        so_far = UOp(Op.LOAD, UOp(Op.INDEX, listing.again(accumulator), every))
+        so_far = UOp(Op.LOAD, UOp(Op.INDEX, listing.now(accumulator), every))
         total = UOp(Op.WMMA, a, b, so_far, arg=HALF)
         listing.do(UOp(Op.STORE, UOp(Op.INDEX, accumulator, every), total))
-    total = UOp(Op.LOAD, UOp(Op.INDEX, listing.again(accumulator), every))
+    total = UOp(Op.LOAD, UOp(Op.INDEX, listing.now(accumulator), every))
     target = UOp(
         Op.INDEX, kernel_param(0, m * n, dtypes.float32), held(maps.acc, 4, row, column, n)
     )
