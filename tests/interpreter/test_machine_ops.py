@@ -54,9 +54,9 @@ LANE = special(SIZE)
 U32 = dtypes.uint32
 
 
-def run(root: UOp, *inputs: Array) -> Array:
-    """What stands in slot 0; the inputs are those of slots 1 and on."""
-    result = evaluate(root, dict(enumerate(inputs, 1)))
+def run(root: UOp, *inputs: Array, first: int = 1) -> Array:
+    """What stands in slot 0; the inputs are those of the slots from the first one on."""
+    result = evaluate(root, dict(enumerate(inputs, first)))
     assert isinstance(result, dict)
     return result[0]
 
@@ -68,9 +68,7 @@ def added(dtype: DType, start: float, terms: Array) -> Array:
     listing.do(UOp(Op.ATOMICADD, at(out, 0), load(given, LANE)))
     root = program(listing.body, argument(0, 1, dtype), argument(1, SIZE, dtype))
     storage = np_dtype(dtype)
-    result = evaluate(root, {0: np.array([start], storage), 1: terms.astype(storage)})
-    assert isinstance(result, dict)
-    return result[0]
+    return run(root, np.array([start], storage), terms.astype(storage), first=0)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float16, dtypes.bfloat16], ids=str)
