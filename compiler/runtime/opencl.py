@@ -17,6 +17,8 @@ POCL = "Portable Computing Language"
 PLATFORM_VARIABLE = "UOP_OPENCL_PLATFORM"
 NO_WARNINGS = "-w"
 CORRECTLY_ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
+TRIAL = "kernel void trial() {}"
+NEWER = "on a processor newer than PoCL's LLVM, Debian's pocl-opencl-icd may do"
 
 
 def use_cache_dir(folder: Path) -> None:
@@ -32,7 +34,9 @@ def open_opencl(platform: str | None = None) -> OpenCLDevice:
     """Open a device of the platform with `platform` in its name.
 
     Without it: as UOP_OPENCL_PLATFORM says; else PoCL, which runs on every CPU; else any that has
-    float64. Which platforms a process sees is decided by the loader (OCL_ICD_VENDORS).
+    float64. A device that builds no kernel at all is passed over: PoCL does so on a processor that
+    is newer than its LLVM. Which platforms a process sees is decided by the loader
+    (OCL_ICD_VENDORS). UnsupportedError where no device is left, with what each one said.
     """
     cl = require("pyopencl", "opencl")
     wanted = platform or os.environ.get(PLATFORM_VARIABLE, "")
@@ -44,7 +48,7 @@ def open_opencl(platform: str | None = None) -> OpenCLDevice:
         raise UnsupportedError(
             f"no OpenCL device with float64 on a platform named *{wanted}*; seen: {seen}"
         )
-    return OpenCLDevice.of(cl, min(usable, key=lambda d: d.platform.name != POCL))
+    return _first_that_builds(cl, sorted(usable, key=lambda d: d.platform.name != POCL))
 
 
 def open_opencl_by_number(place: str) -> OpenCLDevice:
@@ -63,7 +67,7 @@ def open_opencl_by_number(place: str) -> OpenCLDevice:
         raise UnsupportedError(f"no OpenCL device {place!r}, expected one of: {seen}")
     if not found[place].double_fp_config:
         raise UnsupportedError(f"OpenCL device {place} has no float64")
-    return OpenCLDevice.of(cl, found[place])
+    return _first_that_builds(cl, [found[place]])
 
 
 def _devices(cl: Any) -> list[list[Any]]:
@@ -74,6 +78,20 @@ def _devices(cl: Any) -> list[list[Any]]:
         raise UnsupportedError(
             f'no OpenCL platform ({error}); install one with: pip install "uop[opencl]"'
         ) from error
+
+
+def _first_that_builds(cl: Any, devices: Sequence[Any]) -> OpenCLDevice:
+    refusals = []
+    for opened in (OpenCLDevice.of(cl, device) for device in devices):
+        try:
+            opened.build(TRIAL)
+        except BackendError as error:
+            refusals.append(f"{opened.version}: {error}")
+        else:
+            return opened
+    raise UnsupportedError(
+        f"no OpenCL device builds an empty kernel; {NEWER}: " + "; ".join(refusals)
+    )
 
 
 @dataclass(slots=True, eq=False)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from uop.compiler.runtime import opencl as opencl_runtime
 from uop.compiler.runtime.cuda import open_cuda
 from uop.compiler.runtime.device import Launch, require
 from uop.compiler.runtime.opencl import (
@@ -74,6 +77,34 @@ def test_a_missing_kernel_is_named(opencl: OpenCLDevice) -> None:
 def test_a_missing_platform_is_no_crash() -> None:
     with pytest.raises(UnsupportedError, match="No Such Platform"):
         open_opencl("No Such Platform")
+
+
+@dataclass(frozen=True)
+class Driver:
+    """An OpenCL device of pyopencl, as far as the choice of one looks at it."""
+
+    version: str
+    builds: bool
+    double_fp_config: int = 63
+    platform: SimpleNamespace = field(
+        default_factory=lambda: SimpleNamespace(name=opencl_runtime.POCL)
+    )
+
+    def build(self, source: str) -> None:
+        if not self.builds:
+            raise BackendError("unknown target CPU 'generic'")
+
+
+def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As PoCL does on a processor that its LLVM does not know."""
+    pytest.importorskip("pyopencl")
+    old, new = Driver("old", builds=False), Driver("new", builds=True)
+    monkeypatch.setattr(OpenCLDevice, "of", lambda cl, device: device)
+    monkeypatch.setattr(opencl_runtime, "_devices", lambda cl: [[old], [new]])
+    assert open_opencl() is new
+    assert open_opencl_by_number("1:0") is new
+    with pytest.raises(UnsupportedError, match=r"no OpenCL device builds.*old: unknown target"):
+        open_opencl_by_number("0:0")
 
 
 def test_a_missing_module_names_the_line_that_installs_it() -> None:
