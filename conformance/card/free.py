@@ -21,6 +21,18 @@ NEGATIVE = Bits(0xFFC00000)
 ALL_ONES = Bits(0x7FFFFFFF)
 EVEN = 2.0**24
 
+FREE = {
+    "NaN payload": "The bits of a NaN that passes through an op are free.",
+    "NaN of two NaNs": "A NaN, with any bits.",
+    "sign of a made NaN": "The sign and the other bits of a NaN made of numbers are free.",
+    "MAX of two zeros": "Either of the two.",
+    "order of a sum": "Any order and grouping, and a wider accumulator.",
+    "shift count out of range": "Anything: it has no value.",
+    "float to int out of range": "Anything: it has no value.",
+    "division by zero": "Anything: it has no value.",
+}
+"""What the language says at each point, by its name."""
+
 
 @cache
 def free_points() -> tuple[Point, ...]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 HEX_FLOAT = re.compile(r"-?0x[01](?:\.[0-9a-f]+)?p[+-]\d+")
 LONGEST_LINE = 400
-FEW = 2
-"""So many lines of JSON are shown at once; more are folded."""
 Html = str
 
 
@@ -61,7 +59,9 @@ def section(id: str, title: str, *inside: Html) -> Html:
 def both(value: str) -> Html:
     """A value as programs spell it, each float in decimals beside it."""
     decimals = in_decimals(value)
-    small = "" if decimals == value else " " + tag("small", escape(f"≈ {decimals}"))
+    exact = all(float(f"{x:.9g}") == x for x in map(float.fromhex, HEX_FLOAT.findall(value)))
+    shown = f"{'=' if exact else '≈'} {decimals}"
+    small = "" if decimals == value else " " + tag("small", escape(shown))
     return tag("code", escape(value)) + small
 
 
@@ -73,25 +73,3 @@ def in_decimals(text: str) -> str:
 def in_id(text: str) -> str:
     """The text with what may stand in the id of an element alone."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)
-
-
-def tree(value: object) -> Html:
-    """Any JSON: an object as names and values, objects of one kind as a table."""
-    if isinstance(value, Mapping):
-        return pairs((str(key).replace("_", " "), tree(part)) for key, part in value.items())
-    if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-        names = list(dict.fromkeys(str(name) for row in value for name in row))
-        rows = ([tree(row.get(name, "")) for name in names] for row in value)
-        return table("", [name.replace("_", " ") for name in names], rows)
-    if isinstance(value, list):
-        lines = tag("ul", "".join(tag("li", tree(part)) for part in value), class_="plain")
-        return lines if len(value) <= FEW else _folded(f"{len(value):,} lines", lines)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str) and "\n" in value:
-        return _folded("program", block(value))
-    return escape("" if value is None else str(value))
-
-
-def _folded(title: str, inside: Html) -> Html:
-    return tag("details", tag("summary", escape(title)) + inside)

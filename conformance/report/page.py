@@ -7,9 +7,11 @@ from html import escape
 from importlib.resources import files
 
 from uop.conformance.report.junit import first_failed
-from uop.conformance.report.markup import Html, block, code, pairs, section, table, tag, tree
+from uop.conformance.report.markup import Html, block, code, pairs, section, table, tag
 from uop.conformance.report.page_accuracy import accuracy
+from uop.conformance.report.page_card import card
 from uop.conformance.report.page_failures import FIRST, failures, first_failures, rules
+from uop.conformance.report.page_known import known
 from uop.conformance.report.page_ledger import ledger
 from uop.conformance.report.page_matrix import matrix
 from uop.conformance.wire import Json
@@ -45,16 +47,12 @@ def page(report: Json) -> str:
             "Failures",
             *(_named(one, failures(one, k), every) for k, one in enumerate(every)),
         ),
-        section("known", "Known failures", *(_named(one, _known(one), every) for one in every)),
+        section("known", "Known failures", *(_named(one, known(one), every) for one in every)),
         section("rules", "What the language says about these ops", rules(every)),
         section("vote", "Who disagrees with whom", _vote(report)),
         section("accuracy", "Accuracy", *(_named(one, accuracy(one), every) for one in every)),
         section("skipped", "Not judged", *(_named(one, _skipped(one), every) for one in every)),
-        section(
-            "card",
-            "Device card",
-            *(_named(one, tree(one["card"]), every) for one in every if one.get("card")),
-        ),
+        section("card", "Device card", *(_named(one, card(one), every) for one in every)),
         section(
             "ledger",
             "Ledger",
@@ -91,7 +89,7 @@ def _verdict(report: Json) -> Html:
     heading = tag("h1", f"{mark} {escape(backend['name'])} {_says(verdict)}{early}")
     return tag(
         "header",
-        heading + tag("p", escape(f"{_why(summary)} {who}.")) + _figures(summary),
+        heading + tag("p", escape(f"{_why(report)} {who}.")) + _figures(summary),
         class_=CLASSES[verdict],
     )
 
@@ -100,17 +98,26 @@ def _says(verdict: str) -> str:
     return "was not judged" if verdict == "inconclusive" else verdict
 
 
-def _why(summary: Json) -> str:
+def _why(report: Json) -> str:
+    summary = report["summary"]
     failed, crashed, programs = summary["failed"], summary["crashed"], summary["programs"]
     match summary["verdict"]:
+        case "conforms" if summary["known"]:
+            return (
+                f"All but {summary['known']:,} of {programs:,} programs gave results that the "
+                "language allows; those that did not are known failures."
+            )
         case "conforms":
             return f"Every one of {programs:,} programs gave results that the language allows."
         case "inconclusive":
             return f"Nothing can be said: {summary['open_because']}."
-    if not failed + crashed:
-        return "No program failed, but where it may choose it does two things at once."
-    crashes = f" {crashed:,} of them ended it." if crashed else ""
-    return f"{failed + crashed:,} of {programs:,} programs gave what the language forbids.{crashes}"
+    if failed + crashed:
+        crashes = f" {crashed:,} of them ended it." if crashed else ""
+        all_ = f"{failed + crashed:,} of {programs:,} programs"
+        return f"{all_} gave what the language forbids.{crashes}"
+    if not report["failures"]:
+        return "No program failed, but lines of the file of known failures are out of date."
+    return "No program failed, but where it may choose it does two things at once."
 
 
 def _figures(summary: Json) -> Html:
@@ -118,10 +125,12 @@ def _figures(summary: Json) -> Html:
         ("programs", f"{summary['programs']:,}"),
         ("values compared", f"{summary['elements']:,}"),
         ("failed", f"{summary['failed'] + summary['crashed']:,}"),
+        *([("known failures", f"{summary['known']:,}")] if summary["known"] else []),
         ("not judged", f"{summary['skipped']:,}"),
         ("time", _duration(summary["seconds"])),
     ]
-    return tag("div", pairs((name, value) for name, value in found), class_="figures")
+    shown = (tag("div", tag("dt", name) + tag("dd", value)) for name, value in found)
+    return tag("dl", "".join(shown), class_="figures")
 
 
 def _duration(seconds: float) -> str:
@@ -139,6 +148,8 @@ def _next(report: Json) -> Html:
         case = first_failed(report, failed[0])
         command = f"uop conform {backend} --seed {report['options']['seed']} --case {case}"
         what = "Next, run the first of them again:"
+    elif stale := [line["stale"] for line in report["known"] if line["stale"]]:
+        command, what = stale[0], "Next, mend the file of known failures:"
     elif report["summary"]["passed"] and not report["summary"]["lost"]:
         command, what = f"uop conform {backend} --effort full", "Next, check more programs:"
     else:
@@ -167,10 +178,6 @@ def _vote(report: Json) -> Html:
         return missing + tag("p", "No case failed on any of them.")
     header = ["case", "says the vote", *vote["backends"]]
     return missing + table("Cases that failed somewhere", header, rows, "wide") + said
-
-
-def _known(report: Json) -> Html:
-    return tree(report["known"]) if report["known"] else ""
 
 
 def _skipped(report: Json) -> Html:

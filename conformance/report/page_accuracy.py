@@ -11,6 +11,7 @@ from uop.conformance.report.markup import Html, both, table, tag
 from uop.conformance.wire import Json
 
 BAR, GAP, HEIGHT = 9, 2, 24
+LONG, THICK = 320, 12
 NAMES = (
     "as the reference",
     *(f"part {k} of the allowance" for k in range(1, BINS - 1)),
@@ -21,7 +22,7 @@ NAMES = (
 
 def accuracy(report: Json) -> Html:
     """A histogram over all ops, then a row per op and float type."""
-    cells = [c for c in report["cells"] if c["level"] == "op" and (c["histogram"] or _is_off(c))]
+    cells = [c for c in report["cells"] if c["level"] == "op" and (c["histogram"] or c["max_ulp"])]
     if not cells:
         return ""
     said = tag(
@@ -34,18 +35,24 @@ def accuracy(report: Json) -> Html:
     total = [
         sum(part) for part in zip(*(c["histogram"] for c in cells if c["histogram"]), strict=True)
     ]
-    rows = [_row(cell) for cell in cells]
-    header = ["op", "type", "largest error", "allowance used", "at input", "got", "allowed"]
-    return said + _whole(total) + table("Largest errors", header, rows, "wide")
+    off = [cell for cell in cells if _is_off(cell)]
+    rest = len(cells) - len(off)
+    same = tag("p", f"{rest:,} ops and types gave the reference throughout." if rest else "")
+    header = ["op", "type", "largest error", "allowance used", "for", "got", "allowed"]
+    largest = table("Largest errors", header, map(_row, off), "wide") if off else ""
+    return said + _whole(total) + largest + same
 
 
 def _whole(total: Sequence[int]) -> Html:
     if not any(total):
         return ""
-    rows = [[name, f"{n:,}", f"{n / sum(total):.2%}"] for name, n in zip(NAMES, total, strict=True)]
-    counts = table("All float ops together", ["results", "how many", "share"], rows)
-    picture = tag("figure", histogram(total, 4))
-    return tag("div", counts + picture, class_="pair")
+    most = math.log1p(max(total))
+    rows = [
+        [escape(name), f"{n:,}", f"{n / sum(total):.2%}", _bar(k, math.log1p(n) / most)]
+        for k, (name, n) in enumerate(zip(NAMES, total, strict=True))
+    ]
+    header = ["results", "how many", "share", "on a logarithmic scale"]
+    return table("All float ops together", header, rows, "counts")
 
 
 def _row(cell: Json) -> list[Html]:
@@ -62,17 +69,29 @@ def _row(cell: Json) -> list[Html]:
 
 
 def _is_off(cell: Json) -> bool:
-    return bool(cell["max_ulp"])
+    """Whether some result is not the reference."""
+    return cell["max_ulp"] > 0 or any(cell["histogram"][1:])
 
 
-def histogram(counts: Sequence[int], scale: int = 1) -> Html:
+def _bar(place: int, length: float) -> Html:
+    """The count at a place of a histogram, as a bar of a length up to 1."""
+    inside = f'<rect class="{_kind(place)}" width="{LONG * length:.1f}" height="{THICK}"/>'
+    size = f'width="{LONG}" height="{THICK}" viewBox="0 0 {LONG} {THICK}"'
+    return f'<svg class="bars" aria-hidden="true" preserveAspectRatio="none" {size}>{inside}</svg>'
+
+
+def _kind(place: int) -> str:
+    """How the count at a place is painted."""
+    return "same" if place == 0 else "out" if place == BINS - 1 else "part"
+
+
+def histogram(counts: Sequence[int]) -> Html:
     """A bar per count."""
     most = math.log1p(max(counts, default=0)) or 1.0
     bars = []
     for k, count in enumerate(counts):
         height = max(1.5, HEIGHT * math.log1p(count) / most) if count else 0.6
-        kind = "same" if k == 0 else "out" if k == len(counts) - 1 else "part"
-        kind = kind if count else "none"
+        kind = _kind(k) if count else "none"
         bars.append(
             f'<rect class="{kind}" x="{k * (BAR + GAP)}" y="{HEIGHT - height:.1f}" width="{BAR}" '
             f'height="{height:.1f}"/>'
@@ -80,7 +99,7 @@ def histogram(counts: Sequence[int], scale: int = 1) -> Html:
     width = len(counts) * (BAR + GAP) - GAP
     label = ", ".join(f"{n:,} {name}" for n, name in zip(counts, NAMES, strict=True) if n)
     return (
-        f'<svg class="bars" role="img" aria-label="{escape(label)}" width="{width * scale}" '
-        f'height="{HEIGHT * scale}" viewBox="0 0 {width} {HEIGHT}"><title>{escape(label)}</title>'
+        f'<svg class="bars" role="img" aria-label="{escape(label)}" width="{width}" '
+        f'height="{HEIGHT}" viewBox="0 0 {width} {HEIGHT}"><title>{escape(label)}</title>'
         f"{''.join(bars)}</svg>"
     )

@@ -127,24 +127,35 @@ def _sentence(failure: Json) -> str:
 
 def _failure(failure: Json, backend: str, number: int) -> Html:
     case = _case(failure["text"])
-    inputs = _inputs(case)
-    rows = [
-        [
-            code(value["place"]),
-            "<br>".join(map(both, value["inputs"])) or inputs,
-            both(value["got"]),
-            both(value["accepted"]),
-        ]
-        for value in failure["values"]
-    ]
-    header = ["where", "input", "got", "allowed"]
-    values = table("Values that differ", header, rows) if rows else block(failure["message"])
     program = tag("details", tag("summary", "The program") + block(failure["text"]), open="open")
-    words = tag("div", values + block(f"uop replay {failure['repro']} {backend}") + program)
+    again = tag("p", "Run it again:") + block(f"uop replay {failure['repro']} {backend}")
+    words = tag("div", _symptom(failure) + again + program)
     place = tag("p", escape("case ") + code(failure["id"]), class_="quiet")
     heading = tag("h3", escape(_title(failure)))
     both_parts = tag("div", words + _picture(case), class_="pair")
     return tag("article", heading + place + both_parts, id=_place(failure, number))
+
+
+def _symptom(failure: Json) -> Html:
+    """The message; the values that differ stand in its place, what explains them behind."""
+    message, _, explained = failure["message"].partition("\n")
+    values = failure["values"]
+    if not values:
+        return block(failure["message"])
+    # Inputs are told of each element where each stands for itself; else the program has them.
+    inputs = ["for"] if any(value["inputs"] for value in values) else []
+    rows = [
+        [
+            code(value["place"]),
+            *(["<br>".join(map(both, value["inputs"]))] if inputs else []),
+            tag("span", both(value["got"]), class_="wrong"),
+            both(value["accepted"]),
+        ]
+        for value in values
+    ]
+    said = tag("p", escape(in_decimals(message)))
+    found = table("Values that differ", ["where", *inputs, "got", "allowed"], rows)
+    return said + found + (block(explained) if explained else "")
 
 
 def _case(text: str) -> Case | None:
@@ -154,19 +165,6 @@ def _case(text: str) -> Case | None:
     except UopError:
         return None
     return cases[0] if cases else None
-
-
-def _inputs(case: Case | None) -> Html:
-    """The data of a small repro; constants stand in its graph."""
-    if case is None or not case.inputs:
-        return tag("span", "constants, in the graph", class_="quiet")
-    shown = [f"{slot}: {array_text(case, slot)}" for slot in case.inputs]
-    return "<br>".join(code(text[:LONGEST]) for text in shown)
-
-
-def array_text(case: Case, slot: int) -> str:
-    """An input as its elements."""
-    return " ".join(str(from_literal(case.inputs[slot]).tolist()).split())
 
 
 def _picture(case: Case | None) -> Html:

@@ -162,7 +162,7 @@ def verdict_line(report: Report) -> str:
         case Conclusion.CONFORMS:
             observed = f"{OBSERVED} " * (report.profile_from == OBSERVED)
             known = report.tally.counts[Status.KNOWN]
-            but = f", but for {known:,} known failures" if known else ""
+            but = f", but for {counted(known, 'known failure')}" if known else ""
             return f"{name} conforms{early} under the {observed}profile {report.profile}{but}"
         case Conclusion.DOES_NOT:
             if report.fails_by_stale_lines:
@@ -254,7 +254,10 @@ def known_lines(report: Report) -> list[str]:
     if not report.known:
         return []
     count = report.tally.counts[Status.KNOWN]
-    line = f"known: {count:,} programs fail as {len(report.known)} known failures say"
+    line = (
+        f"known failures: {counted(len(report.known), 'line')}, "
+        f"{counted(count, 'program')} failed as they say"
+    )
     return [line, *(one_line(f"FAILED {stale}") for stale in report.stale[:MOST_FAILURES])]
 
 
@@ -291,6 +294,11 @@ def skipped_lines(report: Report) -> list[str]:
     rest = told[MOST_REASONS:]
     more = f"skipped {sum(n for _, n in rest):,} for {len(rest)} more reasons"
     return [*lines, more] if rest else lines
+
+
+def counted(n: int, name: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{n:,} {name}{'s' * (n != 1)}"
 
 
 def one_line(text: str) -> str:

@@ -241,8 +241,8 @@ def test_known_failures_are_told_apart() -> None:
     assert found["cases"] == {"op/ADD/int8/edges": ".K"}
     assert set(found["known"][0]) == set(SCHEMA["properties"]["known"]["items"]["required"])
     text = "\n".join(logged(made))
-    assert "but for 1 known failures" in text
-    assert "known: 1 programs fail as 1 known failures say" in text
+    assert "but for 1 known failure" in text
+    assert "known failures: 1 line, 1 program failed as they say" in text
     (case,) = fromstring(junit_text(found)).iter("testcase")
     assert case.find("skipped").get("message") == "known failure: because"
 

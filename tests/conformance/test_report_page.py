@@ -27,12 +27,15 @@ from reports import (
     report,
 )
 
+from uop.conformance.card.free import FREE, free_points
 from uop.conformance.elements import BINS
-from uop.conformance.report import Failure
+from uop.conformance.judge import Status
+from uop.conformance.report import Failure, KnownFailure
 from uop.conformance.report.page import page
 from uop.conformance.report.page_accuracy import histogram
 from uop.conformance.report.terminal import COLUMNS
 from uop.conformance.report.vote import Poll
+from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -45,7 +48,19 @@ LEDGER = {
     "not_of_runs": [{"reason": "it has no meaning", "points": ["CALL.u1", "IF.u1"]}],
     "evidence": {"label ADD.c1": {"checks": 1, "first": ["invalid/ADD/void/c1/0"]}},
 }
-SECTIONS = {"card": {"points": [{"point": "a", "observed": "b"}]}, "ledger": LEDGER}
+ENTRY = {
+    "point": "max_nan",
+    "knob": "max_nan",
+    "observed": "propagate and number",
+    "declares": "either",
+    "consistent": False,
+    "evidence": ["MAX(0x1p+0) = 1", "MAX(0x1p+1) = 2", "MAX(0x1p+2) = 3"],
+    "conflict": ["MAX(0x1p+0) = 1", "MAX(0x1p+1) = 2"],
+    "repro": "a program",
+}
+OPEN = ENTRY | {"point": "NaN payload", "knob": "", "observed": "kept", "declares": ""}
+SECTIONS = {"card": [ENTRY, OPEN | {"conflict": [], "consistent": True}], "ledger": LEDGER}
+KNOWN = KnownFailure("op/A/int8/b/0", "old", "http://a.b", "2030-12-31", "a.uop", (), "known", "")
 PROBE = """<script>
 addEventListener('load', () => {
   const all = q => [...document.querySelectorAll(q)];
@@ -85,7 +100,7 @@ def everything() -> Any:
     verdicts = [replace(FAILED if "TRUNC" in id else PASSED, id=id) for id in ids]
     causes = (FAILURE, replace(FAILURE, signature="another"), replace(FAILURE, text="no program"))
     causes = (*causes[:2], replace(causes[2], signature="third", values=(), message="a\n" * 9))
-    one = report(*verdicts, SKIPPED, CRASHED, failures=causes, sections=SECTIONS)
+    one = report(*verdicts, SKIPPED, CRASHED, failures=causes, sections=SECTIONS, known=(KNOWN,))
     return Poll((one, report(PASSED, backend="b"), report(FAILED, backend="c", failures=causes)))
 
 
@@ -134,8 +149,9 @@ def test_a_page_loads_nothing_and_runs_nothing() -> None:
     text = page(everything().to_json())
     assert not re.search(r"<script|<link(?! rel=\"icon\" href=\"data:,\")|<img|@import|url\(", text)
     urls = set(re.findall(r"(?:src|href)=\"([^#\"][^\"]*)\"", text))
-    assert urls == {"data:,"}
-    assert set(re.findall(r"https?://[^\"' ]+", text)) <= {"http://www.w3.org/2000/svg"}
+    assert urls == {"data:,", KNOWN.link}
+    told = set(re.findall(r"https?://[^\"'< ]+", text))
+    assert told <= {"http://www.w3.org/2000/svg", KNOWN.link}
 
 
 def test_a_page_says_first_who_does_what() -> None:
@@ -182,21 +198,72 @@ def test_parts_that_others_add_are_shown_where_they_are() -> None:
     assert 'id="card"' not in page(failing().to_json())
     text = page(report(PASSED, sections=SECTIONS).to_json())
     assert 'id="card"' in text
-    assert "<td>b</td>" in text
     assert "4 of 5 points of the language were exercised." in text
     assert "<td>4 of 5</td><td>a constraint</td>" in text
     assert "<summary>1: no case shows it</summary><p>label ADD.c3</p>" in text
     assert "<summary>2: it has no meaning</summary><p>CALL.u1; IF.u1</p>" in text
 
 
+def test_a_card_says_of_each_point_what_is_allowed_and_seen_and_by_which_programs() -> None:
+    text = page(report(PASSED, sections=SECTIONS).to_json())
+    for said in (
+        "<code>max_nan</code>",
+        escape(KNOBS["max_nan"]),
+        "either, propagate or number",
+        "<strong>propagate and number</strong>",
+        "<code>max_nan=either</code>",
+        "✕ two things at once",
+        # In conflict the two that differ are seen first, in decimals; else the first.
+        "<code>MAX(1) = 1</code><br><code>MAX(2) = 2</code><details><summary>and 1 more",
+        "<code>MAX(1) = 1</code><details><summary>and 2 more",
+        "MAX(0x1p+0) = 1\nMAX(0x1p+1) = 2\nMAX(0x1p+2) = 3",
+        FREE["NaN payload"],
+        "<strong>kept</strong>",
+    ):
+        assert said in text, said
+    assert text.count("two things at once</span>") == 1
+
+
+def test_every_open_point_of_a_card_has_its_words() -> None:
+    assert list(FREE) == [point.name for point in free_points()]
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ((KNOWN,), "All but 1 of 2 programs gave results that the language allows"),
+        ((replace(KNOWN, state="fixed", stale="a.toml:2: remove"),), "are out of date"),
+    ],
+)
+def test_the_verdict_of_a_page_counts_known_failures(
+    known: tuple[KnownFailure, ...], said: str
+) -> None:
+    text = page(report(PASSED, replace(FAILED, status=Status.KNOWN), known=known).to_json())
+    assert said in text
+    assert "<dt>known failures</dt><dd>1</dd>" in text
+    assert 'class="next"><p>Next, mend the file' in text or not known[0].stale
+
+
 def test_known_failures_have_a_mark_and_a_place_of_their_own() -> None:
-    found = report(PASSED).to_json()
-    assert 'id="known"' not in page(found)
-    found["cells"][0]["known"] = 1
-    found["known"] = [{"case": "a", "reason": "an old driver"}]
-    text = page(found)
+    assert 'id="known"' not in page(report(PASSED).to_json())
+    lines = (
+        replace(KNOWN, cases=("op/A/int8/b/0", "op/A/int8/b/1")),
+        replace(KNOWN, state="fixed", stale="k.toml:2: remove this line", link="javascript:x()"),
+        replace(KNOWN, state="expired", stale="k.toml:3: accepted until then", link="ticket 3"),
+    )
+    text = page(report(replace(FAILED, status=Status.KNOWN), known=lines).to_json())
     assert '<td class="k g" title="EXP2 float32' in text or '<td class="k" title="EXP2' in text
-    assert "<td>an old driver</td>" in text
+    for said in (
+        '<a href="http://a.b">http://a.b</a>',
+        "<summary>2</summary>",
+        "<td>2030-12-31</td>",
+        '<pre tabindex="0">k.toml:2: remove this line\nk.toml:3: accepted until then</pre>',
+        "<small>ticket 3</small>",
+        "<small>javascript:x()</small>",
+    ):
+        assert said in text, said
+    # What fails the run comes first.
+    assert text.index("passes now") < text.index("✕ expired") < text.index("fails, as expected")
 
 
 def test_what_a_backend_says_stays_text() -> None:
@@ -204,9 +271,11 @@ def test_what_a_backend_says_stays_text() -> None:
     fault = replace(WRONG, got=evil, accepted=evil, place=evil, inputs=(evil,))
     cause = replace(FAILURE, signature=evil, message=evil, repro=evil, values=(fault,), text=evil)
     skipped = replace(SKIPPED, reason=evil)
-    made = report(
-        FAILED, skipped, failures=(cause,), backend=evil, sections={"card": {evil: [evil]}}
-    )
+    entry = {"knob": evil, "consistent": False, "evidence": [evil], "conflict": [evil]}
+    card = {"card": [entry | dict.fromkeys(("point", "observed", "declares", "repro"), evil)]}
+    texts = dict.fromkeys(("key", "reason", "link", "expires", "repro", "stale"), evil)
+    known = (KnownFailure(**texts, cases=(evil,), state="fixed"),)
+    made = report(FAILED, skipped, failures=(cause,), backend=evil, sections=card, known=known)
     text = page(Poll((made, report(PASSED, backend="b"))).to_json())
     assert "<script" not in text
 

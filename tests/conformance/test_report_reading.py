@@ -16,7 +16,8 @@ from uop.conformance.options import OptionError
 from uop.conformance.report.reading import parse_report, problems, read_report
 from uop.conformance.report.vote import Poll
 
-SCHEMA = json.loads(files("uop.conformance").joinpath("uop-report-1.schema.json").read_text())
+SCHEMA_TEXT = files("uop.conformance").joinpath("uop-report-1.schema.json").read_text()
+SCHEMA = json.loads(SCHEMA_TEXT)
 WHOLE = failing().to_json()
 
 
@@ -27,6 +28,16 @@ def changed(*path: str | int, to: Any) -> Any:
         place = place[step]
     place[path[-1]] = to
     return found
+
+
+def test_no_key_of_the_schema_stands_twice() -> None:
+    """The second one would replace the first without a word."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
+        return dict(pairs)
+
+    json.loads(SCHEMA_TEXT, object_pairs_hook=once)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""The device card of a page: what the language leaves open, and what the backend does there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from uop.conformance.card.free import FREE
+from uop.conformance.report.markup import Html, block, code, in_decimals, table, tag
+from uop.conformance.wire import Json
+from uop.interpreter.accept import SUPPORTED_KNOBS
+from uop.spec.latitude import KNOBS, knob_values
+
+HEADER = ("point", "the language allows", "observed", "evidence")
+
+
+def card(report: Json) -> Html:
+    """The points that a profile can name, then those it cannot; nothing where none was taken."""
+    entries = report.get("card")
+    if not entries:
+        return ""
+    said = tag(
+        "p",
+        "Small programs show what the backend does where the language leaves a choice. It was "
+        f"judged by the profile {code(report['profile'])}, {report['profile_from']}.",
+    )
+    knobs = [entry for entry in entries if entry["knob"]]
+    free = [entry for entry in entries if not entry["knob"]]
+    rows = [[code(e["point"]), escape(FREE.get(e["point"], "")), *_seen(e)] for e in free]
+    parts = [table("Choices that a profile names", HEADER, _of_knobs(knobs), "wide card")]
+    return said + "".join(parts) + table("What else is open", HEADER, rows, "wide card")
+
+
+def _of_knobs(entries: Sequence[Json]) -> Iterator[Sequence[Html]]:
+    """A row per point; the points of one knob share its words, which stand with the first."""
+    told: set[str] = set()
+    for entry in entries:
+        knob = entry["knob"]
+        words = "" if knob in told else _knob(knob)
+        told.add(knob)
+        yield [code(entry["point"]), words, *_seen(entry)]
+
+
+def _knob(name: str) -> Html:
+    if name not in KNOBS:
+        return ""
+    judged = "" if name in SUPPORTED_KNOBS else "; nothing is judged by it yet"
+    return f"{escape(KNOBS[name])}<br>{tag('small', escape(knob_values(name) + judged))}"
+
+
+def _seen(entry: Json) -> tuple[Html, Html]:
+    """What was observed, with the words of a profile for it, and the programs that show it."""
+    observed = tag("strong", escape(entry["observed"]))
+    if entry["declares"]:
+        declared = code(f"{entry['knob']}={entry['declares']}")
+        observed += f"<br>{tag('small', declared)}"
+    if not entry["consistent"] and entry["knob"]:
+        observed += f"<br>{tag('span', '✕ two things at once', class_='wrong')}"
+    shown = entry["conflict"] or entry["evidence"][:1]
+    lines = "<br>".join(code(in_decimals(line)) for line in shown)
+    every = entry["evidence"]
+    rest = len(every) - len(shown)
+    if rest > 0:
+        title = tag("summary", f"and {rest} more; all of them, exactly")
+        lines += tag("details", title + block("\n".join(every)))
+    return observed, lines
