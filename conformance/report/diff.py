@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
+from uop.conformance.report.terminal import counted
 from uop.conformance.wire import Json
 
 Key = tuple[str, str, str]
-VERDICTS = ("does not conform", "inconclusive", "conforms")
-STATES = ("failed", "not run", "skipped", "passed")
-"""What a cell may be, the worst first."""
+KNOWN = "known to fail"
+VERDICTS = {"does not conform": 2, "inconclusive": 1, "conforms": 0}
+STATES = {"failed": 3, KNOWN: 3, "not run": 2, "skipped": 1, "passed": 0}
+"""What a cell may be, and how bad that is. To write a failure down makes no backend better."""
+
+
+class Turn(Enum):
+    """What a change is for the backend. It is neither where failures became known, or ceased to."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    NEITHER = "neither"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that changed, in a line, and whether that is good."""
+    """One thing that changed, in a line, and what that is."""
 
-    is_better: bool
+    turn: Turn
     text: str
 
 
 def changes(a: Json, b: Json) -> list[Change]:
     """From report `a` to report `b`: the verdict, cells, causes, largest errors, skipped cases."""
-    return [*_verdict(a, b), *_cells(a, b), *_causes(a, b)]
+    return [*_verdict(a, b), *_cells(a, b), *_causes(a, b), *_lines(a, b)]
 
 
 def notes(a: Json, b: Json) -> list[str]:
@@ -47,11 +58,35 @@ def _words(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+def _turn(before: float, after: float) -> Turn:
+    """Of something that there should be little of."""
+    if before == after:
+        return Turn.NEITHER
+    return Turn.BETTER if after < before else Turn.WORSE
+
+
 def _verdict(a: Json, b: Json) -> Iterator[Change]:
-    before, after = a["summary"]["verdict"], b["summary"]["verdict"]
+    """By what fails, known or not, if enough was seen to tell."""
+    before, after = _verdict_of(a), _verdict_of(b)
+    if "inconclusive" in (before, after):
+        turn = _turn(*(VERDICTS[report["summary"]["verdict"]] for report in (a, b)))
+    else:
+        turn = _turn(_failing(a), _failing(b))
     if before != after:
-        better = VERDICTS.index(after) > VERDICTS.index(before)
-        yield Change(better, f"verdict: {before}, then {after}")
+        yield Change(turn, f"verdict: {before}, then {after}")
+
+
+def _verdict_of(report: Json) -> str:
+    verdict, known = report["summary"]["verdict"], report["summary"]["known"]
+    but = f", but for {counted(known, 'known failure')}" if known else ""
+    return f"{verdict}{but}" if verdict == "conforms" else str(verdict)
+
+
+def _failing(report: Json) -> int:
+    """What the backend does wrong, whether it is known or not."""
+    summary = report["summary"]
+    twofold = sum(failure["level"] == "card" for failure in report["failures"])
+    return int(summary["failed"] + summary["crashed"] + summary["known"] + twofold)
 
 
 def _cells(a: Json, b: Json) -> Iterator[Change]:
@@ -65,19 +100,21 @@ def _by_key(report: Json) -> Mapping[Key, Json]:
 
 
 def _cell(name: str, a: Json | None, b: Json | None) -> Iterator[Change]:
-    """One change at most: a cell of another state has other numbers as well."""
-    before, after = _state(a), _state(b)
-    if before != after:
-        better = STATES.index(after) > STATES.index(before)
-        yield Change(better, f"{name}: {_told(before, a)}, then {_told(after, b)}")
+    """One change at most of its state: a cell of another state has other numbers as well."""
+    before, after = _told(a), _told(b)
+    turn = _turn(STATES[_state(a)], STATES[_state(b)])
+    if turn is not Turn.NEITHER:
+        yield Change(turn, f"{name}: {before}, then {after}")
     elif a is not None and b is not None:
+        fails = [cell["failed"] + cell["known"] for cell in (a, b)]
+        if (a["failed"], a["known"]) != (b["failed"], b["known"]):
+            yield Change(_turn(*fails), f"{name}: {before}, then {after}")
         for what, was, now in (
-            ("failed", a["failed"], b["failed"]),
             ("skipped", sum(a["skipped"].values()), sum(b["skipped"].values())),
             ("largest error in ULP", a["max_ulp"], b["max_ulp"]),
         ):
             if was != now:
-                yield Change(now < was, f"{name}: {what} {was:,g}, then {now:,g}")
+                yield Change(_turn(was, now), f"{name}: {what} {was:,g}, then {now:,g}")
 
 
 def _state(cell: Json | None) -> str:
@@ -85,22 +122,58 @@ def _state(cell: Json | None) -> str:
         return "not run"
     if cell["failed"]:
         return "failed"
+    if cell["known"]:
+        return KNOWN
     return "passed" if cell["programs"] else "skipped"
 
 
-def _told(state: str, cell: Json | None) -> str:
-    if cell is None or state in ("not run", "passed"):
+def _told(cell: Json | None) -> str:
+    state = _state(cell)
+    if cell is None or state == "passed":
         return state
     if state == "skipped":
         return f"skipped ({cell['skipped_reason']})"
-    return f"failed ({cell['failed']:,} of {cell['programs']:,} programs)"
+    count = cell["failed"] or cell["known"]
+    more = f"; {cell['known']:,} more known" if cell["failed"] and cell["known"] else ""
+    return f"{state} ({count:,} of {counted(cell['programs'], 'program')}{more})"
 
 
 def _causes(a: Json, b: Json) -> Iterator[Change]:
     before, after = ({f["signature"]: f for f in r["failures"]} for r in (a, b))
     for signature in sorted(before.keys() - after.keys()):
-        yield Change(True, f"cause gone: {signature}")
+        line = _line_of(before[signature], b)
+        if line is None:
+            yield Change(Turn.BETTER, f"cause gone: {signature}")
+        else:
+            yield Change(Turn.NEITHER, f"cause known now: {signature}: {line['reason']}")
     for signature in sorted(after.keys() - before.keys()):
         failure = after[signature]
         message = failure["message"].partition("\n")[0]
-        yield Change(False, f"new cause: {signature}: {failure['id']}: {message}")
+        said = f"{signature}: {failure['id']}: {message}"
+        if _line_of(failure, a) is None:
+            yield Change(Turn.WORSE, f"new cause: {said}")
+        else:
+            yield Change(Turn.NEITHER, f"cause no longer known: {said}")
+
+
+def _line_of(failure: Json, report: Json) -> Json | None:
+    """The known failure under which a cause stands in a report."""
+    names = {failure["signature"], failure["id"]}
+    return next(
+        (
+            line
+            for line in report["known"]
+            if line["state"] == "known" and names & {line["key"], *line["cases"]}
+        ),
+        None,
+    )
+
+
+def _lines(a: Json, b: Json) -> Iterator[Change]:
+    """The known failures of both that were fixed, have expired, or no longer are so."""
+    before, after = ({line["key"]: line["state"] for line in r["known"]} for r in (a, b))
+    for key in sorted(before.keys() & after.keys()):
+        was, now = before[key], after[key]
+        if was != now:
+            turn = _turn(was != "fixed", now != "fixed")
+            yield Change(turn, f"known failure {key}: {was}, then {now}")

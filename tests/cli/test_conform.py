@@ -182,7 +182,7 @@ def test_reports_are_compared(uop: Any) -> None:
     assert outcome.code == 1
     assert "worse: op/EXP2/float32: passed, then failed (1 of 2 programs)" in outcome.out
     outcome = uop("diff", "b.json", "b.json")
-    assert (outcome.code, outcome.out) == (0, "0 worse, 0 better\n")
+    assert (outcome.code, outcome.out) == (0, "0 worse, 0 better, 0 neither\n")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from reports import FAILED, FAILURE, PASSED, SKIPPED, report
 
-from uop.conformance.judge import Verdict
-from uop.conformance.report.diff import changes, notes
+from uop.conformance.judge import Status, Verdict
+from uop.conformance.report import KnownFailure, Report
+from uop.conformance.report.diff import Turn, changes, notes
 
 WORSE = replace(PASSED, id=FAILED.id, max_ulp=3.0)
 
@@ -17,7 +18,8 @@ WORSE = replace(PASSED, id=FAILED.id, max_ulp=3.0)
 def told(before: list[Verdict], after: list[Verdict], **fields: Any) -> tuple[list[str], list[str]]:
     """The lines on what is worse and on what is better."""
     found = changes(report(*before).to_json(), report(*after, **fields).to_json())
-    return tuple([c.text for c in found if c.is_better is good] for good in (False, True))
+    assert all(c.turn is not Turn.NEITHER for c in found)
+    return tuple([c.text for c in found if c.turn is turn] for turn in (Turn.WORSE, Turn.BETTER))
 
 
 def test_equal_reports_have_no_changes() -> None:
@@ -41,7 +43,11 @@ def cell_mended() -> str:
     ("before", "after", "text"),
     [
         ([PASSED], [WORSE], "op/EXP2/float32: largest error in ULP 1, then 3"),
-        ([FAILED], [FAILED, replace(FAILED, id=PASSED.id)], "op/EXP2/float32: failed 1, then 2"),
+        (
+            [FAILED],
+            [FAILED, replace(FAILED, id=PASSED.id)],
+            "op/EXP2/float32: failed (1 of 1 program), then failed (2 of 2 programs)",
+        ),
         ([PASSED, SKIPPED], [PASSED], "op/SIN/float16: skipped (no float16), then not run"),
         (
             [PASSED, replace(PASSED, id=SKIPPED.id)],
@@ -67,7 +73,96 @@ def test_what_is_worse_is_better_the_other_way_round(
 def test_a_cause_that_is_gone_is_better() -> None:
     before = report(FAILED, failures=(FAILURE,)).to_json()
     found = changes(before, report(FAILED).to_json())
-    assert [(c.is_better, c.text) for c in found] == [(True, f"cause gone: {FAILURE.signature}")]
+    assert [(c.turn, c.text) for c in found] == [(Turn.BETTER, f"cause gone: {FAILURE.signature}")]
+
+
+LINE = KnownFailure(FAILURE.signature, "slow driver", "", "", "a.uop", (FAILED.id,), "known", "")
+ACCEPTED = report(PASSED, replace(FAILED, status=Status.KNOWN), known=(LINE,))
+OPEN = report(PASSED, FAILED, failures=(FAILURE,))
+MENDED = report(PASSED, replace(PASSED, id=FAILED.id))
+STALE = replace(LINE, state="fixed", stale="k.toml:5: remove this line", cases=())
+EXPIRED = replace(LINE, state="expired", stale="k.toml:5: too late", cases=())
+MESSAGE = f"{FAILURE.signature}: {FAILURE.id}: {FAILURE.message}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "turn", "lines"),
+    [
+        (
+            OPEN,
+            ACCEPTED,
+            Turn.NEITHER,
+            [
+                "verdict: does not conform, then conforms, but for 1 known failure",
+                "op/EXP2/float32: failed (1 of 2 programs), then known to fail (1 of 2 programs)",
+                f"cause known now: {FAILURE.signature}: slow driver",
+            ],
+        ),
+        (
+            ACCEPTED,
+            OPEN,
+            Turn.NEITHER,
+            [
+                "verdict: conforms, but for 1 known failure, then does not conform",
+                "op/EXP2/float32: known to fail (1 of 2 programs), then failed (1 of 2 programs)",
+                f"cause no longer known: {MESSAGE}",
+            ],
+        ),
+        (
+            ACCEPTED,
+            MENDED,
+            Turn.BETTER,
+            [
+                "verdict: conforms, but for 1 known failure, then conforms",
+                "op/EXP2/float32: known to fail (1 of 2 programs), then passed",
+            ],
+        ),
+        (
+            ACCEPTED,
+            replace(MENDED, known=(STALE,)),
+            Turn.BETTER,
+            [
+                "verdict: conforms, but for 1 known failure, then does not conform",
+                "op/EXP2/float32: known to fail (1 of 2 programs), then passed",
+                f"known failure {FAILURE.signature}: known, then fixed",
+            ],
+        ),
+        (
+            MENDED,
+            ACCEPTED,
+            Turn.WORSE,
+            [
+                "verdict: conforms, then conforms, but for 1 known failure",
+                "op/EXP2/float32: passed, then known to fail (1 of 2 programs)",
+            ],
+        ),
+        (
+            replace(OPEN, known=(EXPIRED,)),
+            ACCEPTED,
+            Turn.NEITHER,
+            [
+                "verdict: does not conform, then conforms, but for 1 known failure",
+                "op/EXP2/float32: failed (1 of 2 programs), then known to fail (1 of 2 programs)",
+                f"cause known now: {FAILURE.signature}: slow driver",
+                f"known failure {FAILURE.signature}: expired, then known",
+            ],
+        ),
+    ],
+)
+def test_a_failure_that_is_written_down_makes_nothing_better(
+    before: Report, after: Report, turn: Turn, lines: list[str]
+) -> None:
+    found = changes(before.to_json(), after.to_json())
+    assert [(c.turn, c.text) for c in found] == [(turn, line) for line in lines]
+
+
+def test_of_a_cell_what_fails_counts_known_or_not() -> None:
+    known = replace(FAILED, status=Status.KNOWN)
+    third = replace(FAILED, id=FAILED.id[:-1] + "2")
+    before, after = report(FAILED, third), report(known, third)
+    found = [c for c in changes(before.to_json(), after.to_json()) if "EXP2/" in c.text]
+    told = "failed (2 of 2 programs), then failed (1 of 2 programs; 1 more known)"
+    assert [(c.turn, c.text) for c in found] == [(Turn.NEITHER, f"op/EXP2/float32: {told}")]
 
 
 def test_what_makes_reports_hard_to_compare_is_noted() -> None:
