@@ -8,13 +8,12 @@ from enum import StrEnum
 
 import numpy as np
 
+from uop.conformance import storage
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Array, Mask
-from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DType
-from uop.spec.literal import print_literal
 
 NEAR = 64
 """Up to so many representable values outside its set a result is inaccurate, above it is wrong."""
@@ -95,7 +94,7 @@ def unsteady(
 def element_text(dtype: DType, output: Array, element: int) -> str:
     """An element, counted row-major, as a literal."""
     bits = to_bits(output.reshape(-1)[element : element + 1])
-    return print_literal(encode_scalar(int(bits[0]), dtype))
+    return storage.spelled(int(bits[0]), dtype)
 
 
 def place_of(output: Array, element: int) -> str:

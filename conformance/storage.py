@@ -8,7 +8,9 @@ from uop.conformance.wire import NAMES
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array
 from uop.spec import array as literal
-from uop.spec.dtype import DTYPES
+from uop.spec.codec import encode_scalar
+from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.literal import print_literal
 
 
 def to_literal(a: Array) -> literal.Array:
@@ -20,3 +22,10 @@ def to_literal(a: Array) -> literal.Array:
 def from_literal(a: literal.Array) -> Array:
     """The data of a file as an array in storage dtype."""
     return np.frombuffer(a.data, np_dtype(a.dtype)).reshape(a.shape)
+
+
+def spelled(bits: int, dtype: DType) -> str:
+    """A value as a `.uop` file spells it; of what is no bool the bits."""
+    if dtype is dtypes.bool and bits > 1:
+        return f"0x{bits:02x}"
+    return print_literal(encode_scalar(bits, dtype))

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from uop.conformance import storage
 from uop.conformance.card.free import free_points
 from uop.conformance.card.points import knob_points
-from uop.conformance.card.probe import Point, Witness, data, literal
+from uop.conformance.card.probe import Point, Witness, data
 from uop.conformance.case import MIXED, Batch, Case, CaseId
 from uop.conformance.delivery import Delivery, deliver
 from uop.conformance.protocol import LOST, Outcome, Outputs, Problem, ProblemKind
@@ -191,14 +191,5 @@ def _element(witness: Witness, k: int, output: Array) -> _Answer:
     dtype = witness.root.dtype
     bits = int(to_bits(output.reshape(-1)[k : k + 1])[0])
     word = witness.meaning(k, output)
-    spelled = f"{dtype.name} {literal(bits, dtype)} (0x{bits:0{dtype.itemsize * 2}x})"
+    spelled = f"{dtype.name} {storage.spelled(bits, dtype)} (0x{bits:0{dtype.itemsize * 2}x})"
     return _Answer(word, f"{witness.asked(k)} = {spelled}: {word or NEITHER}", witness)
-
-
-def judged_by(card: Card, supported: Iterable[str]) -> tuple[Profile, dict[str, str]]:
-    """The observed profile as far as anything is judged by its knobs, and the other knobs."""
-    known = set(supported)
-    declared = card.profile.declared()
-    left = {name: text for name, text in declared.items() if name not in known}
-    kept = {name: text for name, text in declared.items() if name in known}
-    return profile_of(kept), left

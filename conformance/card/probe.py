@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from uop.conformance.storage import spelled
 from uop.conformance.values import array
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Array
 from uop.spec.args import ConstArg, ParamArg, ReduceArg
-from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DType, Number, dtypes
-from uop.spec.literal import print_literal
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 
@@ -110,11 +109,6 @@ def bits_of(number: Given, dtype: DType) -> int:
     return number.bits if isinstance(number, Bits) else ConstArg.of(number, dtype).bits
 
 
-def literal(bits: int, dtype: DType) -> str:
-    """A value as a `.uop` file spells it."""
-    return print_literal(encode_scalar(bits, dtype))
-
-
 def _is(number: Given, bits: int, dtype: DType) -> bool:
     if isinstance(number, float) and number != number:
         found = array(dtype, (bits,))
@@ -124,7 +118,7 @@ def _is(number: Given, bits: int, dtype: DType) -> bool:
 
 def _expression(u: UOp, inputs: Mapping[int, Array], element: int, shape: tuple[int, ...]) -> str:
     if u.op is Op.CONST and isinstance(u.arg, ConstArg):
-        return f"const {literal(u.arg.bits, u.dtype)}"
+        return f"const {spelled(u.arg.bits, u.dtype)}"
     if isinstance(u.arg, ParamArg):
         return _operand(inputs[u.arg.slot], u.dtype, element, u.shape == shape)
     operands = [s for s in u.src if s.dtype is not dtypes.index]
@@ -138,8 +132,8 @@ def _operand(a: Array, dtype: DType, element: int, alike: bool) -> str:
     """An element of an operand shaped like the result, else its first elements."""
     bits = [int(b) for b in np.asarray(to_bits(a)).reshape(-1)]
     if alike:
-        return literal(bits[element], dtype)
-    shown = ", ".join(literal(b, dtype) for b in bits[:SHOWN])
+        return spelled(bits[element], dtype)
+    shown = ", ".join(spelled(b, dtype) for b in bits[:SHOWN])
     return f"[{shown}{', ...' if len(bits) > SHOWN else ''}]"
 
 

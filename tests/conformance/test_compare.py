@@ -98,3 +98,11 @@ def test_all_outputs_are_looked_at_and_the_first_wrong_one_is_named() -> None:
 def test_an_output_without_elements_is_inside() -> None:
     nothing = np.zeros((0, 3), np.float32)
     assert compare([only(nothing)], [nothing]).mismatch is None
+
+
+def test_a_byte_that_is_no_bool_is_told_as_it_is() -> None:
+    output = np.array([1, 0, 255], np.uint8).view(np.bool_)
+    expected = Accepted(dtypes.bool, Value(np.array([True, False, True])))
+    found = compare([expected], [output])
+    assert found.mismatch is not None
+    assert found.mismatch.message == "output 0[2] is 0xff, accepted true"
