@@ -21,7 +21,7 @@ from uop.conformance.elements import (
     errors_of,
     wrong_elements,
 )
-from uop.conformance.meaning import accepted_on
+from uop.conformance.meaning import accepted_on, may_end
 from uop.conformance.protocol import LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.wire import Json
 from uop.conformance.workers import Session
@@ -39,6 +39,7 @@ NOT_COMPUTING = frozenset(
 CONFIRMED = 8
 """Failures of one call that are run again alone; where more fail, batching is not the cause."""
 NOT_CHARGED = "our lowering changed it, in the interpreter as well: "
+MAY_END = "it divides by zero, which ends a program by the profile"
 ALONE_PASSES = "only together with other programs: "
 
 
@@ -202,7 +203,10 @@ class Judge:
         return replace(verdict, fault=replace(verdict.fault, message=message))
 
     def _prepare(self, case: Case | InvalidCase) -> Prepared:
-        return Prepared(case, deliver(case, self.session.hello))
+        delivery = deliver(case, self.session.hello)
+        if isinstance(case, Case) and not delivery.reason and may_end(case, self.profile):
+            delivery = replace(delivery, reason=MAY_END)
+        return Prepared(case, delivery)
 
     def _verdict(
         self, p: Prepared, accepted: Sequence[tuple[Accepted, ...]], outcome: Outcome

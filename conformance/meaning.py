@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import cast
 
@@ -14,9 +15,13 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.memory import base_of, slot_of
 from uop.interpreter.values import Value
+from uop.spec.args import ConstArg
+from uop.spec.errors import UndefinedError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
+
+DIVISIONS = frozenset({Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD})
 
 
 def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...]:
@@ -40,6 +45,25 @@ def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...
         by_slot[slot] if slot in by_slot else _anything(buffers[slot], left[slot])
         for slot in sorted(left)
     )
+
+
+def may_end(case: Case, profile: Profile) -> bool:
+    """Whether a profile lets a backend end a program without results: it divides by zero."""
+    divisions = [u for u in case.root.toposort() if u.op in DIVISIONS]
+    if not (profile.int_div_traps and divisions):
+        return False
+    divisors = {u.src[1] for u in divisions}
+    zeros: list[UOp] = [d for d in divisors if isinstance(d.arg, ConstArg) and not d.arg.value]
+
+    def note(u: UOp, value: Value) -> None:
+        if u in divisors and not value.data.all():
+            zeros.append(u)
+
+    # What has no meaning for another reason is not judged anyway.
+    with suppress(UndefinedError):
+        for batch in case.batches:
+            evaluate_full(case.root, batch.inputs, note)
+    return bool(zeros)
 
 
 @lru_cache(maxsize=4)

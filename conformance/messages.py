@@ -25,7 +25,6 @@ from uop.conformance.protocol import (
     Program,
 )
 from uop.conformance.wire import Json
-from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.numeric import STORAGE
@@ -150,11 +149,9 @@ def read_hello(reply: Json) -> Hello:
     limits = _object(reply, "limits")
     profile = _text(reply, "profile", "")
     try:
-        unknown = parse_profile(profile or "strict").declared().keys() - SUPPORTED_KNOBS
+        parse_profile(profile or "strict")
     except UopError as error:
         raise DeviationError("hello: profile", f"known knobs ({error})", profile) from None
-    if unknown:
-        raise DeviationError("hello: profile", f"some of {', '.join(SUPPORTED_KNOBS)}", profile)
     return Hello(
         _text(reply, "name"),
         _text(reply, "version"),

@@ -9,7 +9,7 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Protocol
 
-from uop.conformance.card.card import Card, judged_by
+from uop.conformance.card.card import Card
 from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.coverage import Ledger
@@ -38,7 +38,6 @@ from uop.conformance.report.files import (
 from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, as_found, finding_from_json
 from uop.conformance.wire import Json
-from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.spec.errors import BackendError, PassError, UnsupportedError
 from uop.spec.latitude import parse_profile
 
@@ -260,7 +259,7 @@ class _Run:
             # Of a backend that is lost meanwhile nothing was observed.
             self.options = replace(self.options, profile=STRICT)
             self.card = jury.card()
-            profile = str(judged_by(self.card, SUPPORTED_KNOBS)[0])
+            profile = str(self.card.profile)
             jury.judge_by(profile)
         self.options = replace(self.options, profile=profile)
 

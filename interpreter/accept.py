@@ -11,10 +11,12 @@ import numpy as np
 from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.folds import reduce
 from uop.interpreter.accepted.kernels import accepted_of_kernels
+from uop.interpreter.accepted.liberties import looks_around
 from uop.interpreter.accepted.locations import Locations
 from uop.interpreter.accepted.moves import MOVES
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets, points
+from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import is_reference, widens
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.machine import is_kernel_program
@@ -24,13 +26,11 @@ from uop.interpreter.tensor import TensorEvaluation, body_arguments
 from uop.interpreter.values import Value
 from uop.spec.args import GetTupleArg, PadArg, PadFill
 from uop.spec.dtype import DType
-from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
+from uop.spec.frontend.bodies import inlined
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-
-SUPPORTED_KNOBS = frozenset({"max_nan", "cmp_nan", "fp8_saturate", "int_div", "pad_fill"})
 
 
 def accept(
@@ -40,15 +40,15 @@ def accept(
 
     Of a SINK the outputs are the stored slots, in the order of their numbers. Raises UndefinedError
     for a program without meaning on the inputs, also where only some of its accepted values lead
-    to that; UnsupportedError for a profile or program that this version has no sets for.
+    to that; UnsupportedError for a program that this version has no sets for. Of `int_div_traps`
+    no set depends: it says that there may be no result.
     """
-    for knob, text in profile.declared().items():
-        if knob not in SUPPORTED_KNOBS:
-            raise UnsupportedError(f"accepted sets under the knob {knob}={text}")
     if is_kernel_program(root):
         return accepted_of_kernels(root, bind_inputs(root, inputs or {}), profile)
     if profile.pad_fill == "zero":
         root = _with_zero_fill(root)
+    if looks_around(profile) and any(u.op is Op.FUNCTION for u in root.toposort()):
+        root = inlined([root], lambda u: u)[root]
     root, inputs = with_numbers(root, inputs or {})
     given = bind_inputs(root, inputs)
     root = in_core_ops(root)
@@ -70,6 +70,7 @@ class AcceptedEvaluation(TensorEvaluation):
         self._given_sets, self._profile = given_sets, profile
         self._sets: dict[UOp, Sets] = {}
         self._tuple_sets: dict[UOp, tuple[Sets | None, ...]] = {}
+        self._trees = Trees(root, profile)
 
     @cached_property
     def _locations(self) -> Locations:
@@ -138,7 +139,9 @@ class AcceptedEvaluation(TensorEvaluation):
             operands = [self._values[s] for s in sources]
             if not widens(u, self._profile, operands, value):
                 return None
-        result = accepted_results(u, self._profile, [self._of(s) for s in sources])
+        sets = [self._of(s) for s in sources]
+        result = accepted_results(u, self._profile, sets)
+        result = self._trees.regrouped(u, sets, result, lambda _, s: s)
         return None if is_reference(result, value, u.dtype) else result
 
     def _of(self, u: UOp) -> Sets:

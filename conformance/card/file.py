@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.card.card import Card, Entry, judged_by
+from uop.conformance.card.card import Card, Entry
 from uop.conformance.protocol import Hello
-from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.spec.errors import UopError
 from uop.spec.latitude import KNOBS, STRICT, Profile, ProfileError, profile_of
 
@@ -25,7 +24,7 @@ class ProfileFileError(UopError):
 
 def profile_text(card: Card, hello: Hello, backend: str) -> str:
     """The observed profile as a file to edit and to commit."""
-    observed, left = judged_by(card, SUPPORTED_KNOBS)
+    observed = card.profile
     who = f"{hello.name} {hello.version} on {hello.device}"
     lines = [
         _comment(f"# What {who} does where the spec leaves a choice."),
@@ -36,8 +35,6 @@ def profile_text(card: Card, hello: Hello, backend: str) -> str:
     for knob in KNOBS:
         entries = [entry for entry in card.entries if entry.knob == knob]
         lines += ["", f"# {KNOBS[knob]}", *_comments(entries)]
-        if knob in left:
-            lines.append(f"# Observed: {left[knob]}; nothing is judged by {knob} yet.")
         lines.append(f"{knob} = {_toml(getattr(observed, knob))}")
     return "\n".join(lines) + "\n"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from uop.conformance.card.points import knob_points
 from uop.conformance.explain.section import Section
-from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.spec.latitude import STRICT, knob_values
 
 PROGRAMS = 6
@@ -14,7 +13,7 @@ PROGRAMS = 6
 
 
 def knob_sections(name: str) -> Iterator[Section]:
-    """The values of a knob, whether anything is judged by it, and its points."""
+    """The values of a knob, and its points."""
     strict = getattr(STRICT, name)
     yield Section(
         "Values",
@@ -22,7 +21,6 @@ def knob_sections(name: str) -> Iterator[Section]:
         (
             ("may be", knob_values(name)),
             ("strict", "none" if isinstance(strict, frozenset) else str(strict).lower()),
-            ("judged", "yes" if name in SUPPORTED_KNOBS else "nothing is judged by it yet"),
         ),
     )
     for point in knob_points():

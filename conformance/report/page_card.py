@@ -8,7 +8,6 @@ from html import escape
 from uop.conformance.card.free import FREE
 from uop.conformance.report.markup import Html, block, code, in_decimals, table, tag
 from uop.conformance.wire import Json
-from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.spec.latitude import KNOBS, knob_values
 
 HEADER = ("point", "the language allows", "observed", "evidence")
@@ -44,8 +43,7 @@ def _of_knobs(entries: Sequence[Json]) -> Iterator[Sequence[Html]]:
 def _knob(name: str) -> Html:
     if name not in KNOBS:
         return ""
-    judged = "" if name in SUPPORTED_KNOBS else "; nothing is judged by it yet"
-    return f"{escape(KNOBS[name])}<br>{tag('small', escape(knob_values(name) + judged))}"
+    return f"{escape(KNOBS[name])}<br>{tag('small', escape(knob_values(name)))}"
 
 
 def _seen(entry: Json) -> tuple[Html, Html]:

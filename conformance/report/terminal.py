@@ -11,14 +11,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from uop.conformance.card.card import card_from_json, judged_by
+from uop.conformance.card.card import card_from_json
 from uop.conformance.case import LEVELS
 from uop.conformance.coverage import ledger_lines
 from uop.conformance.judge import Status, Verdict
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, share
-from uop.interpreter.accept import SUPPORTED_KNOBS
 
 COLUMNS = (
     ("bool",),
@@ -238,14 +237,10 @@ def card_lines(report: Report) -> list[str]:
     if "card" not in report.sections:
         return []
     card = card_from_json(report.sections["card"])
-    _, left = judged_by(card, SUPPORTED_KNOBS)
     # No line is broken inside a point.
     points = (f"{e.point}: {e.observed}".replace(" ", "\0") for e in card.entries if not e.knob)
     said = wrap("; ".join(points), MESSAGE_WIDTH - len(CARD))
     lines = [str(card.profile), *(line.replace("\0", " ") for line in said)]
-    if left and report.profile_from == OBSERVED:
-        knobs = " ".join(f"{knob}={text}" for knob, text in left.items())
-        lines.append(f"observed, but nothing is judged by it yet: {knobs}")
     return [one_line(CARD + line) for line in lines]
 
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.floats import joined
-from uop.interpreter.accepted.sets import Sets, both, without
+from uop.interpreter.accepted.sets import Sets, both, joined, without
 from uop.interpreter.accepted.table import accepts_floats, accepts_ints
 from uop.interpreter.values import Mask, either
 from uop.spec.latitude import Profile

@@ -6,6 +6,7 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import overflow_threshold
+from uop.interpreter.accepted.liberties import between
 from uop.interpreter.accepted.sets import Sets, both, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats
 from uop.interpreter.numeric import round_to
@@ -72,7 +73,7 @@ def product(a: Sets, b: Sets) -> Sets:
 @accepts_floats(Op.MULACC)
 def mulacc(u: Node, profile: Profile, a: Sets, b: Sets, c: Sets) -> Sets:
     """Rounded after the product and after the sum."""
-    return add(u, profile, mul(u, profile, a, b), c)
+    return add(u, profile, between(u.dtype, profile, mul(u, profile, a, b)), c)
 
 
 @accepts_floats(Op.MAX)
@@ -130,16 +131,6 @@ def hull_of(values: list[Array]) -> tuple[Sets, Mask]:
     hi = np.maximum.reduce([np.where(n, info.min, i) for n, i in zip(lost, k, strict=True)])
     storage = values[0].dtype
     return Sets(order.unkeys(lo, storage), order.unkeys(hi, storage)), np.logical_and.reduce(lost)
-
-
-def joined(a: Sets, b: Sets) -> Sets:
-    """What is in either of two sets."""
-    lo, hi = order.lower(a.lo, b.lo), order.upper(a.hi, b.hi)
-    if a.only is not None:
-        lo, hi = np.where(a.only, b.lo, lo), np.where(a.only, b.hi, hi)
-    if b.only is not None:
-        lo, hi = np.where(b.only, a.lo, lo), np.where(b.only, a.hi, hi)
-    return Sets(lo, hi, either(a.nan, b.nan), both(a.only, b.only), both(a.exact, b.exact))
 
 
 def _has_zero(a: Sets) -> Mask:

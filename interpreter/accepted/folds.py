@@ -9,11 +9,13 @@ from typing import cast
 import numpy as np
 
 from uop.interpreter.accepted import order
+from uop.interpreter.accepted.budget import wide_storage
 from uop.interpreter.accepted.float_folds import Terms, product_of, sum_of
 from uop.interpreter.accepted.integers import SAFE, unless_wrapped
+from uop.interpreter.accepted.liberties import flushed, read_terms, takes, within
 from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, without
 from uop.interpreter.rules.reduce import fold, identity
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.values import Array, Mask, either
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, Kind
 from uop.spec.latitude import Profile
@@ -25,6 +27,8 @@ def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
     """What a REDUCE over axes may return."""
     arg = cast(ReduceArg, u.arg)
     flat = t.map(lambda a: terms_first(a, arg.axes))
+    if takes(profile):
+        flat = read_terms(u, profile, flat)
     return folded(arg.op, u.dtype, profile, flat).map(lambda a: a.reshape(u.shape))
 
 
@@ -34,9 +38,12 @@ def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
         nothing = np.broadcast_to(identity(op, dtype), flat.lo.shape[1:])
         return Sets(nothing, nothing)
     opened = without(flat.any, flat.invalid)
-    terms = _without_absent(op, dtype, flat)
+    flushes = dtype in profile.ftz
+    terms = _without_absent(op, dtype, flushed(flat, dtype) if flushes else flat)
     rule = FLOAT_FOLDS[op] if dtype.is_float else _integer_fold
     result = rule(op, dtype, profile, terms)
+    if flushes:
+        result = flushed(_with_flushed_parts(op, dtype, terms, result), dtype)
     result = Sets(
         result.lo,
         result.hi,
@@ -65,6 +72,29 @@ def _without_absent(op: Op, dtype: DType, flat: Sets) -> Terms:
     lo, hi = (np.where(absent, neutral, end) for end in (flat.lo, flat.hi))
     count = len(lo) - absent.sum(axis=0)
     return Terms(lo, hi, without(flat.nan, absent), without(flat.only, absent), count)
+
+
+def _with_flushed_parts(op: Op, dtype: DType, t: Terms, result: Sets) -> Sets:
+    """A fold whose parts may be flushed: a sum loses as many subnormals, a product may be zero."""
+    wide = wide_storage(dtype)
+    least = 2.0**dtype.format.emin
+    lo, hi = result.lo.astype(wide), result.hi.astype(wide)
+    if op is Op.ADD:
+        lost = t.count * least
+        return within(result, lo - lost, hi + lost, dtype)
+    if op is not Op.MUL:
+        return result
+    smallest = np.minimum(np.abs(t.lo.astype(wide)), np.abs(t.hi.astype(wide)))
+    smallest = np.where(np.signbit(t.lo) != np.signbit(t.hi), 0, smallest)
+    vanishes = (np.minimum(smallest, 1).prod(axis=0) < 2 * least) & (t.count > 1)
+    infinite = somewhere(vanishes & (np.isinf(lo) | np.isinf(hi)))
+    zero = np.zeros_like(result.lo)
+    return Sets(
+        np.where(vanishes, order.lower(result.lo, -zero), result.lo),
+        np.where(vanishes, order.upper(result.hi, zero), result.hi),
+        either(result.nan, infinite),
+        result.only,
+    )
 
 
 def _integer_fold(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:

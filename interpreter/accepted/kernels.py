@@ -13,8 +13,10 @@ from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.cells import SetCells, full, parts_of
 from uop.interpreter.accepted.choices import where
 from uop.interpreter.accepted.folds import folded
+from uop.interpreter.accepted.liberties import read_terms, takes
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets, points
+from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import is_reference, widens
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.buffers import Buffer, Buffers, Registers
@@ -79,6 +81,7 @@ class AcceptedKernel(Kernel):
     def __init__(self, *args: Any, held: Held, profile: Profile, **options: Any) -> None:
         super().__init__(*args, **options)
         self._held, self._profile = held, profile
+        self._trees = Trees(args[0], profile)
         self._cells: dict[Buffer | Registers, SetCells] = {}
         """What this launch has written, entered when it has come to its end."""
         self._sets: dict[UOp, Sets] = {}
@@ -176,13 +179,20 @@ class AcceptedKernel(Kernel):
         node: Any = SimpleNamespace(
             op=u.op, dtype=u.dtype, shape=shape, src=u.src, arg=u.arg, declaration=u.declaration
         )
-        return elementwise(node, self._profile, *operands)
+        result = elementwise(node, self._profile, *operands)
+
+        def placed(k: int, s: Sets) -> Sets:
+            return s.map(lambda a: raised(a, len(u.src[k].shape), rank, lanes))
+
+        return self._trees.regrouped(u, self._all(u), result, placed)
 
     def _reduced(self, u: UOp) -> Sets | None:
         t = self._set_of(u.src[0])
         if u.src[1:] and not all(r in self._axis_of for r in u.src[1:]):
             return None
         terms = t.map(lambda a: self._terms(u, a))
+        if takes(self._profile):
+            terms = read_terms(u, self._profile, terms)
         sums = folded(cast(ReduceArg, u.arg).op, u.dtype, self._profile, terms)
         return sums.map(lambda a: self._kept(u, a))
 

@@ -9,8 +9,9 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import wide_storage, within_budget
 from uop.interpreter.accepted.decided import decided
-from uop.interpreter.accepted.floats import computed, hull_of, inner, joined, product, stored
-from uop.interpreter.accepted.sets import Sets, both, somewhere, without
+from uop.interpreter.accepted.floats import computed, hull_of, inner, product, stored
+from uop.interpreter.accepted.liberties import flushed
+from uop.interpreter.accepted.sets import Sets, both, joined, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats
 from uop.interpreter.values import Array, Mask, either
 from uop.spec import latitude as lat
@@ -49,7 +50,10 @@ def reciprocal(dtype: DType, a: Sets) -> Sets:
 def div(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     """The quotient within the budget, joined with the product by every accepted reciprocal."""
     quotient = _with_nans(_ratio(u.dtype, a, b), a, b)
-    inverse = product(computed(a), computed(reciprocal(u.dtype, b)))
+    inverse = reciprocal(u.dtype, b)
+    if u.dtype in profile.ftz:
+        inverse = flushed(inverse, u.dtype)
+    inverse = product(computed(a), computed(inverse))
     return joined(quotient, stored(inverse, u.dtype))
 
 

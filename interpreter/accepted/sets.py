@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.values import Array, Mask, Value, either
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +67,16 @@ def together(operands: Sequence[Sets], join: Callable[[list[Array]], Array]) -> 
             masks.append(join([_filled(part, s.lo) for part, s in full]))
     lo, hi = join([s.lo for s in operands]), join([s.hi for s in operands])
     return Sets(lo, hi, *masks)
+
+
+def joined(a: Sets, b: Sets) -> Sets:
+    """What is in either of two sets."""
+    lo, hi = order.lower(a.lo, b.lo), order.upper(a.hi, b.hi)
+    if a.only is not None:
+        lo, hi = np.where(a.only, b.lo, lo), np.where(a.only, b.hi, hi)
+    if b.only is not None:
+        lo, hi = np.where(b.only, a.lo, lo), np.where(b.only, a.hi, hi)
+    return Sets(lo, hi, either(a.nan, b.nan), both(a.only, b.only), both(a.exact, b.exact))
 
 
 def nan_alone(s: Sets) -> Sets:

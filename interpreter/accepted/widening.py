@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uop.interpreter.accepted import order
+from uop.interpreter.accepted.liberties import takes
 from uop.interpreter.accepted.sets import Sets, points, somewhere, without
 from uop.interpreter.values import Value, either
 from uop.spec.dtype import DType
@@ -40,6 +41,8 @@ def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> boo
     if not operands or not u.src[0].dtype.is_float:
         return False
     latitude = u.declaration.latitude
+    if takes(profile) and (u.declaration.is_elementwise or isinstance(latitude, Reduced)):
+        return True
     if isinstance(latitude, Quotient):
         return True
     if isinstance(latitude, Ulp):

@@ -231,8 +231,3 @@ def test_the_verdict_is_by_the_declared_profile(judged: Conform) -> None:
     assert report.conclusion is Conclusion.DOES_NOT
     assert report.to_json()["profile"] == "max_nan=number"
     assert "profile max_nan=number" in Path(report.failures[0].repro).read_text()
-
-
-def test_a_profile_that_nothing_is_judged_by_yet_is_refused(judged: Conform) -> None:
-    with pytest.raises(OptionError, match="wmma"):
-        judged(profile="wmma=true")

@@ -10,7 +10,7 @@ import pytest
 
 from uop.conformance.backends import load
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.card.card import Card, card_from_json, judged_by, observe
+from uop.conformance.card.card import Card, card_from_json, observe
 from uop.conformance.card.file import ProfileFileError, profile_text, read_profile
 from uop.conformance.card.free import free_points
 from uop.conformance.card.points import knob_points
@@ -22,7 +22,6 @@ from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import summary
 from uop.conformance.run import conform
 from uop.conformance.workers import Local
-from uop.interpreter.accept import SUPPORTED_KNOBS
 from uop.spec.latitude import KNOBS, Profile
 
 NUMBERS, TRUNCATING, ALTERNATING = (
@@ -129,9 +128,7 @@ def test_a_card_survives_json(reference: Card) -> None:
 def test_a_profile_reads_back_from_its_file(backend: str, tmp_path: Path) -> None:
     card, path = card_of(backend), tmp_path / "profile.toml"
     path.write_text(profile_text(card, chosen(backend).hello(), "choosing"))
-    assert read_profile(path) == judged_by(card, SUPPORTED_KNOBS)[0]
-    for knob in card.profile.declared().keys() - SUPPORTED_KNOBS:
-        assert f"nothing is judged by {knob} yet" in path.read_text()
+    assert read_profile(path) == card.profile
 
 
 def test_a_profile_file_bears_any_name_of_a_device(reference: Card, tmp_path: Path) -> None:
@@ -193,6 +190,32 @@ def test_a_consistent_backend_conforms_under_what_it_shows(tmp_path: Path) -> No
     lines = summary(report, Options(TRUNCATING), 60)
     assert "conforms under the observed profile" in lines[0]
     assert any(line.startswith("card: ") and "int_div=trunc" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "ops"),
+    [
+        ("Contracting", ("ADD", "SUB", "MULACC", "MIXED")),
+        ("Flushing", ("ADD", "MUL", "CMPLT", "MIXED")),
+        ("Trapping", ("IDIV",)),
+    ],
+)
+def test_what_a_backend_shows_is_what_its_graphs_may_do(
+    name: str, ops: tuple[str, ...], tmp_path: Path
+) -> None:
+    options = Options(
+        f"choosing_backends:{name}",
+        levels=("op", "graph"),
+        ops=ops,
+        dtypes=("float32", "int32", "MIXED"),
+        effort="smoke",
+        workers=1,
+        output=tmp_path,
+    )
+    report = conform(options)
+    assert report.conclusion is Conclusion.CONFORMS
+    strict = conform(replace(options, profile="strict"))
+    assert strict.conclusion is Conclusion.DOES_NOT
 
 
 def test_what_is_declared_in_the_command_goes_before_what_is_observed(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from uop.spec.args import (
     ReduceArg,
 )
 from uop.spec.dtype import INTS, DType, dtypes
-from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.errors import UndefinedError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const, param
@@ -213,11 +213,6 @@ def test_zero_fill_of_pads_is_a_knob() -> None:
     root = UOp(Op.REDUCE, padded, arg=ReduceArg(Op.MAX, (0,)))
     assert said(only(root, {0: floats(-1)})) == ["-0x1p+0"]
     assert said(only(root, {0: floats(-1)}, Profile(pad_fill="zero"))) == ["0x0p+0"]
-
-
-def test_other_knobs_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match="contract=true"):
-        accept(EIGHT, THREE, Profile(contract=True))
 
 
 def test_a_wide_float_becomes_wide_integers_or_anything() -> None:

@@ -65,7 +65,7 @@ def init(backend: str, output: Path | None) -> int:
     """Write the observed profile as TOML, with the evidence, to edit and to commit.
 
     The file has a key for its schema and one for every knob: a word, true or false, or a list of
-    names. A knob by which nothing is judged yet stands there with its strict value.
+    names.
 
     \b
     uop profile init opencl --output opencl.toml

@@ -1,0 +1,206 @@
+"""What a profile lets a backend do beside the latitude of each op: read otherwise, leave otherwise.
+
+A value that may stay unrounded is judged as the reals that round to it: its set with one
+representable value more on each side. No use of a value is tied to another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.budget import floats_between, largest_finite, wide_storage
+from uop.interpreter.accepted.sets import Sets, joined, somewhere, without
+from uop.interpreter.values import Array, Mask, either
+from uop.spec.args import ConstArg, ReduceArg
+from uop.spec.dtype import DType
+from uop.spec.latitude import Profile
+from uop.spec.ops.names import Op
+from uop.spec.registry import Node
+
+MOVING = frozenset(
+    {
+        *(Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.FLIP, Op.SHRINK, Op.PAD, Op.INDEX, Op.AFTER),
+        *(Op.DETACH, Op.CONTIGUOUSBACKWARD, Op.NOOP, Op.PRECAST, Op.UNROLL, Op.CONTRACT),
+    }
+)
+"""What passes its first operand on, and stores nothing."""
+CHOOSING = {Op.WHERE: 1, Op.STACK: 0, Op.NEG: 0, Op.REPLICATED: 0}
+"""From which operand on a result is one of them, but for its sign."""
+HELD = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.LOAD, Op.BITCAST, Op.CONTIGUOUS})
+"""What comes from memory, or is bits."""
+SUMS = frozenset({Op.ADD, Op.SUB})
+PRODUCTS = frozenset({Op.MUL, Op.DIV})
+"""A quotient may be a product by a reciprocal."""
+COPIES = frozenset({Op.WHERE, Op.BITCAST})
+FEWER_BITS = 2.0**-9
+"""What a product loses where its factors keep 11 bits, as matrix units read float32."""
+FP8_UNIT = 2.0**-13
+"""The unit of the sums that matrix units make of fp8 products."""
+
+
+def takes(profile: Profile) -> bool:
+    """Whether a profile has any liberty of these: then no arithmetic of floats is the reference."""
+    rounding = profile.contract or profile.reassociate or profile.algebra or profile.wmma
+    return bool(rounding or profile.ftz or profile.excess_precision or profile.decomposed)
+
+
+def looks_around(profile: Profile) -> bool:
+    """Whether it depends on other nodes what one of them may be."""
+    rounding = profile.contract or profile.reassociate or profile.algebra or profile.wmma
+    return bool(rounding or profile.excess_precision)
+
+
+def read(u: Node, profile: Profile, operands: Sequence[Sets]) -> list[Sets]:
+    """The operands as an op may read them; the bits of a copy are what they are."""
+    if u.op in COPIES or _is_copy(u):
+        return list(operands)
+    return [_read(u, s, profile, sets) for s, sets in zip(u.src, operands, strict=False)]
+
+
+def read_terms(u: Node, profile: Profile, flat: Sets) -> Sets:
+    """The terms of a REDUCE along the first axis, as it may read them."""
+    (flat,) = read(u, profile, [flat])
+    arg = cast(ReduceArg, u.arg)
+    if not (profile.wmma and arg.op is Op.ADD and u.dtype.is_float):
+        return flat
+    factors = [f for m in _products_of(u.src[0]) for f in map(_before_cast, m.src)]
+    if not factors:
+        return flat
+    unit = FP8_UNIT if any(f.bits == 8 for f in factors) else 2.0**-u.dtype.format.precision
+    share = 2 * unit * len(flat.lo) + FEWER_BITS * any(f.bits == 32 for f in factors)
+    return _spread(unrounded(flat, u.dtype), share, u.dtype)
+
+
+def between(dtype: DType, profile: Profile, product: Sets) -> Sets:
+    """The product of a MULACC, as its sum may read it."""
+    if profile.contract or dtype in profile.excess_precision:
+        product = unrounded(product, dtype)
+    return flushed(product, dtype) if dtype in profile.ftz else product
+
+
+def left(u: Node, profile: Profile, result: Sets) -> Sets:
+    """The results of an op, as they may be left."""
+    if not u.dtype.is_float or u.op in COPIES or _is_copy(u):
+        return result
+    if profile.algebra:
+        for value in _whatever(u):
+            same = np.full_like(result.lo, value)
+            result = joined(result, Sets(same, same))
+    return flushed(result, u.dtype) if u.dtype in profile.ftz else result
+
+
+def flushed(s: Sets, dtype: DType) -> Sets:
+    """The sets with the zero of its sign beside each subnormal."""
+    least = s.lo.dtype.type(2.0**dtype.format.emin)
+    zero = np.zeros_like(s.lo)
+    lo = np.where((s.lo > 0) & (s.lo < least), zero, s.lo)
+    hi = np.where((s.hi < 0) & (s.hi > -least), -zero, s.hi)
+    return Sets(lo, hi, s.nan, s.only, s.exact, s.any, s.invalid)
+
+
+def unrounded(s: Sets, dtype: DType) -> Sets:
+    """The sets with their neighbours; in a dtype without infinity, what was to be NaN is open."""
+    form = dtype.format
+    last = np.asarray(np.inf if form.has_inf else largest_finite(dtype)).astype(s.lo.dtype)
+    top = order.keys(last.reshape(1))[0]
+    one = top.dtype.type(1)
+    lo = order.unkeys(np.maximum(order.keys(s.lo), -top) - one, s.lo.dtype)
+    hi = order.unkeys(np.minimum(order.keys(s.hi), top - one) + one, s.hi.dtype)
+    if s.only is not None:
+        lo, hi = np.where(s.only, s.lo, lo), np.where(s.only, s.hi, hi)
+    opened = s.any if form.has_inf else either(s.any, without(s.nan, s.exact))
+    return Sets(lo, hi, s.nan, s.only, s.exact, opened, s.invalid)
+
+
+def _read(u: Node, s: Node, profile: Profile, sets: Sets) -> Sets:
+    if not s.dtype.is_float:
+        return sets
+    if _is_unrounded(u, s, profile):
+        sets = unrounded(sets, s.dtype)
+    return flushed(sets, s.dtype) if s.dtype in profile.ftz else sets
+
+
+def _is_unrounded(u: Node, s: Node, profile: Profile) -> bool:
+    if s.dtype in profile.excess_precision:
+        return any(v.op not in HELD for v in _made_by(s))
+    adds = u.op in SUMS or (isinstance(u.arg, ReduceArg) and u.arg.op is Op.ADD)
+    return profile.contract and adds and any(v.op in PRODUCTS for v in _made_by(s))
+
+
+def _whatever(u: Node) -> tuple[float, ...]:
+    """What an op gives by the laws of algebra, whatever its operands are."""
+    if u.op is Op.MUL:
+        if any(all(map(_is_zero, _made_by(s))) for s in u.src):
+            return (0.0, -0.0)
+        return (1.0,) * _are_opposite(u, Op.RECIP)
+    if u.op is Op.ADD:
+        return (0.0, -0.0) * _are_opposite(u, Op.NEG)
+    same = len(u.src) == 2 and u.src[0] is u.src[1]
+    return {Op.SUB: (0.0, -0.0), Op.DIV: (1.0,)}.get(u.op, ()) if same else ()
+
+
+def _are_opposite(u: Node, op: Op) -> bool:
+    """Whether one operand is what an op makes of the other one."""
+    a, b = u.src
+    return any(x.op is op and x.src[0] is y for x, y in ((a, b), (b, a)))
+
+
+def _is_zero(u: Node) -> bool:
+    return isinstance(u.arg, ConstArg) and u.op is Op.CONST and u.arg.value == 0
+
+
+def _made_by(u: Node) -> Iterator[Node]:
+    """The nodes behind those that only move a value, choose one or turn its sign."""
+    seen: set[Node] = set()
+    waiting = [u]
+    while waiting:
+        v = waiting.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if v.op in MOVING:
+            waiting.append(v.src[0])
+        elif v.op in CHOOSING:
+            waiting += v.src[CHOOSING[v.op] :]
+        else:
+            yield v
+
+
+def _products_of(u: Node) -> list[Node]:
+    """The products that a value is, also cast to its dtype."""
+    made = [b for v in _made_by(u) for b in (_made_by(v.src[0]) if v.op is Op.CAST else (v,))]
+    return [v for v in made if v.op is Op.MUL]
+
+
+def _before_cast(u: Node) -> DType:
+    while u.op in MOVING or u.op is Op.CAST:
+        u = u.src[0]
+    return u.dtype
+
+
+def _is_copy(u: Node) -> bool:
+    return u.op is Op.CAST and u.src[0].dtype is u.dtype
+
+
+def _spread(s: Sets, share: float, dtype: DType) -> Sets:
+    """The sets with all within a share of their ends."""
+    lo, hi = (end.astype(wide_storage(dtype)) for end in (s.lo, s.hi))
+    below, above = (
+        np.where(np.isfinite(end), end + sign * share * np.abs(end), end)
+        for end, sign in ((lo, -1), (hi, 1))
+    )
+    return within(s, below, above, dtype)
+
+
+def within(s: Sets, below: Array, above: Array, dtype: DType) -> Sets:
+    """The floats between two reals, with the masks that sets had; what is NaN alone stays it."""
+    wider = floats_between(below, above, dtype)
+    lo, hi = wider.lo, wider.hi
+    if s.only is not None:
+        lo, hi = np.where(s.only, s.lo, lo), np.where(s.only, s.hi, hi)
+    only: Mask | None = s.only if wider.only is None else either(s.only, somewhere(wider.only))
+    return Sets(lo, hi, either(s.nan, wider.nan), only, s.exact, s.any, s.invalid)
