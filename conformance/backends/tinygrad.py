@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from math import prod
@@ -17,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from uop.conformance import wire
-from uop.conformance.backends.children import in_child
+from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import Graph, Language, Node
 from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
@@ -54,7 +53,7 @@ AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.C
 class TinygradBackend:
     """Schedules and compiles each program once, then runs it on each batch.
 
-    This process opens no device: its children do, and a program that ends one costs only that one.
+    This process opens no device: its child does, and a program that ends it costs only that one.
     """
 
     def __init__(self, device: str = "PYTHON") -> None:
@@ -66,10 +65,11 @@ class TinygradBackend:
             raise UnsupportedError(f"tinygrad on {self.asked!r}: expected one of {targets}")
         self.tinygrad = load(self.asked)
         self.language, self.device = Language(self.tinygrad), TARGETS[self.asked].partition(":")[0]
-        probed = in_child(self._probed)
-        if not probed.told:
-            raise UnsupportedError(f"tinygrad on {self.asked}: {probed.how}")
-        header, _ = probed.told[0]
+        self.child = Child(self._answer)
+        try:
+            header, _ = self.child.ask(wire.Packer().frame({}))
+        except EndedError as ended:
+            raise UnsupportedError(f"tinygrad on {self.asked}: {ended}") from None
         if "refused" in header:
             raise UnsupportedError(f"tinygrad on {self.asked}: {header['refused']}")
         ops = frozenset(op.name for op in Op)
@@ -85,34 +85,34 @@ class TinygradBackend:
             profile=PROFILE,
         )
 
-    def _probed(self) -> Iterator[bytes]:
+    def _probed(self) -> wire.Json:
         """The name of the renderer, and the dtypes: not every clang has bfloat16."""
         try:
             renderer = type(self.tinygrad.device.Device[self.device].renderer).__name__
         except ERRORS as error:
-            yield wire.Packer().frame({"refused": _said(error)})
-            return
+            return {"refused": _said(error)}
         program = "%0 = PARAM [1] {slot=0, dtype=bfloat16}\n%1 = NEG %0"
         inputs = {0: np.zeros(1, np_dtype(DTYPES["bfloat16"]))}
         has = isinstance(self._outcome(Program(program, (inputs,))), Outputs)
         known = sorted(EVERY_DTYPE if has else EVERY_DTYPE - {"bfloat16"})
-        yield wire.Packer().frame({"renderer": renderer, "dtypes": known})
+        return {"renderer": renderer, "dtypes": known}
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        outcomes: list[Outcome] = []
-        while len(outcomes) < len(programs):
-            ended = in_child(partial(self._told, programs[len(outcomes) :]))
-            for header, body in ended.told:
-                outcomes += wire.unpack_outcomes(header, body)
-            if len(outcomes) < len(programs):
-                outcomes.append(
-                    Problem(ProblemKind.CRASH, ended.how or "the process closed its pipe")
-                )
-        return outcomes
+        return [self._asked(program) for program in programs]
 
-    def _told(self, programs: Sequence[Program]) -> Iterator[bytes]:
-        for program in programs:
-            yield wire.pack_outcomes([self._outcome(program)], 0)
+    def _asked(self, program: Program) -> Outcome:
+        try:
+            (outcome,) = wire.unpack_outcomes(*self.child.ask(wire.pack_programs((program,), 0.0)))
+        except EndedError as ended:
+            return Problem(ProblemKind.CRASH, str(ended))
+        return outcome
+
+    def _answer(self, header: wire.Json, body: bytes) -> bytes:
+        """What the child does."""
+        if "programs" in header:
+            (program,) = wire.unpack_programs(header, body)
+            return wire.pack_outcomes([self._outcome(program)], 0)
+        return wire.Packer().frame(self._probed())
 
     def _outcome(self, program: Program) -> Outcome:
         try:

@@ -70,11 +70,13 @@ def test_a_program_that_ends_the_process_costs_only_itself(
         return calm(self, program)
 
     monkeypatch.setattr(TinygradBackend, "_outcome", outcome_or_end)
+    backend.child.close()
     texts = (f"{param('int8')}\n%1 = {op}" for op in ("NEG %0", "IDIV %0, %0", "TRUNC %0"))
     first, second, third = backend.run([Program(text, ({0: A},)) for text in texts])
     assert isinstance(first, Outputs)
     assert second == Problem(ProblemKind.CRASH, "the process was ended by SIGKILL")
     assert isinstance(third, Outputs)
+    backend.child.close()
 
 
 def test_it_says_where_it_runs_and_what_its_pad_does(backend: TinygradBackend) -> None:
