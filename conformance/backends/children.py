@@ -26,7 +26,7 @@ class Child:
 
     def __init__(self, work: Work, tasks: int = TASKS) -> None:
         self._work, self._tasks, self._left = work, tasks, 0
-        self._end: Callable[[], int] | None = None
+        self._end: Callable[[], int | None] | None = None
 
     def ask(self, task: bytes) -> tuple[wire.Json, bytes]:
         """The answer to a frame. EndedError where there is none."""
@@ -43,7 +43,7 @@ class Child:
     def close(self) -> int:
         """End the child; its exit code."""
         end, self._end = self._end, None
-        return end() if end else 0
+        return (end() or 0) if end else 0
 
     def _start(self) -> None:
         reading_tasks, self._tasks_to = os.pipe()
