@@ -16,7 +16,7 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs, slots_of
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Array, Value
-from uop.spec.args import ConstArg, ParamArg
+from uop.spec.args import ConstArg, DTypeArg, ParamArg
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
@@ -26,6 +26,7 @@ SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
 SHAPES = frozenset({Op.STACK})
 DEPTHS = (1, 2, 3, 5)
 ROUNDS = 12
+WIDE = dtypes.float32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +73,7 @@ def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candid
             break
         best = smaller
     best = _first_failing(best, probe, one_element(*best))
+    best = _first_failing(best, probe, operands_alone(best[0]))
     best = _first_failing(best, probe, simpler_data(best[0]))
     best = _first_failing(best, probe, constant_inputs(best[0]))
     return Candidate(*renumbered(best[0])), best[1]
@@ -144,6 +146,15 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
             same = (s.dtype, s.shape, s.addrspace) == (u.dtype, u.shape, u.addrspace)
             if same and is_computing(u):
                 yield partial(substituted, candidate, {u: s})
+
+
+def operands_alone(candidate: Candidate) -> Iterator[Step]:
+    """Each input of a small float as a float32: where that is wrong, every op on it is."""
+    for slot, u in slots_of(candidate.root).items():
+        if u.op is Op.PARAM and u.dtype.is_float and u.dtype.bits < WIDE.bits:
+            root = UOp(Op.CAST, u, arg=DTypeArg(WIDE))
+            if root is not candidate.root:
+                yield partial(Candidate, root, {slot: candidate.inputs[slot]})
 
 
 def simpler_data(candidate: Candidate) -> Iterator[Step]:

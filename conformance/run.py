@@ -44,7 +44,9 @@ from uop.spec.latitude import parse_profile
 CHUNKS = (4, 8, 16)
 """Sizes of the first tasks, for an early first result; then as many as the backend takes."""
 CAUSES = 24
-"""Failures that are shrunk and reported, at most; the others are only counted."""
+"""Causes that are reported, at most; the other failures are only counted."""
+SHRUNK = 3 * CAUSES
+"""Failures that are shrunk to find them, at most."""
 FURTHER = {"smoke": 0, "default": 256, "full": 2048}
 """Cases that are run besides, at most, for what the selected ones leave out, by effort."""
 FURTHER_OF_EACH = 3
@@ -206,8 +208,10 @@ class _Run:
             ids += self._further()
             self._judge_cases(jury, ids[len(self.ledger.ids) :], size)
             while rest := [v for v in self._one_of_each_kind(ids) if v.id not in self.findings]:
-                room = CAUSES - len(causes)
-                if not room:
+                # Several failures may turn out to have one cause.
+                distinct = {self.findings[v.id].signature for v in causes}
+                room = min(CAUSES - len(distinct), SHRUNK - len(causes))
+                if room <= 0:
                     break
                 causes += self._shrink(jury, rest[:room])
             if self.options.is_whole and self.card is None:

@@ -1,6 +1,6 @@
 """Shrinking: faults of known size end as programs of that size, whatever they were found in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -117,6 +117,28 @@ def test_a_fault_of_two_ops_together_keeps_both() -> None:
     finding = find(root, fused)
     assert finding.ops == ("MAX", "MUL")
     assert size(finding) == 2
+
+
+def test_an_input_that_is_read_wrong_is_one_cause_whatever_reads_it() -> None:
+    class Flushing(InterpreterBackend):
+        """Reads the small numbers of a float16 as zeros."""
+
+        def run(self, programs: Sequence[Program]) -> list[Outcome]:
+            return [interpret(Program(p.text, tuple(map(flush, p.batches)))) for p in programs]
+
+    def flush(batch: Mapping[int, Array]) -> dict[int, Array]:
+        return {
+            slot: np.where(np.abs(a) < 2.0**-14, 0, a).astype(a.dtype) for slot, a in batch.items()
+        }
+
+    x, y = param(0, (2,), dtypes.float16), param(1, (2,), dtypes.float16)
+    inputs = {0: np.array([1, 0], np.float16), 1: np.array([2, 2.0**-20], np.float16)}
+    for op in (Op.CMPLT, Op.CMPNE, Op.ADD):
+        case = Case(CaseId("op", op.name, "float16", "test", 0), UOp(op, x, y), (Batch(inputs),))
+        judge = Judge(Local(Flushing()), STRICT)
+        (verdict,) = judge.judge([case])
+        assert verdict.fault is not None
+        assert find_cause(judge, case, verdict.fault).signature == "result CAST float32"
 
 
 def test_a_fault_in_one_of_many_outputs_keeps_that_one() -> None:
