@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache
 
 from uop.conformance.case import CaseId
@@ -12,14 +13,14 @@ from uop.conformance.delivery import not_listed
 from uop.conformance.exercised import RULES
 from uop.conformance.judge import Verdict
 from uop.conformance.protocol import Hello
-from uop.conformance.report import Tally
+from uop.conformance.report import Tally, counted
 from uop.conformance.value_classes import BIT, named, possible
 from uop.conformance.wire import Json
 from uop.spec.clauses import clauses
 from uop.spec.decisions import decisions
 from uop.spec.dtype import DTYPES
 from uop.spec.labels import CONDITIONS
-from uop.spec.latitude import Exact, Rounded
+from uop.spec.latitude import Exact, Rounded, Ulp
 from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, min_max
@@ -38,20 +39,36 @@ OF_VALUES = frozenset(
     {"elementwise", "decomposed", "reduce", "movement", "load", "store", "marker"}
 )
 """The sections of ops that work on values, or hand them on."""
-SAYS_NOTHING = (device.null, addrspace.value, min_max.none, min_max.range_of_dtype, axis.null)
+SAYS_NOTHING = (
+    device.null,
+    addrspace.value,
+    min_max.none,
+    min_max.range_of_dtype,
+    min_max.binary,
+    axis.null,
+)
 """The rules of declarations by which no node differs from another of its dtype."""
+NEVER_SHOWN = {
+    "PTRADD min_max": "its operand is memory, of which no more is known than its dtype",
+    "BITCAST addrspace": "nothing says what memory holds as elements of another dtype (VALUE.n2)",
+}
+"""The rules that declarations have and no program shows, each with the reason."""
+NEEDED = {"min_max": "property", "device": "device", "axis": "device"}
+"""The level without which nothing is expected of a rule, where that is not level op."""
 DRAWN = "drawn"
 """The group of invalid cases that may break any label."""
+HALF = Fraction(1, 2)
 FIRST = 2
 """So many ids of checks stand with each point."""
 NO_CASE = "no case that was judged shows it"
 ENDED = "the run ended before"
 NOT_OF_RUNS = {
     "clause": "a program that breaks it has no meaning, so that nothing follows for a backend",
+    "label": "no text breaks it: where the arg is left out, its default is taken",
     "condition": "it is about data and calls in Python, which no backend is sent",
     "decision": "it is about no op that a backend runs: tests of this project pin it",
 }
-"""Why no run shows anything of the labels of these kinds."""
+"""Why no run shows anything of these, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +153,7 @@ class Ledger:
             f"{id.op}.{id.group}" for id in self.ids if id.level == "invalid" and id.group != DRAWN
         )
         if "invalid" in levels and not self.narrowed:
-            broken |= dict.fromkeys(labels())
+            broken |= dict.fromkeys(labels().keys() - _unspoken())
         of_rules = ops if self.narrowed else dict.fromkeys(op.name for op in DECLARATIONS)
         return [
             *(Point("cell", op, dtype) for op, dtype in cells),
@@ -147,10 +164,10 @@ class Ledger:
             *(Point("decision", n) for n, of in _ops_of_decisions().items() if of & ops.keys()),
         ]
 
-    def gaps(self) -> set[tuple[str, str]]:
-        """The ops and dtypes of which some class of values was not met."""
+    def gaps(self) -> set[Point]:
+        """The points of which other cases on an op and dtype may show something."""
         seen = self.points()
-        return {(p.about, p.dtype) for p in self.expected() if p.kind == "value" and p not in seen}
+        return {p for p in self.expected() if p.dtype and p not in seen}
 
     def missing(self, hello: Hello, tally: Tally) -> tuple[str, ...]:
         """What keeps a run from a verdict: what the backend lists without any evidence.
@@ -176,7 +193,9 @@ class Ledger:
         if point.kind == "label":
             key = ("invalid", point.about.partition(".")[0], "void")
         cell = tally.cells.get(key)
-        if point.kind in ("rule", "decision") or (cell is not None and cell.programs):
+        if point.kind == "rule":
+            return _why_skipped(point, tally) or NO_CASE
+        if point.kind == "decision" or (cell is not None and cell.programs):
             return NO_CASE
         return ENDED if cell is None else cell.skipped_reason or ENDED
 
@@ -201,7 +220,7 @@ class Ledger:
             "checked": sum(p in seen for p in expected),
             "kinds": kinds,
             "unchecked": [_listed(why, reasons[why]) for why in sorted(reasons)],
-            "not_of_runs": [_listed(NOT_OF_RUNS[k], of) for k, of in _not_of_runs().items()],
+            "not_of_runs": [_listed(why, points) for why, points in _not_of_runs().items()],
             "evidence": {
                 str(point): {"checks": e.checks, "first": [names[k] for k in e.first]}
                 for point, e in sorted(seen.items(), key=lambda pair: str(pair[0]))
@@ -217,7 +236,11 @@ class Ledger:
 
 
 def ledger_lines(ledger: Json) -> list[str]:
-    """What a terminal shows of the section."""
+    """What a terminal shows of the section: of a run of few cases only what they show."""
+    if not ledger["total"]:
+        counts = Counter(point.partition(" ")[0] for point in ledger["evidence"])
+        shown = ", ".join(counted(counts[kind], kind) for kind in KINDS if counts[kind])
+        return [f"ledger: these cases show {shown}"] if shown else []
     unchecked = ledger["unchecked"]
     line = f"ledger: {ledger['checked']:,} of {ledger['total']:,} points checked"
     kinds = ", ".join(
@@ -254,18 +277,23 @@ def _is_open(op: str, dtype: str) -> bool:
 
 def _is_used(cell: str, verdict: Verdict, values: Mapping[str, int]) -> bool:
     """Whether a result may be one of several; where one is rounded, those are the bits of NaNs."""
-    of_nans = isinstance(DECLARATIONS[Op[cell.partition(" ")[0]]].latitude, Rounded)
     meets_nan = values.get(cell, 0) & BIT["nan"] > 0
-    return meets_nan if of_nans else verdict.elements > verdict.single
+    return meets_nan if _is_rounded(*cell.split()) else verdict.elements > verdict.single
+
+
+def _is_rounded(op: str, dtype: str) -> bool:
+    """Whether numbers are rounded once: within half an ulp there is but one."""
+    latitude = DECLARATIONS[Op[op]].latitude
+    is_half = type(latitude) is Ulp and latitude.budget(DTYPES[dtype]) <= HALF
+    return isinstance(latitude, Rounded) or (is_half and DTYPES[dtype].is_float)
 
 
 def _rules(op: str, levels: set[str]) -> Iterator[str]:
     """The properties of an op that can say something on these levels."""
     declaration = DECLARATIONS[Op[op]]
-    needed = {"min_max": "property", "device": "device", "axis": "device"}
     for name in RULES:
-        says = getattr(declaration, name) not in SAYS_NOTHING
-        if name in RULES[:2] or (says and needed.get(name, "op") in levels):
+        says = getattr(declaration, name) not in SAYS_NOTHING and f"{op} {name}" not in NEVER_SHOWN
+        if name in RULES[:2] or (says and NEEDED.get(name, "op") in levels):
             yield name
 
 
@@ -285,6 +313,13 @@ def _is_declined(point: Point, tally: Tally) -> bool:
     return cell is not None and not cell.programs
 
 
+def _why_skipped(point: Point, tally: Tally) -> str | None:
+    """Why programs about the rule of an op were not judged, if there are any."""
+    level = NEEDED.get(point.detail, "op")
+    cells = (c for c in tally.cells.values() if (c.level, c.op) == (level, point.about))
+    return min((c.skipped_reason for c in cells if c.skipped_reason), default=None)
+
+
 @cache
 def _ops_of_decisions() -> Mapping[str, frozenset[str]]:
     """The decisions that rows about ops cite, with these ops."""
@@ -295,13 +330,21 @@ def _ops_of_decisions() -> Mapping[str, frozenset[str]]:
     return {n: frozenset(found[n]) for n in decisions() if found.get(n)}
 
 
+def _unspoken() -> set[str]:
+    """The labels of args that are taken as the default where a text leaves them out."""
+    return {f"{op.name}.arg" for op, d in DECLARATIONS.items() if d.default_arg is not None}
+
+
 def _not_of_runs() -> dict[str, list[str]]:
-    """What no run shows, by kind."""
-    return {
+    """What no run shows, by the reason."""
+    by_kind = {
         "clause": list(clauses()),
         "condition": list(CONDITIONS),
+        "label": sorted(_unspoken()),
         "decision": [n for n in decisions() if n not in _ops_of_decisions()],
     }
+    of_rules = {why: [f"rule {name}"] for name, why in NEVER_SHOWN.items()}
+    return {NOT_OF_RUNS[kind]: names for kind, names in by_kind.items()} | of_rules
 
 
 def _listed(reason: str, points: list[str]) -> Json:

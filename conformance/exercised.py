@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import numpy as np
@@ -25,7 +25,7 @@ INPUTS = frozenset({Op.PARAM, Op.BUFFER})
 WITH_BODIES = frozenset({Op.FUNCTION, Op.CALL})
 """Their first operand is a body with PARAMs of its own."""
 HANDED_ON = frozenset({Op.INDEX, Op.RESHAPE, Op.EXPAND, Op.PERMUTE, Op.FLIP, Op.AFTER})
-"""What hands the elements of its first operand on as they are."""
+"""What hands the elements of its first operand on as they are; STACK does so of every one."""
 
 
 def exercised(case: Case | InvalidCase) -> Json:
@@ -44,16 +44,31 @@ def _values(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[str, int]:
     classes = _classes_of_inputs(nodes, batches)
     found: dict[str, int] = {}
     for u in nodes:
-        for operand in u.src:
-            origin = operand
-            # What has no elements hands nothing on.
-            while origin.op in HANDED_ON and 0 not in origin.shape:
-                origin = origin.src[0]
+        for origin in _origins(u.src):
             met = classes.get(origin, 0)
             if met:
                 key = f"{u.op.name} {origin.dtype.name}"
                 found[key] = found.get(key, 0) | met
     return found
+
+
+def _origins(operands: Iterable[UOp]) -> set[UOp]:
+    """The nodes that the elements of some operands come from."""
+    origins: set[UOp] = set()
+    left, met = list(operands), set[UOp]()
+    while left:
+        u = left.pop()
+        if u in met:
+            continue
+        met.add(u)
+        # What has no elements hands nothing on.
+        if u.op in HANDED_ON and 0 not in u.shape:
+            left.append(u.src[0])
+        elif u.op is Op.STACK and 0 not in u.shape:
+            left.extend(u.src)
+        else:
+            origins.add(u)
+    return origins
 
 
 def _classes_of_inputs(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[UOp, int]:

@@ -12,7 +12,7 @@ from typing import Protocol
 from uop.conformance.card.card import Card
 from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
-from uop.conformance.coverage import Ledger
+from uop.conformance.coverage import Ledger, Point
 from uop.conformance.generate import case_by_id, further, group_of, groups
 from uop.conformance.judge import Status, Verdict, verdict_from_json
 from uop.conformance.jury import Jury, Task
@@ -50,7 +50,7 @@ SHRUNK = 3 * CAUSES
 FURTHER = {"smoke": 0, "default": 256, "full": 2048}
 """Cases that are run besides, at most, for what the selected ones leave out, by effort."""
 FURTHER_OF_EACH = 3
-"""Of them for one op and dtype, at most."""
+"""Of them for one op and dtype at a time, at most; then the ledger is looked at again."""
 
 
 class Display(Protocol):
@@ -205,8 +205,7 @@ class _Run:
                 self.display.started(hello, self.options, len(ids))
             size = hello.limits.programs
             self._judge_cases(jury, ids, size)
-            ids += self._further()
-            self._judge_cases(jury, ids[len(self.ledger.ids) :], size)
+            ids += self._judge_further(jury, size)
             while rest := [v for v in self._one_of_each_kind(ids) if v.id not in self.findings]:
                 # Several failures may turn out to have one cause.
                 distinct = {self.findings[v.id].signature for v in causes}
@@ -275,20 +274,31 @@ class _Run:
                 self._add(verdict_from_json(found), shown)
             self.display.progress(self.tally, self._seconds())
 
-    def _further(self) -> list[CaseId]:
-        """Cases for the ops and dtypes of which the selected ones left values out."""
-        options, most = self.options, FURTHER[self.options.effort]
-        if options.cases or options.examples or not most or not self._is_in_time():
+    def _judge_further(self, jury: Jury, size: int) -> list[CaseId]:
+        """Judge cases for what the ledger lacks by now, until it gains nothing; gives them."""
+        if self.options.cases or self.options.examples:
             return []
-        room = dict.fromkeys(self.ledger.gaps(), FURTHER_OF_EACH)
-        ids: list[CaseId] = []
-        for id in further(room, options.effort):
-            if len(ids) == most:
+        room, judged = FURTHER[self.options.effort], list[CaseId]()
+        gaps: set[Point] = set()
+        while room > len(judged) and self._is_in_time():
+            before, gaps = gaps, self.ledger.gaps()
+            ids = [] if gaps == before else self._further(gaps, room - len(judged))
+            if not ids:
                 break
-            if id.level in options.levels and room[id.op, id.dtype]:
+            self.ledger.expect(ids)
+            self._judge_cases(jury, ids, size)
+            judged += ids
+        return judged
+
+    def _further(self, gaps: set[Point], most: int) -> list[CaseId]:
+        """Cases that were not run, a few for each op and dtype with a gap."""
+        room = dict.fromkeys(((p.about, p.dtype) for p in gaps), FURTHER_OF_EACH)
+        ids: list[CaseId] = []
+        for id in further(room, self.options.effort):
+            is_new = id.level in self.options.levels and str(id) not in self.ledger.places
+            if is_new and room[id.op, id.dtype] and len(ids) < most:
                 room[id.op, id.dtype] -= 1
                 ids.append(id)
-        self.ledger.expect(ids)
         return ids
 
     def _add(self, verdict: Verdict, shown: Json | None) -> None:

@@ -179,7 +179,7 @@ def _float_classes(dtype: DType) -> dict[str, list[int]]:
         "ones": [dtype.encode(1)],
         "infinities": [] if form.inf_bits is None else [form.inf_bits],
         "nans": _nans(form),
-        "bounds": [form.max_bits, form.max_bits - 1, least_normal, least_normal + 1],
+        "bounds": [form.max_bits, least_normal, form.max_bits - 1, least_normal + 1],
         "subnormals": [1, least_normal - 1, 2, least_normal >> 1],
         "halfway": _exact(dtype, _float_ties(dtype)),
         "powers": [b for k in _float_exponents(form) for b in _around_power(form, k)],

@@ -21,7 +21,7 @@ from uop.interpreter.accepted.widening import is_reference, widens
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.memory import reads_of
-from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.tensor import TensorEvaluation, body_arguments
 from uop.interpreter.values import Value
 from uop.spec.args import GetTupleArg, PadArg, PadFill
@@ -134,7 +134,7 @@ class AcceptedEvaluation(TensorEvaluation):
             return self._tuple_sets[u.src[0]][cast(GetTupleArg, u.arg).idx]
         if u.op is Op.GETADDR:
             return None
-        sources = data_sources(u)
+        sources = value_sources(u)
         if self._sets.keys().isdisjoint(sources):
             operands = [self._values[s] for s in sources]
             if not widens(u, self._profile, operands, value):

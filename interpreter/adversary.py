@@ -22,7 +22,7 @@ from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.masks import made_nan
 from uop.interpreter.numeric import BITS
 from uop.interpreter.orders import fold_somehow, maximum_somehow
-from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.tensor import TensorEvaluation, body_arguments
 from uop.interpreter.values import Array, Value, either
@@ -80,7 +80,7 @@ class _Adversary(TensorEvaluation):
         value = super()._value(u)
         if u in self._given or not u.src or u.op in (Op.GETTUPLE, Op.GETADDR):
             return value
-        operands = [self._values[s] for s in data_sources(u)]
+        operands = [self._values[s] for s in value_sources(u)]
         if u.op is self._push:
             data = pushed(self._sets(u, operands), value.data, u.dtype, self._random)
             return replace(value, data=data, free_nan=None)

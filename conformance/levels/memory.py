@@ -57,9 +57,10 @@ def _shape(choices: Choices, index: int) -> Shape:
 
 
 def _marker(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
-    shape = _shape(choices, index)
-    t = UOp(op, movement.flip(choices, param(0, shape, dtype)))
-    return program(UOp(op, t), [_data(dtype, shape, choices)])
+    """First on every special value."""
+    shape = _shape(choices, index) if index else values.specials(dtype).shape
+    data = _data(dtype, shape, choices) if index else values.specials(dtype)
+    return program(UOp(op, UOp(op, movement.flip(choices, param(0, shape, dtype)))), [data])
 
 
 def _load(dtype: DType, choices: Choices, index: int) -> Program:
@@ -95,10 +96,13 @@ def _buffer(dtype: DType, choices: Choices, index: int) -> Program:
 
 
 def _store(dtype: DType, choices: Choices, index: int) -> Program:
-    """A whole buffer that nothing was in before, or one with a gate that leaves elements alone."""
-    shape = _shape(choices, index)
+    """A whole buffer that nothing was in before, or one with a gate that leaves elements alone.
+
+    First every special value.
+    """
+    shape = _shape(choices, index) if index else values.specials(dtype).shape
     target, value = buffer(1, shape, dtype), param(0, shape, dtype)
-    data = {0: _data(dtype, shape, choices)}
+    data = {0: _data(dtype, shape, choices) if index else values.specials(dtype)}
     if index % 2:
         gate = param(2, shape, dtypes.bool)
         data |= {1: _data(dtype, shape, choices), 2: _data(dtypes.bool, shape, choices)}

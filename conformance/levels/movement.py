@@ -129,13 +129,17 @@ VIEWS: dict[Op, View] = {
 
 
 def _view(op: Op, view: View, dtype: DType, choices: Choices, index: int) -> Program:
-    """One view, or three of the same op in a row; on any bits, for a view copies them."""
-    shape = SHAPES[(index + choices.below(2)) % len(SHAPES)]
+    """One view, or three of the same op in a row; on any bits, for a view copies them.
+
+    The first one is of every special value.
+    """
+    special = values.specials(dtype)
+    shape = SHAPES[(index + choices.below(2)) % len(SHAPES)] if index else (len(special), 3)
     n = prod(shape)
     root = param(0, shape, dtype)
     for _ in range(1 + 2 * (index % 2)):
         root = view(choices, root)
-    data = [values.draw_special(dtype, n, data_key(choices))]
+    data = [values.draw_special(dtype, n, data_key(choices)) if index else special.repeat(3)]
     data.append(values.draw_bits(dtype, n, data_key(choices)))
     return program(root, *([d.reshape(shape)] for d in data))
 
@@ -183,15 +187,19 @@ def _consumed(dtype: DType, choices: Choices, index: int) -> Program:
 
 
 def _replicated(dtype: DType, choices: Choices, index: int) -> Program:
-    """Copies of any bits, made by EXPAND along the first axis, then moved; one of them."""
-    shape: Shape = pick(choices, ((4, 3), (7,), (2, 3, 2), ()))
+    """One of the copies that EXPAND makes along the first axis, after they moved.
+
+    They are of special values, then of any bits.
+    """
+    special = values.specials(dtype)
+    shape: Shape = pick(choices, ((4, 3), (7,), (2, 3, 2), ())) if index else special.shape
     t = UOp(Op.RESHAPE, param(0, shape, dtype), dims((1, *shape)))
     copies = UOp(Op.EXPAND, t, dims((between(choices, 1, 8), *shape)))
     order = tuple(shuffled(choices, range(len(copies.shape))))
     moved = UOp(Op.PERMUTE, copies, arg=PermuteArg(order))
     root = UOp(Op.REPLICATED, moved, arg=ReplicatedArg((order.index(0),)))
-    data = values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)
-    return program(root, [data])
+    drawn = values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)
+    return program(root, [drawn if index else special])
 
 
 def _bound(dtype: DType, choices: Choices, index: int) -> Program:
@@ -226,12 +234,13 @@ DTYPES_WITH_BITS = tuple(d for d in values.VALUES if d.kind is not Kind.INDEX)
 
 
 def _index_constant(dtype: DType, choices: Choices, index: int) -> Program:
-    """Constant indices remove the leading axes, from none to all."""
-    shape: Shape = pick(choices, ((4, 3, 5), (7, 2), (9,), (65, 33)))
+    """Constant indices remove the leading axes, from none to all; none of all special values."""
+    special = values.specials(dtype)
+    shape: Shape = pick(choices, ((4, 3, 5), (7, 2), (9,), (65, 33))) if index else special.shape
     count = index % (len(shape) + 1)
     indices = [const(choices.below(s), _index_dtype(choices)) for s in shape[:count]]
-    data = values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)
-    return program(UOp(Op.INDEX, param(0, shape, dtype), *indices), [data])
+    drawn = values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)
+    return program(UOp(Op.INDEX, param(0, shape, dtype), *indices), [drawn if index else special])
 
 
 def _index_dtype(choices: Choices) -> DType:

@@ -11,6 +11,8 @@ from uop.conformance.case import MIXED
 from uop.conformance.choices import Choices
 from uop.conformance.levels.group import Group, Program, program
 from uop.spec.case import Case
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp
 from uop.spec.uop_file import parse_file
 
@@ -27,7 +29,7 @@ def groups(level: str) -> Iterator[Group]:
                 build = partial(_program, root, case)
                 op, prefix = (name, "hand") if level in OF_OPS else (MIXED, f"hand-{name}")
                 group = f"{prefix}-{case.id or name}"
-                yield Group(level, op, _dtype(root, case), group, (1, 1, 1), build)
+                yield Group(level, op, dtype_of(root, case, op), group, (1, 1, 1), build)
 
 
 @cache
@@ -40,11 +42,16 @@ def by_file(level: str) -> dict[str, tuple[Case, ...]]:
     }
 
 
-def _dtype(root: UOp, case: Case) -> str:
-    """That of the first input; of a program without one, that of its first node."""
-    if case.inputs:
-        return case.inputs[min(case.inputs)].dtype.name
-    return root.toposort()[0].dtype.name
+def dtype_of(root: UOp, case: Case, op: str) -> str:
+    """That of the first input; of a program without one, that of its first node.
+
+    Where the op of the file does not take that one, its operand has another.
+    """
+    nodes = root.toposort()
+    dtype = case.inputs[min(case.inputs)].dtype if case.inputs else nodes[0].dtype
+    if op != MIXED and DECLARATIONS[Op[op]].dtypes and dtype not in DECLARATIONS[Op[op]].dtypes:
+        dtype = next(u.src[0].dtype for u in nodes if u.op.name == op)
+    return dtype.name
 
 
 def _program(root: UOp, case: Case, choices: Choices, index: int) -> Program:

@@ -332,6 +332,11 @@ def share(part: int, whole: int) -> float:
     return part / whole if whole else 1.0
 
 
+def counted(n: int, name: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{n:,} {name}{'s' * (n != 1)}"
+
+
 def _marked(found: Mapping[int, Status]) -> str:
     """`..F s`: a mark for each index from 0, a blank for a case that was not run."""
     return "".join(MARKS[found[k]] if k in found else NOT_RUN for k in range(max(found) + 1))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from uop.conformance.report.terminal import counted
+from uop.conformance.report import counted
 from uop.conformance.wire import Json
 
 Key = tuple[str, str, str]

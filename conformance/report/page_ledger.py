@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from uop.conformance.coverage import ledger_lines
 from uop.conformance.report.markup import Html, table, tag
 from uop.conformance.wire import Json
 
@@ -13,6 +14,8 @@ def ledger(found: Json) -> Html:
     """The sums by kind, then what was left out; the evidence of each point stays in the JSON."""
     if not found:
         return ""
+    if not found["total"]:
+        return "".join(tag("p", escape(line)) for line in ledger_lines(found))
     said = f"{found['checked']:,} of {found['total']:,} points of the language were exercised."
     rows = [
         [escape(name), f"{kind['checked']:,} of {kind['total']:,}", escape(kind["says"])]

@@ -17,7 +17,7 @@ from uop.conformance.coverage import ledger_lines
 from uop.conformance.judge import Status, Verdict
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
-from uop.conformance.report import Cell, Conclusion, Report, Tally, share
+from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
 
 COLUMNS = (
     ("bool",),
@@ -289,11 +289,6 @@ def skipped_lines(report: Report) -> list[str]:
     rest = told[MOST_REASONS:]
     more = f"skipped {sum(n for _, n in rest):,} for {len(rest)} more reasons"
     return [*lines, more] if rest else lines
-
-
-def counted(n: int, name: str) -> str:
-    """`1 line`, `2 lines`."""
-    return f"{n:,} {name}{'s' * (n != 1)}"
 
 
 def one_line(text: str) -> str:

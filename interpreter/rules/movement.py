@@ -14,6 +14,7 @@ from uop.interpreter.rules.table import evaluates
 from uop.interpreter.values import Array, Mask
 from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg
 from uop.spec.clauses import undefined
+from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value, index_values
 from uop.spec.registry import DECLARATIONS
@@ -35,6 +36,11 @@ def data_sources(u: UOp) -> tuple[UOp, ...]:
     """The operands whose values an evaluator needs: all but shapes and offsets."""
     count = DATA_OPERANDS.get(u.op)
     return u.src if count is None else u.src[:count]
+
+
+def value_sources(u: UOp) -> tuple[UOp, ...]:
+    """Of these the ones that have a value: what comes AFTER effects has those as operands too."""
+    return tuple(s for s in data_sources(u) if s.dtype is not dtypes.void)
 
 
 @evaluates(Op.PERMUTE)

@@ -258,6 +258,14 @@ def test_sets_pass_through_memory() -> None:
     assert said(only(after, given)) == three + two + three
 
 
+def test_sets_pass_through_what_waits_for_effects() -> None:
+    """An effect has no value, so AFTER passes on its first operand alone."""
+    later = UOp(Op.AFTER, EIGHT, UOp(Op.STORE, buffer(1, (1,)), EIGHT))
+    assert said(only(later, THREE)) == [AROUND_EIGHT]
+    exact = UOp(Op.AFTER, f32(0, 1), UOp(Op.STORE, buffer(1, (1,)), EIGHT))
+    assert said(only(exact, THREE)) == ["0x1.8p+1"]
+
+
 def test_outputs_come_in_the_order_of_the_evaluator() -> None:
     x = f32(0, 1)
     pair = UOp(Op.TUPLE, UOp(Op.NEG, x), EIGHT)
