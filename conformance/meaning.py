@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 
+from uop.compiler.kernels import is_kernel_program, written
 from uop.conformance.case import Batch, Case
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.inputs import slots_of
 from uop.interpreter.memory import base_of, slot_of
+from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
@@ -29,21 +29,20 @@ def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...
 
     A program that has a source may give what that may give, and may leave in each buffer what that
     may leave there: kernels fold in one of the orders that are open, and hold a value where any
-    would do. What it leaves in other buffers is its own. UndefinedError for a program without
-    meaning, UnsupportedError where nothing says what is accepted.
+    would do. What it leaves in other buffers is its own. That it has a meaning is not asked: where
+    its source has one, it must. UndefinedError for a program without meaning, UnsupportedError
+    where nothing says what is accepted.
     """
     if case.source is None:
         return _accepted(case.root, case.batches[batch], profile)
-    inputs, source = case.batches[batch].inputs, case.source
+    source = case.source
     sets = _accepted(source.root, source.batches[batch], profile)
     if source.root.op is not Op.SINK:
         return sets
     by_slot = dict(zip(sorted(stored_slots(source.root)), sets, strict=True))
-    left = cast("dict[int, Value]", evaluate_full(case.root, inputs))
-    buffers = slots_of(case.root)
+    buffers = written_buffers(case.root)
     return tuple(
-        by_slot[slot] if slot in by_slot else _anything(buffers[slot], left[slot])
-        for slot in sorted(left)
+        by_slot[slot] if slot in by_slot else _anything(buffers[slot]) for slot in sorted(buffers)
     )
 
 
@@ -74,9 +73,18 @@ def _accepted(root: UOp, batch: Batch, profile: Profile) -> tuple[Accepted, ...]
 
 def stored_slots(root: UOp) -> set[int]:
     """The slots of the buffers that a tensor graph stores to."""
-    return {slot_of(base_of(u.src[0])) for u in root.toposort() if u.op is Op.STORE}
+    return {slot_of(u) for u in _stored(root)}
 
 
-def _anything(buffer: UOp, value: Value) -> Accepted:
-    open_everywhere = np.ones(value.data.shape, np.bool_)
-    return Accepted(buffer.dtype, Value(value.data, None, open_everywhere))
+def written_buffers(root: UOp) -> dict[int, UOp]:
+    """The buffers that a program of stores or of kernels leaves something in, by their slots."""
+    return {slot_of(u): u for u in (written(root) if is_kernel_program(root) else _stored(root))}
+
+
+def _stored(root: UOp) -> set[UOp]:
+    return {base_of(u.src[0]) for u in root.toposort() if u.op is Op.STORE}
+
+
+def _anything(buffer: UOp) -> Accepted:
+    value = np.zeros(buffer.shape, np_dtype(buffer.dtype))
+    return Accepted(buffer.dtype, Value(value, None, np.ones(buffer.shape, np.bool_)))

@@ -12,7 +12,7 @@ from uop.conformance.case import Case as SuiteCase
 from uop.conformance.compare import Symptom
 from uop.conformance.elements import Element, element_from_json
 from uop.conformance.judge import Fault, Judge
-from uop.conformance.meaning import accepted_on
+from uop.conformance.meaning import accepted_on, written_buffers
 from uop.conformance.reduce import Candidate, is_computing, reduce_program
 from uop.conformance.wire import Json
 from uop.interpreter.accept import accept
@@ -20,6 +20,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.machine import is_kernel_program
 from uop.spec.case import Case, ElementSet, UopFile
 from uop.spec.dtype import dtypes
+from uop.spec.errors import UndefinedError
 from uop.spec.latitude import Profile
 from uop.spec.uop_file import print_file
 
@@ -124,7 +125,11 @@ def faults(judge: Judge, candidates: Sequence[Candidate]) -> list[Fault | None]:
 def _element_sets(
     candidate: Candidate, accepted: Sequence[Accepted]
 ) -> dict[int, tuple[ElementSet, ...]]:
-    keys = output_keys(candidate.root, candidate.inputs)
+    try:
+        keys = output_keys(candidate.root, candidate.inputs)
+    except UndefinedError:
+        # Kernels that were made of what has a meaning: they are wrong if they have none.
+        keys = sorted(written_buffers(candidate.root))
     return {key: element_sets(a) for key, a in zip(keys, accepted, strict=True)}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from uop.compiler.pipeline import lower
 from uop.compiler.simplify import int_value
-from uop.compiler.stages.optimize import kernels
+from uop.compiler.stages.optimize import Sequences, kernels
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.conformance import values
@@ -22,7 +22,7 @@ from uop.conformance.choices import Choices, between, chance, data_key, pick
 from uop.conformance.levels.graph import FLAVOURS, Flavour, batches, grown, stored
 from uop.conformance.levels.group import Group, Program
 from uop.interpreter.inputs import slots_of
-from uop.spec.args import AxisType, BufferArg, PermuteArg, ReduceArg
+from uop.spec.args import AxisType, BufferArg, PadArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
@@ -46,6 +46,7 @@ GRAPHS: dict[str, tuple[str, ...]] = {
 }
 """The dtypes that graphs start with, by the flavour in which they grow."""
 FOLDS = ("int8", "int32", "uint64", "bool", "float16", "float32", "float64")
+LENGTHENED = ("int32", "float32")
 MOST = {AxisType.UPCAST: 16, AxisType.UNROLL: 16, AxisType.LOCAL: 16, AxisType.GROUP_REDUCE: 16}
 """How many positions a kernel gets on its axes of a type, so that no source gets long."""
 STEPS = 5
@@ -60,6 +61,9 @@ def groups() -> Iterator[Group]:
     for home in FOLDS:
         build_fold = partial(_folded, DTYPES[home])
         yield Group("schedule", Op.REDUCE.name, home, "folds", (1, 3, 40), build_fold)
+    for home in LENGTHENED:
+        build_padded = partial(_lengthened, DTYPES[home])
+        yield Group("schedule", Op.PAD.name, home, "lengthened", (1, 3, 20), build_padded)
 
 
 def random_sequence(choices: Choices, body: UOp) -> tuple[Optimization, ...]:
@@ -157,9 +161,37 @@ def _folded(dtype: DType, choices: Choices, index: int) -> Program:
     return _with_sequences(graph, given, choices)
 
 
+def _lengthened(dtype: DType, choices: Choices, index: int) -> Program:
+    """Loops longer than their axes, which a PAD has made longer before: a read has two gates then,
+    and only a fold of sums may meet a zero that is not there.
+    """
+    shape = (between(choices, 1, 6), between(choices, 2, 6))
+    before = [between(choices, 1, 3), choices.below(2)]
+    sizes = tuple(b + s for b, s in zip(before, shape, strict=True))
+    a, b = param(0, shape, dtype), param(1, sizes, dtype)
+    value = UOp(
+        Op.ADD, UOp(Op.PAD, a, dims(tuple(before)), dims(sizes), arg=PadArg(PadFill.ZERO)), b
+    )
+    op = (Op.MUL, Op.MAX, None)[index % 3]
+    if op is not None:
+        value = UOp(Op.REDUCE, value, arg=ReduceArg(op, (1,)))
+    target = UOp(Op.BUFFER, dims(value.shape), arg=BufferArg(2, dtype))
+    graph = UOp(Op.SINK, UOp(Op.STORE, target, value))
+    given = tuple(
+        Batch({slot: draw(dtype, prod(t), data_key(choices)).reshape(t)
+               for slot, t in ((0, shape), (1, sizes))})
+        for draw in (values.draw_ordinary, values.draw_mixed)
+    )  # fmt: skip
+    longer = [PadTo(axis, size + between(choices, 1, 3)) for axis, size in enumerate(sizes)]
+    return _optimized_by(graph, given, [longer])
+
+
 def _with_sequences(graph: UOp, given: tuple[Batch, ...], choices: Choices) -> Program:
     plain = kernels(lower(graph, "optimize"))
-    sequences = [random_sequence(choices, call.src[0]) for call in plain]
+    return _optimized_by(graph, given, [random_sequence(choices, call.src[0]) for call in plain])
+
+
+def _optimized_by(graph: UOp, given: tuple[Batch, ...], sequences: Sequences) -> Program:
     root = lower(graph, "optimize", optimizations=sequences)
     left = slots_of(root)
     kept = tuple(Batch({s: a for s, a in b.inputs.items() if s in left}) for b in given)

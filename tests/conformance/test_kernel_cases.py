@@ -17,6 +17,7 @@ from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.text import parse, print_program
+from uop.spec.uop import UOp
 from uop.spec.uop_file import read_file
 
 FOLDER = Path(uop.conformance.__path__[0]) / "cases" / "kernel"
@@ -51,6 +52,18 @@ def test_the_reference_gives_what_is_expected(name: str, case: Case) -> None:
         assert found.unspecified is None
         assert ((found.data != found.data) == nan).all()
         np.testing.assert_array_equal(to_bits(found.data)[~nan], to_bits(want)[~nan])
+
+
+@pytest.mark.parametrize(("name", "case"), CASES)
+def test_a_list_of_instructions_has_sources_before_their_uses(name: str, case: Case) -> None:
+    """Else no compiler takes it, and what it is about is checked nowhere."""
+    assert case.root is not None
+    for u in case.root.toposort():
+        if u.op is Op.LINEAR:
+            listed: set[UOp] = set()
+            for instruction in u.src:
+                assert listed.issuperset(instruction.src), instruction
+                listed.add(instruction)
 
 
 def test_every_op_of_kernels_stands_in_a_case() -> None:

@@ -8,17 +8,21 @@ import pytest
 
 from uop.compiler.pipeline import compile
 from uop.compiler.stages.optimize import kernels
-from uop.conformance.backends.interpreter import in_order
+from uop.conformance.backends.interpreter import InterpreterBackend, in_order
 from uop.conformance.case import Case
 from uop.conformance.choices import CountedChoices
 from uop.conformance.compare import compare
 from uop.conformance.generate import cases
+from uop.conformance.judge import Judge, Status
 from uop.conformance.levels.schedule import random_sequence
 from uop.conformance.meaning import accepted_on
+from uop.conformance.repro import find_cause
+from uop.conformance.workers import Local
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, index_const
 
 CASES = [c for c in cases(["schedule"], effort="default") if isinstance(c, Case)]
 
@@ -48,3 +52,19 @@ def test_a_sequence_is_a_function_of_its_choices() -> None:
     (first, *_) = (call.src[0] for call in kernels(CASES[0].root))
     one, other = (random_sequence(CountedChoices(7, "x"), first) for _ in range(2))
     assert one == other
+
+
+def test_a_kernel_without_meaning_has_failed_where_its_graph_has_one() -> None:
+    """What our compiler has made is not passed over: its loops are longer here."""
+    case = next(c for c in CASES if c.group == "folds" and c.dtype == "int32")
+    ranges = [u for u in case.root.toposort() if u.op is Op.RANGE]
+    longer = {r: UOp(Op.RANGE, index_const(64), arg=r.arg) for r in ranges}
+    wrong = Case(case.id, case.root.substitute(longer), case.batches, case.source)
+    judge = Judge(Local(InterpreterBackend()), STRICT)
+    (right, verdict) = judge.judge([case, wrong])
+    assert right.status is Status.PASSED
+    assert verdict.status is Status.FAILED
+    assert verdict.fault is not None
+    assert "INDEX.u1" in verdict.fault.message
+    finding = find_cause(judge, wrong, verdict.fault)
+    assert "accept 2" in finding.text
