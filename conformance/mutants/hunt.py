@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId, InvalidCase
-from uop.conformance.generate import AnyGroup, case_by_id, groups
+from uop.conformance.case import MIXED, CaseId, InvalidCase
+from uop.conformance.generate import case_by_id
 from uop.conformance.judge import Judge, Status, Verdict, verdict_from_json
 from uop.conformance.jury import JUROR, Juror
-from uop.conformance.levels.invalid import InvalidGroup
 from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant
+from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.conformance.repro import Finding, find_cause, finding_from_json
 from uop.conformance.sessions import MUTANT, RUN, start
@@ -29,10 +29,6 @@ TOGETHER = 64
 """Cases of one task, at most; the first tasks are smaller, for most mutants die early."""
 FIRST = (2, 6, 16, 32)
 SEED = 0
-HAND = "hand"
-"""What the names of groups written by hand begin with."""
-DRAWN = "drawn"
-"""The name of the groups of one op that break any of its constraints."""
 STRICT_PROFILE = "strict"
 
 
@@ -157,7 +153,7 @@ def _kill(mutant: Mutant) -> Kill | None:
 def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant) -> Kill | None:
     """The first case that fails: with a faulty judge, of a backend that does nothing wrong."""
     with opened as court:
-        for ids in _tasks(_in_order(mutant)):
+        for ids in _tasks(in_order(mutant)):
             for verdict in court.judge(ids):
                 if verdict.status is Status.FAILED and verdict.fault is not None:
                     return _killed(court, verdict, mutant, verdict.fault.message)
@@ -200,43 +196,6 @@ def _about(court: Court, verdict: Verdict, mutant: Mutant) -> frozenset[str]:
         return frozenset({op, label})
     finding = court.cause(verdict)
     return frozenset({*finding.ops, finding.label})
-
-
-def _in_order(mutant: Mutant) -> Iterator[CaseId]:
-    """All cases: those about what a mutant breaks come first, and of those a few of each kind.
-
-    What is written by hand is small, and the surest to show something.
-    """
-    every = [group for level in LEVELS for group in groups(level)]
-
-    def is_near(group: AnyGroup) -> bool:
-        return group.level == mutant.level or _is_about(group, mutant)
-
-    # False sorts before True, and what is alike keeps its order.
-    every.sort(
-        key=lambda group: (
-            group.level != mutant.level,
-            not _is_about(group, mutant),
-            not group.name.startswith(HAND),
-        )
-    )
-    few, all = EFFORTS[:2]
-    near = [group for group in every if is_near(group)]
-    for group in near:
-        yield from (group.id(index) for index in range(group.count(few)))
-    for group in near:
-        yield from (group.id(index) for index in range(group.count(few), group.count(all)))
-    for group in every:
-        if not is_near(group):
-            yield from (group.id(index) for index in range(group.count(all)))
-
-
-def _is_about(group: AnyGroup, mutant: Mutant) -> bool:
-    if not isinstance(group, InvalidGroup):
-        return group.op in mutant.breaks
-    if group.name == DRAWN:
-        return any(label.startswith(f"{group.op}.") for label in mutant.breaks)
-    return f"{group.op}.{group.name}" in mutant.breaks
 
 
 def _tasks(ids: Iterator[CaseId]) -> Iterator[list[CaseId]]:

@@ -10,6 +10,7 @@ import numpy as np
 from uop.conformance.case import Case
 from uop.conformance.generate import groups
 from uop.conformance.judge import Status, Verdict
+from uop.conformance.mutants.order import is_by_hand
 from uop.interpreter.accepted.order import is_float, is_nan
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate_full
@@ -29,10 +30,11 @@ SEVERAL = re.compile(r"\((\d+) of \d+ elements are outside\)$")
 
 def pushed(op: Op, seed: int) -> Iterator[tuple[str, int]]:
     """The first program of each group about an op, and how many of its elements are pushed outside;
-    only programs of one output and one set of inputs, those of every value of a dtype last.
+    only programs of one output and one set of inputs, those by hand first, those of every value of
+    a dtype last.
     """
     about = [g for g in groups("op") if g.op == op.name and g.name != TWIN]
-    for group in sorted(about, key=lambda g: g.name == EXHAUSTIVE):
+    for group in sorted(about, key=lambda g: (g.name == EXHAUSTIVE, not is_by_hand(g))):
         case = group.case(0, seed)
         if isinstance(case, Case) and len(case.batches) == 1:
             with np.errstate(all="ignore"):

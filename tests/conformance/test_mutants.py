@@ -11,7 +11,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from uop.conformance.case import CaseId
+from uop.conformance.case import LEVELS, CaseId
+from uop.conformance.generate import groups
 from uop.conformance.jury import JUROR, Juror
 from uop.conformance.mutants import hunt as hunting
 from uop.conformance.mutants.campaign import Summary
@@ -24,6 +25,7 @@ from uop.conformance.mutants.catalogue import (
     mutated,
 )
 from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt
+from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.spec.errors import PassError
 from uop.spec.ops.names import Op
@@ -124,6 +126,19 @@ def test_what_judges_as_it_should_accuses_each_element_that_is_pushed() -> None:
         finally:
             juror.end()
         assert accused(verdict) == wrong, id
+
+
+def test_a_hunt_has_every_case_once_and_what_is_about_the_fault_first() -> None:
+    every = sorted(str(g.id(k)) for level in LEVELS for g in groups(level)
+                   for k in range(g.count("default")))  # fmt: skip
+    for name in ("accumulators-start-once", "padded-loops-read-on", "one-index-too-many"):
+        order = [str(id) for id in in_order(find_mutant(name))]
+        assert sorted(order) == every
+    order = [str(id) for id in in_order(find_mutant("sums-start-at-one"))]
+    assert order[0] == "op/REDUCE/float32/hand-float32/0"
+    # Behind a few of those about it what is by hand and holds it, before more of them.
+    held, more = "op/PAD/int32/hand-int32/0", "op/REDUCE/bool/ADD-axes/1"
+    assert order.index("op/REDUCE/bool/ADD-axes/0") < order.index(held) < order.index(more)
 
 
 def test_a_crash_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,71 @@
+"""In which order the cases hunt a mutant: those about what it breaks come first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from uop.conformance.case import EFFORTS, LEVELS, Case, CaseId
+from uop.conformance.generate import AnyGroup, groups
+from uop.conformance.levels.invalid import InvalidGroup
+from uop.conformance.mutants.catalogue import Mutant
+
+HAND = "hand"
+"""What the names of groups written by hand begin with."""
+DRAWN = "drawn"
+"""The name of the groups of one op that break any of its constraints."""
+
+
+def in_order(mutant: Mutant) -> Iterator[CaseId]:
+    """All cases: those about what a mutant breaks come first, and of those a few of each kind.
+
+    What is written by hand is small, and the surest to show something; where it is about another
+    op, and only holds one that is broken, it comes behind those few.
+    """
+    every = [group for level in LEVELS for group in groups(level)]
+    # False sorts before True, and what is alike keeps its order.
+    every.sort(
+        key=lambda group: (
+            group.level != mutant.level,
+            not is_about(group, mutant),
+            not is_by_hand(group),
+        )
+    )
+    few, all = EFFORTS[:2]
+    near = {g: g.level == mutant.level or is_about(g, mutant) for g in every}
+    holding = {g: not near[g] and not ops_by_hand(g).isdisjoint(mutant.breaks) for g in every}
+    yield from _ids(filter(near.get, every), "", few)
+    yield from _ids(filter(holding.get, every), "", all)
+    yield from _ids(filter(near.get, every), few, all)
+    yield from _ids((g for g in every if not near[g] and not holding[g]), "", all)
+
+
+def is_about(group: AnyGroup, mutant: Mutant) -> bool:
+    """Whether the cases of a group are named for what a mutant breaks."""
+    if not isinstance(group, InvalidGroup):
+        return group.op in mutant.breaks
+    if group.name == DRAWN:
+        return any(label.startswith(f"{group.op}.") for label in mutant.breaks)
+    return f"{group.op}.{group.name}" in mutant.breaks
+
+
+def is_by_hand(group: AnyGroup) -> bool:
+    return group.name.startswith(HAND)
+
+
+@cache
+def ops_by_hand(group: AnyGroup) -> frozenset[str]:
+    """The ops of a program written by hand; none for what is drawn."""
+    case = group.case(0, 0) if is_by_hand(group) else None
+    return (
+        frozenset(u.op.name for u in case.root.toposort())
+        if isinstance(case, Case)
+        else frozenset()
+    )
+
+
+def _ids(chosen: Iterable[AnyGroup], from_effort: str, to: str) -> Iterator[CaseId]:
+    """The cases of groups that an effort has and a smaller one, if one is given, has not."""
+    for group in chosen:
+        start = group.count(from_effort) if from_effort else 0
+        yield from (group.id(index) for index in range(start, group.count(to)))
