@@ -36,9 +36,9 @@ def test_a_mutant_that_dies_is_exit_0_and_the_sums_are_written(uop: Any, tmp_pat
 def test_the_list_says_what_they_look_like_and_nothing_more(uop: Any) -> None:
     outcome = uop("mutants", "--list")
     assert outcome.code == Exit.OK
+    lines = [line.split(maxsplit=2) for line in outcome.out.splitlines() if line.startswith("  ")]
+    assert [*map(tuple, lines)] == [(m.name, m.backend, m.hint) for m in mutants().values()]
     for mutant in mutants().values():
-        assert f"  {mutant.name} " in outcome.out
-        assert mutant.hint in outcome.out
         assert mutant.module not in outcome.out
 
 
@@ -63,6 +63,9 @@ def test_a_mutant_of_another_backend_is_no_mutant_of_this_one(uop: Any) -> None:
     outcome = uop("conform", "opencl", "--mutant", "trunc-rounds-down")
     assert outcome.code == Exit.USAGE
     assert "trunc-rounds-down is a fault of interpreter, not of opencl" in outcome.err
+    outcome = uop("conform", "interpreter", "--mutant", "bits-or-nothing")
+    assert outcome.code == Exit.USAGE
+    assert "is a fault of the suite: `uop mutants bits-or-nothing`" in outcome.err
 
 
 def test_a_line_fits_on_a_screen() -> None:
@@ -70,6 +73,12 @@ def test_a_line_fits_on_a_screen() -> None:
     assert len(line_of(one)) == WIDTH
     assert line_of(one).endswith("...")
     assert line_of(Hunted("a", "b", Fate.SURVIVED)) == "survived   a"
+
+
+def test_an_id_is_not_cut_and_a_kill_by_something_else_is_told() -> None:
+    case = f"op/ADD/int32/{'long' * 20}/0"
+    assert line_of(Hunted("a", "b", Fate.KILLED, case, True, 1.5)).endswith(f"   1.50 s  {case}")
+    assert line_of(Hunted("a", "b", Fate.KILLED, case)).endswith(f"{case}  (about something else)")
 
 
 def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:

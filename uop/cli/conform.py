@@ -208,7 +208,7 @@ def update(options: Options, form: str, known: Path) -> Exit:
 
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
     """The backend, with a seeded fault or on the simulator. OptionError where it has no such."""
-    from uop.conformance.mutants.catalogue import find_mutant
+    from uop.conformance.mutants.catalogue import JUDGE, find_mutant
     from uop.conformance.options import OptionError
     from uop.conformance.sessions import MUTANT
 
@@ -219,6 +219,8 @@ def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
     if mutant is None:
         return backend
     home = find_mutant(mutant).backend
+    if home == JUDGE:
+        raise OptionError(f"--mutant: {mutant} is a fault of the suite: `uop mutants {mutant}`")
     if home != backend:
         raise OptionError(f"--mutant: {mutant} is a fault of {home}, not of {backend}")
     return MUTANT + mutant

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uop.conformance.mutants.hunt import Hunted
 
 WIDTH = 100
-"""Of a line on the screen: proofs that nothing can be seen are long."""
+"""Of a line on the screen: proofs that nothing can be seen are long. An id is never cut."""
 
 
 @click.command("mutants")
@@ -38,8 +38,9 @@ def command(
     Puts one fault after the other into a backend, or into what judges, and runs the cases until one
     fails: this is how strong the suite is.
 
-    `uop conform BACKEND --mutant NAME` judges one of them like any backend. Ctrl-C ends with what
-    was found so far.
+    `--list` says which backend each is put into, and `uop conform BACKEND --mutant NAME` judges
+    that backend with the fault. Those of `judge` are in the suite itself and are only hunted.
+    Ctrl-C ends with what was found so far.
     """
     from uop.conformance.options import OptionError, cores, writable
 
@@ -75,12 +76,12 @@ def selected(names: Sequence[str], kinds: Sequence[str]) -> list[Mutant]:
 
 
 def show(chosen: Sequence[Mutant]) -> None:
-    """The names, class by class, and what each looks like from outside."""
+    """The names, class by class, where each is put and what it looks like from outside."""
     for kind in dict.fromkeys(mutant.kind for mutant in chosen):
         click.echo(kind)
         for mutant in chosen:
             if mutant.kind == kind:
-                click.echo(f"  {mutant.name:40} {mutant.hint}")
+                click.echo(f"  {mutant.name:43} {mutant.backend:11} {mutant.hint}")
 
 
 def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
@@ -109,7 +110,10 @@ def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
 
 
 def line_of(one: Hunted) -> str:
-    """What became of one, in a line that fits on a screen."""
-    by = f"{one.seconds:6.2f} s  {one.case}" if one.case else one.note
-    text = f"{one.fate.value:10} {one.mutant:40} {by}".rstrip()
+    """What became of one: by which case, or why not as far as it fits on a screen."""
+    start = f"{one.fate.value:10} {one.mutant:43}"
+    if one.case:
+        about = "" if one.by_name else "  (about something else)"
+        return f"{start} {one.seconds:6.2f} s  {one.case}{about}"
+    text = f"{start} {one.note}".rstrip()
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
