@@ -38,6 +38,8 @@ TARGETS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU:CLANG", "X86": "CPU:X86"}
 
 PROFILE = "pad_fill=zero fp8_saturate=true"
 """Its PAD has no other fill, and its fp8 saturates as that of its makers' headers does."""
+ENDED_BY_ZERO = " int_div_traps=true"
+"""Its device CPU divides by the instruction of the processor, which ends the process."""
 
 PROGRAMS = 16
 ERRORS = (
@@ -82,7 +84,7 @@ class TinygradBackend:
             frozenset(header["dtypes"]),
             Limits(PROGRAMS, devices=1),
             forms=frozenset({"tensor", "kernel"}),
-            profile=PROFILE,
+            profile=PROFILE + ENDED_BY_ZERO * (self.device == "CPU"),
         )
 
     def _probed(self) -> wire.Json:

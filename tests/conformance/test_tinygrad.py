@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ from uop.conformance.backends import GROUP, tinygrad
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.tinygrad import TinygradBackend
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.workers import Worker
 from uop.interpreter.numeric import STORAGE, to_bits
 from uop.interpreter.values import Array
 from uop.spec.dtype import DTYPES
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import BackendError, UnsupportedError
 
 pytest.importorskip("tinygrad", reason="needs the extra tinygrad")
 
@@ -303,3 +305,12 @@ def agrees(backend: TinygradBackend, text: str, *inputs: Array) -> None:
     for a, b in zip(found, expected.batches[0], strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         np.testing.assert_array_equal(to_bits(a), to_bits(b))
+
+
+def test_a_processor_that_traps_says_so(tmp_path: Path) -> None:
+    try:
+        worker = Worker("tinygrad:X86", tmp_path)
+    except BackendError as error:
+        pytest.skip(str(error))
+    worker.close()
+    assert "int_div_traps=true" in worker.hello.profile
