@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from uop.conformance.case import MIXED, CaseId, InvalidCase
+from uop.conformance.compare import Symptom
 from uop.conformance.generate import case_by_id
 from uop.conformance.judge import Judge, Status, Verdict, verdict_from_json
 from uop.conformance.jury import JUROR, Juror
@@ -30,6 +31,8 @@ TOGETHER = 64
 FIRST = (2, 6, 16, 32)
 SEED = 0
 STRICT_PROFILE = "strict"
+NOT_BUILT = "refuses the source"
+"""What runtimes say of a source that is none: nothing has been computed, and nothing judged."""
 
 
 class Fate(StrEnum):
@@ -68,7 +71,9 @@ class Kill:
 
 
 def hunt(mutant: Mutant) -> Hunted:
-    """Run cases until one fails for the mutant. A crash of its process is no kill."""
+    """Run cases until one fails for the mutant. A crash of its process is no kill, nor is a source
+    that the driver refuses.
+    """
     if mutant.equivalent:
         return Hunted(mutant.name, mutant.kind, Fate.EQUIVALENT, note=mutant.equivalent)
     begun = time.monotonic()
@@ -155,9 +160,16 @@ def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant) -> Kill |
     with opened as court:
         for ids in _tasks(in_order(mutant)):
             for verdict in court.judge(ids):
-                if verdict.status is Status.FAILED and verdict.fault is not None:
+                if shows(verdict) and verdict.fault is not None:
                     return _killed(court, verdict, mutant, verdict.fault.message)
     return None
+
+
+def shows(verdict: Verdict) -> bool:
+    """Whether a verdict is about what was computed, or rejected."""
+    if verdict.status is not Status.FAILED or verdict.fault is None:
+        return False
+    return verdict.fault.symptom is not Symptom.REFUSED or NOT_BUILT not in verdict.fault.message
 
 
 def _by_acquittal(mutant: Mutant) -> Kill | None:

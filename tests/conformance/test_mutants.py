@@ -12,7 +12,9 @@ import jsonschema
 import pytest
 
 from uop.conformance.case import LEVELS, CaseId
+from uop.conformance.compare import Symptom
 from uop.conformance.generate import groups
+from uop.conformance.judge import Fault, Status, Verdict
 from uop.conformance.jury import JUROR, Juror
 from uop.conformance.mutants import hunt as hunting
 from uop.conformance.mutants.campaign import Summary
@@ -24,7 +26,7 @@ from uop.conformance.mutants.catalogue import (
     mutants,
     mutated,
 )
-from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt
+from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.spec.errors import PassError
@@ -149,6 +151,23 @@ def test_a_crash_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     hunted = hunt(MUTANTS[0])
     assert hunted.fate is Fate.SURVIVED
     assert hunted.note == "not judged: it ended"
+
+
+@pytest.mark.parametrize(
+    ("status", "symptom", "message", "is_kill"),
+    [
+        (Status.FAILED, Symptom.VALUE, "output 0[0] is 1, accepted 0", True),
+        (Status.FAILED, Symptom.REFUSED, "trap: INDEX.u1", True),
+        (Status.FAILED, Symptom.REFUSED, "compile: g++ refuses the source:\nno such name", False),
+        (Status.CRASHED, Symptom.CRASH, "the process was ended by SIGSEGV", False),
+    ],
+)
+def test_a_kill_is_about_what_was_computed(
+    status: Status, symptom: Symptom, message: str, is_kill: bool
+) -> None:
+    verdict = Verdict("op/ADD/int8/edges/0", status, fault=Fault(symptom, message))
+    assert shows(verdict) is is_kill
+    assert not shows(Verdict("op/ADD/int8/edges/0", Status.PASSED))
 
 
 def test_a_place_that_has_moved_is_an_error() -> None:
