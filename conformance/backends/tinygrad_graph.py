@@ -32,7 +32,7 @@ Node = Any
 
 NAMES: dict[Op, str] = {
     **{op: op.name for op in (Op.TRUNC, Op.ADD, Op.MUL, Op.MAX, Op.CMPLT, Op.CMPNE, Op.XOR)},
-    **{op: op.name for op in (Op.OR, Op.AND, Op.SHR, Op.SHL, Op.WHERE, Op.EXP2, Op.LOG2, Op.SIN)},
+    **{op: op.name for op in (Op.OR, Op.AND, Op.WHERE, Op.EXP2, Op.LOG2, Op.SIN)},
     **{op: op.name for op in (Op.SQRT, Op.POW, Op.THREEFRY, Op.CDIV, Op.CMOD)},
     **{op: op.name for op in (Op.CONTIGUOUS, Op.DETACH, Op.AFTER, Op.STORE, Op.TUPLE)},
     Op.RECIP: "RECIPROCAL",
@@ -160,6 +160,14 @@ def _mulacc(language: Language, u: UOp, src: list[Node]) -> Node:
     return language.node("ADD", language.node("MUL", src[0], src[1]), src[2])
 
 
+def _shift(language: Language, u: UOp, src: list[Node]) -> Node:
+    """The count has the dtype of what is shifted there, which holds every count in range."""
+    value, count = src
+    if u.src[1].dtype is not u.dtype:
+        count = language.node("CAST", count, arg=language.dtype(u.dtype))
+    return language.node(u.op.name, value, count)
+
+
 def _convert(language: Language, u: UOp, src: list[Node]) -> Node:
     return language.node(u.op.name, *src, arg=language.dtype(cast(DTypeArg, u.arg).dtype))
 
@@ -253,6 +261,8 @@ RULES: dict[Op, Rule] = {
     Op.DIV: _div,
     Op.MULACC: _mulacc,
     Op.NOT: _not,
+    Op.SHL: _shift,
+    Op.SHR: _shift,
     Op.CMPEQ: _equal,
     Op.CMPGT: _greater,
     Op.CMPGE: _not_less,

@@ -22,7 +22,7 @@ PLAIN = frozenset(NAMES) - {Op.STORE, Op.AFTER, Op.TUPLE, Op.CONTIGUOUS, Op.DETA
 SPELLED = frozenset(
     {
         *(Op.NEG, Op.SUB, Op.DIV, Op.MULACC, Op.NOT, Op.CMPEQ, Op.CMPGT, Op.CMPGE, Op.CMPLE),
-        *(Op.CAST, Op.BITCAST),
+        *(Op.CAST, Op.BITCAST, Op.SHL, Op.SHR),
     }
 )
 AXES = {AxisType.LOOP: "LOOP", AxisType.REDUCE: "REDUCE"}

@@ -114,8 +114,11 @@ def test_two_floats(backend: TinygradBackend, op: str) -> None:
     agrees(backend, f"{param('float32')}\n{param('float32', 1)}\n%2 = {op} %0, %1", X, Y)
 
 
-def test_a_shift_counts_in_its_own_dtype(backend: TinygradBackend) -> None:
-    agrees(backend, f"{param('int8')}\n%1 = CONST {{value=1, dtype=int8}}\n%2 = SHR %0, %1", A)
+@pytest.mark.parametrize("count", ["int8", "uint8", "int64"])
+@pytest.mark.parametrize("op", ["SHL", "SHR"])
+def test_a_shift_counts_in_any_dtype(backend: TinygradBackend, op: str, count: str) -> None:
+    counts = np.array([0, 1, 2, 7], count)
+    agrees(backend, f"{param('int8')}\n{param(count, 1)}\n%2 = {op} %0, %1", A, counts)
 
 
 def test_three_operands(backend: TinygradBackend) -> None:
