@@ -13,6 +13,7 @@ from typing import Any
 from uop.conformance.case import CaseId
 from uop.conformance.report import Conclusion, KnownFailure
 from uop.spec.errors import UopError
+from uop.spec.uop_file import parse_file
 
 DEFAULT = Path("uop-known.toml")
 """Read where it is there and no other file is named."""
@@ -72,7 +73,7 @@ class KnownFile:
 def read_known(path: Path) -> KnownFile:
     """The file at a path. KnownError where it is none."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
         found = tomllib.loads(text)
     except OSError as error:
         raise KnownError(f"cannot read {path}: {error.strerror}") from None
@@ -125,9 +126,22 @@ def _entry(given: Mapping[str, Any], path: Path, line: int) -> Entry:
         except UopError as error:
             raise KnownError(f"{place}: case: {error}") from None
     entry = Entry(**{"case": "", "signature": "", **given, "line": line})
-    if not (path.parent / entry.repro).is_file():
-        raise KnownError(f"{place}: repro: no file {path.parent / entry.repro}")
+    _check_repro(path.parent / entry.repro, place)
     return entry
+
+
+def _check_repro(path: Path, place: str) -> None:
+    """KnownError where no program could decide at the end of a run, before it begins."""
+    if not path.is_file():
+        raise KnownError(f"{place}: repro: no file {path}")
+    try:
+        parse_file(path.read_text("utf-8"), str(path))
+    except OSError as error:
+        raise KnownError(f"{place}: repro: cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise KnownError(f"{place}: repro: {path}: expected text in UTF-8") from None
+    except UopError as error:
+        raise KnownError(f"{place}: repro: {error}") from None
 
 
 @dataclass(slots=True, eq=False)
@@ -139,11 +153,14 @@ class Settled:
     covered: dict[str, list[str]] = field(default_factory=dict)
 
     def covers(self, key: str, ids: Iterable[str]) -> bool:
-        """Whether failures of a case id or a signature are known; then of these cases."""
-        if not self.file.accepts(key, self.today):
-            return False
-        self.covered.setdefault(key, []).extend(ids)
-        return True
+        """Whether failures of a case id or a signature are known; then of these cases.
+
+        An entry that has expired was met too: it is asked, and told.
+        """
+        is_known = self.file.accepts(key, self.today)
+        if any(entry.key == key for entry in self.file.entries):
+            self.covered.setdefault(key, []).extend(ids if is_known else ())
+        return is_known
 
     def asked(self, ids: Collection[str] | None) -> list[Entry]:
         """The entries whose programs decide: all, or in a run narrowed to `ids` those it met."""

@@ -38,7 +38,7 @@ from uop.conformance.report.files import (
 from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, as_found, finding_from_json
 from uop.conformance.wire import Json
-from uop.spec.errors import BackendError, PassError, UnsupportedError
+from uop.spec.errors import BackendError, PassError, UnsupportedError, UopError
 from uop.spec.latitude import parse_profile
 
 CHUNKS = (4, 8, 16)
@@ -250,7 +250,7 @@ class _Run:
             repros = list(dict.fromkeys(self.settled.file.repro_of(entry) for entry in asked))
             try:
                 now = conclusions(repros, self.options.backend)
-            except BackendError as error:
+            except UopError as error:
                 self.lost = str(error)
         return tuple(self.settled.told(asked, now))
 

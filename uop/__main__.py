@@ -2,6 +2,8 @@
 
 import os
 import sys
+from io import StringIO
+from typing import TextIO
 
 import click
 
@@ -17,13 +19,15 @@ def main(arguments: list[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except click.Abort:
-        click.echo("interrupted", err=True)
+        say("interrupted")
         return Exit.INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        shown = StringIO()
+        error.show(shown)
+        say(shown.getvalue().rstrip())
         return Exit.USAGE
     except UopError as error:
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}")
         return exit_code(error)
     except SystemExit:
         # So click leaves when the reader of a pipe has gone: `uop explain ADD | head -1`.
@@ -35,12 +39,25 @@ def main(arguments: list[str] | None = None) -> int:
     return Exit.OK if outcome is None else int(outcome)
 
 
+def say(text: str) -> None:
+    """Print on stderr. Where that cannot be written either the exit code alone is left."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Leave no output that fails again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def unwritten(error: OSError) -> Exit:
-    """Say which file the system refused, and leave no output that fails again at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Say which file the system refused."""
+    silence(sys.stdout)
     if isinstance(error, BrokenPipeError):
         return Exit.INTERRUPTED
-    click.echo(f"error: {error.filename or 'the output'}: {error.strerror or error}", err=True)
+    say(f"error: {error.filename or 'the output'}: {error.strerror or error}")
     return Exit.USAGE
 
 

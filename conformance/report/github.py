@@ -51,7 +51,10 @@ class GitHub:
 
 
 def commands(report: Report) -> list[str]:
-    """`::error` for each cause, in the file of its repro; for a run that says nothing, one."""
+    """`::error` for each cause, in the file of its repro, and for each line that is stale.
+
+    For a run that says nothing, one.
+    """
     if report.conclusion is Conclusion.INCONCLUSIVE:
         return [_command("error", verdict_line(report), title="inconclusive")]
     lines = [
@@ -64,12 +67,13 @@ def commands(report: Report) -> list[str]:
         )
         for failure in report.failures[:MOST]
     ]
+    lines += [_command("error", stale, title="known failure") for stale in report.stale[:MOST]]
     more = len(report.failures) - MOST
     return [*lines, _command("notice", f"{more} more causes")] if more > 0 else lines
 
 
 def markdown(report: Report, options: Options) -> str:
-    """The verdict, the cells that fail, the causes with their repros, what to do next."""
+    """The verdict, the cells that fail, the causes with their repros, stale lines, what next."""
     lines = [f"## {MARKS[report.conclusion]} {_plain(verdict_line(report))}", ""]
     lines += [_plain(figures_line(report)), ""]
     failing = defaultdict(list)
@@ -84,6 +88,7 @@ def markdown(report: Report, options: Options) -> str:
     for failure in report.failures[:MOST]:
         lines += ["<details><summary><code>", _plain(failure.signature), "</code></summary>", ""]
         lines += ["````text", failure.message, "", failure.text.rstrip(), "````", "</details>", ""]
+    lines += [f"- {_plain(line)}" for line in report.stale[:MOST]]
     lines += [f"- {_plain(line)}" for line in next_lines(report, options)]
     return "\n".join(lines) + "\n"
 

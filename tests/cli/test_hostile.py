@@ -83,6 +83,14 @@ def test_a_full_disk_is_one_message(arguments: list[str]) -> None:
     assert done.stderr.decode() == "error: the output: No space left on device\n"
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["eval", "1"], ["--bad"], ["diff", "none", "none"]])
+def test_where_no_message_can_be_written_either_the_exit_code_is_true(arguments: list[str]) -> None:
+    """1 would say that something is wrong with what was judged."""
+    with open("/dev/full", "wb") as full:
+        assert subprocess.run([*COMMAND, *arguments], stdout=full, stderr=full).returncode == 2
+
+
 def test_a_closed_pipe_interrupts_without_a_word() -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -110,6 +110,51 @@ def test_what_is_no_such_file_is_told_with_its_line(text: str, said: str, file: 
     assert "uop-known.toml" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("repro", "said"),
+    [
+        (b"nonsense", "expected %N"),
+        (b"", "no program"),
+        (b"\xff", "expected text in UTF-8"),
+        (REPRO.encode()[:20], "r.uop:2:"),
+    ],
+)
+def test_a_program_that_cannot_decide_is_told_before_the_run(
+    repro: bytes, said: str, file: Write
+) -> None:
+    path = file(f'known = [\n  {{ signature = "s", {REST} }},\n]\n')
+    (path.parent / "r.uop").write_bytes(repro)
+    with pytest.raises(KnownError, match=said) as raised:
+        Options("interpreter", known=path).checked()
+    assert str(raised.value).startswith(f"{path}:2: repro: ")
+
+
+def test_a_program_that_goes_during_the_run_costs_no_verdict(
+    file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = file(f'known = [\n  {{ case = "{CASE}", {REST} }},\n]\n')
+    options = Options("interpreter", cases=(CASE,), known=known, output=tmp_path / "f", workers=1)
+    checked = options.checked()
+    monkeypatch.setattr(Options, "checked", lambda self: checked)
+    monkeypatch.setattr("uop.conformance.run.read_known", lambda path: read_known_and_lose(path))
+    report = conform(options)
+    assert report.tally.counts[Status.PASSED] == 1
+    assert report.conclusion is Conclusion.INCONCLUSIVE
+    assert "r.uop" in report.lost
+
+
+def read_known_and_lose(path: Path) -> KnownFile:
+    found = read_known(path)
+    (path.parent / "r.uop").unlink()
+    return found
+
+
+def test_a_mark_of_the_byte_order_is_passed_over(file: Write) -> None:
+    path = file("")
+    path.write_bytes(b"\xef\xbb\xbfknown = []\n")
+    assert read_known(path).entries == ()
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path, file: Write) -> None:
     with pytest.raises(KnownError, match=r"cannot read .*No such file"):
         read_known(tmp_path / "none.toml")
@@ -156,6 +201,14 @@ def test_the_program_that_stands_with_an_entry_decides(
     shown = {} if now is None else {Path("r.uop"): now}
     (told,) = found.told(found.asked(None), shown)
     assert (told.state, told.stale) == (state, stale)
+
+
+def test_a_narrowed_run_tells_an_expired_line_that_it_met() -> None:
+    found = settled(entry(expires=date(2020, 1, 1)))
+    assert not found.covers(SIGNATURE, ["op/ADD/int8/edges/9"])
+    (line,) = found.told(found.asked(set()), {})
+    assert (line.state, line.cases) == ("expired", ())
+    assert line.stale == f"f.toml:4: {SIGNATURE} was accepted until 2020-01-01"
 
 
 def test_a_narrowed_run_asks_what_it_met() -> None:

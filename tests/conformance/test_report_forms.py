@@ -11,6 +11,7 @@ import pytest
 from reports import CRASHED, FAILED, FAILURE, OPTIONS, PASSED, SKIPPED, TEXT, failing, full, report
 
 from uop.conformance.protocol import Hello
+from uop.conformance.report import Failure, KnownFailure
 from uop.conformance.report.files import write_reports, write_repros
 from uop.conformance.report.github import MOST, GitHub, commands, markdown
 from uop.conformance.report.junit import junit_text
@@ -18,6 +19,23 @@ from uop.conformance.report.vote import Poll
 
 HELLO = Hello("some", "1", "device", frozenset(), frozenset())
 FULL = Path("/dev/full")
+ODD = 'a\x00\x1b[0m\ud800<&]]>\ufffe"'
+KNOWN = KnownFailure("a", "old", "", "", "a.uop", (), "known", "")
+JUNIT = {
+    "testsuites": ({"name", "tests", "failures", "errors", "time", "disabled"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname"},
+        {"properties", "testcase", "system-out", "system-err"},
+    ),
+    "testcase": (
+        {"name", "classname", "time", "status", "assertions"},
+        {"skipped", "failure", "error", "system-out", "system-err"},
+    ),
+    "skipped": ({"type", "message"}, set()),
+    "failure": ({"type", "message"}, set()),
+    "error": ({"type", "message"}, set()),
+}
+"""The elements that the schema of Jenkins knows: their attributes and what they may hold."""
 
 
 def test_junit_has_a_test_case_per_cell() -> None:
@@ -63,6 +81,30 @@ def test_junit_has_a_suite_per_backend_and_no_character_that_xml_forbids() -> No
     assert [suite.get("name") for suite in found] == ["some", "b"]
 
 
+def test_junit_is_as_the_schema_of_jenkins_has_it() -> None:
+    odd = Failure(ODD, ODD, ODD, "op", (ODD,), (ODD,), ODD, ODD, ODD)
+    stale = KnownFailure(ODD, ODD, ODD, ODD, ODD, (ODD,), "fixed", ODD)
+    for made in (
+        failing(),
+        report(PASSED, lost=ODD),
+        report(replace(SKIPPED, reason=ODD), backend=ODD, failures=(odd,), known=(stale,)),
+        report(FAILED, failures=(replace(odd, id=FAILED.id, level="card"),), interrupted=True),
+    ):
+        root = ElementTree.fromstring(junit_text(made.to_json()))
+        for element in root.iter():
+            attributes, children = JUNIT[element.tag]
+            assert set(element.keys()) <= attributes
+            assert {child.tag for child in element} <= children
+            assert len(element) <= 1 or element.tag in ("testsuites", "testsuite")
+        for suite in root:
+            tests = list(suite)
+            assert suite.get("name")
+            assert len({(t.get("classname"), t.get("name")) for t in tests}) == len(tests)
+            for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+                assert int(suite.get(name, "")) == sum(t.find(tag) is not None for t in tests)
+            assert int(suite.get("tests", "")) == len(tests)
+
+
 def test_github_marks_the_program_of_each_cause() -> None:
     (line,) = commands(report(FAILED, failures=(FAILURE,)))
     head = "::error file=uop-failures/result-EXP2-float32.uop,line=3,title=result EXP2 float32::"
@@ -78,6 +120,13 @@ def test_github_shows_no_more_than_it_takes_and_an_inconclusive_run_as_an_error(
     assert found[-1] == "::notice::10 more causes"
     assert commands(report())[0].startswith("::error title=inconclusive::")
     assert commands(report(PASSED)) == []
+
+
+def test_github_gets_the_lines_of_known_failures_that_fail_the_run() -> None:
+    """Else a job fails without a word on why."""
+    made = report(PASSED, known=(KNOWN, replace(KNOWN, state="fixed", stale="k.toml:5: gone")))
+    assert commands(made) == ["::error title=known failure::k.toml:5: gone"]
+    assert "- k.toml:5: gone" in markdown(made, OPTIONS)
 
 
 def test_parts_of_a_command_cannot_end_it() -> None:
