@@ -10,6 +10,7 @@ from typing import cast
 
 from uop.compiler.simplify import int_value
 from uop.spec.args import DTypeArg
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
@@ -89,6 +90,8 @@ class _Elements:
     def _chosen(self, elements: Sequence[UOp], at: UOp) -> UOp:
         if (position := int_value(at)) is not None:
             return elements[position]
+        if at.dtype is not dtypes.index:
+            at = self._list(UOp(Op.CAST, at, arg=DTypeArg(dtypes.index)))
         result = elements[-1]
         for k in reversed(range(len(elements) - 1)):
             is_other = self._list(UOp(Op.CMPNE, at, self._list(index_const(k))))

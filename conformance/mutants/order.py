@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from uop.conformance.case import EFFORTS, LEVELS, Case, CaseId
+from uop.conformance.case import EFFORTS, LEVELS, MIXED, Case, CaseId
 from uop.conformance.generate import AnyGroup, groups
 from uop.conformance.levels.invalid import InvalidGroup
 from uop.conformance.mutants.catalogue import Mutant
@@ -20,7 +20,8 @@ def in_order(mutant: Mutant) -> Iterator[CaseId]:
     """All cases: those about what a mutant breaks come first, and of those a few of each kind.
 
     What is written by hand is small, and the surest to show something; where it is about another
-    op, and only holds one that is broken, it comes behind those few.
+    op, and only holds one that is broken, it comes behind those few. What is about many ops at once
+    comes behind what is about one.
     """
     every = [group for level in LEVELS for group in groups(level)]
     # False sorts before True, and what is alike keeps its order.
@@ -29,6 +30,7 @@ def in_order(mutant: Mutant) -> Iterator[CaseId]:
             group.level != mutant.level,
             not is_about(group, mutant),
             not is_by_hand(group),
+            group.op == MIXED,
         )
     )
     few, all = EFFORTS[:2]

@@ -15,7 +15,7 @@ from uop.conformance.case import Case
 from uop.conformance.generate import case_by_id
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ParamArg, SpecialArg
-from uop.spec.dtype import dtypes
+from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.forms import FORMS, verify
 from uop.spec.ops.names import Op
@@ -50,17 +50,19 @@ ITEM = UOp(Op.SPECIAL, index_const(3), arg=SpecialArg("gidx0"))
 DATA = {0: np.full(SIZE, -1, np.int32), 1: np.arange(SIZE, dtype=np.int32) * 7}
 
 
-def turned_and_picked() -> UOp:
+def turned_and_picked(item: UOp = ITEM) -> UOp:
     """Three elements, turned, doubled; each item stores one of them, chosen by its number."""
     read = UOp(Op.LOAD, UOp(Op.INDEX, memory(1), places(4, 1, 6)))
     turned = UOp(Op.INDEX, read, places(1, 2, 0))
     doubled = UOp(Op.ADD, turned, turned)
-    chosen = UOp(Op.INDEX, doubled, ITEM)
+    chosen = UOp(Op.INDEX, doubled, item)
     return program(UOp(Op.STORE, UOp(Op.INDEX, memory(0), ITEM), chosen))
 
 
-def test_by_hand() -> None:
-    before = turned_and_picked()
+@pytest.mark.parametrize("dtype", [dtypes.index, dtypes.uint8, dtypes.int64])
+def test_by_hand(dtype: DType) -> None:
+    item = ITEM if dtype is dtypes.index else UOp(Op.CAST, ITEM, arg=DTypeArg(dtype))
+    before = turned_and_picked(item)
     assert first_stage(before, OPENCL) == "linearize"
     after = linearize(before)
     verify(after, FORMS["linearize"])
