@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 
-from uop.conformance.case import CaseId
+from uop.conformance.case import MIXED, CaseId
 from uop.conformance.delivery import not_listed
 from uop.conformance.exercised import RULES
 from uop.conformance.judge import Verdict
@@ -314,10 +314,13 @@ def _is_declined(point: Point, tally: Tally) -> bool:
 
 
 def _why_skipped(point: Point, tally: Tally) -> str | None:
-    """Why programs about the rule of an op were not judged, if there are any."""
-    level = NEEDED.get(point.detail, "op")
-    cells = (c for c in tally.cells.values() if (c.level, c.op) == (level, point.about))
-    return min((c.skipped_reason for c in cells if c.skipped_reason), default=None)
+    """Why programs about the rule of an op, else those of many ops, were not judged."""
+    level = NEEDED.get(point.detail)
+    reasons: dict[str, list[str]] = {point.about: [], MIXED: []}
+    for cell in tally.cells.values():
+        if cell.skipped_reason and cell.op in reasons and level in (None, cell.level):
+            reasons[cell.op].append(cell.skipped_reason)
+    return min(reasons[point.about] or (reasons[MIXED] if level else ()), default=None)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from html import escape
 
 from uop.conformance.card.free import FREE
@@ -23,21 +23,23 @@ def card(report: Json) -> Html:
         "Small programs show what the backend does where the language leaves a choice. It was "
         f"judged by the profile {code(report['profile'])}, {report['profile_from']}.",
     )
+    # To do two things is wrong only where the profile is what was observed.
+    failed = {failure["signature"] for failure in report["failures"]}
     knobs = [entry for entry in entries if entry["knob"]]
     free = [entry for entry in entries if not entry["knob"]]
-    rows = [[code(e["point"]), escape(FREE.get(e["point"], "")), *_seen(e)] for e in free]
-    parts = [table("Choices that a profile names", HEADER, _of_knobs(knobs), "wide card")]
+    rows = [[code(e["point"]), escape(FREE.get(e["point"], "")), *_seen(e, failed)] for e in free]
+    parts = [table("Choices that a profile names", HEADER, _of_knobs(knobs, failed), "wide card")]
     return said + "".join(parts) + table("What else is open", HEADER, rows, "wide card")
 
 
-def _of_knobs(entries: Sequence[Json]) -> Iterator[Sequence[Html]]:
+def _of_knobs(entries: Sequence[Json], failed: Collection[str]) -> Iterator[Sequence[Html]]:
     """A row per point; the points of one knob share its words, which stand with the first."""
     told: set[str] = set()
     for entry in entries:
         knob = entry["knob"]
         words = "" if knob in told else _knob(knob)
         told.add(knob)
-        yield [code(entry["point"]), words, *_seen(entry)]
+        yield [code(entry["point"]), words, *_seen(entry, failed)]
 
 
 def _knob(name: str) -> Html:
@@ -46,13 +48,13 @@ def _knob(name: str) -> Html:
     return f"{escape(KNOBS[name])}<br>{tag('small', escape(knob_values(name)))}"
 
 
-def _seen(entry: Json) -> tuple[Html, Html]:
+def _seen(entry: Json, failed: Collection[str]) -> tuple[Html, Html]:
     """What was observed, with the words of a profile for it, and the programs that show it."""
     observed = tag("strong", escape(entry["observed"]))
     if entry["declares"]:
         declared = code(f"{entry['knob']}={entry['declares']}")
         observed += f"<br>{tag('small', declared)}"
-    if not entry["consistent"] and entry["knob"]:
+    if f"card {entry['point']}" in failed:
         observed += f"<br>{tag('span', '✕ two things at once', class_='wrong')}"
     shown = entry["conflict"] or entry["evidence"][:1]
     lines = "<br>".join(code(in_decimals(line)) for line in shown)

@@ -273,7 +273,13 @@ def test_programs_that_were_skipped_say_why_a_rule_was_not_met() -> None:
     found = ledger(ID, "device/ADD/int32/shards/0")
     told = tally(Verdict("device/ADD/int32/shards/0", Status.SKIPPED, reason="one device"))
     assert found.reason(Point("rule", "ADD", detail="axis"), told) == "one device"
-    assert found.reason(Point("rule", "ADD", detail="dtype"), told) == NO_CASE
+    # Those of many ops would have shown it of others; of what is on every level, they say nothing.
+    mixed = Verdict("device/MIXED/int32/sharded/0", Status.SKIPPED, reason="not that many")
+    told.add(mixed)
+    assert found.reason(Point("rule", "ADD", detail="axis"), told) == "one device"
+    assert found.reason(Point("rule", "PAD", detail="axis"), told) == "not that many"
+    assert found.reason(Point("rule", "PAD", detail="min_max"), told) == NO_CASE
+    assert found.reason(Point("rule", "PAD", detail="shape"), told) == NO_CASE
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,8 @@ def test_parts_that_others_add_are_shown_where_they_are() -> None:
 
 
 def test_a_card_says_of_each_point_what_is_allowed_and_seen_and_by_which_programs() -> None:
-    text = page(report(PASSED, sections=SECTIONS).to_json())
+    twofold = replace(CARD, signature="card max_nan")
+    text = page(report(PASSED, failures=(twofold,), sections=SECTIONS).to_json())
     for said in (
         "<code>max_nan</code>",
         escape(KNOBS["max_nan"]),
@@ -222,6 +223,10 @@ def test_a_card_says_of_each_point_what_is_allowed_and_seen_and_by_which_program
     ):
         assert said in text, said
     assert text.count("two things at once</span>") == 1
+    # Where the declared profile allows both it is no fault.
+    allowed = page(report(PASSED, sections=SECTIONS).to_json())
+    assert "two things at once" not in allowed
+    assert "<strong>propagate and number</strong>" in allowed
 
 
 def test_every_open_point_of_a_card_has_its_words() -> None:
