@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pytest
+    from _pytest.terminal import TerminalReporter
 
 DEFAULT = "interpreter"
+JUDGED = "uop_judged"
+"""The property of a test that says how many programs it has judged."""
+INCONCLUSIVE = 4
+"""The exit code for it, as of `uop conform`."""
+NOTHING = "uop: inconclusive, no program was judged: the backend takes none of those chosen"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,3 +28,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         options.addoption(
             "--programs", type=int, default=10, help="Programs for each op and level."
         )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run in which every test was skipped has shown nothing, and is not green."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and _judged_nothing(reporter) and session.exitstatus == 0:
+        session.exitstatus = INCONCLUSIVE
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Say so."""
+    if _judged_nothing(terminalreporter):
+        terminalreporter.write_line(NOTHING)
+
+
+def _judged_nothing(reporter: TerminalReporter) -> bool:
+    """Whether there were tests of the suite, but no program for any of them."""
+    reports = chain.from_iterable(reporter.stats.values())
+    counts = [n for r in reports for name, n in getattr(r, "user_properties", ()) if name == JUDGED]
+    return bool(counts) and not any(counts)

@@ -6,23 +6,42 @@ pytest --pyargs uop.conformance --backend opencl -n auto
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 
+from uop.conformance.card.card import observe
 from uop.conformance.case import LEVELS, Case, InvalidCase
+from uop.conformance.compare import Symptom
+from uop.conformance.delivery import not_listed
 from uop.conformance.drawn import HypothesisChoices
 from uop.conformance.generate import AnyGroup, groups
-from uop.conformance.judge import Judge, Status, Verdict
+from uop.conformance.judge import Fault, Judge, Status
 from uop.conformance.levels.group import Group
+from uop.conformance.options import OBSERVED, profile_of_run
+from uop.conformance.plugin import JUDGED
+from uop.conformance.repro import NOT_SHRUNK, as_found, find_cause
 from uop.conformance.sessions import known, start
-from uop.spec.errors import BackendError
-from uop.spec.latitude import STRICT
-from uop.spec.text import print_program
+from uop.spec.errors import BackendError, UopError
+from uop.spec.latitude import parse_profile
 
+TRIES = 60
+"""Programs that Hypothesis tries once one has failed; the reducer of the suite does the rest."""
+COSTLY = NOT_SHRUNK | {Symptom.CRASH}
+"""Of these the first is told: each try costs a timeout, or one of the restarts of the backend."""
 CELLS = [(level, op) for level in LEVELS for op in dict.fromkeys(g.op for g in groups(level))]
+
+
+class FailedError(AssertionError):
+    """What Hypothesis shrinks: a program that the backend fails."""
+
+
+class EndedError(BaseException):
+    """The end of shrinking, which Hypothesis lets pass."""
 
 
 @pytest.fixture(scope="session")
@@ -31,41 +50,92 @@ def judge(
 ) -> Iterator[Judge]:
     """The backend in a process of its own, and the suite as its judge."""
     name = cast(str, request.config.getoption("--backend"))
-    known(name)
     try:
+        known(name)
         session = start(name, tmp_path_factory.mktemp("backend"))
-    except BackendError as error:
-        pytest.exit(str(error), 3)
-    yield Judge(session, STRICT)
+    except UopError as error:
+        request.session.shouldstop = str(error)
+        pytest.fail(str(error), pytrace=False)
+    profile = profile_of_run("", session.hello)
+    yield Judge(
+        session, observe(session).profile if profile == OBSERVED else parse_profile(profile)
+    )
     session.close()
 
 
 @pytest.mark.parametrize(("level", "op"), CELLS, ids=[f"{level}-{op}" for level, op in CELLS])
 def test_conforms(level: str, op: str, judge: Judge, request: pytest.FixtureRequest) -> None:
     """No program of this op and level gives what the spec does not allow."""
-    chosen = [group for group in groups(level) if group.op == op]
-    reasons: set[str] = set()
-    judged = 0
+    chosen, reasons = listed([group for group in groups(level) if group.op == op], judge)
+    programs = cast(int, request.config.getoption("--programs"))
+    trial = Trial(judge, programs, reasons)
 
     @settings(
-        max_examples=cast(int, request.config.getoption("--programs")),
+        max_examples=programs,
         deadline=None,
         derandomize=True,
+        print_blob=False,
         suppress_health_check=list(HealthCheck),
     )
     @given(st.data())
     def conforms(data: st.DataObject) -> None:
-        nonlocal judged
-        case = drawn(chosen, data)
-        (verdict,) = judge.judge([case])
-        judged += verdict.status is not Status.SKIPPED
-        reasons.update({verdict.reason} - {""})
-        if verdict.fault is not None:
-            pytest.fail(told(case, verdict), pytrace=False)
+        trial.judge_one(drawn(chosen, data))
 
-    conforms()
-    if not judged:
+    try:
+        if chosen:
+            conforms()
+    except (Unsatisfiable, FailedError, EndedError):
+        assert trial.failed or trial.lost or not trial.judged
+    request.node.user_properties.append((JUDGED, trial.judged))
+    if trial.lost:
+        request.session.shouldstop = trial.lost
+        pytest.fail(trial.lost, pytrace=False)
+    if trial.failed:
+        # The last is the smallest.
+        pytest.fail(told(judge, *trial.failed[-1]), pytrace=False)
+    if not trial.judged:
         pytest.skip("; ".join(sorted(reasons)))
+
+
+@dataclass(slots=True)
+class Trial:
+    """What came of the programs of one test."""
+
+    judge: Judge
+    programs: int
+    reasons: set[str]
+    judged: int = 0
+    skipped: int = 0
+    tries: int = 0
+    lost: str = ""
+    """Why the backend is there no more."""
+    failed: list[tuple[Case | InvalidCase, Fault]] = field(default_factory=list)
+
+    def judge_one(self, case: Case | InvalidCase) -> None:
+        """FailedError for a case to be shrunk, EndedError where that is over."""
+        self.tries += bool(self.failed)
+        if self.tries > TRIES:
+            raise EndedError
+        try:
+            (verdict,) = self.judge.judge([case])
+        except BackendError as error:
+            self.lost = str(error)
+            raise EndedError from None
+        self.reasons.update({verdict.reason} - {""})
+        is_skipped = verdict.status is Status.SKIPPED
+        self.judged += not is_skipped
+        self.skipped += is_skipped
+        # Another is drawn instead, but not without end.
+        assume(not is_skipped or self.skipped > self.programs)
+        if verdict.fault is not None:
+            self.failed.append((case, verdict.fault))
+            raise EndedError if verdict.fault.symptom in COSTLY else FailedError
+
+
+def listed(candidates: list[AnyGroup], judge: Judge) -> tuple[list[AnyGroup], set[str]]:
+    """The groups about ops and dtypes that the backend lists, and why the others are none."""
+    why = {group: not_listed(group.id(0), judge.session.hello) for group in candidates}
+    return [group for group in candidates if not why[group]], set(why.values()) - {""}
 
 
 def drawn(chosen: list[AnyGroup], data: st.DataObject) -> Case | InvalidCase:
@@ -77,8 +147,8 @@ def drawn(chosen: list[AnyGroup], data: st.DataObject) -> Case | InvalidCase:
     return group.made(index, HypothesisChoices(data))
 
 
-def told(case: Case | InvalidCase, verdict: Verdict) -> str:
-    """What failed, and the program."""
-    assert verdict.fault is not None
-    text = case.text if isinstance(case, InvalidCase) else print_program(case.root)
-    return f"{verdict.fault.symptom}: {verdict.fault.message}\n{text}"
+def told(judge: Judge, case: Case | InvalidCase, fault: Fault) -> str:
+    """What failed, and the program with its data, as `uop replay` reads it from a file."""
+    is_costly = fault.symptom in COSTLY
+    written = as_found(case, fault, judge.profile) if is_costly else find_cause(judge, case, fault)
+    return f"{written.symptom}: {written.message}\n{written.text}"
