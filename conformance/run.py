@@ -163,12 +163,13 @@ class _Run:
     settled: Settled = field(default_factory=Settled)
 
     def result(self) -> Report:
-        ids = selected(self.options)
-        self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
-        if self.options.known is not None:
-            self.settled.file = read_known(self.options.known).of(self.options.backend)
         jury = Jury.start(self.options)
         try:
+            # While its processes start.
+            ids = selected(self.options)
+            self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
+            if self.options.known is not None:
+                self.settled.file = read_known(self.options.known).of(self.options.backend)
             hello = jury.hello()
             causes = self._judge(jury, ids, hello)
         finally:
