@@ -10,11 +10,12 @@ import pytest
 
 from uop.conformance.backends import load
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.card.card import Card, card_from_json, observe
+from uop.conformance.card.card import Card, Entry, card_from_json, observe
 from uop.conformance.card.file import ProfileFileError, profile_text, read_profile
 from uop.conformance.card.free import free_points
 from uop.conformance.card.points import knob_points
-from uop.conformance.options import OBSERVED, Options
+from uop.conformance.card.probe import Point
+from uop.conformance.options import OBSERVED, Options, profile_named
 from uop.conformance.protocol import Backend
 from uop.conformance.replay import replay
 from uop.conformance.report import Conclusion, Report
@@ -22,7 +23,7 @@ from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import summary
 from uop.conformance.run import conform
 from uop.conformance.workers import Local
-from uop.spec.latitude import KNOBS, Profile
+from uop.spec.latitude import KNOBS, STRICT, Profile, parse_profile, profile_of
 
 NUMBERS, TRUNCATING, ALTERNATING = (
     f"choosing_backends:{name}" for name in ("Numbers", "Truncating", "Alternating")
@@ -129,6 +130,39 @@ def test_a_profile_reads_back_from_its_file(backend: str, tmp_path: Path) -> Non
     card, path = card_of(backend), tmp_path / "profile.toml"
     path.write_text(profile_text(card, chosen(backend).hello(), "choosing"))
     assert read_profile(path) == card.profile
+
+
+FREE = {
+    p: next(t for t in p.declares.values() if t and profile_of({p.knob: t}) != STRICT)
+    for p in knob_points()
+}
+"""What each point declares that is not strict."""
+
+
+def test_every_knob_reads_back_from_its_file(tmp_path: Path) -> None:
+    entries = (Entry(p.name, p.knob, "seen", text, True, ()) for p, text in FREE.items())
+    card, path = Card(tuple(entries)), tmp_path / "profile.toml"
+    assert set(card.profile.declared()) == set(KNOBS)
+    path.write_text(profile_text(card, InterpreterBackend().hello(), "interpreter"))
+    assert read_profile(path) == card.profile
+
+
+@pytest.mark.parametrize("point", FREE, ids=lambda point: point.name)
+def test_an_edited_knob_is_what_is_demanded(point: Point, tmp_path: Path) -> None:
+    path, free = tmp_path / "profile.toml", profile_of({point.knob: FREE[point]})
+    strict, edited = (
+        next(
+            line
+            for line in profile_text(card, InterpreterBackend().hello(), "x").splitlines()
+            if line.startswith(f"{point.knob} = ")
+        )
+        for card in (Card(()), Card((Entry(point.name, point.knob, "", FREE[point], True, ()),)))
+    )
+    text = profile_text(Card(()), InterpreterBackend().hello(), "x")
+    path.write_text(text.replace(strict, edited))
+    assert strict != edited
+    options = Options("interpreter", profile=profile_named(str(path))).checked()
+    assert parse_profile(options.profile) == free
 
 
 def test_a_profile_file_bears_any_name_of_a_device(reference: Card, tmp_path: Path) -> None:
