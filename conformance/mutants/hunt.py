@@ -31,6 +31,8 @@ TOGETHER = 64
 FIRST = (2, 6, 16, 32)
 SEED = 0
 STRICT_PROFILE = "strict"
+ADVERSARY = "adversary"
+"""The backend that a faulty judge is held against: it takes every liberty, and has no fault."""
 NOT_BUILT = "refuses the source"
 """What runtimes say of a source that is none: nothing has been computed, and nothing judged."""
 
@@ -71,8 +73,8 @@ class Kill:
 
 
 def hunt(mutant: Mutant) -> Hunted:
-    """Run cases until one fails for the mutant. A crash of its process is no kill, nor is a source
-    that the driver refuses.
+    """Run cases until one fails for the mutant, which must not fail without it. A crash of its
+    process is no kill, nor is a source that the driver refuses.
     """
     if mutant.equivalent:
         return Hunted(mutant.name, mutant.kind, Fate.EQUIVALENT, note=mutant.equivalent)
@@ -99,8 +101,8 @@ class Court(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FaultyBackend:
-    """The suite as it is, and a backend with the fault."""
+class Here:
+    """The suite as it is, in this process, and a backend that may have the fault."""
 
     judging: Judge
 
@@ -128,11 +130,11 @@ class FaultyJudge:
 
 
 @contextmanager
-def faulty_backend(mutant: Mutant) -> Iterator[Court]:
+def judged_here(backend: str) -> Iterator[Court]:
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        session = start(MUTANT + mutant.name, Path(folder))
+        session = start(backend, Path(folder))
         try:
-            yield FaultyBackend(Judge(session, STRICT))
+            yield Here(Judge(session, STRICT))
         finally:
             session.close()
 
@@ -149,20 +151,31 @@ def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Court]:
 
 def _kill(mutant: Mutant) -> Kill | None:
     if mutant.backend != JUDGE:
-        return _by_failure(faulty_backend(mutant), mutant)
+        return _by_failure(judged_here(MUTANT + mutant.name), mutant, mutant.backend)
     if mutant.against:
         return _by_acquittal(mutant)
-    return _by_failure(faulty_judge(mutant, "adversary"), mutant)
+    return _by_failure(faulty_judge(mutant, ADVERSARY), mutant, ADVERSARY)
 
 
-def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant) -> Kill | None:
+def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant, backend: str) -> Kill | None:
     """The first case that fails: with a faulty judge, of a backend that does nothing wrong."""
     with opened as court:
         for ids in _tasks(in_order(mutant)):
             for verdict in court.judge(ids):
-                if shows(verdict) and verdict.fault is not None:
-                    return _killed(court, verdict, mutant, verdict.fault.message)
+                at = time.monotonic()
+                if shows(verdict) and not shows(without_fault(backend, verdict.id)):
+                    assert verdict.fault is not None
+                    return Kill(
+                        verdict.id, verdict.fault.message, at, _about(court, verdict, mutant)
+                    )
     return None
+
+
+def without_fault(backend: str, id: str) -> Verdict:
+    """What the suite as it is says of a backend as it is."""
+    with judged_here(backend) as court:
+        (verdict,) = court.judge([CaseId.parse(id)])
+    return verdict
 
 
 def shows(verdict: Verdict) -> bool:
@@ -178,10 +191,10 @@ def _by_acquittal(mutant: Mutant) -> Kill | None:
         with faulty_judge(mutant, backend) as court:
             for id, wrong in _wrong_results(backend):
                 (verdict,) = court.judge([CaseId.parse(id)])
-                found = accused(verdict)
-                if found < wrong:
+                at, found = time.monotonic(), accused(verdict)
+                if found < wrong <= accused(without_fault(backend, id)):
                     saw = f"{found} of {wrong} wrong elements are accused"
-                    return _killed(court, verdict, mutant, saw)
+                    return Kill(id, saw, at, _about(court, verdict, mutant))
     return None
 
 
@@ -192,11 +205,6 @@ def _wrong_results(backend: str) -> Iterator[tuple[str, int]]:
         yield from pushed(Op[name], SEED)
     elif (kill := _kill(find_mutant(name))) is not None:
         yield kill.case, 1
-
-
-def _killed(court: Court, verdict: Verdict, mutant: Mutant, saw: str) -> Kill:
-    """What a case that has just shown a mutant is about, which takes longer to find out."""
-    return Kill(verdict.id, saw, time.monotonic(), _about(court, verdict, mutant))
 
 
 def _about(court: Court, verdict: Verdict, mutant: Mutant) -> frozenset[str]:

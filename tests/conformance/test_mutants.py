@@ -170,6 +170,20 @@ def test_a_kill_is_about_what_was_computed(
     assert not shows(Verdict("op/ADD/int8/edges/0", Status.PASSED))
 
 
+def test_what_fails_without_the_fault_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def fails_anyway(backend: str, id: str) -> Verdict:
+        asked.append(id)
+        status = Status.FAILED if len(asked) == 1 else Status.PASSED
+        return Verdict(id, status, fault=Fault(Symptom.VALUE, "output 0[0] is 1, accepted 0"))
+
+    monkeypatch.setattr(hunting, "without_fault", fails_anyway)
+    hunted = hunt(find_mutant("pads-of-ones"))
+    assert hunted.fate is Fate.KILLED
+    assert asked[0] != asked[1] == hunted.case
+
+
 def test_a_place_that_has_moved_is_an_error() -> None:
     mutant = find_mutant("quotients-of-unlike-signs")
     with pytest.raises(CatalogueError, match="found it 0 times"):
