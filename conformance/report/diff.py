@@ -33,8 +33,28 @@ class Change:
 
 
 def changes(a: Json, b: Json) -> list[Change]:
-    """From report `a` to report `b`: the verdict, cells, causes, largest errors, skipped cases."""
+    """From report `a` to report `b`: the verdict, cells, causes, largest errors, skipped cases.
+
+    Of several backends those are compared that both are about, each with itself.
+    """
+    before, after = _by_backend(a), _by_backend(b)
+    if len(before) == len(after) == 1:
+        return _changes(a, b)
+    return [
+        Change(change.turn, f"{name}: {change.text}")
+        for name in before
+        if name in after
+        for change in _changes(before[name], after[name])
+    ]
+
+
+def _changes(a: Json, b: Json) -> list[Change]:
     return [*_verdict(a, b), *_cells(a, b), *_causes(a, b), *_lines(a, b)]
+
+
+def _by_backend(report: Json) -> Mapping[str, Json]:
+    """The reports of one, by what the backends were named on the command line."""
+    return {one["options"]["backend"]: one for one in (report, *report.get("others", []))}
 
 
 def notes(a: Json, b: Json) -> list[str]:
@@ -44,6 +64,7 @@ def notes(a: Json, b: Json) -> list[str]:
         ("backend", _who(a), _who(b)),
         ("profile", a["profile"], b["profile"]),
         *((name, a["options"].get(name), b["options"].get(name)) for name in a["options"]),
+        ("other backends", *(list(_by_backend(report))[1:] for report in (a, b))),
         ("cut short", a["summary"]["interrupted"], b["summary"]["interrupted"]),
     ]
     found = (f"{name}: {_words(x)}, then {_words(y)}" for name, x, y in parts if x != y)

@@ -18,7 +18,7 @@ import pytest
 from uop.conformance.case import LEVELS, Batch, Case, CaseId
 from uop.conformance.coverage import KINDS, NO_CASE, Evidence, Ledger, Point, ledger_lines
 from uop.conformance.exercised import RULES, exercised
-from uop.conformance.generate import case_by_id
+from uop.conformance.generate import case_by_id, cases
 from uop.conformance.judge import Status, Verdict
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
@@ -212,6 +212,20 @@ def test_a_whole_ledger_names_every_label_op_and_decision() -> None:
     assert {kind: of["total"] > 0 for kind, of in section["kinds"].items()} == dict.fromkeys(
         KINDS, True
     )
+
+
+def test_cases_show_every_point_that_a_run_can_show() -> None:
+    """By default, as if all of them were judged, and without the levels of random graphs.
+
+    What a LOAD reads there is left to them, or to the cases for gaps.
+    """
+    levels = ("op", "invalid", "property", "function", "kernel", "device")
+    found = Ledger(selected(Options("interpreter", levels=levels)))
+    for one in cases(levels):
+        found.add(replace(PASSED, id=str(one.id)), exercised(one))
+    seen = found.points()
+    left = {p for p in found.expected() if p not in seen}
+    assert {(p.kind, p.about) for p in left} <= {("value", "LOAD")}
 
 
 def test_the_section_is_as_the_schema_says_and_adds_up(judged: Conform) -> None:

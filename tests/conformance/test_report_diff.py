@@ -11,6 +11,7 @@ from reports import FAILED, FAILURE, PASSED, SKIPPED, report
 from uop.conformance.judge import Status, Verdict
 from uop.conformance.report import KnownFailure, Report
 from uop.conformance.report.diff import Turn, changes, notes
+from uop.conformance.report.vote import Poll
 
 WORSE = replace(PASSED, id=FAILED.id, max_ulp=3.0)
 
@@ -163,6 +164,18 @@ def test_of_a_cell_what_fails_counts_known_or_not() -> None:
     found = [c for c in changes(before.to_json(), after.to_json()) if "EXP2/" in c.text]
     told = "failed (2 of 2 programs), then failed (1 of 2 programs; 1 more known)"
     assert [(c.turn, c.text) for c in found] == [(Turn.NEITHER, f"op/EXP2/float32: {told}")]
+
+
+def test_of_several_backends_each_is_compared_with_itself() -> None:
+    before = Poll((report(PASSED), report(FAILED, backend="b"), report(PASSED, backend="c")))
+    after = Poll((report(FAILED, backend="b"), report(FAILED)))
+    a, b = before.to_json(), after.to_json()
+    assert [(c.turn, c.text) for c in changes(a, b)] == [
+        (Turn.WORSE, "some: verdict: conforms, then does not conform"),
+        (Turn.WORSE, "some: op/EXP2/float32: passed, then failed (1 of 1 program)"),
+    ]
+    assert "other backends: b,c, then some" in notes(a, b)
+    assert changes(a, report(PASSED, backend="d").to_json()) == []
 
 
 def test_what_makes_reports_hard_to_compare_is_noted() -> None:
