@@ -163,7 +163,7 @@ def _folded(dtype: DType, choices: Choices, index: int) -> Program:
 
 def _lengthened(dtype: DType, choices: Choices, index: int) -> Program:
     """Loops longer than their axes, which a PAD has made longer before: a read has two gates then,
-    and only a fold of sums may meet a zero that is not there.
+    a store of what a workgroup folds as well, and only a fold of sums may meet a zero of nowhere.
     """
     shape = (between(choices, 1, 6), between(choices, 2, 6))
     before = [between(choices, 1, 3), choices.below(2)]
@@ -182,8 +182,11 @@ def _lengthened(dtype: DType, choices: Choices, index: int) -> Program:
                for slot, t in ((0, shape), (1, sizes))})
         for draw in (values.draw_ordinary, values.draw_mixed)
     )  # fmt: skip
-    longer = [PadTo(axis, size + between(choices, 1, 3)) for axis, size in enumerate(sizes)]
-    return _optimized_by(graph, given, [longer])
+    rows, columns = (size + between(choices, 1, 3) for size in sizes)
+    sequence: list[Optimization] = [PadTo(0, rows), PadTo(1, 2 * columns)]
+    if op is not None:
+        sequence.append(Split(1, 2, AxisType.GROUP_REDUCE))
+    return _optimized_by(graph, given, [sequence])
 
 
 def _with_sequences(graph: UOp, given: tuple[Batch, ...], choices: Choices) -> Program:
