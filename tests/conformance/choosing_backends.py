@@ -10,6 +10,7 @@ import numpy as np
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.interpreter.evaluate import evaluate_full
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
@@ -89,15 +90,48 @@ class Flushing(Choosing):
         return made if u.op is Op.CMPLT else flushed(made)
 
 
+class Wide(Choosing):
+    """A float16 is kept as a float32 between one op and the next."""
+
+    dtypes = frozenset({"float16", "float32", "bool", "int32", "index"})
+
+    def chosen(self, program: Program) -> Outcome:
+        root = parse(program.text)
+        new: dict[UOp, UOp] = {}
+        for u in root.toposort():
+            new[u] = unrounded(u, [new[s] for s in u.src])
+        return interpret(Program(print_program(stored(new[root], root.dtype)), program.batches))
+
+
+class Algebraic(Choosing):
+    """x * 0 is 0, x - x is 0 and x / x is 1."""
+
+    def rule(self, u: UOp) -> UOp:
+        if not u.dtype.is_float or u.op not in (Op.MUL, Op.SUB, Op.ADD, Op.DIV):
+            return u
+        a, b = u.src
+        zero = const(0.0, u.dtype)
+        if u.op is Op.MUL:
+            folds = zero in (a, b)
+        else:
+            folds = b.op is Op.NEG and b.src[0] is a if u.op is Op.ADD else a is b
+        # What is folded keeps the shape of the operands.
+        shaped = where(b, zero, zero) if a is zero else where(a, zero, zero)
+        if not folds:
+            return u
+        return UOp(Op.ADD, shaped, const(1.0, u.dtype)) if u.op is Op.DIV else shaped
+
+
 class Trapping(Choosing):
     """A division by zero ends the program."""
 
     def chosen(self, program: Program) -> Outcome:
-        if "IDIV" in program.text or "MOD" in program.text:
-            divisors = [batch.get(1) for batch in program.batches]
-            if any(d is not None and not d.all() for d in divisors):
-                return Problem(ProblemKind.TRAP, "division by zero")
-        return interpret(program)
+        root = parse(program.text)
+        divisors = {u.src[1] for u in root.toposort() if u.op in (Op.IDIV, Op.MOD)}
+        seen: list[bool] = []
+        for batch in program.batches if divisors else ():
+            evaluate_full(root, batch, lambda u, v: seen.append(u in divisors and not v.data.all()))
+        return Problem(ProblemKind.TRAP, "division by zero") if any(seen) else interpret(program)
 
 
 class Alternating(Choosing):
@@ -159,6 +193,23 @@ def flushed(x: UOp) -> UOp:
     magnitude = UOp(Op.MAX, x, UOp(Op.NEG, x))
     small = UOp(Op.CMPLT, magnitude, const(LEAST, x.dtype))
     return UOp(Op.WHERE, small, UOp(Op.MUL, x, const(0.0, x.dtype)), x)
+
+
+def unrounded(u: UOp, src: list[UOp]) -> UOp:
+    """A node over others, of which a float16 may be a float32: arithmetic then is in float32."""
+    arithmetic = u.declaration.is_elementwise and u.op is not Op.BITCAST
+    if arithmetic and dtypes.float16 in (u.dtype, *(s.dtype for s in u.src)):
+        wider = [cast(dtypes.float32, s) if s.dtype is dtypes.float16 else s for s in src]
+        if u.op is Op.CAST:
+            to = dtypes.float32 if u.dtype is dtypes.float16 else u.dtype
+            return cast(to, wider[0])
+        return UOp(u.op, *wider, arg=u.arg)
+    return u.with_src(stored(new, old.dtype) for new, old in zip(src, u.src, strict=True))
+
+
+def stored(u: UOp, dtype: DType) -> UOp:
+    """A value in its own dtype again."""
+    return u if u.dtype is dtype else cast(dtype, u)
 
 
 def cast(dtype: DType, u: UOp) -> UOp:

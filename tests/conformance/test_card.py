@@ -73,6 +73,8 @@ def test_the_reference_is_exact_and_does_one_thing_everywhere(reference: Card) -
         ("Contracting", "contract", "rounded once", {"contract": "true"}),
         ("Flushing", "ftz float32", "flushed", {"ftz": "float32"}),
         ("Trapping", "int_div_traps", "traps", {"int_div_traps": "true"}),
+        ("Algebraic", "algebra", "folded", {"algebra": "true"}),
+        ("Wide", "excess_precision float16", "unrounded", {"excess_precision": "float16"}),
     ],
 )
 def test_a_choice_is_told_with_its_evidence(
@@ -231,6 +233,7 @@ def test_a_consistent_backend_conforms_under_what_it_shows(tmp_path: Path) -> No
     [
         ("Contracting", ("ADD", "SUB", "MULACC", "MIXED")),
         ("Flushing", ("ADD", "MUL", "CMPLT", "MIXED")),
+        ("Wide", ("ADD", "MUL", "MIXED")),
         ("Trapping", ("IDIV",)),
     ],
 )
@@ -241,7 +244,7 @@ def test_what_a_backend_shows_is_what_its_graphs_may_do(
         f"choosing_backends:{name}",
         levels=("op", "graph"),
         ops=ops,
-        dtypes=("float32", "int32", "MIXED"),
+        dtypes=("float16", "float32", "int32", "MIXED"),
         effort="smoke",
         workers=1,
         output=tmp_path,
