@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from struct import pack, unpack
 
 HEX_FLOAT = re.compile(r"-?0x[01](?:\.[0-9a-f]+)?p[+-]\d+")
 LONGEST_LINE = 400
+LARGEST = float.fromhex("0x1.fffffep+127")
+"""Of the float32 values."""
 Html = str
 
 
@@ -59,7 +62,7 @@ def section(id: str, title: str, *inside: Html) -> Html:
 def both(value: str) -> Html:
     """A value as programs spell it, each float in decimals beside it."""
     decimals = in_decimals(value)
-    exact = all(float(f"{x:.9g}") == x for x in map(float.fromhex, HEX_FLOAT.findall(value)))
+    exact = all(float(_decimal(x)) == x for x in map(float.fromhex, HEX_FLOAT.findall(value)))
     shown = f"{'=' if exact else '≈'} {decimals}"
     small = "" if decimals == value else " " + tag("small", escape(shown))
     return tag("code", escape(value)) + small
@@ -67,7 +70,12 @@ def both(value: str) -> Html:
 
 def in_decimals(text: str) -> str:
     """The text, its hex floats in decimals."""
-    return HEX_FLOAT.sub(lambda found: f"{float.fromhex(found[0]):.9g}", text)
+    return HEX_FLOAT.sub(lambda found: _decimal(float.fromhex(found[0])), text)
+
+
+def _decimal(x: float) -> str:
+    """So many digits that no two values of the least dtype that holds it look alike."""
+    return f"{x:.9g}" if abs(x) <= LARGEST and unpack("f", pack("f", x))[0] == x else f"{x:.17g}"
 
 
 def in_id(text: str) -> str:

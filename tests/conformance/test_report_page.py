@@ -31,6 +31,7 @@ from uop.conformance.card.free import FREE, free_points
 from uop.conformance.elements import BINS
 from uop.conformance.judge import Status
 from uop.conformance.report import Failure, KnownFailure
+from uop.conformance.report.markup import in_decimals
 from uop.conformance.report.page import page
 from uop.conformance.report.page_accuracy import histogram
 from uop.conformance.report.terminal import COLUMNS
@@ -283,6 +284,21 @@ def test_what_a_backend_says_stays_text() -> None:
     made = report(FAILED, skipped, failures=(cause,), backend=evil, sections=card, known=known)
     text = page(Poll((made, report(PASSED, backend="b"))).to_json())
     assert "<script" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0x1p-1 to 0x1.8p+0", "0.5 to 1.5"),
+        ("0x1.99999ap-4", "0.100000001"),
+        ("0x1.999999999999ap-4", "0.10000000000000001"),
+        ("0x1.999999999999bp-4", "0.10000000000000002"),
+        ("0x1.fffffffffffffp+1023", "1.7976931348623157e+308"),
+        ("nan:0x7fc00001 or -0x0p+0", "nan:0x7fc00001 or -0"),
+    ],
+)
+def test_neighbours_of_a_dtype_do_not_look_alike(text: str, said: str) -> None:
+    assert in_decimals(text) == said
 
 
 def test_the_marks_of_a_histogram_are_told_in_words() -> None:
