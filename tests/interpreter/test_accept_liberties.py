@@ -6,14 +6,18 @@ The oracles are fractions, numpy in wider dtypes, and every order of a few terms
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
 import pytest
 
+from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.card.points import knob_points
 from uop.conformance.card.probe import Point, Witness, bits_of, data
+from uop.conformance.case import Batch, Case, CaseId
+from uop.conformance.delivery import deliver
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric import round_to
@@ -310,3 +314,38 @@ def test_a_power_may_have_the_error_of_its_parts() -> None:
     root = UOp(Op.POW, X, Y)
     profile = Profile(decomposed=frozenset({Op.POW}))
     assert inside(root, {0: x, 1: y}, profile, actual)
+
+
+# Kernels
+
+
+SUM = UOp(Op.ADD, UOp(Op.ADD, X, Y), Z)
+ONES = np.ones(N, np.float32)
+
+
+@pytest.mark.parametrize("form", ["kernel", "linear"])
+@pytest.mark.parametrize(
+    ("root", "inputs", "profile", "actual"),
+    [
+        (
+            UOp(Op.ADD, UOp(Op.MUL, X, Y), Z),
+            {0: ONES * (1 + 2.0**-12), 1: ONES * (1 + 2.0**-12), 2: -ONES},
+            CONTRACT,
+            ONES * (2.0**-11 + 2.0**-24),
+        ),
+        (SUM, {0: ONES * 2.0**24, 1: ONES, 2: ONES}, TREES, ONES * (2.0**24 + 2)),
+        (UOp(Op.SUB, X, X), {0: ONES * np.inf}, ALGEBRA, ONES * 0),
+        (UOp(Op.MUL, X, Y), {0: ONES * 2.0**-100, 1: ONES * 2.0**-40}, FLUSH, ONES * 0),
+    ],
+)
+def test_kernels_have_the_same_liberties(
+    root: UOp, inputs: dict[int, Array], profile: Profile, actual: Array, form: str
+) -> None:
+    inputs = {slot: a.astype(np.float32) for slot, a in inputs.items()}
+    hello = replace(InterpreterBackend().hello(), forms=frozenset({form}))
+    case = Case(CaseId("op", "MIXED", "float32", "test", 0), root, (Batch(inputs),))
+    lowered = deliver(case, hello)
+    assert lowered.root is not None
+    for free, expected in ((profile, True), (STRICT, False)):
+        sets = accept(lowered.root, lowered.batches[0].inputs, free)[lowered.kept[0]]
+        assert sets.contains(actual.astype(np.float32)).all() == expected
