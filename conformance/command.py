@@ -12,11 +12,11 @@ from uop.conformance.backends.attempt import problem_of
 from uop.conformance.lines import LineProcess
 from uop.conformance.messages import DeviationError
 from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.sessions import COMMAND
 from uop.conformance.wire import Json
 from uop.conformance.workers import Allowance, IsRight, LostError
 from uop.spec.errors import BackendError, UopError
 
-PREFIX = "command:"
 SMALL_REPLY = 1 << 20
 LARGE_REPLY = 64 << 20
 
@@ -156,9 +156,9 @@ class Command:
 def command_of(name: str) -> list[str]:
     """The words of a command. NoSuchBackendError where there are none."""
     try:
-        words = shlex.split(name.removeprefix(PREFIX))
+        words = shlex.split(name.removeprefix(COMMAND))
     except ValueError as error:
         raise NoSuchBackendError(f"{name}: {error}") from None
     if not words:
-        raise NoSuchBackendError(f"{name!r}: expected {PREFIX}PROGRAM")
+        raise NoSuchBackendError(f"{name!r}: expected {COMMAND}PROGRAM")
     return words

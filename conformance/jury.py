@@ -21,6 +21,8 @@ Task = wire.Json
 Answer = wire.Json
 CARD: Task = {"card": True}
 """The task whose answer is the card of the backend."""
+GREETING: Task = {"hello": True}
+"""What every process answers first, unasked."""
 PATIENCE = 5.0
 JUROR = "uop.conformance.juror"
 """The module that a judging process runs."""
@@ -33,7 +35,7 @@ class Juror:
     process: subprocess.Popen[bytes]
     requests: int
     replies: int
-    task: Task | None = None
+    task: Task | None = field(default_factory=lambda: GREETING)
 
     @classmethod
     def start(cls, *command: str) -> Juror:
@@ -87,20 +89,23 @@ class Juror:
 
 @dataclass(slots=True, eq=False)
 class Jury:
-    """Judging processes that share tasks; all of them start at once."""
+    """Judging processes that share tasks, of one command."""
 
-    jurors: list[Juror] = field(default_factory=list)
+    command: tuple[str, ...]
+    jurors: list[Juror]
 
     @classmethod
     def start(cls, options: Options) -> Jury:
+        """The first process; the others would only slow it down until it has begun."""
         timeout = "" if options.timeout is None else str(options.timeout)
         command = (JUROR, options.backend, options.profile, str(options.seed), timeout)
-        return cls([Juror.start(*command) for _ in range(options.workers)])
+        return cls(command, [Juror.start(*command)])
 
-    def hello(self) -> Hello:
-        """Who is judged. BackendError where the backend does not start."""
-        answers = [juror.answer() for juror in self.jurors]
-        return wire.hello_from_json(answers[0]["hello"])
+    def hello(self, processes: int) -> Hello:
+        """Who is judged, by so many processes. BackendError where the backend does not start."""
+        hello = wire.hello_from_json(self.jurors[0].answer()["hello"])
+        self.jurors += [Juror.start(*self.command) for _ in range(1, processes)]
+        return hello
 
     def card(self) -> Card:
         """What the backend does where the spec leaves a choice."""
@@ -110,6 +115,8 @@ class Jury:
     def judge_by(self, profile: str) -> None:
         """Take another profile than the one that was named at the start."""
         for juror in self.jurors:
+            if juror.task is GREETING:
+                juror.answer()
             juror.ask({"profile": profile})
         for juror in self.jurors:
             juror.answer()
@@ -119,13 +126,14 @@ class Jury:
     ) -> Iterator[tuple[Task, dict[str, Any]]]:
         """Each task with its answer, as they come; no new task once `keep_on` says no."""
         for juror in self.jurors:
-            self._next(juror, tasks, keep_on)
+            if juror.task is not GREETING:
+                self._next(juror, tasks, keep_on)
         while busy := {juror.replies: juror for juror in self.jurors if juror.task is not None}:
             for ready in select.select(list(busy), [], [])[0]:
                 juror, task = busy[ready], busy[ready].task
                 answer = juror.answer()
                 self._next(juror, tasks, keep_on)
-                if task is not None:
+                if task is not None and task is not GREETING:
                     yield task, answer
 
     def end(self) -> None:

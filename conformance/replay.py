@@ -12,13 +12,13 @@ from uop.conformance.accepted_text import accepted_of, output_keys
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP
 from uop.conformance.case import Batch, CaseId, InvalidCase
 from uop.conformance.case import Case as SuiteCase
-from uop.conformance.command import PREFIX, Command
+from uop.conformance.command import Command
 from uop.conformance.delivery import deliver
 from uop.conformance.judge import Judge, Status, Verdict, skipped
 from uop.conformance.options import OptionError
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Conclusion
-from uop.conformance.sessions import known, start
+from uop.conformance.sessions import COMMAND, known, start
 from uop.conformance.storage import from_literal
 from uop.conformance.workers import Session
 from uop.interpreter.accept import accept
@@ -88,8 +88,8 @@ def requests(paths: Sequence[Path], backend: str) -> Iterator[str]:
 
 def _hello_of(backend: str) -> Hello:
     """What a command says it takes; its arrays are to stand in the lines."""
-    if not backend.startswith(PREFIX):
-        raise OptionError(f"--emit-requests: expected {PREFIX}PROGRAM or no backend")
+    if not backend.startswith(COMMAND):
+        raise OptionError(f"--emit-requests: expected {COMMAND}PROGRAM or no backend")
     with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         worker = Command(backend, Path(folder))
         worker.close()

@@ -165,12 +165,12 @@ class _Run:
     def result(self) -> Report:
         jury = Jury.start(self.options)
         try:
-            # While its processes start.
+            # Both are long enough for the backend to start meanwhile.
             ids = selected(self.options)
             self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
             if self.options.known is not None:
                 self.settled.file = read_known(self.options.known).of(self.options.backend)
-            hello = jury.hello()
+            hello = jury.hello(self.options.workers)
             causes = self._judge(jury, ids, hello)
         finally:
             jury.end()

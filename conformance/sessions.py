@@ -1,22 +1,28 @@
-"""Starts a backend by its name: an adapter of this project's kind, or any executable."""
+"""Starts a backend by its name: an adapter of this project's kind, or any executable.
+
+What a judging process needs later is not imported here: the backend starts meanwhile.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from uop.conformance.backends import find
-from uop.conformance.command import PREFIX, Command, command_of
 from uop.conformance.mutants.catalogue import find_mutant
 from uop.conformance.workers import SERVE, Allowance, Session, Worker
 
+COMMAND = "command:"
+"""What stands before a program that answers lines, where a backend is named."""
 MUTANT = "mutant:"
-"""What stands before the name of a mutant where a backend is named."""
+"""What stands before the name of a mutant there."""
 RUN = "uop.conformance.mutants.run"
 
 
 def known(name: str) -> None:
     """An error for a name that can be no backend."""
-    if name.startswith(PREFIX):
+    if name.startswith(COMMAND):
+        from uop.conformance.command import command_of  # what writes its lines is large
+
         command_of(name)
     elif name.startswith(MUTANT):
         find_mutant(name.removeprefix(MUTANT))
@@ -26,7 +32,9 @@ def known(name: str) -> None:
 
 def start(name: str, folder: Path, allowance: Allowance | None = None) -> Session:
     """The backend of this name in a process of its own. BackendError where it does not start."""
-    if name.startswith(PREFIX):
+    if name.startswith(COMMAND):
+        from uop.conformance.command import Command  # what writes its lines is large
+
         return Command(name, folder, allowance)
     if name.startswith(MUTANT):
         mutant = find_mutant(name.removeprefix(MUTANT))

@@ -18,7 +18,7 @@ from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.latitude import STRICT
 from uop.spec.text import parse
 
-PROGRAMS = 64
+PROGRAMS = 128
 """Programs that share one source: the driver takes as long for a few as for one."""
 
 

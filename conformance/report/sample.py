@@ -94,7 +94,7 @@ def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict],
     tasks = [{"ids": list(ids[k : k + CHUNK])} for k in range(0, len(ids), CHUNK)]
     jury = Jury.start(options)
     try:
-        jury.hello()
+        jury.hello(options.workers)
         for _, answer in jury.answers(iter(tasks)):
             for one in answer["verdicts"]:
                 verdict = verdict_from_json(one)

@@ -31,14 +31,14 @@ def check(executable: str, arguments: tuple[str, ...], timeout: str) -> int:
     """
     import shlex
 
-    from uop.conformance.command import PREFIX
+    from uop.conformance.sessions import COMMAND
     from uop.conformance.options import parse_duration
     from uop.conformance.worker_check import check as checked
     from uop.conformance.workers import Allowance
 
     seconds = parse_duration(timeout, "--timeout")
     allowance = Allowance(start_seconds=seconds, batch_seconds=seconds, program_seconds=0.0)
-    name = PREFIX + shlex.join([executable.removeprefix(PREFIX), *arguments])
+    name = COMMAND + shlex.join([executable.removeprefix(COMMAND), *arguments])
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         found = checked(name, Path(folder), allowance)
     for line in found.notes:

@@ -1,0 +1,71 @@
+"""Answers the tasks of a run: verdicts on cases, the cause of a failure, the card of a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from uop.conformance import wire
+from uop.conformance.card.card import observe
+from uop.conformance.case import CaseId
+from uop.conformance.delivery import not_listed
+from uop.conformance.exercised import exercised
+from uop.conformance.generate import case_by_id
+from uop.conformance.judge import Judge, Status, Verdict, fault_from_json
+from uop.conformance.options import OBSERVED, profile_of_run
+from uop.conformance.repro import find_cause
+from uop.conformance.workers import Session
+from uop.spec.errors import BackendError
+from uop.spec.latitude import STRICT, parse_profile
+
+
+def answer(worker: Session, profile: str, seed: int, out: int) -> None:
+    """Say who is judged on the descriptor `out`, then answer what comes on standard input."""
+    _reply(out, {"hello": wire.hello_to_json(worker.hello)})
+    chosen = profile_of_run(profile, worker.hello)
+    # One that is observed comes as a task.
+    judge = Judge(worker, STRICT if chosen == OBSERVED else parse_profile(chosen))
+    try:
+        while True:
+            task, _ = wire.read(0)
+            _reply(out, _answered(judge, task, seed))
+    except wire.ClosedError:
+        return
+    except BackendError as error:
+        _reply(out, {"lost": str(error)})
+
+
+def _answered(judge: Judge, task: wire.Json, seed: int) -> wire.Json:
+    if "card" in task:
+        return {"card": observe(judge.session).to_json()}
+    if "profile" in task:
+        judge.profile = parse_profile(task["profile"])
+        return {}
+    if "fault" in task:
+        case = case_by_id(task["ids"][0], seed)
+        return {"finding": asdict(find_cause(judge, case, fault_from_json(task["fault"])))}
+    return _judged(judge, task["ids"], seed)
+
+
+def _judged(judge: Judge, ids: Sequence[str], seed: int) -> wire.Json:
+    """One verdict per id, and what each case exercises, which is nothing where it is skipped.
+
+    A case that the backend would not be sent is not made at all.
+    """
+    reasons = {id: not_listed(CaseId.parse(id), judge.session.hello) for id in ids}
+    made = {id: case_by_id(id, seed) for id, reason in reasons.items() if not reason}
+    judged = {verdict.id: verdict for verdict in judge.judge(list(made.values()))}
+    verdicts = [
+        judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
+    ]
+    return {
+        "verdicts": [asdict(v) for v in verdicts],
+        "exercised": [
+            None if v.status is Status.SKIPPED else exercised(made[v.id]) for v in verdicts
+        ],
+        "peak": judge.session.peak,
+    }
+
+
+def _reply(out: int, header: wire.Json) -> None:
+    wire.write(out, wire.Packer().frame(header))
