@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from uop.conformance import wire
@@ -35,7 +35,7 @@ class Juror:
     process: subprocess.Popen[bytes]
     requests: int
     replies: int
-    task: Task | None = field(default_factory=lambda: GREETING)
+    task: Task | None = None
 
     @classmethod
     def start(cls, *command: str) -> Juror:
@@ -89,22 +89,22 @@ class Juror:
 
 @dataclass(slots=True, eq=False)
 class Jury:
-    """Judging processes that share tasks, of one command."""
+    """Judging processes that share tasks. Those of a run are all of one command."""
 
-    command: tuple[str, ...]
     jurors: list[Juror]
+    command: tuple[str, ...] = ()
 
     @classmethod
     def start(cls, options: Options) -> Jury:
         """The first process; the others would only slow it down until it has begun."""
         timeout = "" if options.timeout is None else str(options.timeout)
         command = (JUROR, options.backend, options.profile, str(options.seed), timeout)
-        return cls(command, [Juror.start(*command)])
+        return cls([_judging(command)], command)
 
     def hello(self, processes: int) -> Hello:
         """Who is judged, by so many processes. BackendError where the backend does not start."""
         hello = wire.hello_from_json(self.jurors[0].answer()["hello"])
-        self.jurors += [Juror.start(*self.command) for _ in range(1, processes)]
+        self.jurors += [_judging(self.command) for _ in range(1, processes)]
         return hello
 
     def card(self) -> Card:
@@ -147,3 +147,9 @@ class Jury:
         task = next(tasks, None) if keep_on() else None
         if task is not None:
             juror.ask(task)
+
+
+def _judging(command: tuple[str, ...]) -> Juror:
+    juror = Juror.start(*command)
+    juror.task = GREETING
+    return juror

@@ -34,7 +34,7 @@ from uop.spec.uop import UOp, dims, param
 from uop.spec.walk import free_params, toposort
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 LEAVES = (Op.PARAM, Op.BUFFER)
 RESIZED = {Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
@@ -226,7 +226,7 @@ class _Devices:
         """The graph that device k of `device` runs for a node: the same ops on its shards."""
         done: dict[UOp, UOp] = {}
 
-        def sources(u: UOp) -> Iterable[UOp]:
+        def sources(u: UOp) -> Sequence[UOp]:
             if u in self._received:
                 return ()
             return _sources_here(u, device) if u.op in (Op.AFTER, Op.GROUP) else u.src

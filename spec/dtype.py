@@ -121,9 +121,12 @@ def floor_log2(x: Fraction) -> int:
     return guess if x >= Fraction(2) ** guess else guess - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """A dtype: its name in text, its kind, its width in bits and, for floats, its format."""
+    """A dtype: its name in text, its kind, its width in bits and, for floats, its format.
+
+    There is one of each, so equality is identity.
+    """
 
     name: str
     kind: Kind
@@ -132,6 +135,9 @@ class DType:
 
     def __repr__(self) -> str:
         return f"dtypes.{self.name}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _named, (self.name,)
 
     @property
     def itemsize(self) -> int:
@@ -270,3 +276,7 @@ class dtypes:  # noqa: N801 - a namespace read as a word: dtypes.float32
 DTYPES: dict[str, DType] = {d.name: d for d in vars(dtypes).values() if isinstance(d, DType)}
 FLOATS: tuple[DType, ...] = tuple(d for d in DTYPES.values() if d.is_float)
 INTS: tuple[DType, ...] = tuple(d for d in DTYPES.values() if d.is_int)
+
+
+def _named(name: str) -> DType:
+    return DTYPES[name]

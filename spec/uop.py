@@ -73,7 +73,7 @@ class UOp:
         if known is not None:
             return known
         for s in src:
-            if s.__class__ is not UOp:
+            if s.__class__ is not UOp and not isinstance(s, UOp):
                 raise _no_node(op, src, arg, tag)
         if tag is not None and not isinstance(tag, str):
             raise _no_node(op, src, arg, tag)
@@ -97,19 +97,12 @@ class UOp:
                 set_field(u, "shape", sizes)
             else:
                 symbolic.SIZES[u] = sizes
+                set_field(u, "__class__", _Symbolic)
         set_field(u, "device", declaration.device(u))
         set_field(u, "addrspace", declaration.addrspace(u))
         set_field(u, "_min_max", _NOT_YET)
         set_field(u, "_axis", _NOT_YET)
         return _INTERNED.setdefault(key, u)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Reached where a field is not set: the shape of a node with symbolic sizes."""
-            if name == "shape":
-                raise SIZES_C2.lacking(repr(self), "variables that are not bound to numbers")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a UOp is immutable: cannot set {name}")
@@ -166,7 +159,7 @@ class UOp:
         if not isinstance(new, Mapping):
             raise NODE_C4.error("substitute", _repr(new), users_line())
         for pair in new.items():
-            if pair[0].__class__ is not UOp or pair[1].__class__ is not UOp:
+            if not isinstance(pair[0], UOp) or not isinstance(pair[1], UOp):
                 raise NODE_C4.error("substitute", _repr(pair), users_line())
         done: dict[UOp, UOp] = dict(new)
         for u in toposort([self], lambda v: () if v in new else v.src):
@@ -183,6 +176,23 @@ class UOp:
         """This node written with other ops, as its declaration says; None where it says nothing."""
         rule = self.declaration.decomposition
         return None if rule is None else cast("UOp | None", rule(UOp, self))  # type: ignore[arg-type]
+
+
+class _Symbolic(UOp):
+    """A node whose sizes are not all numbers.
+
+    A class of its own, because every field of a class with `__getattr__` is slow to read.
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Reached where a field is not set, as the shape is."""
+            if name == "shape":
+                raise SIZES_C2.lacking(repr(self), "variables that are not bound to numbers")
+            raise AttributeError(f"{UOp.__name__!r} object has no attribute {name!r}")
 
 
 def _spelled(u: UOp) -> str:

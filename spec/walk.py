@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ N = TypeVar("N")
 T = TypeVar("T")
 
 
-def toposort(roots: Iterable[N], sources: Callable[[N], Iterable[N]]) -> list[N]:
+def toposort(roots: Iterable[N], sources: Callable[[N], Sequence[N]]) -> list[N]:
     """Every node once, sources before users, depth-first post-order from the first root on."""
     order: dict[N, None] = {}
     opened: set[N] = set()
@@ -28,10 +28,11 @@ def toposort(roots: Iterable[N], sources: Callable[[N], Iterable[N]]) -> list[N]
             order[stack.pop()] = None
             continue
         opened.add(node)
-        waiting = [s for s in sources(node) if s not in opened]
-        if waiting:
-            stack += waiting[::-1]
-        else:
+        depth = len(stack)
+        for s in reversed(sources(node)):
+            if s not in opened:
+                stack.append(s)
+        if len(stack) == depth:
             order[stack.pop()] = None
     return list(order)
 

@@ -213,6 +213,8 @@ def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     """The data the graph grew on, and other data where the graph has a meaning on it."""
     used = [slot for slot in sorted(slots(root)) if slot in growth.inputs]
     first, second = (Batch({slot: growth.inputs[slot][k] for slot in used}) for k in range(2))
+    if not _may_lack_meaning(root):
+        return first, second
     start = perf_counter()
     try:
         evaluate_full(root, second.inputs)
@@ -221,3 +223,11 @@ def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     finally:
         growth.interpreting += perf_counter() - start
     return first, second
+
+
+def _may_lack_meaning(root: UOp) -> bool:
+    """Whether it depends on the inputs that a graph has a meaning; computed indices must fit."""
+    return any(
+        u.declaration.clauses or (u.dtype is dtypes.index and u.op not in (Op.CONST, Op.STACK))
+        for u in root.toposort()
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
@@ -195,7 +195,7 @@ def all_reduce(build: Build, u: Node) -> Node:
 def _rebuilt(
     root: Node,
     new: Callable[[Node, list[Node]], Node],
-    sources: Callable[[Node], Iterable[Node]],
+    sources: Callable[[Node], Sequence[Node]],
 ) -> Node:
     """A graph made anew, sources first."""
     done: dict[Node, Node] = {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import struct
 from fractions import Fraction
 
@@ -159,3 +161,10 @@ def test_ranges(dtype: DType, low: float, high: float) -> None:
 def test_floor_log2(shift: int, numerator: int, denominator: int) -> None:
     x = Fraction(numerator, denominator) * Fraction(2) ** shift
     assert Fraction(2) ** floor_log2(x) <= x < Fraction(2) ** (floor_log2(x) + 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+def test_a_copy_of_a_dtype_is_the_dtype(dtype: DType) -> None:
+    """There is one of each, also behind a pickle."""
+    assert copy.deepcopy(dtype) is dtype
+    assert pickle.loads(pickle.dumps(dtype)) is dtype

@@ -31,8 +31,8 @@ def check(executable: str, arguments: tuple[str, ...], timeout: str) -> int:
     """
     import shlex
 
-    from uop.conformance.sessions import COMMAND
     from uop.conformance.options import parse_duration
+    from uop.conformance.sessions import COMMAND
     from uop.conformance.worker_check import check as checked
     from uop.conformance.workers import Allowance
 
