@@ -67,7 +67,7 @@ class UnsupportedError(UopError):
 
 
 class LackingError(LabelledError, UnsupportedError):
-    """An UnsupportedError at a node: what the interpreter lacks to run it here."""
+    """An UnsupportedError at a node: what the interpreter or the compiler lacks to run it here."""
 
 
 class PassError(UopError):

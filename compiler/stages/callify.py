@@ -254,4 +254,4 @@ def _outward(target: UOp, value: UOp, inside: UOp | None) -> tuple[UOp, UOp | No
                 value,
                 inside,
             )
-    raise CALLIFY_TARGET.error(repr(target), target.op.name)
+    raise CALLIFY_TARGET.lacking(repr(target), target.op.name)
