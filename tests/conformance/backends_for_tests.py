@@ -22,6 +22,7 @@ from uop.conformance.protocol import (
     Program,
 )
 from uop.interpreter.numeric import to_bits
+from uop.interpreter.values import Array
 from uop.spec.errors import UnsupportedError
 
 kept = []
@@ -125,6 +126,19 @@ class Poor(Faulty):
         return InterpreterBackend.run(self, programs)
 
 
+class Flushing(Faulty):
+    """Reads the small numbers of a float16 as zeros, and sees XOR as OR."""
+
+    trigger = "%"
+
+    def misbehave(self, program: Program) -> Outcome:
+        read = tuple(
+            {slot: flushed(a) if a.dtype == np.float16 else a for slot, a in batch.items()}
+            for batch in program.batches
+        )
+        return interpret(Program(program.text.replace("XOR", "OR"), read))
+
+
 class Poorer(Faulty):
     """Knows ADD, but nothing to add."""
 
@@ -163,3 +177,7 @@ class Declining(Faulty):
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         no = Problem(ProblemKind.UNSUPPORTED, "declined")
         return [super(Declining, self).run([p])[0] if "ADD" in p.text else no for p in programs]
+
+
+def flushed(a: Array) -> Array:
+    return np.where(np.abs(a) < 2.0**-14, 0, a).astype(a.dtype)

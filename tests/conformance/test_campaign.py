@@ -73,6 +73,15 @@ def test_a_wrong_result_is_a_failure_with_a_repro(judged: Conform) -> None:
     assert "accept 0 = " in text
 
 
+def test_what_many_ops_read_wrong_is_one_cause_and_leaves_room_for_others(
+    judged: Conform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uop.conformance.run.CAUSES", 2)
+    ops = ("CMPLT", "CMPNE", "CMPGT", "XOR")
+    report = judged("backends_for_tests:Flushing", ops=ops, dtypes=("float16", "int32"))
+    assert {f.signature for f in report.failures} == {"result CAST float32", "result XOR int32"}
+
+
 def test_a_crash_is_a_failure_of_one_case_and_the_others_are_judged(judged: Conform) -> None:
     report = judged("backends_for_tests:Crashing", ops=("SIN", "SQRT"), dtypes=("float32",))
     counts = report.tally.counts
