@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from uop.conformance.processes import Tree, end, how_it_ended, tree_of
+from uop.conformance.processes import Tree, end, environment, how_it_ended, tree_of
 from uop.conformance.protocol import ProblemKind
 from uop.conformance.wire import Json
 from uop.conformance.workers import STDERR_SHOWN, LostError
@@ -39,8 +39,7 @@ class LineProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # Processes that share PoCL's cache wait for each other.
-            env={**os.environ, "POCL_CACHE_DIR": str(folder / "pocl")},
+            env=environment(folder),
             start_new_session=True,
         )
         pipes = (self.process.stdin, self.process.stdout, self.process.stderr)

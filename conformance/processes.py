@@ -1,4 +1,4 @@
-"""The processes below one process: how much memory they hold, and how to end them all."""
+"""The processes of a backend: what they inherit, how much memory they hold, how to end them all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from pathlib import Path
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """That of a backend's process: kernels are compiled anew, unless the user names a cache."""
+    return {"POCL_CACHE_DIR": str(folder / "pocl"), **os.environ}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from uop.conformance import wire
-from uop.conformance.processes import how_it_ended
+from uop.conformance.processes import environment, how_it_ended
 from uop.conformance.protocol import (
     LOST,
     Backend,
@@ -209,15 +209,13 @@ class Worker:
     def _start(self) -> Hello:
         self.starts += 1
         self.log = self.folder / f"stderr-{self.starts}"
-        # Processes that share PoCL's cache wait for each other.
-        environment = {**os.environ, "POCL_CACHE_DIR": str(self.folder / "pocl")}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", *self.module, self.backend],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=environment,
+                env=environment(self.folder),
                 start_new_session=True,
             )
         assert self.process.stdin is not None
