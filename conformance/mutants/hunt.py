@@ -186,14 +186,16 @@ def shows(verdict: Verdict) -> bool:
 
 
 def _by_acquittal(mutant: Mutant) -> Kill | None:
-    """The first program of which fewer elements are accused than a backend got wrong."""
+    """The first program of which fewer elements are accused than a backend got wrong, and than are
+    accused without the fault.
+    """
     for backend in mutant.against:
         with faulty_judge(mutant, backend) as court:
             for id, wrong in _wrong_results(backend):
                 (verdict,) = court.judge([CaseId.parse(id)])
                 at, found = time.monotonic(), accused(verdict)
-                if found < wrong <= accused(without_fault(backend, id)):
-                    saw = f"{found} of {wrong} wrong elements are accused"
+                if found < wrong and found < (known := accused(without_fault(backend, id))):
+                    saw = f"{found} of {min(wrong, known)} wrong elements are accused"
                     return Kill(id, saw, at, _about(court, verdict, mutant))
     return None
 
