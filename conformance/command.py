@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from uop.conformance import messages, offers
@@ -64,12 +65,12 @@ class Command:
             request = messages.run_request(self.asked, program, self.hello, self.folder)
             reply = self.ask(request, messages.largest_reply(program))
             outcome = messages.read_outputs(reply, len(program.batches), self.folder)
-            return self._with_properties(program, outcome)
+            return self._with_last_words(self._with_properties(program, outcome))
         except LostError as lost:
             self.restart()
             return lost.problem
         except DeviationError as error:
-            return Problem(ProblemKind.PROTOCOL, str(error))
+            return self._with_last_words(Problem(ProblemKind.PROTOCOL, str(error)))
         except UopError as error:
             return problem_of(error)
         except OSError as error:
@@ -112,6 +113,13 @@ class Command:
             return outcome
         wrong = offers.wrong_property(self.asked_about("props", program), program)
         return Problem(ProblemKind.PROPERTY, wrong) if wrong else outcome
+
+    def _with_last_words(self, outcome: Outcome) -> Outcome:
+        """The outcome; an error also with what stands on stderr."""
+        if isinstance(outcome, Outputs) or outcome.kind is ProblemKind.UNSUPPORTED:
+            return outcome
+        told = [outcome.message, *self.process.last_words()]
+        return replace(outcome, message="\n".join(told))
 
     def _checked(self, request: Json) -> Outcome:
         reply = self.ask(request, SMALL_REPLY)

@@ -9,10 +9,18 @@ import selectors
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from uop.conformance.processes import Tree, end, environment, how_it_ended, tree_of
+from uop.conformance.processes import (
+    Tree,
+    end,
+    environment,
+    how_it_ended,
+    printable,
+    tree_of,
+)
 from uop.conformance.protocol import ProblemKind
 from uop.conformance.wire import Json
 from uop.conformance.workers import STDERR_SHOWN, LostError
@@ -26,6 +34,8 @@ MOST_PROCESSES = 256
 NOTES = 3
 """Lines that are no replies, shown of each process."""
 LINE_SHOWN = 80
+MARK = "UOP_WORKER"
+"""The variable that all processes of a worker have in their environment."""
 
 
 class LineProcess:
@@ -33,13 +43,15 @@ class LineProcess:
 
     def __init__(self, command: Sequence[str], folder: Path, most_bytes: int) -> None:
         self.command, self.most_bytes = tuple(command), most_bytes
+        mark = uuid.uuid4().hex
+        self.mark = f"{MARK}={mark}"
         self.process = subprocess.Popen(
             self.command,
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(folder),
+            env={**environment(folder), MARK: mark},
             start_new_session=True,
         )
         pipes = (self.process.stdin, self.process.stdout, self.process.stderr)
@@ -51,7 +63,12 @@ class LineProcess:
             self.selector.register(fd, selectors.EVENT_READ)
         self.received, self.said = bytearray(), bytearray()
         self.notes: list[str] = []
+        """The first lines that were no replies."""
+        self.stray = ""
+        """Why the last of the replies to no request is none to the one that waits."""
         self.looked_at = 0.0
+        self.most = 0
+        """Bytes that the reply may have at most."""
         self.tree = Tree((), 0)
         self.peak = 0
         self.look()
@@ -59,6 +76,9 @@ class LineProcess:
     def ask(self, request: bytes, id: int, seconds: float, most: int) -> Json:
         """The reply to a request, of at most `most` bytes. LostError where there is none."""
         deadline = time.monotonic() + seconds
+        self.most = most
+        self.said.clear()
+        self.stray = ""
         before = self._glance().resident
         pending, taken = memoryview(request), 0
         while True:
@@ -91,11 +111,15 @@ class LineProcess:
 
     def lost(self, kind: ProblemKind, message: str) -> LostError:
         """A loss, with what the process printed that was no reply and the end of its stderr."""
+        told = [message, *(f"not a reply: {note}" for note in self.notes)]
+        return LostError(kind, "\n".join([*told, *self.last_words()]))
+
+    def last_words(self) -> list[str]:
+        """A line with the end of what it wrote to stderr since it was asked, if it wrote."""
         with contextlib.suppress(OSError):
             self._take_stderr()
-        told = [message, *(f"not a reply: {note}" for note in self.notes[:NOTES])]
-        said = self.said.decode(errors="replace").strip()[-STDERR_SHOWN:]
-        return LostError(kind, "\n".join([*told, *([f"stderr: {said}"] if said else [])]))
+        said = printable(self.said.decode(errors="replace")).strip()[-STDERR_SHOWN:]
+        return [f"stderr: {said}"] if said else []
 
     def finish(self) -> int | None:
         """Close stdin and wait a little: the exit code, None for a process that stays."""
@@ -108,7 +132,7 @@ class LineProcess:
 
     def close(self) -> None:
         """End the process and all that it started."""
-        end(self.process.pid)
+        end(self.process.pid, self.mark)
         self.process.wait()
         self.selector.close()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -169,25 +193,33 @@ class LineProcess:
 
     def _reply(self, id: int) -> Json | None:
         """The next reply to this request among the lines that are complete."""
-        while b"\n" in self.received:
-            text, _, rest = self.received.partition(b"\n")
-            self.received = rest
-            if (reply := reply_in(bytes(text), id)) is not None:
+        while (size := self.received.find(b"\n")) >= 0:
+            text = bytes(self.received[:size])
+            del self.received[: size + 1]
+            if (reply := reply_in(text, id)) is not None:
                 return reply
-            self._note(bytes(text))
+            if not text.strip():
+                continue
+            self.stray = strangeness(text, id) or self.stray
+            self._note(text)
         return None
 
     def _note(self, text: bytes) -> None:
-        shown = shorten(text)
-        self.notes.append(shown)
-        if len(self.notes) <= NOTES:
+        if len(self.notes) < NOTES:
+            shown = shorten(text)
+            self.notes.append(shown)
             print(f"{self.command[0]} printed what is no reply: {shown}", file=sys.stderr)
 
     def _late(self, id: int, seconds: float) -> LostError:
         """Why there is no reply: closing stdin brings out what was never flushed."""
+        within = f"no reply within {seconds:g} s"
+        if self.stray:
+            return self.lost(ProblemKind.HANG, f"{within}, but one whose {self.stray}")
+        self._drain(time.monotonic() + min(PATIENCE, seconds))
+        if self._reply(id) is not None:
+            return self.lost(ProblemKind.HANG, f"{within}, but one came a little later")
         self._close_stdin()
         self._drain(time.monotonic() + min(PATIENCE, seconds))
-        within = f"no reply within {seconds:g} s"
         if self._reply(id) is not None:
             told = "but one came once stdin was closed: it does not flush stdout after each line"
             return self.lost(ProblemKind.HANG, f"{within}, {told}")
@@ -218,8 +250,10 @@ class LineProcess:
             self.process.stdin.close()
 
     def _drain(self, deadline: float) -> None:
-        """Take what comes until both pipes are closed, or the deadline."""
+        """Take what comes until both pipes are closed, the deadline, or more than a reply."""
         while self.selector.get_map() and time.monotonic() < deadline:
+            if len(self.received) > self.most:
+                return
             events = {key.fd for key, _ in self.selector.select(0.1)}
             if self.stderr in events:
                 self._take_stderr()
@@ -232,14 +266,31 @@ def reply_in(text: bytes, id: int) -> Json | None:
 
     An error may have no id: a worker that cannot read a line cannot know it.
     """
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or "id" not in found:
+    found = _object(text)
+    if found is None or "id" not in found:
         return None
     is_answer = found["id"] == id and type(found["id"]) is int
     return found if is_answer or (found["id"] is None and "error" in found) else None
+
+
+def strangeness(text: bytes, id: int) -> str:
+    """What keeps a line that has an id from being the reply to this request."""
+    found = _object(text)
+    if found is None or not found.keys() & {"id", "outputs", "error", "protocol"}:
+        return ""
+    given = shorten(json.dumps(found["id"]).encode())[1:-1] if "id" in found else "missing"
+    return f"id is {given}, not {id}"
+
+
+def _object(text: bytes) -> Json | None:
+    """The object that a line is; of a flood of other lines each is seen to be none at once."""
+    if not text.lstrip().startswith(b"{"):
+        return None
+    try:
+        found: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found
 
 
 def shorten(text: bytes) -> str:

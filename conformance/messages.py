@@ -13,6 +13,7 @@ import numpy as np
 from uop.compiler.kernels import written
 from uop.conformance.delivery import form_of
 from uop.conformance.meaning import stored_slots
+from uop.conformance.processes import printable
 from uop.conformance.protocol import (
     FORMS,
     OFFERS,
@@ -61,7 +62,7 @@ class DeviationError(UopError):
 
     def __init__(self, place: str, expected: str, found: object) -> None:
         text = found if isinstance(found, str) else json.dumps(found, default=str)
-        cut = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+        cut = printable(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
         super().__init__(f"{place}: expected {expected}, found {cut}")
 
 
@@ -147,28 +148,43 @@ def read_hello(reply: Json) -> Hello:
     if reply.get("protocol") != PROTOCOL:
         raise DeviationError("hello: protocol", str(PROTOCOL), reply.get("protocol"))
     limits = _object(reply, "limits")
-    profile = _text(reply, "profile", "")
-    try:
-        parse_profile(profile or "strict")
-    except UopError as error:
-        raise DeviationError("hello: profile", f"known knobs ({error})", profile) from None
-    return Hello(
+    hello = Hello(
         _text(reply, "name"),
         _text(reply, "version"),
         _text(reply, "device", "worker"),
-        frozenset(_names(reply, "ops", Op.__members__)),
-        frozenset(_names(reply, "dtypes", NAMES_OF_DTYPES)),
+        frozenset(_names(reply, "ops")),
+        frozenset(_names(reply, "dtypes")),
         Limits(
             16,
             _count(limits, "elements", None),
             _count(limits, "devices", 1),
             _count(limits, "inline_bytes", None),
         ),
-        frozenset(_names(reply, "forms", FORMS, ["tensor"])),
-        frozenset(_names(reply, "offers", OFFERS, [])),
-        tuple(_names(reply, "editions", (CORE, *EDITIONS), [CORE])),
-        profile,
+        frozenset(_names(reply, "forms", ["tensor"])),
+        frozenset(_names(reply, "offers", [])),
+        tuple(_names(reply, "editions", [CORE])),
+        _text(reply, "profile", ""),
     )
+    check_hello(hello)
+    return hello
+
+
+def check_hello(hello: Hello) -> None:
+    """DeviationError for what no backend can be, in a process of ours or as lines of JSON."""
+    for name in ("name", "version", "device"):
+        text = getattr(hello, name)
+        if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
+            raise DeviationError(f"hello: {name}", f"1 to {LONGEST} printable characters", text)
+    for name, known in NAMED.items():
+        given = getattr(hello, name)
+        if name != "offers" and not given:
+            raise DeviationError(f"hello: {name}", "at least one", "none")
+        for unknown in sorted(set(given) - {*known, dtypes.void.name}):
+            raise DeviationError(f"hello: {name}", _one_of(known), unknown)
+    try:
+        parse_profile(hello.profile or "strict")
+    except UopError as error:
+        raise DeviationError("hello: profile", f"known knobs ({error})", hello.profile) from None
 
 
 def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outcome:
@@ -176,6 +192,8 @@ def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outco
     if "error" in reply:
         return read_error(reply)
     given = reply.get("outputs")
+    if "outputs" in reply and not isinstance(given, list):
+        raise DeviationError("outputs", "a list for each set of inputs", given)
     if not isinstance(given, list):
         raise DeviationError("reply", "outputs or an error", sorted(reply))
     if len(given) != batches:
@@ -200,7 +218,7 @@ def read_error(reply: Json) -> Problem:
         raise DeviationError("error: class", f"one of {', '.join(CLASSES)}", kind)
     if not isinstance(message, str) or not isinstance(label, str):
         raise DeviationError("error", "message and label as strings", error)
-    return Problem(ProblemKind(kind), message, label)
+    return Problem(ProblemKind(kind), printable(message), printable(label))
 
 
 def read_array(given: object, place: str, folder: Path | None) -> Array:
@@ -208,7 +226,7 @@ def read_array(given: object, place: str, folder: Path | None) -> Array:
     if not isinstance(given, Mapping):
         raise DeviationError(place, "an object with dtype, shape and data", given)
     name, shape = given.get("dtype"), given.get("shape")
-    if name not in STORAGE:
+    if not isinstance(name, str) or name not in STORAGE:
         raise DeviationError(f"{place}: dtype", f"one of {', '.join(STORAGE)}", name)
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         raise DeviationError(f"{place}: shape", "a list of sizes", shape)
@@ -226,6 +244,16 @@ def read_array(given: object, place: str, folder: Path | None) -> Array:
 PROPERTIES = ("dtype", "shape", "device", "addrspace")
 """The derived properties that the nodes of a program carry."""
 NAMES_OF_DTYPES = tuple(name for name in DTYPES if name != dtypes.void.name)
+LONGEST = 200
+"""Characters of a name of a backend."""
+NAMED = {
+    "ops": tuple(Op.__members__),
+    "dtypes": NAMES_OF_DTYPES,
+    "forms": FORMS,
+    "offers": OFFERS,
+    "editions": (CORE, *EDITIONS),
+}
+"""What a hello lists, and the names that each list may have."""
 
 
 def _request(id: int, do: str, root: UOp, hello: Hello) -> Json:
@@ -270,9 +298,9 @@ def _bytes(given: Mapping[str, Any], place: str, folder: Path | None, size: int)
             return bytes.fromhex(text)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise DeviationError(f"{place}: data", "bytes in hex", text) from None
-    path = Path(str(given["file"]))
-    if folder is None or folder.resolve() not in path.resolve().parents or not path.is_file():
-        raise DeviationError(f"{place}: file", f"a file in {folder}", str(path))
+    path = _file_in(folder, given["file"])
+    if path is None:
+        raise DeviationError(f"{place}: file", f"a file in {folder}", given["file"])
     if path.stat().st_size != size:
         raise DeviationError(f"{place}: file", f"{size} bytes", f"{path.stat().st_size} bytes")
     try:
@@ -281,6 +309,17 @@ def _bytes(given: Mapping[str, Any], place: str, folder: Path | None, size: int)
     except OSError as error:
         raise DeviationError(f"{place}: file", "a file to read", str(error.strerror)) from None
     return data
+
+
+def _file_in(folder: Path | None, name: object) -> Path | None:
+    """The file of this name, if there is one and it lies in the folder."""
+    if folder is None or not isinstance(name, str):
+        return None
+    try:
+        path = Path(name).resolve()
+        return path if folder.resolve() in path.parents and path.is_file() else None
+    except (ValueError, OSError):
+        return None
 
 
 def _object(reply: Json, name: str) -> Json:
@@ -297,16 +336,17 @@ def _text(reply: Json, name: str, default: str | None = None) -> str:
     return found
 
 
-def _names(
-    reply: Json, name: str, known: Sequence[str] | Mapping[str, Op], default: object = None
-) -> list[str]:
+def _names(reply: Json, name: str, default: object = None) -> list[str]:
     found = reply.get(name, default)
-    if not isinstance(found, list):
+    if not isinstance(found, list) or not all(isinstance(n, str) for n in found):
         raise DeviationError(f"hello: {name}", "a list of names", found)
-    unknown = [n for n in found if not isinstance(n, str) or n not in known]
-    if unknown:
-        raise DeviationError(f"hello: {name}", f"some of {', '.join(known)}", unknown[0])
     return found
+
+
+def _one_of(known: Sequence[str]) -> str:
+    if len(known) > len(NAMES_OF_DTYPES):
+        return "names that `uop explain` knows"
+    return f"some of {', '.join(known)}"
 
 
 def _count(limits: Json, name: str, default: int | None) -> int | None:

@@ -7,6 +7,7 @@ from functools import partial
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
 from uop.conformance.messages import PROPERTIES, DeviationError
+from uop.conformance.processes import printable
 from uop.conformance.protocol import Outputs, Program
 from uop.conformance.wire import Json
 from uop.conformance.workers import IsRight
@@ -36,7 +37,7 @@ def wrong_property(reply: Json, program: Program) -> str:
         for name in [name for name in right if name in said]:
             if _plain(said[name]) != _plain(right[name]):
                 place = f"node {number}, {u.op.name}: {name}"
-                return f"{place}: expected {right[name]}, found {said[name]}"
+                return f"{place}: expected {right[name]}, found {printable(str(said[name]))}"
     return ""
 
 
@@ -70,7 +71,7 @@ def source(reply: Json) -> str:
     text = reply.get("source")
     if not isinstance(text, str):
         raise DeviationError("source", "a string", text)
-    return f"its source:\n{text.rstrip()}"
+    return f"its source:\n{printable(text.rstrip())}"
 
 
 def _stages(reply: Json) -> list[tuple[str, str]]:

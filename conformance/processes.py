@@ -46,9 +46,12 @@ def tree_of(leader: int) -> Tree:
     return Tree(tuple(sorted(found)), held)
 
 
-def end(leader: int) -> None:
-    """Kill the leader of a session and everything that belongs to it."""
-    pids = tree_of(leader).pids
+def end(leader: int, mark: str = "") -> None:
+    """Kill the leader of a session and everything that belongs to it.
+
+    One that has left the session and its parent is known by the mark in its environment.
+    """
+    pids = {*tree_of(leader).pids, *(_marked(mark) if mark else ())}
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
     for pid in pids:
@@ -63,6 +66,21 @@ def how_it_ended(code: int | None) -> str:
     return (
         f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     )
+
+
+def printable(text: str) -> str:
+    """A text of a worker as it may be shown and written: what controls a terminal is spelled."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
+def _marked(mark: str) -> Iterator[int]:
+    """The processes whose environment has this variable."""
+    for folder in PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                yield int(folder.name)
 
 
 def _entries() -> Iterator[Entry]:

@@ -6,12 +6,15 @@ import math
 import os
 import signal
 import sys
+from itertools import chain
 from pathlib import Path
+
+import numpy as np
 
 from uop.conformance import wire
 from uop.conformance.backends import load
-from uop.conformance.protocol import Backend
-from uop.spec.errors import UopError
+from uop.conformance.protocol import Backend, Hello, Outcome, Outputs, Problem, ProblemKind
+from uop.spec.errors import BackendError, UopError
 
 STATM = Path("/proc/self/statm")
 GRACE = 10
@@ -28,6 +31,8 @@ def main(name: str) -> None:
     try:
         backend = load(name)
         hello = backend.hello()
+        if not isinstance(hello, Hello):
+            raise BackendError(f"hello: expected a Hello, found {type(hello).__name__}")
     except UopError as error:
         wire.write(out, wire.Packer().frame({"refused": str(error)}))
         return
@@ -43,11 +48,29 @@ def answer(backend: Backend, requests: int, replies: int) -> None:
             header, body = wire.read(requests)
             # An orphan that hangs ends itself.
             signal.alarm(math.ceil(header["limit"]) + GRACE)
-            outcomes = list(backend.run(wire.unpack_programs(header, body)))
+            outcomes = [fitting(o) for o in backend.run(wire.unpack_programs(header, body))]
             signal.alarm(0)
             wire.write(replies, wire.pack_outcomes(outcomes, resident()))
     except wire.ClosedError:
         return
+
+
+def fitting(outcome: object) -> Outcome:
+    """What a backend gave for a program, unless it is none of what it may give."""
+    if isinstance(outcome, Problem):
+        return outcome
+    if not isinstance(outcome, Outputs):
+        said = f"run: expected Outputs or a Problem, found {type(outcome).__name__}"
+        return Problem(ProblemKind.PROTOCOL, said)
+    for a in chain.from_iterable(outcome.batches):
+        if not isinstance(a, np.ndarray | np.generic):
+            said = f"an output: expected a numpy array, found {type(a).__name__}"
+            return Problem(ProblemKind.PROTOCOL, said)
+        if a.dtype not in wire.NAMES:
+            known = ", ".join(wire.NAMES.values())
+            said = f"an output: expected an array of {known}, found {a.dtype}"
+            return Problem(ProblemKind.PROTOCOL, said)
+    return outcome
 
 
 def resident() -> int:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from uop.conformance import wire
-from uop.conformance.processes import environment, how_it_ended
+from uop.conformance import messages, wire
+from uop.conformance.processes import environment, how_it_ended, printable
 from uop.conformance.protocol import (
     LOST,
     Backend,
@@ -231,12 +231,21 @@ class Worker:
             self._kill()
             raise BackendError(f"backend {self.backend!r} did not start: {header['refused']}")
         self.resident = self.resident_at_start = int(header["resident"])
-        return wire.hello_from_json(header["hello"])
+        hello = wire.hello_from_json(header["hello"])
+        try:
+            messages.check_hello(hello)
+        except messages.DeviationError as error:
+            self._kill()
+            raise BackendError(f"backend {self.backend!r} did not start: {error}") from None
+        return hello
 
     def _crashed(self) -> LostError:
         how = how_it_ended(self._exit_code())
-        said = self.log.read_text(errors="replace").strip()[-STDERR_SHOWN:]
-        return LostError(ProblemKind.CRASH, f"the process {how}" + (f"\n{said}" if said else ""))
+        said = printable(self.log.read_text(errors="replace")).strip()[-STDERR_SHOWN:]
+        if not said:
+            return LostError(ProblemKind.CRASH, f"the process {how}")
+        # Of a traceback the last line says most.
+        return LostError(ProblemKind.CRASH, f"the process {how}: {said.splitlines()[-1]}\n{said}")
 
     def _exit_code(self) -> int | None:
         try:

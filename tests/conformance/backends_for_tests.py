@@ -179,5 +179,32 @@ class Declining(Faulty):
         return [super(Declining, self).run([p])[0] if "ADD" in p.text else no for p in programs]
 
 
+class Confused(Faulty):
+    """Gives what is no outcome."""
+
+    def misbehave(self, program: Program) -> Outcome:
+        return None  # type: ignore[return-value]
+
+
+class Untyped(Faulty):
+    def misbehave(self, program: Program) -> Outcome:
+        return Outputs((([0.0],),))  # type: ignore[arg-type]
+
+
+class Raising(Faulty):
+    def misbehave(self, program: Program) -> Outcome:
+        raise KeyError("boo")
+
+
+class UnknownKnob(InterpreterBackend):
+    def hello(self) -> Hello:
+        return replace(super().hello(), profile="mood=good")
+
+
+class NoHello(InterpreterBackend):
+    def hello(self) -> Hello:
+        return {"name": "none"}  # type: ignore[return-value]
+
+
 def flushed(a: Array) -> Array:
     return np.where(np.abs(a) < 2.0**-14, 0, a).astype(a.dtype)

@@ -11,7 +11,7 @@ import pytest
 
 from uop.conformance.backends import NoSuchBackendError
 from uop.conformance.command import Command, command_of
-from uop.conformance.processes import tree_of
+from uop.conformance.processes import PROC, tree_of
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.sessions import start
 from uop.conformance.workers import Allowance
@@ -24,6 +24,7 @@ from uop.spec.uop import UOp, param
 
 WORKER = Path(__file__).parent / "worker_for_tests.py"
 QUICK = Allowance(start_seconds=5.0, batch_seconds=0.8, program_seconds=0.0)
+PATIENT = Allowance(start_seconds=30.0, batch_seconds=30.0, program_seconds=0.0)
 SMALL = Allowance(start_seconds=5.0, bytes=32 << 20)
 A, B = np.array([0.0, 1.0, -2.5], np.float32), np.array([1.0, 2.0, 4.0], np.float32)
 
@@ -109,6 +110,16 @@ def test_a_worker_runs_programs(tmp_path: Path) -> None:
         ("compile", ProblemKind.COMPILE, "does not build"),
         ("unknown-class", ProblemKind.PROTOCOL, "class: expected one of unsupported, invalid"),
         ("error-no-object", ProblemKind.PROTOCOL, "error: expected an object, found later"),
+        ("list-as-dtype", ProblemKind.PROTOCOL, "dtype: expected one of bool, "),
+        ("object-as-outputs", ProblemKind.PROTOCOL, "outputs: expected a list for each set of"),
+        ("file-without-name", ProblemKind.PROTOCOL, "file: expected a file in"),
+        ("file-with-nul", ProblemKind.PROTOCOL, "file: expected a file in"),
+        ("file-of-long-name", ProblemKind.PROTOCOL, "file: expected a file in"),
+        ("escapes", ProblemKind.INTERNAL, "\\x1b[2J \\ud800 \\x00"),
+        ("complains", ProblemKind.COMPILE, "does not build\nstderr: line 3: expected ';'"),
+        ("text-as-id", ProblemKind.HANG, 'within 0.8 s, but one whose id is "2", not 2'),
+        ("without-id", ProblemKind.HANG, "within 0.8 s, but one whose id is missing, not 2"),
+        ("late", ProblemKind.HANG, "no reply within 0.8 s, but one came a little later"),
     ],
 )
 def test_only_the_culprit_is_blamed(
@@ -117,6 +128,10 @@ def test_only_the_culprit_is_blamed(
     blamed = problem(fault, tmp_path)
     assert blamed.kind is kind
     assert said in blamed.message
+
+
+def test_lines_without_end_are_bounded(tmp_path: Path) -> None:
+    assert "without a reply" in problem("blank-lines", tmp_path, PATIENT).message
 
 
 @pytest.mark.parametrize(
@@ -161,6 +176,14 @@ def test_nothing_that_a_worker_started_survives_it(tmp_path: Path) -> None:
         assert tree_of(leader).pids == ()
 
 
+def test_not_even_what_has_left_its_session_and_its_parent(tmp_path: Path) -> None:
+    with started("daemon", tmp_path) as worker:
+        blamed = run(worker, CULPRIT)[0]
+        assert isinstance(blamed, Problem)
+        daemon = int(blamed.message.rpartition("daemon ")[2])
+        assert PROC.joinpath(str(daemon), "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -168,7 +191,7 @@ def test_nothing_that_a_worker_started_survives_it(tmp_path: Path) -> None:
         ("mute", "no reply within 1 s"),
         ("unflushed", "it does not flush stdout after each line"),
         ("other-protocol", "hello: protocol: expected 1, found 2"),
-        ("unknown-op", "hello: ops: expected some of .*, found FROBNICATE"),
+        ("unknown-op", "hello: ops: expected names that `uop explain` knows, found FROBNICATE"),
         ("unknown-dtype", "hello: dtypes: expected some of bool, .*, found float33"),
         ("unknown-edition", "hello: editions: expected some of core, .*, found 1999-01"),
         ("unknown-form", "hello: forms: expected some of tensor, kernel, linear, found spiral"),
@@ -176,6 +199,11 @@ def test_nothing_that_a_worker_started_survives_it(tmp_path: Path) -> None:
         ("unknown-knob", "hello: profile: expected known knobs .*, found whatever"),
         ("ops-no-list", "hello: ops: expected a list of names, found ADD"),
         ("no-name", "hello: name: expected a string, found null"),
+        ("empty-name", "hello: name: expected 1 to 200 printable characters, found"),
+        ("red-name", r"hello: name: expected 1 to 200 printable characters, found .x1b.31mred"),
+        ("long-name", "hello: name: expected 1 to 200 printable characters, found xxx"),
+        ("no-forms", "hello: forms: expected at least one, found none"),
+        ("no-editions", "hello: editions: expected at least one, found none"),
         ("negative-limit", "hello: limits: elements: expected a number from 0 on, found -1"),
     ],
 )

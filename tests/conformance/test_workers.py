@@ -70,6 +70,9 @@ def test_arrays_of_every_dtype_survive_the_wire(tmp_path: Path) -> None:
         ("Exiting", ProblemKind.CRASH, "exit code 7"),
         ("Hanging", ProblemKind.HANG, "1 s"),
         ("Leaking", ProblemKind.LEAK, "MiB"),
+        ("Raising", ProblemKind.CRASH, "exit code 1: KeyError: 'boo'"),
+        ("Confused", ProblemKind.PROTOCOL, "expected Outputs or a Problem, found NoneType"),
+        ("Untyped", ProblemKind.PROTOCOL, "an output: expected a numpy array, found list"),
     ],
 )
 def test_only_the_culprit_in_a_batch_is_blamed(
@@ -119,7 +122,13 @@ def test_a_backend_that_is_lost_too_often_ends_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("Missing", "pip install driver"), ("DeadAtStart", "exit code 1")]
+    ("name", "said"),
+    [
+        ("Missing", "pip install driver"),
+        ("DeadAtStart", "exit code 1"),
+        ("UnknownKnob", "hello: profile: expected known knobs"),
+        ("NoHello", "hello: expected a Hello, found dict"),
+    ],
 )
 def test_a_backend_that_does_not_start_says_why(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(BackendError, match=said), started(name, tmp_path):

@@ -31,6 +31,11 @@ LIES: dict[str, Json] = {
     "other-protocol": {"protocol": 2},
     "ops-no-list": {"ops": "ADD"},
     "no-name": {"name": None},
+    "empty-name": {"name": ""},
+    "red-name": {"name": "\x1b[31mred"},
+    "long-name": {"name": "x" * 10_000},
+    "no-forms": {"forms": []},
+    "no-editions": {"editions": []},
     "negative-limit": {"limits": {"elements": -1}},
 }
 REPLIES: dict[str, Json] = {
@@ -53,6 +58,14 @@ REPLIES: dict[str, Json] = {
     "compile": {"error": {"class": "compile", "message": "does not build"}},
     "unknown-class": {"error": {"class": "tired", "message": "later"}},
     "error-no-object": {"error": "later"},
+    "list-as-dtype": {"outputs": [[{"dtype": ["float32"], "shape": [3], "data": "00" * 12}]]},
+    "object-as-outputs": {"outputs": {"0": []}},
+    "file-without-name": {"outputs": [[{"dtype": "float32", "shape": [3], "file": 7}]]},
+    "file-with-nul": {"outputs": [[{"dtype": "float32", "shape": [3], "file": "a\0b"}]]},
+    "file-of-long-name": {"outputs": [[{"dtype": "float32", "shape": [3], "file": "a" * 9999}]]},
+    "escapes": {"error": {"class": "internal", "message": "\x1b[2J \ud800 \0"}},
+    "complains": {"error": {"class": "compile", "message": "does not build"}},
+    "text-as-id": {"id": "2"},
 }
 kept: list[bytes] = []
 
@@ -88,9 +101,13 @@ def answer(fault: str, request: Json) -> Json:
     outputs: Json = {"outputs": [result(request, i) for i in given]}
     if fault == "changing" and len(given) > 1 and given[0] == given[1]:
         outputs["outputs"][1][0]["data"] = "00" * (len(outputs["outputs"][1][0]["data"]) // 2)
-    if "MUL" in (node["op"] for node in request["program"]["nodes"]):
+    is_culprit = "MUL" in (node["op"] for node in request["program"]["nodes"])
+    if is_culprit:
         outputs = REPLIES.get(fault, outputs)
-    return {"id": request["id"], **outputs}
+    reply = {"id": request["id"], **outputs}
+    if fault == "without-id" and is_culprit:
+        del reply["id"]
+    return reply
 
 
 def result(request: Json, inputs: Json) -> list[Json]:
@@ -168,6 +185,32 @@ def hang_with_children(text: str) -> None:
     sleep(text)
 
 
+def complain(text: str) -> None:
+    print("line 3: expected ';'", file=sys.stderr, flush=True)
+
+
+def print_blank_lines(text: str) -> None:
+    while True:
+        os.write(1, b"\n" * 65536)
+
+
+def come_late(text: str) -> None:
+    time.sleep(1.2)
+
+
+def leave_a_daemon(text: str) -> None:
+    """A grandchild in a session of its own, whose parent is gone."""
+    pid, told = os.getpid(), os.pipe()
+    if not os.fork():
+        os.setsid()
+        if daemon := os.fork():
+            os.write(told[1], str(daemon).encode())
+            os._exit(0)
+        sleep(text)
+    print("daemon", os.read(told[0], 20).decode(), file=sys.stderr, flush=True)
+    os.kill(pid, signal.SIGKILL)
+
+
 def grow(text: str) -> None:
     while True:
         kept.append(b"\x01" * (16 << 20))
@@ -193,6 +236,10 @@ FAULTS = {
     "exit": leave,
     "child": leave_a_child,
     "children": hang_with_children,
+    "complains": complain,
+    "blank-lines": print_blank_lines,
+    "late": come_late,
+    "daemon": leave_a_daemon,
     "leak": grow,
     "leak-in-child": grow_in_a_child,
 }

@@ -46,7 +46,7 @@ def check(executable: str, arguments: tuple[str, ...], timeout: str) -> int:
     for line in found.deviations:
         click.echo(f"deviates: {line}")
     if found.deviations:
-        click.echo(f"{len(found.deviations)} deviations; the protocol: docs/worker-protocol.md")
+        click.echo(f"deviations: {len(found.deviations)}; the protocol: docs/worker-protocol.md")
         return Exit.FAILED
     click.echo(f"no deviation; next: uop conform {shlex.quote(name)}")
     return Exit.OK
