@@ -24,6 +24,8 @@ from uop.spec.latitude import parse_profile
 
 TRIED = 12
 """Cases of one op that are looked through for one that the worker takes."""
+FEW = 1 << 14
+"""Elements of the inputs of a case, at most: a worker need not be fast here."""
 LATER = "a-request-of-a-later-version"
 
 
@@ -82,13 +84,15 @@ def _ops(worker: Command, found: Checked) -> Iterator[str]:
     tried: list[str] = []
     right: list[Case] = []
     for op in sorted(worker.hello.ops):
-        case = _case_of(op, worker)
-        if case is None:
+        # Of each kind one: operands of one shape, of several, absent elements, ...
+        cases = list(_cases_of(op, worker))
+        if not cases:
             continue
         tried.append(op)
-        verdict = judge.judge([case])[0]
-        if verdict.status is Status.PASSED:
-            right.append(case)
+        verdicts = (judge.judge([case])[0] for case in cases)
+        verdict = next((v for v in verdicts if v.status is not Status.PASSED), None)
+        if verdict is None:
+            right.append(cases[0])
         elif verdict.status is Status.SKIPPED:
             yield f"{op}: hello lists it, yet run says: {verdict.reason}"
         elif verdict.fault is not None:
@@ -96,7 +100,7 @@ def _ops(worker: Command, found: Checked) -> Iterator[str]:
     if not tried:
         yield "hello lists too little: no op has a program of listed ops and dtypes alone"
         return
-    found.notes.append(f"run: {len(right)} of {len(tried)} ops are right on a first program")
+    found.notes.append(f"run: {len(right)} of {len(tried)} ops are right on their first programs")
     if right:
         yield from _sets_of_inputs(worker, right[0])
 
@@ -114,8 +118,7 @@ def _sets_of_inputs(worker: Command, case: Case) -> Iterator[str]:
 
 def _offers(worker: Command, found: Checked) -> Iterator[str]:
     """Each offer, on the first program that it takes; for `check` also one that is not valid."""
-    cases = (_case_of(op, worker) for op in sorted(worker.hello.ops))
-    case = next((c for c in cases if c is not None), None)
+    case = next((c for op in sorted(worker.hello.ops) for c in _cases_of(op, worker)), None)
     for offer in [o for o in OFFERS if o in worker.hello.offers and case is not None]:
         assert case is not None
         program = deliver(case, worker.hello).program
@@ -134,7 +137,9 @@ def _offers(worker: Command, found: Checked) -> Iterator[str]:
 
 def _rejecting(worker: Command, program: Program) -> str:
     """A valid program is accepted and one of an invalid kind rejected, or what happens instead."""
-    valid = worker.run(Program(program.text))
+    *before, last = program.text.strip().split("\n")
+    # Of the last node nothing derived is told, as of one that may be wrong.
+    valid = worker.run(Program("\n".join([*before, last.partition(" : ")[0]])))
     if isinstance(valid, Problem):
         return f"a valid program: {_line(valid)}"
     for case in _invalid(worker):
@@ -171,16 +176,20 @@ def _end(worker: Command) -> Iterator[str]:
         yield f"stdin is closed: expected exit code 0, found {code}"
 
 
-def _case_of(op: str, worker: Command) -> Case | None:
-    """The first case about an op that the worker takes."""
+def _cases_of(op: str, worker: Command) -> Iterator[Case]:
+    """The first case of each kind about an op that the worker takes."""
+    seen: set[str] = set()
     for group in groups("op"):
-        if group.op != op or group.dtype not in worker.hello.dtypes:
+        if group.op != op or group.dtype not in worker.hello.dtypes or group.name in seen:
             continue
         for index in range(min(TRIED, max(group.counts))):
             case = group.case(index, 0)
-            if isinstance(case, Case) and not deliver(case, worker.hello).reason:
-                return case
-    return None
+            if not isinstance(case, Case) or deliver(case, worker.hello).reason:
+                continue
+            if sum(a.size for batch in case.batches for a in batch.inputs.values()) <= FEW:
+                seen.add(group.name)
+                yield case
+                break
 
 
 def _invalid(worker: Command) -> Iterator[InvalidCase]:

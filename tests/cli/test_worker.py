@@ -32,7 +32,7 @@ def test_a_good_worker_has_no_deviation(capsys: pytest.CaptureFixture[str]) -> N
     assert check("none") == Exit.OK
     said = capsys.readouterr().out
     assert "hello: faulty 1, 3 ops, 1 dtypes, forms tensor; started in " in said
-    assert "run: 2 of 2 ops are right on a first program" in said
+    assert "run: 2 of 2 ops are right on their first programs" in said
     assert "memory: at most " in said
     assert f"no deviation; next: uop conform 'command:{sys.executable}" in said
 
@@ -47,6 +47,7 @@ def test_a_good_worker_has_no_deviation(capsys: pytest.CaptureFixture[str]) -> N
         ("unsupported", "MUL: hello lists it, yet run says: no MUL here"),
         ("wrong-shape", "MUL: protocol: outputs: expected a list for each of 3 sets"),
         ("changing", "3 equal sets of inputs: expected equal outputs, found different ones"),
+        ("one-shape", "MUL: internal: shapes differ"),
         ("stays", "stdin is closed: expected the process to end within 1.5 s, it stays"),
         ("ends-badly", "stdin is closed: expected exit code 0, found 3"),
         ("knows-too-little", "hello lists too little: no op has a program of "),

@@ -4,7 +4,9 @@ It adds as it should, and does what the fault is about only where a program hold
 faults of the start, at once.
 """
 
+import itertools
 import json
+import operator
 import os
 import signal
 import sys
@@ -68,6 +70,7 @@ REPLIES: dict[str, Json] = {
     "text-as-id": {"id": "2"},
 }
 kept: list[bytes] = []
+MEANING = {"ADD": operator.add, "MUL": operator.mul}
 
 
 def main(fault: str) -> None:
@@ -104,6 +107,9 @@ def answer(fault: str, request: Json) -> Json:
     is_culprit = "MUL" in (node["op"] for node in request["program"]["nodes"])
     if is_culprit:
         outputs = REPLIES.get(fault, outputs)
+        shapes = [n["shape"] for n in request["program"]["nodes"] if n["op"] == "PARAM"]
+        if fault == "one-shape" and shapes[0] != shapes[-1]:
+            outputs = {"error": {"class": "internal", "message": "shapes differ"}}
     reply = {"id": request["id"], **outputs}
     if fault == "without-id" and is_culprit:
         del reply["id"]
@@ -111,10 +117,27 @@ def answer(fault: str, request: Json) -> Json:
 
 
 def result(request: Json, inputs: Json) -> list[Json]:
-    a, b = (array("f", bytes.fromhex(inputs[slot]["data"])) for slot in "01")
-    is_product = request["program"]["nodes"][-1]["op"] == "MUL"
-    both = array("f", [x * y if is_product else x + y for x, y in zip(a, b, strict=True)])
-    return [{**request["outputs"][0], "data": both.tobytes().hex()}]
+    nodes = request["program"]["nodes"]
+    done: dict[int, array[float]] = {}
+    for k, u in enumerate(nodes):
+        if u["op"] == "PARAM":
+            done[k] = array("f", bytes.fromhex(inputs[str(u["arg"]["slot"])]["data"]))
+        elif u["op"] in MEANING:
+            operands = (stretched(done[s], nodes[s]["shape"], u["shape"]) for s in u["src"])
+            done[k] = array("f", map(MEANING[u["op"]], *operands))
+    return [{**o, "data": done[o["node"]].tobytes().hex()} for o in request["outputs"]]
+
+
+def stretched(values: "array[float]", shape: list[int], to: list[int]) -> list[float]:
+    """The values of an operand in the shape of the result: an axis of size 1 repeats."""
+    aligned = [1] * (len(to) - len(shape)) + shape
+    found = []
+    for place in itertools.product(*map(range, to)):
+        at = 0
+        for n, k in zip(aligned, place, strict=True):
+            at = at * n + (k if n > 1 else 0)
+        found.append(values[at])
+    return found
 
 
 def misbehave(fault: str, reply: Json) -> None:
