@@ -47,7 +47,7 @@ def test_a_good_worker_has_no_deviation(capsys: pytest.CaptureFixture[str]) -> N
         ("unsupported", "MUL: hello lists it, yet run says: no MUL here"),
         ("wrong-shape", "MUL: protocol: outputs: expected a list for each of 3 sets"),
         ("changing", "3 equal sets of inputs: expected equal outputs, found different ones"),
-        ("one-shape", "MUL: internal: shapes differ"),
+        ("one-shape", "ADD: internal: shapes differ"),
         ("stays", "stdin is closed: expected the process to end within 1.5 s, it stays"),
         ("ends-badly", "stdin is closed: expected exit code 0, found 3"),
         ("knows-too-little", "hello lists too little: no op has a program of "),

@@ -107,9 +107,9 @@ def answer(fault: str, request: Json) -> Json:
     is_culprit = "MUL" in (node["op"] for node in request["program"]["nodes"])
     if is_culprit:
         outputs = REPLIES.get(fault, outputs)
-        shapes = [n["shape"] for n in request["program"]["nodes"] if n["op"] == "PARAM"]
-        if fault == "one-shape" and shapes[0] != shapes[-1]:
-            outputs = {"error": {"class": "internal", "message": "shapes differ"}}
+    shapes = [n["shape"] for n in request["program"]["nodes"] if n["op"] == "PARAM"]
+    if fault == "one-shape" and shapes[0] != shapes[-1]:
+        outputs = {"error": {"class": "internal", "message": "shapes differ"}}
     reply = {"id": request["id"], **outputs}
     if fault == "without-id" and is_culprit:
         del reply["id"]
