@@ -58,7 +58,6 @@ def test_two_things_are_exit_1_and_json_is_json(uop: Any) -> None:
         (("profile", "init", "interpreter", "--output", "file/x.toml"), "cannot write"),
         (("conform", "interpreter", *SMALL, "--profile", "none.toml"), "cannot read none.toml"),
         (("conform", "interpreter", *SMALL, "--profile", "cut.toml"), "no value for cmp_nan"),
-        (("conform", "interpreter", *SMALL, "--profile", "wmma=true"), "by wmma yet"),
     ],
 )
 def test_bad_usage_is_exit_2_before_anything_runs(
