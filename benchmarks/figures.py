@@ -52,7 +52,7 @@ def first_result(backend: str) -> float:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [*UOP, "conform", backend, "-n", str(WORKERS), "--time", "1", "--output", folder],
+            [*UOP, "conform", backend, "-n", str(WORKERS), "--time", "5", "--output", folder],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -10,8 +10,8 @@ from pathlib import Path
 from uop.conformance import messages, offers
 from uop.conformance.backends import NoSuchBackendError
 from uop.conformance.backends.attempt import problem_of
+from uop.conformance.greeting import DeviationError
 from uop.conformance.lines import LineProcess
-from uop.conformance.messages import DeviationError
 from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.sessions import COMMAND
 from uop.conformance.wire import Json

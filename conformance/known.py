@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.case import CaseId
+from uop.conformance.options import KNOWN_FILE
 from uop.conformance.report import Conclusion, KnownFailure
 from uop.spec.errors import UopError
 from uop.spec.uop_file import parse_file
 
-DEFAULT = Path("uop-known.toml")
 """Read where it is there and no other file is named."""
 TEXTS = ("case", "signature", "reason", "link", "repro", "backend")
 EXPIRES = "expires"
@@ -55,7 +55,7 @@ class Entry:
 class KnownFile:
     """The entries of a file, in order."""
 
-    path: Path = DEFAULT
+    path: Path = KNOWN_FILE
     entries: tuple[Entry, ...] = ()
 
     def of(self, backend: str) -> KnownFile:

@@ -12,11 +12,10 @@ import numpy as np
 
 from uop.compiler.kernels import written
 from uop.conformance.delivery import form_of
+from uop.conformance.greeting import CORE, DeviationError, check_hello
 from uop.conformance.meaning import stored_slots
 from uop.conformance.processes import printable
 from uop.conformance.protocol import (
-    FORMS,
-    OFFERS,
     Hello,
     Limits,
     Outcome,
@@ -30,11 +29,10 @@ from uop.interpreter.inputs import slots_of
 from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.numeric import STORAGE
 from uop.interpreter.values import Array
-from uop.spec.dtype import DTYPES, dtypes
-from uop.spec.editions import EDITIONS, print_program
-from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.dtype import dtypes
+from uop.spec.editions import print_program
+from uop.spec.errors import UnsupportedError
 from uop.spec.json_form import to_json, unbuilt_to_json
-from uop.spec.latitude import parse_profile
 from uop.spec.literal import Line
 from uop.spec.ops.names import Op
 from uop.spec.text import Scope, parse
@@ -42,7 +40,6 @@ from uop.spec.text import print_program as print_core
 from uop.spec.uop import UOp
 
 PROTOCOL = 1
-CORE = "core"
 CLASSES = tuple(
     kind.value
     for kind in (
@@ -54,16 +51,6 @@ CLASSES = tuple(
     )
 )
 """The classes of the errors that a worker reports."""
-SHOWN = 60
-
-
-class DeviationError(UopError):
-    """A reply that the protocol does not allow: where, what was expected, what was found."""
-
-    def __init__(self, place: str, expected: str, found: object) -> None:
-        text = found if isinstance(found, str) else json.dumps(found, default=str)
-        cut = printable(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
-        super().__init__(f"{place}: expected {expected}, found {cut}")
 
 
 def line(request: Json) -> bytes:
@@ -169,24 +156,6 @@ def read_hello(reply: Json) -> Hello:
     return hello
 
 
-def check_hello(hello: Hello) -> None:
-    """DeviationError for what no backend can be, in a process of ours or as lines of JSON."""
-    for name in ("name", "version", "device"):
-        text = getattr(hello, name)
-        if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
-            raise DeviationError(f"hello: {name}", f"1 to {LONGEST} printable characters", text)
-    for name, known in NAMED.items():
-        given = getattr(hello, name)
-        if name != "offers" and not given:
-            raise DeviationError(f"hello: {name}", "at least one", "none")
-        for unknown in sorted(set(given) - {*known, dtypes.void.name}):
-            raise DeviationError(f"hello: {name}", _one_of(known), unknown)
-    try:
-        parse_profile(hello.profile or "strict")
-    except UopError as error:
-        raise DeviationError("hello: profile", f"known knobs ({error})", hello.profile) from None
-
-
 def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outcome:
     """What a worker gave for a program: outputs for each set of inputs, or its error."""
     if "error" in reply:
@@ -243,17 +212,6 @@ def read_array(given: object, place: str, folder: Path | None) -> Array:
 
 PROPERTIES = ("dtype", "shape", "device", "addrspace")
 """The derived properties that the nodes of a program carry."""
-NAMES_OF_DTYPES = tuple(name for name in DTYPES if name != dtypes.void.name)
-LONGEST = 200
-"""Characters of a name of a backend."""
-NAMED = {
-    "ops": tuple(Op.__members__),
-    "dtypes": NAMES_OF_DTYPES,
-    "forms": FORMS,
-    "offers": OFFERS,
-    "editions": (CORE, *EDITIONS),
-}
-"""What a hello lists, and the names that each list may have."""
 
 
 def _request(id: int, do: str, root: UOp, hello: Hello) -> Json:
@@ -341,12 +299,6 @@ def _names(reply: Json, name: str, default: object = None) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(n, str) for n in found):
         raise DeviationError(f"hello: {name}", "a list of names", found)
     return found
-
-
-def _one_of(known: Sequence[str]) -> str:
-    if len(known) > len(NAMES_OF_DTYPES):
-        return "names that `uop explain` knows"
-    return f"some of {', '.join(known)}"
 
 
 def _count(limits: Json, name: str, default: int | None) -> int | None:

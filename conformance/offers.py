@@ -6,7 +6,8 @@ from functools import partial
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
-from uop.conformance.messages import PROPERTIES, DeviationError
+from uop.conformance.greeting import DeviationError
+from uop.conformance.messages import PROPERTIES
 from uop.conformance.processes import printable
 from uop.conformance.protocol import Outputs, Program
 from uop.conformance.wire import Json

@@ -1,4 +1,7 @@
-"""What a run is asked to do, checked before anything starts."""
+"""What a run is asked to do, checked before anything starts.
+
+Every start waits for this module, so what only some runs need is imported where they do.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.card.file import SUFFIX, read_profile
 from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
-from uop.conformance.known import read_known
 from uop.conformance.protocol import Hello
 from uop.conformance.sessions import known
 from uop.spec.dtype import DTYPES
@@ -22,6 +23,10 @@ from uop.spec.ops.names import Op
 STRICT = "strict"
 OBSERVED = "observed"
 """Stands for the profile that a backend shows; taken where neither it nor the run names one."""
+PROFILE_SUFFIX = ".toml"
+"""What the name of a profile's file ends with."""
+KNOWN_FILE = Path("uop-known.toml")
+"""Where known failures stand unless a run names another file."""
 DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h|)")
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -73,6 +78,8 @@ class Options:
         if self.workers < 1 or (self.examples is not None and self.examples < 1):
             raise OptionError("-n and --examples: expected a positive number")
         if self.known is not None:
+            from uop.conformance.known import read_known
+
             read_known(self.known)
         for path in (self.json, self.junit, self.html):
             if path is not None:
@@ -109,7 +116,11 @@ def profile_of_run(profile: str, hello: Hello) -> str:
 
 def profile_named(text: str) -> str:
     """A profile as it is given: the name of a TOML file, or knobs. ProfileFileError for no file."""
-    return str(read_profile(Path(text))) if text.endswith(SUFFIX) else text
+    if not text.endswith(PROFILE_SUFFIX):
+        return text
+    from uop.conformance.card.file import read_profile
+
+    return str(read_profile(Path(text)))
 
 
 def parse_duration(text: str, option: str = "--time") -> float:

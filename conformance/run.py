@@ -77,13 +77,14 @@ class Silent:
     def finished(self, report: Report) -> None: ...
 
 
-def conform(options: Options, display: Display | None = None) -> Report:
-    """Judge a backend. Ctrl-C ends the run early: the report says so, and holds what was found.
+def conform(options: Options, display: Display | None = None, jury: Jury | None = None) -> Report:
+    """Judge a backend, by a jury that these options have started, if one has been.
 
-    OptionError, the verdict being shown, where a file could not be written.
+    Ctrl-C ends the run early: the report says so, and holds what was found. OptionError, the
+    verdict being shown, where a file could not be written.
     """
     shown = display or Silent()
-    report = _Run(options.checked(), shown).result()
+    report = _Run(options.checked(), shown).result(jury)
     try:
         problems = [*write_repros(report.failures), *_written(report.to_json(), options)]
     finally:
@@ -162,8 +163,8 @@ class _Run:
     ledger: Ledger = field(default_factory=lambda: Ledger(()))
     settled: Settled = field(default_factory=Settled)
 
-    def result(self) -> Report:
-        jury = Jury.start(self.options)
+    def result(self, started: Jury | None = None) -> Report:
+        jury = started or Jury.start(self.options)
         try:
             # Both are long enough for the backend to start meanwhile.
             ids = selected(self.options)

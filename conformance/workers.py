@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from uop.conformance import messages, wire
+from uop.conformance import wire
+from uop.conformance.greeting import DeviationError, check_hello
 from uop.conformance.processes import environment, how_it_ended, printable
 from uop.conformance.protocol import (
     LOST,
@@ -233,8 +234,8 @@ class Worker:
         self.resident = self.resident_at_start = int(header["resident"])
         hello = wire.hello_from_json(header["hello"])
         try:
-            messages.check_hello(hello)
-        except messages.DeviationError as error:
+            check_hello(hello)
+        except DeviationError as error:
             self._kill()
             raise BackendError(f"backend {self.backend!r} did not start: {error}") from None
         return hello

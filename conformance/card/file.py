@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.card.card import Card, Entry
+from uop.conformance.options import PROFILE_SUFFIX
 from uop.conformance.protocol import Hello
 from uop.spec.errors import UopError
 from uop.spec.latitude import KNOBS, STRICT, Profile, ProfileError, profile_of
 
 SCHEMA = "uop-profile/1"
-SUFFIX = ".toml"
 SHOWN = 3
 """Lines of evidence that stand above a knob."""
 
@@ -28,7 +28,7 @@ def profile_text(card: Card, hello: Hello, backend: str) -> str:
     who = f"{hello.name} {hello.version} on {hello.device}"
     lines = [
         _comment(f"# What {who} does where the spec leaves a choice."),
-        f"# Edit and commit; uop conform {backend} --profile FILE{SUFFIX} demands it.",
+        f"# Edit and commit; uop conform {backend} --profile FILE{PROFILE_SUFFIX} demands it.",
         "# Every knob is stated, so that a file that was cut off is noticed.",
         f'schema = "{SCHEMA}"',
     ]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.backends.interpreter import EVERY_OP, evaluate_whole, in_order, is_sharded
-from uop.conformance.messages import NAMES_OF_DTYPES
+from uop.conformance.greeting import NAMES_OF_DTYPES
 from uop.conformance.wire import NAMES
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric import STORAGE

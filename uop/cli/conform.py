@@ -144,8 +144,8 @@ def command(
     and for each case that fails somewhere it is said which of them is alone.
     """
     from uop.conformance.case import LEVELS
-    from uop.conformance.known import DEFAULT
     from uop.conformance.options import (
+        KNOWN_FILE,
         OptionError,
         Options,
         cores,
@@ -176,15 +176,15 @@ def command(
     if update_known:
         if len(backends) > 1:
             raise OptionError("--update-known: expected one backend")
-        return update(options, form, known or DEFAULT)
+        return update(options, form, known or KNOWN_FILE)
     return judge(options, form) if len(backends) == 1 else vote(options, backends, form)
 
 
 def known_file(known: Path | None, is_written: bool) -> Path | None:
     """The file of known failures that a run reads: one that is named must be there."""
-    from uop.conformance.known import DEFAULT
+    from uop.conformance.options import KNOWN_FILE
 
-    path = known or DEFAULT
+    path = known or KNOWN_FILE
     return path if path.is_file() or (known is not None and not is_written) else None
 
 
@@ -228,10 +228,14 @@ def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
 
 def judge(options: Options, form: str = "text") -> Exit:
     """Run the suite, shown in place on a terminal and as plain lines elsewhere."""
+    from uop.conformance.jury import Jury
+
+    jury = Jury.start(options.checked())
+    # As long to load as a backend to start.
     from uop.conformance.run import conform
 
     with shown(form) as display:
-        return exit_code(conform(options, display()))
+        return exit_code(conform(options, display(), jury))
 
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:

@@ -71,12 +71,13 @@ def init(backend: str, output: Path | None) -> int:
     uop profile init opencl --output opencl.toml
     uop conform opencl --profile opencl.toml
     """
-    from uop.conformance.card.file import SUFFIX, profile_text
-    from uop.conformance.options import OptionError, writable
+    from uop.conformance.card.file import profile_text
+    from uop.conformance.options import PROFILE_SUFFIX, OptionError, writable
 
     if output is not None:
-        if output.suffix != SUFFIX:
-            raise OptionError(f"--output: expected a name that ends with {SUFFIX}, found {output}")
+        if output.suffix != PROFILE_SUFFIX:
+            said = f"expected a name that ends with {PROFILE_SUFFIX}, found {output}"
+            raise OptionError(f"--output: {said}")
         if output.exists():
             raise OptionError(f"--output: {output} exists; it may hold edits")
         writable(output)
