@@ -7,6 +7,7 @@ enclosed by arb.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -24,11 +25,23 @@ FLOAT64_ERROR = 2.0**-40
 EXTENDED_ERROR = 2.0**-59
 HAS_EXTENDED = np.finfo(np.longdouble).nmant in (63, 112)
 
-APPROXIMATIONS: dict[Op, np.ufunc] = {
+EVEN = 2.0**62
+"""Every float from here on is an even integer."""
+
+
+def power(x: Array, y: Array) -> Array:
+    """np.power, which in the x87 format gives inf for -inf to the -2^63: 0 by IEEE 754."""
+    infinite = np.isinf(x)
+    if infinite.any():
+        y = np.where(infinite, np.clip(y, -EVEN, EVEN), y)
+    return np.asarray(np.power(x, y))
+
+
+APPROXIMATIONS: dict[Op, Callable[..., Array]] = {
     Op.EXP2: np.exp2,
     Op.LOG2: np.log2,
     Op.SIN: np.sin,
-    Op.POW: np.power,
+    Op.POW: power,
 }
 
 

@@ -32,9 +32,11 @@ def decided(op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *x:
     points = list(zip(*(a[doubt].astype(np.float64).tolist() for a in x), strict=True))
     at = dict(zip(points, units(near, dtype).tolist(), strict=True))
     limits = {p: _limits(magnitude(op, p, unit), budget, dtype.format) for p, unit in at.items()}
-    lowest, highest = np.array([limits[p] for p in points]).T
+    # Far beyond the range a key fits in no int64, and numpy would make floats of all of them.
+    last = dtype.format.max_bits
+    lowest, highest = np.array([[min(k, last + 1) for k in limits[p]] for p in points]).T
     # Of a negative real the limits are those of its magnitude, mirrored.
-    minus, last = np.signbit(near), dtype.format.max_bits
+    minus = np.signbit(near)
     lo, hi = order.keys(result.lo).copy(), order.keys(result.hi).copy()
     for end, k, mirrored in ((lo, lowest, highest), (hi, highest, lowest)):
         in_range = np.where(minus, mirrored, k) <= last

@@ -13,6 +13,7 @@ from uop.interpreter.accepted.floats import computed, hull_of, inner, product, s
 from uop.interpreter.accepted.liberties import flushed
 from uop.interpreter.accepted.sets import Sets, both, joined, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats
+from uop.interpreter.transcendental import power
 from uop.interpreter.values import Array, Mask, either
 from uop.spec import latitude as lat
 from uop.spec.dtype import DType
@@ -115,7 +116,7 @@ def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     """Of bases from +0 on monotone in base and exponent; of sets with others everything."""
     wide = wide_storage(u.dtype)
     ends = [[end.astype(wide) for end in _ends(s)] for s in (a, b)]
-    corners = [np.power(x, y) for x in ends[0] for y in ends[1]]
+    corners = [power(x, y) for x in ends[0] for y in ends[1]]
     low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
     single = a.is_point() & b.is_point()
     open_ = ~single & np.signbit(a.lo)

@@ -219,3 +219,10 @@ def test_powers_of_special_values() -> None:
             expected = np.asarray([value], np.float32)
             assert order.same_bits(s.lo[i : i + 1], expected).all(), POWERS[i]
             assert order.same_bits(s.hi[i : i + 1], expected).all(), POWERS[i]
+
+
+def test_the_set_of_a_power_does_not_depend_on_one_beyond_the_range_beside_it() -> None:
+    found, _, _ = sets_of(Op.POW, dtypes.float64, np.array([-1.0, 2.0]), np.array([1.0, 1025.0]))
+    reach = POW.budget(dtypes.float64)
+    assert found.lo[0] == float(-1 - reach * Fraction(1, 2**52))
+    assert found.hi[0] == float(-1 + reach * Fraction(1, 2**52))

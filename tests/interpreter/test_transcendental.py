@@ -174,3 +174,16 @@ def test_shapes(dtype: DType) -> None:
     tie = np.array([dtype.decode(dtype.encode(1.0) + 1)]).astype(storage)
     result = run(Op.POW, dtype, tie, np.full((2, 1), 2).astype(storage))
     assert result.tolist() == [run(Op.MUL, dtype, tie, tie).tolist()] * 2
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
+def test_powers_of_infinity(dtype: DType) -> None:
+    """By IEEE 754: 0 below an exponent of 0, inf above; negative for odd ones of -inf."""
+    exponents = np.array([-np.inf, -(2.0**63), -(2.0**62), -3, -2, -0.5, 0.5, 2, 3, 2.0**63])
+    bases = np.array([[-np.inf], [np.inf]])
+    sides = np.broadcast_arrays(bases.astype(np_dtype(dtype)), exponents.astype(np_dtype(dtype)))
+    zero, inf = [0.0] * 6, [np.inf] * 4
+    expected = np.array([[*zero[:3], -0.0, *zero[4:], *inf[:2], -np.inf, np.inf], [*zero, *inf]])
+    found = transcendental.rounded(Op.POW, dtype, *sides)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
