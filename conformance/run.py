@@ -78,13 +78,13 @@ class Silent:
 
 
 def conform(options: Options, display: Display | None = None, jury: Jury | None = None) -> Report:
-    """Judge a backend, by a jury that these options have started, if one has been.
+    """Judge a backend, by a jury that these options, checked, have started, if one has been.
 
     Ctrl-C ends the run early: the report says so, and holds what was found. OptionError, the
     verdict being shown, where a file could not be written.
     """
     shown = display or Silent()
-    report = _Run(options.checked(), shown).result(jury)
+    report = _Run(options if jury else options.checked(), shown).result(jury)
     try:
         problems = [*write_repros(report.failures), *_written(report.to_json(), options)]
     finally:

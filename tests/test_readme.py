@@ -8,8 +8,6 @@ import pytest
 
 from uop.__main__ import main
 from uop.cli import COMMANDS, Exit
-from uop.compiler.runtime.opencl import open_opencl
-from uop.spec.errors import UnsupportedError
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -30,11 +28,8 @@ def test_a_command_prints_what_is_shown(
     assert capsys.readouterr().out == shown
 
 
+@pytest.mark.usefixtures("opencl")
 def test_the_python_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        open_opencl()
-    except UnsupportedError as error:
-        pytest.skip(str(error))
     for code, shown in zip(blocks("python"), blocks("text"), strict=True):
         exec(compile(code, "README.md", "exec"), {})
         assert capsys.readouterr().out == shown

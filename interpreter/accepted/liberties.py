@@ -44,8 +44,7 @@ FP8_UNIT = 2.0**-13
 
 def takes(profile: Profile) -> bool:
     """Whether a profile has any liberty of these: then no arithmetic of floats is the reference."""
-    rounding = profile.contract or profile.reassociate or profile.algebra or profile.wmma
-    return bool(rounding or profile.ftz or profile.excess_precision or profile.decomposed)
+    return looks_around(profile) or bool(profile.ftz or profile.decomposed)
 
 
 def looks_around(profile: Profile) -> bool:
@@ -150,7 +149,7 @@ def _are_opposite(u: Node, op: Op) -> bool:
 
 
 def _is_zero(u: Node) -> bool:
-    return isinstance(u.arg, ConstArg) and u.op is Op.CONST and u.arg.value == 0
+    return isinstance(u.arg, ConstArg) and u.arg.value == 0
 
 
 def _made_by(u: Node) -> Iterator[Node]:

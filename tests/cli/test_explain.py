@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from uop.compiler.runtime.opencl import open_opencl
 from uop.spec.decisions import decisions
-from uop.spec.errors import UnsupportedError
 
 
 def test_an_op_is_explained(uop: Any) -> None:
@@ -80,11 +78,8 @@ def test_an_op_on_values(uop: Any, arguments: list[str], first: str, accepted: s
     assert any("uop.interpreter.rules" in line for line in lines)
 
 
+@pytest.mark.usefixtures("opencl")
 def test_each_usable_backend_is_asked(uop: Any) -> None:
-    try:
-        open_opencl()
-    except UnsupportedError as error:
-        pytest.skip(str(error))
     lines = uop("explain", "IDIV", "-7", "2", "--dtype", "int8").out.splitlines()
     assert ["opencl", "-4", "accepted"] in [line.split() for line in lines]
 

@@ -1,9 +1,8 @@
-"""Shared by the compiler's tests: an OpenCL device, and elementwise expressions run on it."""
+"""Shared by the tests of the compiler: elementwise expressions and programs on an OpenCL device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,11 @@ from numpy.typing import NDArray
 
 from uop.compiler import batch, execute
 from uop.compiler.runtime.device import Launch
-from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl, use_cache_dir
+from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.render import render_source
 from uop.compiler.targets.cstyle import Operation, c_type, spell
 from uop.compiler.targets.opencl import OPENCL
 from uop.spec.dtype import DType
-from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 
 Array = NDArray[Any]
@@ -27,17 +25,6 @@ RunOps = Callable[[Sequence[Result], Sequence[DType], Sequence[Array]], list[Arr
 NUMPY = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
          "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
          "f32": np.float32, "f64": np.float64}  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def opencl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
-    """A device with a kernel cache of its own."""
-    cache: Path = tmp_path_factory.mktemp("pocl")
-    use_cache_dir(cache)
-    try:
-        yield open_opencl()
-    except UnsupportedError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -74,6 +74,7 @@ def of_registers() -> UOp:
     ],
     ids=["loops", "global", "upcast", "local", "registers", "linear", "program"],
 )
+@pytest.mark.usefixtures("opencl")
 def test_kernels_enter_at_the_stage_behind_their_form(root: UOp, first: str) -> None:
     compiled = compile(root)
     assert next(iter(compiled.stages)) == first

@@ -98,6 +98,7 @@ class Driver:
 def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """As PoCL does on a processor that its LLVM does not know."""
     pytest.importorskip("pyopencl")
+    monkeypatch.delenv(opencl_runtime.PLATFORM_VARIABLE, raising=False)
     old, new = Driver("old", builds=False), Driver("new", builds=True)
     monkeypatch.setattr(OpenCLDevice, "of", lambda cl, device: device)
     monkeypatch.setattr(opencl_runtime, "_devices", lambda cl: [[old], [new]])

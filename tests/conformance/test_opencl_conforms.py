@@ -7,15 +7,10 @@ from pathlib import Path
 import pytest
 
 from uop.cli import Exit
-from uop.compiler.runtime.opencl import open_opencl
-from uop.spec.errors import UnsupportedError
 
 
+@pytest.mark.usefixtures("opencl")
 def test_a_smoke_run_conforms(tmp_path: Path) -> None:
-    try:
-        open_opencl()
-    except UnsupportedError as error:
-        pytest.skip(str(error))
     command = [sys.executable, "-P", "-m", "uop", "conform", "opencl", "--effort", "smoke"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == Exit.OK, ran.stdout + ran.stderr

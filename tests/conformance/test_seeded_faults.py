@@ -30,8 +30,6 @@ from uop.spec.registry import DECLARATIONS, Node
 from uop.spec.uop import UOp
 from uop.spec.uop_file import parse_file
 
-pytest.importorskip("pyopencl")
-
 Fault = Callable[[pytest.MonkeyPatch], None]
 MOST_NODES = 3
 CHUNK = 8
@@ -164,6 +162,7 @@ GRAPHS = Options("opencl", levels=("graph",))
         ),
     ],
 )
+@pytest.mark.usefixtures("opencl")
 def test_a_fault_in_the_compiler_is_found_and_made_small(
     fault: Fault, where: Options, ops: set[str]
 ) -> None:

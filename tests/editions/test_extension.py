@@ -116,6 +116,7 @@ def programs() -> list[tuple[UOp, dict[int, Array]]]:
 @pytest.mark.parametrize(
     ("u", "given"), programs(), ids=lambda x: getattr(x, "op", None) and x.op.name
 )
+@pytest.mark.usefixtures("opencl")
 def test_every_part_of_the_project_knows_them(u: UOp, given: dict[int, Array]) -> None:
     reference = np.asarray(evaluate(u, given))
     (accepted,) = accept(u, given)

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from uop import Tensor, UOp, compile, function, gradient
-from uop.compiler.runtime.opencl import open_opencl, use_cache_dir
+from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.interpreter.accept import accept
 from uop.interpreter.frontend import NumpyEvaluator
-from uop.spec.errors import UnsupportedError
 from uop.spec.frontend import compositions, neural
 from uop.spec.frontend.data import contents
 from uop.spec.frontend.evaluator import using
@@ -27,13 +26,8 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def on_opencl(tmp_path_factory: pytest.TempPathFactory) -> NumpyEvaluator:
-    use_cache_dir(tmp_path_factory.getbasetemp() / "pocl")
-    try:
-        open_opencl()
-    except UnsupportedError as error:
-        pytest.skip(str(error))
+@pytest.fixture
+def on_opencl(opencl: OpenCLDevice) -> NumpyEvaluator:
     return NumpyEvaluator(lambda root, inputs: compile(root, target="opencl").run(inputs))
 
 
