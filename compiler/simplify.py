@@ -304,6 +304,16 @@ def closed_gate(u: UOp) -> UOp | None:
     return u.src[1] if len(u.src) == 3 and truth(u.src[2]) is False else None
 
 
+@rewrites(Op.LOAD)
+def read_once(u: UOp) -> UOp | None:
+    """LOAD(i, b, p), where b is made of LOAD(i) -> WHERE(p, LOAD(i), b): it is read anyway."""
+    if len(u.src) < 3:
+        return None
+    place, b, p = u.src
+    read = next((s for s in b.src if s.op is Op.LOAD and s.src == (place,)), None)
+    return None if read is None else UOp(Op.WHERE, p, read, b)
+
+
 SIMPLIFY = FOLD + RuleSet(
     decided_by_interval,
     collect_terms,
@@ -321,4 +331,5 @@ SIMPLIFY = FOLD + RuleSet(
     cast_to_itself,
     open_gate,
     closed_gate,
+    read_once,
 )

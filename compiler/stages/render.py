@@ -271,7 +271,8 @@ class _Body:
 
 def _elementwise(body: _Body, u: UOp) -> None:
     of, args = tuple(s.dtype for s in u.src), tuple(body.of(s) for s in u.src)
-    body.variable(u, spell(Operation(u.op, u.dtype, of, args)))
+    related = any(a in b.src for a in u.src for b in u.src if b.dtype is u.dtype)
+    body.variable(u, spell(Operation(u.op, u.dtype, of, args, related)))
 
 
 def _param(body: _Body, u: UOp) -> None:

@@ -55,6 +55,8 @@ class Operation:
     dtype: DType
     of: tuple[DType, ...]
     args: tuple[str, ...]
+    related: bool = False
+    """Whether an operand of the result's dtype is computed from another one."""
 
 
 def spell(operation: Operation) -> str:
@@ -223,10 +225,18 @@ def _bitcast(node: Operation) -> str:
     return f"{x} != 0" if node.dtype is dtypes.bool else f"({c_type(node.dtype)}){x}"
 
 
+def _where(node: Operation) -> str:
+    gate, a, b = node.args
+    if node.related and storage(node.dtype).is_float:
+        # Workaround copy-beside-arithmetic.
+        return f"choose_{c_type(node.dtype)}({gate}, {a}, {b})"
+    return f"{gate} ? {a} : {b}"
+
+
 BIT_COPIES: Mapping[Op, Callable[[Operation], str]] = {
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
-    Op.WHERE: lambda node: f"{node.args[0]} ? {node.args[1]} : {node.args[2]}",
+    Op.WHERE: _where,
 }
 """Ops that take a small float as it lies in memory; CAST leads to the floats C computes in."""
 

@@ -81,6 +81,21 @@ FN {type} pow_{type}({type} x, {type} y) {{
 }}
 """
 
+# Workaround copy-beside-arithmetic: a shift chooses, by the halves of the bits.
+CHOOSE = """
+FN f32 choose_f32(u8 first, f32 a, f32 b) {
+  u64 both = (u64)f32_to_bits(a) << 32 | f32_to_bits(b);
+  return bits_to_f32((u32)(both >> (first ? 32 : 0)));
+}
+
+FN f64 choose_f64(u8 first, f64 a, f64 b) {
+  u32 from = first ? 32 : 0;
+  u64 low = f64_to_bits(a) << 32 | (u32)f64_to_bits(b);
+  u64 high = f64_to_bits(a) >> 32 << 32 | f64_to_bits(b) >> 32;
+  return bits_to_f64((u64)(u32)(high >> from) << 32 | (u32)(low >> from));
+}
+"""
+
 TO_INT = """
 FN {to} {source}_to_{to}({source} x) {{
   return x {above} && x < {limit} ? ({to})x : 0;
@@ -155,7 +170,7 @@ _SMALL = tuple(dtype for dtype in FLOATS if dtype.bits < 32)
 _LARGE = tuple(dtype for dtype in FLOATS if dtype.bits >= 32)
 
 TEXT = "\n\n".join(
-    [TO_ODD]
+    [TO_ODD, CHOOSE]
     + [_from_f32(dtype) for dtype in _SMALL]
     + [_to_f32(dtype) for dtype in _SMALL]
     + [_trunc(dtype) for dtype in _LARGE]

@@ -38,6 +38,15 @@ WORKAROUNDS = (
         "tests/compiler/test_targets_constants.py::test_literals_fold_to_what_is_computed",
     ),
     Workaround(
+        "copy-beside-arithmetic",
+        "PoCL 3.1 (LLVM 14 and 15), optimised",
+        "c ? x : x * y becomes x * (c ? 1 : y), and so with +, - and /: a signalling NaN that is "
+        "to be copied comes back quiet",
+        "WHERE shifts the bits where one operand is computed from the other",
+        "compiler/targets/cstyle.py",
+        "tests/compiler/test_pipeline.py::test_a_copy_beside_arithmetic_keeps_its_bits",
+    ),
+    Workaround(
         "contraction",
         "PoCL 3.0",
         "a * b + c is fused unless the source forbids it",

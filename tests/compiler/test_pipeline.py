@@ -58,6 +58,21 @@ def test_an_input_that_simplification_drops_is_no_argument() -> None:
     np.testing.assert_array_equal(compile(root).run({0: a, 1: b}), b)
 
 
+@pytest.mark.parametrize("gated", [False, True], ids=["where", "gate"])
+@pytest.mark.parametrize("op", [Op.ADD, Op.SUB, Op.MUL, Op.DIV], ids=lambda op: op.value)
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
+def test_a_copy_beside_arithmetic_keeps_its_bits(dtype: DType, op: Op, gated: bool) -> None:
+    """What is chosen is copied, also where it is a signalling NaN."""
+    x, y, p = (param(n, (), of) for n, of in enumerate([dtype, dtype, dtypes.bool]))
+    other = UOp(op, x, y)
+    root = UOp(Op.LOAD, x, other, p) if gated else UOp(Op.WHERE, p, x, other)
+    signalling = np.full((), int(dtype.format.inf_bits or 0) + 1, f"u{dtype.bits // 8}")
+    inputs = {0: signalling.view(dtype.name), 1: np.ones((), dtype.name), 2: np.ones((), bool)}
+    result = compile(root).run(inputs)
+    assert isinstance(result, np.ndarray)
+    np.testing.assert_array_equal(result.view(signalling.dtype), signalling)
+
+
 def test_every_dtype_is_copied_bit_by_bit() -> None:
     programs = [compile(chosen(dtype)) for dtype in STORED]
     inputs = [bits(dtype, 70) for dtype in STORED]

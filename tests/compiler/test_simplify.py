@@ -166,6 +166,18 @@ def test_data_is_left_alone() -> None:
         assert rewrite(u, SIMPLIFY) is u
 
 
+def test_what_is_read_anyway_needs_no_gate() -> None:
+    place = UOp(Op.INDEX, param(0, (24,), dtypes.float32), G)
+    p, read = UOp(Op.CMPLT, G, index_const(7)), UOp(Op.LOAD, place)
+    double, other = UOp(Op.ADD, read, read), const(2.0, dtypes.float32)
+    chosen = UOp(Op.WHERE, p, read, double)
+    assert rewrite(UOp(Op.LOAD, place, double, p), SIMPLIFY) is chosen
+    gated = UOp(Op.LOAD, place, other, p)
+    for alt in (other, UOp(Op.NEG, gated)):
+        kept = UOp(Op.LOAD, place, alt, p)
+        assert rewrite(kept, SIMPLIFY) is kept
+
+
 def test_constants_that_leave_64_bits_are_left_alone() -> None:
     huge = index_const(1 << 62)
     for u in (UOp(Op.MUL, UOp(Op.MUL, G, huge), huge), UOp(Op.IDIV, UOp(Op.IDIV, G, huge), huge)):
