@@ -24,11 +24,11 @@ from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, BufferArg, ParamArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.forms import outside
 from uop.spec.inputs import check_slots, misfit
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
 
 Array = NDArray[Any]
 Inputs = Mapping[int, Array]
@@ -142,7 +142,7 @@ def executable(root: UOp, stored: Sequence[UOp], planned: UOp, target: Target) -
     """Read the launches off a planned program, whose results are in the buffers `stored`."""
     buffers: dict[UOp, int] = {}
     steps = []
-    for call in planned.toposort():
+    for call in outside(planned):
         if call.op is Op.CALL:
             places = [buffers.setdefault(memory_of(a), len(buffers)) for a in call.src[1:]]
             steps.append(Step(call.src[0], tuple(places)))
@@ -159,8 +159,7 @@ def slot_of(u: UOp) -> int:
 
 def input_slots(root: UOp) -> dict[int, UOp]:
     """The PARAM or BUFFER in each slot of a program, without those inside bodies."""
-    outside = toposort([root], lambda u: cast("tuple[UOp, ...]", outside_bodies(u)))
-    return {slot_of(u): u for u in outside if u.op in (Op.PARAM, Op.BUFFER)}
+    return {slot_of(u): u for u in outside(root) if u.op in (Op.PARAM, Op.BUFFER)}
 
 
 def check_inputs(slots: Mapping[int, UOp], inputs: Inputs) -> None:

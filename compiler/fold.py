@@ -29,7 +29,10 @@ def fold_constants(u: UOp) -> UOp | None:
     """An op on constants is the constant that the interpreter computes, unless the spec leaves it
     open.
     """
-    if u.shape != () or any(s.op is not Op.CONST for s in u.src):
+    for s in u.src:
+        if s.op is not Op.CONST:
+            return None
+    if u.shape != ():
         return None
     operands = [constant(s) for s in u.src]
     try:

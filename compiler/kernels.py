@@ -18,11 +18,11 @@ from uop.spec.forms import (
     RANGED,
     SELECTED,
     Form,
+    outside,
     verify,
 )
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
 
 FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
     (RANGED, "optimize"),
@@ -41,12 +41,12 @@ KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values(
 
 def is_kernel_program(root: UOp) -> bool:
     """Whether a program calls kernels: then it is no tensor graph."""
-    return any(u.op is Op.CALL for u in _outside(root))
+    return any(u.op is Op.CALL for u in outside(root))
 
 
 def without_binaries(root: UOp) -> UOp:
     """The same kernels, each PROGRAM as the LINEAR that it was rendered from."""
-    bodies = {u.src[0] for u in _outside(root) if u.op is Op.CALL}
+    bodies = {u.src[0] for u in outside(root) if u.op is Op.CALL}
     return root.substitute({body: body.src[0] for body in bodies if body.op is Op.PROGRAM})
 
 
@@ -68,21 +68,21 @@ def first_stage(root: UOp, target: Target) -> str:
         return stage
     if any(u.op is Op.WMMA for u in root.toposort()):
         raise UnsupportedError("the compiler takes no kernel with WMMA")
-    body = next(u.src[0] for u in _outside(root) if u.op is Op.CALL)
+    body = next(u.src[0] for u in outside(root) if u.op is Op.CALL)
     near = LISTED if body.op is Op.LINEAR else SELECTED if _has_work_items(body) else RANGED
     raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
 
 
 def written(root: UOp) -> list[UOp]:
     """The BUFFERs that the kernels of a program store to."""
-    calls = [u for u in _outside(root) if u.op is Op.CALL]
+    calls = [u for u in outside(root) if u.op is Op.CALL]
     memory = (_memory(u, c) for c in calls for u in c.src[0].toposort() if u.op in WRITES)
     return [u for u in dict.fromkeys(memory) if u.addrspace is AddrSpace.GLOBAL]
 
 
 def _check(root: UOp, form: Form, target: Target) -> None:
     """What a form does not say, and its stages rely on."""
-    for call in (u for u in _outside(root) if u.op is Op.CALL):
+    for call in (u for u in outside(root) if u.op is Op.CALL):
         if form in (RANGED, EXPANDED, OPTIMIZED):
             _check_parallel(call)
         if form in (LINEARIZED, LISTED):
@@ -121,7 +121,3 @@ def _memory(access: UOp, call: UOp) -> UOp:
     if place.op is Op.BUFFER:
         return place
     return memory_of(call.src[1 + cast(ParamArg, place.arg).slot])
-
-
-def _outside(root: UOp) -> list[UOp]:
-    return toposort([root], lambda u: cast("tuple[UOp, ...]", outside_bodies(u)))

@@ -4,9 +4,10 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
+from weakref import WeakKeyDictionary
 
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.errors import PassError
@@ -19,15 +20,29 @@ from uop.spec.walk import outside_bodies, toposort
 Order = Sequence[UOp]
 
 
+class Nodes:
+    """The nodes of a body, sources first, and those of each op."""
+
+    __slots__ = ("by_op", "order")
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.by_op: dict[Op, list[UOp]] = {}
+        for u in order:
+            self.by_op.setdefault(u.op, []).append(u)
+
+    def of(self, *ops: Op) -> Iterator[UOp]:
+        """The nodes of one op after those of the other."""
+        return (u for op in ops for u in self.by_op.get(op, ()))
+
+
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """What holds for each body. `broken` takes its nodes, sources first, and gives one that breaks
-    it, or None.
-    """
+    """What holds for each body. `broken` takes its nodes and gives one that breaks it, or None."""
 
     label: str
     title: str
-    broken: Callable[[Order], UOp | None]
+    broken: Callable[[Nodes], UOp | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +80,17 @@ class Form:
         return replace(self, invariants=(*self.invariants, *invariants))
 
 
+def outside(root: UOp) -> list[UOp]:
+    """The nodes of a program that stand in no body, sources first."""
+    return cast("list[UOp]", toposort([root], outside_bodies))
+
+
 def verify(root: UOp, form: Form) -> None:
     """PassError with the stage and the node where a program does not have the form."""
     if root.op is not Op.SINK:
         raise _broken(form, "root", root)
-    outside = toposort([root], lambda u: cast("tuple[UOp, ...]", outside_bodies(u)))
     bodies: dict[UOp, None] = {}
-    for u in outside:
+    for u in outside(root):
         if u.op not in form.around and u.op is not form.call:
             raise _broken(form, "around", u)
         if u.op is form.call:
@@ -79,20 +98,50 @@ def verify(root: UOp, form: Form) -> None:
     for body in bodies:
         if body.op is not form.body:
             raise _broken(form, "body", body)
-        order = body.toposort()
-        _verify_ops(order, form)
-        for invariant in form.invariants:
-            found = invariant.broken(order)
-            if found is not None:
-                raise _broken(form, invariant.label, found)
+        _verify_body(body, form)
 
 
-def _verify_ops(order: Order, form: Form) -> None:
-    for u in order:
-        if u.op not in form.ops:
-            raise _broken(form, "ops", u)
-        if u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type not in form.axis_types:
-            raise _broken(form, "axis_types", u)
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a body, which many stages leave as it is."""
+
+    ops: frozenset[Op]
+    axis_types: frozenset[AxisType]
+    held: set[Callable[[Nodes], UOp | None]]
+    """The invariants that it was found to keep."""
+
+
+_KNOWN: WeakKeyDictionary[UOp, _Known] = WeakKeyDictionary()
+
+
+def _verify_body(body: UOp, form: Form) -> None:
+    known = _KNOWN.get(body)
+    nodes = None
+    if known is None:
+        nodes = Nodes(body.toposort())
+        axis_types = frozenset(cast(RangeArg, r.arg).axis_type for r in nodes.of(Op.RANGE))
+        known = _KNOWN[body] = _Known(frozenset(nodes.by_op), axis_types, set())
+    if not (known.ops <= form.ops and known.axis_types <= form.axis_types):
+        raise _stray(body, form)
+    for invariant in form.invariants:
+        if invariant.broken in known.held:
+            continue
+        nodes = nodes or Nodes(body.toposort())
+        found = invariant.broken(nodes)
+        if found is not None:
+            raise _broken(form, invariant.label, found)
+        known.held.add(invariant.broken)
+
+
+def _stray(body: UOp, form: Form) -> PassError:
+    """Names the first node that may not stand in a body."""
+    u = next(
+        u
+        for u in body.toposort()
+        if u.op not in form.ops
+        or (u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type not in form.axis_types)
+    )
+    return _broken(form, "axis_types" if u.op in form.ops else "ops", u)
 
 
 def _broken(form: Form, name: str, u: UOp) -> PassError:
@@ -122,94 +171,97 @@ def open_ranges(order: Order) -> dict[UOp, frozenset[UOp]]:
 
 
 PLACES = (Op.PARAM, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK)
+ACCESS = (Op.STORE, Op.ATOMICADD, Op.LOAD, Op.INDEX)
+"""Ops whose first operand is a location."""
+ANYWHERE = (Op.AFTER, Op.LINEAR, Op.PROGRAM)
+"""Ops that take locations beside values."""
 
 
-def _not_scalar(order: Order) -> UOp | None:
+def _not_scalar(nodes: Nodes) -> UOp | None:
     """A location of memory has a shape, and so has the operand that says which; nothing else."""
-    return next((u for u in order if u.shape and u.op not in PLACES), None)
+    return next((u for u in nodes.order if u.shape and u.op not in PLACES), None)
 
 
-def _not_scalar_nor_fragment(order: Order) -> UOp | None:
+def _not_scalar_nor_fragment(nodes: Nodes) -> UOp | None:
     """Beside those, what a warp multiplies: fragments, and their fold."""
-    for u in order:
-        is_product = u.op is Op.WMMA or (u.op is Op.REDUCE and u.src[0].op is Op.WMMA)
-        if u.shape and u.op not in PLACES and not is_product:
-            return u
-    return None
-
-
-def _not_flat(order: Order) -> UOp | None:
-    for u in order:
-        if u.op is Op.PARAM and (len(u.shape) != 1 or u.addrspace is not AddrSpace.GLOBAL):
-            return u
-        if u.op is Op.BUFFER and (len(u.shape) != 1 or u.addrspace is AddrSpace.GLOBAL):
-            return u
-    return None
-
-
-def _not_through_index(order: Order) -> UOp | None:
-    for u in order:
-        if u.op in (Op.LOAD, Op.STORE, Op.ATOMICADD):
-            place = u.src[0]
-            if place.op is not Op.INDEX or len(place.src) != 2 or place.addrspace is None:
+    for u in nodes.order:
+        if u.shape and u.op not in PLACES:
+            is_product = u.op is Op.WMMA or (u.op is Op.REDUCE and u.src[0].op is Op.WMMA)
+            if not is_product:
                 return u
     return None
 
 
-def _location_as_value(order: Order) -> UOp | None:
-    for u in order:
-        values = u.src[1:] if u.op in (Op.STORE, Op.ATOMICADD, Op.LOAD, Op.INDEX) else u.src
-        if u.op in (Op.AFTER, Op.LINEAR, Op.PROGRAM):
-            continue
-        if any(s.addrspace is not None for s in values):
+def _not_flat(nodes: Nodes) -> UOp | None:
+    for u in nodes.of(Op.PARAM):
+        if len(u.shape) != 1 or u.addrspace is not AddrSpace.GLOBAL:
+            return u
+    for u in nodes.of(Op.BUFFER):
+        if len(u.shape) != 1 or u.addrspace is AddrSpace.GLOBAL:
             return u
     return None
 
 
-def _repeated_id(order: Order) -> UOp | None:
+def _not_through_index(nodes: Nodes) -> UOp | None:
+    for u in nodes.of(Op.LOAD, Op.STORE, Op.ATOMICADD):
+        place = u.src[0]
+        if place.op is not Op.INDEX or len(place.src) != 2 or place.addrspace is None:
+            return u
+    return None
+
+
+def _location_as_value(nodes: Nodes) -> UOp | None:
+    for u in nodes.order:
+        for k, s in enumerate(u.src):
+            if s.addrspace is not None and u.op not in ANYWHERE and (k or u.op not in ACCESS):
+                return u
+    return None
+
+
+def _repeated_id(nodes: Nodes) -> UOp | None:
     seen: set[int] = set()
-    for u in order:
-        if u.op is Op.RANGE:
-            if cast(RangeArg, u.arg).id in seen:
-                return u
-            seen.add(cast(RangeArg, u.arg).id)
+    for u in nodes.of(Op.RANGE):
+        if cast(RangeArg, u.arg).id in seen:
+            return u
+        seen.add(cast(RangeArg, u.arg).id)
     return None
 
 
-def _left_open(order: Order) -> UOp | None:
+def _left_open(nodes: Nodes) -> UOp | None:
+    order = nodes.order
     return next(
         iter(sorted(open_ranges(order)[order[-1]], key=lambda r: cast(RangeArg, r.arg).id)), None
     )
 
 
-def _closed_twice(order: Order) -> UOp | None:
+def _closed_twice(nodes: Nodes) -> UOp | None:
     closed: set[UOp] = set()
-    for u in order:
-        ranges = u.src[1:] if u.op is Op.REDUCE else u.src[1:2] if u.op is Op.END else ()
-        for r in ranges:
+    for u in nodes.of(Op.REDUCE, Op.END):
+        for r in u.src[1:] if u.op is Op.REDUCE else u.src[1:2]:
             if r in closed:
                 return u
             closed.add(r)
     return None
 
 
-def _instructions(order: Order) -> Order:
-    body = order[-1]
+def _instructions(nodes: Nodes) -> Order:
+    body = nodes.order[-1]
     return body.src[0].src if body.op is Op.PROGRAM else body.src
 
 
-def _used_before(order: Order) -> UOp | None:
+def _used_before(nodes: Nodes) -> UOp | None:
     done: set[UOp] = set()
-    for u in _instructions(order):
-        if any(s not in done for s in u.src):
-            return u
+    for u in _instructions(nodes):
+        for s in u.src:
+            if s not in done:
+                return u
         done.add(u)
     return None
 
 
-def _unbalanced(order: Order) -> UOp | None:
+def _unbalanced(nodes: Nodes) -> UOp | None:
     opened: list[UOp] = []
-    for u in _instructions(order):
+    for u in _instructions(nodes):
         if u.op in (Op.RANGE, Op.IF):
             opened.append(u)
         elif u.op in (Op.END, Op.ENDIF):

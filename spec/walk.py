@@ -59,4 +59,11 @@ def outside_bodies(node: Node) -> tuple[Node, ...]:
 
 def free_params(body: Node) -> list[Node]:
     """The PARAMs of a body, without those of nested bodies."""
-    return [u for u in toposort([body], outside_bodies) if u.op is Op.PARAM]
+    found, stack = {body: None}, [body]
+    while stack:
+        for s in outside_bodies(stack.pop()):
+            if s not in found:
+                found[s] = None
+                if s.src:
+                    stack.append(s)
+    return [u for u in found if u.op is Op.PARAM]

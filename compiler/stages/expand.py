@@ -15,7 +15,7 @@ from uop.compiler.stages.optimize.axes import axes, id_of, ranged, rebuilt, type
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import open_ranges
+from uop.spec.forms import open_ranges, outside
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
@@ -27,11 +27,12 @@ MOST_COPIES = 4096
 def expand(root: UOp, fired: Fired = quietly) -> UOp:
     """The same kernels without loops of these types. UnsupportedError where they are too many."""
     bodies: dict[UOp, UOp] = {}
-    for u in root.toposort():
-        if u.op is Op.WMMA:
+    for body in dict.fromkeys(u.src[0] for u in outside(root) if u.op is Op.CALL):
+        order = body.toposort()
+        if any(u.op is Op.WMMA for u in order):
             raise UnsupportedError("expand: no target of this compiler has a matrix instruction")
-        if u.op is Op.CALL and u.src[0] not in bodies and any(_wide(u.src[0].toposort())):
-            bodies[u.src[0]] = written_out(u.src[0], fired)
+        if any(_wide(order)):
+            bodies[body] = written_out(body, fired)
     return root.substitute(bodies) if bodies else root
 
 

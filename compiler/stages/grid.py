@@ -15,6 +15,7 @@ from uop.spec.args import AddrSpace, ConstArg, SpecialArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
+from uop.spec.walk import kept_with_root
 
 OVER_ALL = ("gidx0", "gidx1", "gidx2")
 """The SPECIALs that number workgroups, or work items where nothing speaks of groups."""
@@ -30,6 +31,7 @@ class Grid:
     items: tuple[int, ...]
 
 
+@kept_with_root
 def is_grouped(linear: UOp) -> bool:
     """Whether a kernel knows which work items are one workgroup."""
     return any(

@@ -14,6 +14,7 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.rangeify import TEMPORARY
 from uop.spec.dtype import DType
 from uop.spec.errors import PassError
+from uop.spec.forms import outside
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -29,7 +30,7 @@ class Lifetime:
 
 def plan(root: UOp, fired: Fired = quietly) -> UOp:
     """The same kernels with fewer BUFFERs between them."""
-    calls = [u for u in root.toposort() if u.op is Op.CALL]
+    calls = [u for u in outside(root) if u.op is Op.CALL]
     places = shared(lifetimes(calls))
     if all(buffer is place for buffer, place in places.items()):
         return root

@@ -18,7 +18,7 @@ from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg
-from uop.spec.forms import SELECTED, Form, Invariant, open_ranges
+from uop.spec.forms import SELECTED, Form, Invariant, Nodes, open_ranges, outside
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, dims, index_const
@@ -33,7 +33,7 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
     """The same kernels, made of what the target has."""
     rewriter = Rewriter(_target_rules(target) + SIMPLIFY, fired)
     bodies: dict[UOp, UOp] = {}
-    for u in root.toposort():
+    for u in outside(root):
         if u.op is Op.CALL and u.src[0] not in bodies:
             bodies[u.src[0]] = rewriter(_looped(launched(u.src[0])))
     return root.substitute(bodies)
@@ -43,8 +43,8 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
 def selected_for(target: Target) -> Form:
     """The form that select leaves for a target."""
 
-    def lacking(order: Sequence[UOp]) -> UOp | None:
-        for u in order:
+    def lacking(nodes: Nodes) -> UOp | None:
+        for u in nodes.order:
             if u.declaration.is_elementwise and not has(target, u):
                 return u
         return None

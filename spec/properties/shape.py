@@ -90,6 +90,8 @@ def of_slice(u: Node) -> Shape:
 
 def broadcast_shapes(*shapes: Shape) -> Shape | None:
     """Right-aligned, each axis equal or 1 (D-019); None where they do not fit."""
+    if shapes and shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     rank = max((len(s) for s in shapes), default=0)
     aligned = [(1,) * (rank - len(s)) + s for s in shapes]
     result = []
@@ -102,10 +104,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape | None:
 
 
 def broadcast(u: Node) -> Shape:
-    first = u.src[0].shape
-    if all(s.shape == first for s in u.src):
-        return first
-    return cast("Shape", broadcast_shapes(*(s.shape for s in u.src)))
+    return cast("Shape", broadcast_shapes(*[s.shape for s in u.src]))
 
 
 def element(u: Node) -> Shape:

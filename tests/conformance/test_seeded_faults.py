@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from uop.compiler import pipeline
-from uop.compiler.stages import lower, render
+from uop.compiler.stages import lower, statements
 from uop.compiler.targets import cstyle
 from uop.compiler.targets.opencl import HEADER, OPENCL
 from uop.conformance.backends.compiled import OpenCLBackend
@@ -57,9 +57,9 @@ def cmplt_true_on_nan(patch: pytest.MonkeyPatch) -> None:
 
 
 def uint8_addition_in_int(patch: pytest.MonkeyPatch) -> None:
-    whole = render._elementwise
+    whole = statements._elementwise
 
-    def faulty(body: render._Body, u: UOp) -> None:
+    def faulty(body: statements._Body, u: UOp) -> None:
         if u.op is not Op.ADD or u.dtype is not dtypes.uint8:
             whole(body, u)
             return
@@ -68,7 +68,7 @@ def uint8_addition_in_int(patch: pytest.MonkeyPatch) -> None:
         body.write(f"i32 {name} = (i32){body.of(u.src[0])} + (i32){body.of(u.src[1])};")
         body.name(u, name)
 
-    patch.setattr(render, "_elementwise", faulty)
+    patch.setattr(statements, "_elementwise", faulty)
 
 
 def pad_offset_off_by_one(patch: pytest.MonkeyPatch) -> None:
@@ -82,9 +82,9 @@ def pad_offset_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def float16_unrounded_between_nodes(patch: pytest.MonkeyPatch) -> None:
-    whole = render._elementwise
+    whole = statements._elementwise
 
-    def faulty(body: render._Body, u: UOp) -> None:
+    def faulty(body: statements._Body, u: UOp) -> None:
         inner = u.src[0]
         widened = u.op is Op.CAST and u.dtype is dtypes.float32 and inner.op is Op.CAST
         if widened and inner.dtype is dtypes.float16 and inner.src[0].dtype is dtypes.float32:
@@ -92,7 +92,7 @@ def float16_unrounded_between_nodes(patch: pytest.MonkeyPatch) -> None:
         else:
             whole(body, u)
 
-    patch.setattr(render, "_elementwise", faulty)
+    patch.setattr(statements, "_elementwise", faulty)
 
 
 def mul_interval_without_wrap(patch: pytest.MonkeyPatch) -> None:
@@ -109,16 +109,16 @@ def mul_interval_without_wrap(patch: pytest.MonkeyPatch) -> None:
 
 
 def nested_without_contraction_pragma(patch: pytest.MonkeyPatch) -> None:
-    whole = render._elementwise
+    whole = statements._elementwise
 
-    def nested(body: render._Body, u: UOp) -> None:
+    def nested(body: statements._Body, u: UOp) -> None:
         if u.op is Op.ADD and u.dtype.is_float and u.src[0].op is Op.MUL:
             a, b = (body.of(s) for s in u.src[0].src)
             body.variable(u, f"{a} * {b} + {body.of(u.src[1])}")
         else:
             whole(body, u)
 
-    patch.setattr(render, "_elementwise", nested)
+    patch.setattr(statements, "_elementwise", nested)
     header = HEADER.replace("#pragma OPENCL FP_CONTRACT OFF\n", "")
     assert header != HEADER
     target = replace(OPENCL, dialect=replace(OPENCL.dialect, header=header))

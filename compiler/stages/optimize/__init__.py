@@ -12,10 +12,10 @@ from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
 from uop.compiler.stages.optimize.apply import apply
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.errors import users_line
+from uop.spec.forms import outside
 from uop.spec.ops.names import Op
 from uop.spec.optimization import OPTIMIZE_C1, Optimization
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
 
 Sequences = Sequence[Sequence[Optimization]]
 """What is done to each kernel, by its number; kernels behind the last one stay as they are."""
@@ -39,23 +39,19 @@ def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences = ()) -> UO
 
 def kernels(root: UOp) -> list[UOp]:
     """The CALLs of a program, each after those it depends on."""
-    return [u for u in _outside(root) if u.op is Op.CALL]
+    return [u for u in outside(root) if u.op is Op.CALL]
 
 
 def _with_bodies(root: UOp, bodies: dict[UOp, UOp]) -> UOp:
     """A body may be that of several kernels, each of which is optimized in its own way."""
     new: dict[UOp, UOp] = {}
-    for u in _outside(root):
+    for u in outside(root):
         if u.op is Op.CALL:
             arguments = [new[s] for s in u.src[1:]]
             new[u] = u.with_src([bodies.get(u, u.src[0]), *arguments])
         else:
             new[u] = u.with_src([new[s] for s in u.src])
     return new[root]
-
-
-def _outside(root: UOp) -> list[UOp]:
-    return toposort([root], lambda u: cast("tuple[UOp, ...]", outside_bodies(u)))
 
 
 @rewrites(Op.RANGE)

@@ -1,0 +1,250 @@
+"""The instructions of a kernel as statements of C, one per node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from uop.compiler.stages.grid import name_of
+from uop.compiler.targets.cstyle import SPELLED, Dialect, Operation, c_type, literal, spell
+from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, ParamArg, RangeArg
+from uop.spec.dtype import dtypes
+from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.instructions import filled, instruction_named
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+from uop.spec.walk import kept_with_root
+
+
+@dataclass(slots=True)
+class Statements:
+    """Lines of C, and the instruction that each was written for."""
+
+    lines: list[str] = field(default_factory=list)
+    origins: list[UOp | None] = field(default_factory=list)
+
+
+def statements(linear: UOp, dialect: Dialect) -> Statements:
+    """What a kernel does, where its SPECIALs and its LOCAL memory have a name already."""
+    written = _written(linear)
+    if dialect not in written:
+        body = _Body(dialect)
+        for u in linear.src:
+            if u.op is Op.SPECIAL:
+                body.names[u] = name_of(u)
+        for k, u in enumerate(local_memory(linear)):
+            body.names[u] = local_name(k)
+        written[dialect] = body.instructions(linear)
+    return written[dialect]
+
+
+@kept_with_root
+def _written(linear: UOp) -> dict[Dialect, Statements]:
+    """By dialect: a kernel stands alone and among many, in the same words."""
+    return {}
+
+
+def local_memory(linear: UOp) -> list[UOp]:
+    """What the work items of a group share."""
+    shared = (u for u in linear.src if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL)
+    return list(dict.fromkeys(shared))
+
+
+def local_name(number: int) -> str:
+    return f"s{number}"
+
+
+def param_name(u: UOp) -> str:
+    return f"b{cast(ParamArg, u.arg).slot}"
+
+
+@dataclass(slots=True)
+class _Body:
+    """The statements so far, what each node in scope is called, and the open blocks."""
+
+    dialect: Dialect
+    written: Statements = field(default_factory=Statements)
+    current: UOp | None = None
+    names: dict[UOp, str] = field(default_factory=dict)
+    blocks: list[tuple[UOp, list[UOp]]] = field(default_factory=list)
+    """Each open block: the node that opened it and the nodes named inside."""
+    count: int = 0
+
+    def instructions(self, linear: UOp) -> Statements:
+        for u in linear.src:
+            if u.op not in RENDER and u.op not in SPELLED:
+                raise UnsupportedError(f"render: {u.op.name}")
+            self.current = u
+            RENDER.get(u.op, _elementwise)(self, u)
+        while self.blocks:
+            self.close(self.blocks[-1][0])
+        return self.written
+
+    def write(self, line: str) -> None:
+        self.written.lines.append("  " * len(self.blocks) + line)
+        self.written.origins.append(self.current)
+
+    def open(self, u: UOp, name: str, line: str) -> None:
+        """Open a block with a variable for `u`."""
+        self.block(u, line)
+        self.name(u, name)
+
+    def block(self, u: UOp, line: str) -> None:
+        """Open a block that the END or ENDIF of `u` closes."""
+        self.write(line)
+        self.blocks.append((u, []))
+
+    def close(self, u: UOp) -> None:
+        """Close the block of `u`: what was named inside is out of scope."""
+        if not self.blocks or self.blocks[-1][0] is not u:
+            raise PassError(f"render: END of {u!r}, which is not the innermost open block")
+        for inside in self.blocks.pop()[1]:
+            self.names.pop(inside, None)
+        self.write("}")
+
+    def name(self, u: UOp, name: str) -> None:
+        self.names[u] = name
+        if self.blocks:
+            self.blocks[-1][1].append(u)
+
+    def of(self, u: UOp) -> str:
+        """What an operand is called; a CONST is its literal, wherever it stands."""
+        if isinstance(u.arg, ConstArg):
+            return literal(u.arg.dtype, u.arg.bits)
+        if u not in self.names:
+            raise PassError(f"render: {u!r} is used before it is computed or outside its loop")
+        return self.names[u]
+
+    def variable(self, u: UOp, expression: str) -> None:
+        """A variable of the node's own type: nothing is computed wider than its dtype."""
+        name = f"t{self.count}"
+        self.count += 1
+        self.write(f"{c_type(u.dtype)} {name} = {expression};")
+        self.name(u, name)
+
+
+def _elementwise(body: _Body, u: UOp) -> None:
+    of, args = tuple(s.dtype for s in u.src), tuple(body.of(s) for s in u.src)
+    related = any(a in b.src for a in u.src for b in u.src if b.dtype is u.dtype)
+    body.variable(u, spell(Operation(u.op, u.dtype, of, args, related)))
+
+
+def _param(body: _Body, u: UOp) -> None:
+    body.name(u, param_name(u))
+
+
+def _register(body: _Body, u: UOp) -> None:
+    if u in body.names:
+        return  # LOCAL: it stands at the top, for C allows it nowhere else.
+    name = f"r{body.count}"
+    body.count += 1
+    body.write(f"{c_type(u.dtype)} {name}[{max(u.shape[0], 1)}];")
+    body.name(u, name)
+
+
+def _range(body: _Body, u: UOp) -> None:
+    i = f"n{cast(RangeArg, u.arg).id}"
+    body.open(u, i, f"for (i64 {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
+
+
+def _end(body: _Body, u: UOp) -> None:
+    body.close(u.src[1])
+
+
+def _if(body: _Body, u: UOp) -> None:
+    body.block(u, f"if ({body.of(u.src[0])}) {{")
+
+
+def _endif(body: _Body, u: UOp) -> None:
+    body.close(u.src[0])
+
+
+def _barrier(body: _Body, u: UOp) -> None:
+    body.write(f"{body.dialect.barrier};")
+
+
+def _instruction(body: _Body, u: UOp) -> None:
+    """INS and CUSTOM: the spelling of the dialect with the names of the operands in it."""
+    spelling = (
+        instruction_named(u.arg.name).spelled(body.dialect.target)
+        if isinstance(u.arg, InsArg)
+        else cast(CustomArg, u.arg).fmt
+    )
+    text = filled(spelling, [body.of(s) for s in u.src])
+    if u.dtype is dtypes.void:
+        body.write(f"{text};")
+    elif u.shape:
+        raise UnsupportedError(f"render: {u.op.name} with a result of shape {list(u.shape)}")
+    else:
+        body.variable(u, f"({c_type(u.dtype)})({text})")
+
+
+def _index(body: _Body, u: UOp) -> None:
+    if len(u.src) != 2:
+        raise PassError(f"render: {u!r} has {len(u.src) - 1} indices, expected 1")
+    body.name(u, f"{body.of(u.src[0])}[{body.of(u.src[1])}]")
+
+
+def _load(body: _Body, u: UOp) -> None:
+    at = body.of(u.src[0])
+    # Memory may hold any byte, a bool is 0 or 1.
+    read = f"{at} != 0" if u.dtype is dtypes.bool else at
+    if len(u.src) == 3:
+        read = (
+            f"{body.of(u.src[2])} ? {f'({read})' if read is not at else at} : {body.of(u.src[1])}"
+        )
+    body.variable(u, read)
+
+
+def _store(body: _Body, u: UOp) -> None:
+    gate = f"if ({body.of(u.src[2])}) " if len(u.src) == 3 else ""
+    body.write(f"{gate}{body.of(u.src[0])} = {body.of(u.src[1])};")
+
+
+def _atomic_add(body: _Body, u: UOp) -> None:
+    place, value = u.src[:2]
+    memory = body.dialect.shared if place.addrspace is AddrSpace.LOCAL else body.dialect.pointer
+    if place.addrspace is AddrSpace.REG:
+        # Of one work item alone: nobody divides it.
+        total = spell(
+            Operation(Op.ADD, value.dtype, (value.dtype,) * 2, (body.of(place), body.of(value)))
+        )
+        added = f"{body.of(place)} = {total}"
+    else:
+        spelling = body.dialect.atomic_add.get(value.dtype)
+        if spelling is None:
+            raise UnsupportedError(
+                f"{body.dialect.name} has no atomic addition of {value.dtype.name}"
+            )
+        added = filled(spelling, [body.of(place), body.of(value), memory])
+    gate = f"if ({body.of(u.src[2])}) " if len(u.src) == 3 else ""
+    body.write(f"{gate}{added};")
+
+
+def _after(body: _Body, u: UOp) -> None:
+    body.name(u, body.of(u.src[0]))
+
+
+def _nothing(body: _Body, u: UOp) -> None:
+    pass
+
+
+RENDER: Mapping[Op, Callable[[_Body, UOp], None]] = {
+    Op.PARAM: _param,
+    Op.BUFFER: _register,
+    Op.RANGE: _range,
+    Op.END: _end,
+    Op.INDEX: _index,
+    Op.LOAD: _load,
+    Op.STORE: _store,
+    Op.AFTER: _after,
+    Op.IF: _if,
+    Op.ENDIF: _endif,
+    Op.BARRIER: _barrier,
+    Op.ATOMICADD: _atomic_add,
+    Op.INS: _instruction,
+    Op.CUSTOM: _instruction,
+    # Written where it is used, or before the first instruction, or no statement at all.
+    **dict.fromkeys((Op.CONST, Op.SPECIAL, Op.STACK, Op.GROUP, Op.SINK), _nothing),
+}
