@@ -25,6 +25,10 @@ _sources: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
 Key = tuple[Op, "tuple[UOp, ...]", Arg | None, str | None]
 
 _NOT_YET: Any = object()
+KEPT_ORDER = 256
+"""The order of a graph of no more nodes is kept: of all the nodes in a chain together, at most so
+many times their number.
+"""
 
 
 class _Kept(ref["UOp"]):
@@ -70,6 +74,7 @@ class UOp:
     __slots__ = (
         "__weakref__",
         "_axis",
+        "_below",
         "_min_max",
         "addrspace",
         "arg",
@@ -92,6 +97,7 @@ class UOp:
     addrspace: AddrSpace | None
     _min_max: Interval | None
     _axis: int | None
+    _below: tuple[UOp, ...] | None
 
     def __new__(cls, op: Op, *src: UOp, arg: Arg | None = None, tag: str | None = None) -> UOp:
         try:
@@ -135,6 +141,7 @@ class UOp:
         set_field(u, "addrspace", declaration.addrspace(u))
         set_field(u, "_min_max", _NOT_YET)
         set_field(u, "_axis", _NOT_YET)
+        set_field(u, "_below", None)
         return _intern(key, u)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -182,7 +189,12 @@ class UOp:
 
     def toposort(self) -> list[UOp]:
         """Every node below and this one once, sources first, this one last."""
-        return toposort([self], _sources)
+        if self._below is not None:
+            return [*self._below, self]
+        order = toposort([self], _sources)
+        if len(order) <= KEPT_ORDER:
+            object.__setattr__(self, "_below", tuple(order[:-1]))
+        return order
 
     def substitute(self, new: Mapping[UOp, UOp]) -> UOp:
         """This graph with nodes replaced; what is put in is not searched again.
