@@ -16,7 +16,7 @@ from uop.compiler.pipeline import Compiled
 from uop.compiler.runtime.device import Device, Launch
 from uop.compiler.stages.grid import grid_of, is_grouped, runs
 from uop.compiler.stages.render import Placed, grouped_name, render_batch
-from uop.spec.errors import BackendError, UopError
+from uop.spec.errors import BackendError, LaunchError, UopError
 
 KERNELS = 128
 """Kernels in one source, at most."""
@@ -180,7 +180,7 @@ class Batch:
         changed = np.flatnonzero(kept & (before != after))
         stops = [place.stop for place in self._places]
         found = np.unique(np.searchsorted(stops, changed, side="right"))
-        return {int(p): BackendError("a kernel wrote outside its output") for p in found}
+        return {int(p): LaunchError("a kernel wrote outside its output") for p in found}
 
 
 def _places(programs: Sequence[Executable]) -> Iterator[_Place]:

@@ -23,6 +23,8 @@ from uop.spec.walk import kept_with_root, toposort
 
 STAGES = (("kernel", "rangeify"), ("kernel", "select"), ("linear", "linearize"))
 """The forms, each with a stage that leaves it: loops, work items, instructions."""
+UNSUPPORTED = " does not support "
+"""Stands between a backend and the ops and dtypes that it lacks."""
 text_of = kept_with_root(print_program)
 """The text of a program, printed once."""
 WORDS = re.compile(r"[A-Za-z_]\w*")
@@ -80,10 +82,10 @@ def not_listed(id: CaseId, hello: Hello) -> str:
     A twin, which is what an op decomposes into, needs no op of that name, nor does what is lowered.
     """
     if id.dtype in DTYPES.keys() - hello.dtypes - {dtypes.void.name}:
-        return f"{hello.name} does not support {id.dtype}"
+        return f"{hello.name}{UNSUPPORTED}{id.dtype}"
     by_name = id.level == "op" and id.group != "twin" and "tensor" in hello.forms
     if by_name and id.op in Op.__members__ and id.op not in hello.ops:
-        return f"{hello.name} does not support {id.op}"
+        return f"{hello.name}{UNSUPPORTED}{id.op}"
     return ""
 
 
@@ -106,7 +108,7 @@ def unsupported(root: UOp, hello: Hello) -> str:
     ops = sorted(({u.op.name for u in nodes} | folds) - hello.ops)
     kinds = sorted({u.dtype.name for u in nodes} - hello.dtypes - {dtypes.void.name})
     if ops or kinds:
-        return f"{hello.name} does not support {', '.join([*ops, *kinds])}"
+        return f"{hello.name}{UNSUPPORTED}{', '.join([*ops, *kinds])}"
     largest = max((math.prod(u.shape) for u in nodes), default=0)
     if hello.limits.elements is not None and largest > hello.limits.elements:
         return f"{hello.name} takes at most {hello.limits.elements} elements"
@@ -148,7 +150,7 @@ def _not_checked(case: InvalidCase, hello: Hello) -> str:
     named = set(WORDS.findall(case.text))
     lacking = sorted((named & Op.__members__.keys()) - hello.ops)
     lacking += sorted((named & DTYPES.keys()) - hello.dtypes - {dtypes.void.name, "index"})
-    return f"{hello.name} does not support {', '.join(lacking)}" if lacking else ""
+    return f"{hello.name}{UNSUPPORTED}{', '.join(lacking)}" if lacking else ""
 
 
 def _devices(u: UOp) -> tuple[str, ...]:

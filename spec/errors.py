@@ -78,6 +78,10 @@ class BackendError(UopError):
     """A backend crashed, hung or sent a bad reply."""
 
 
+class LaunchError(BackendError):
+    """A kernel was built, but went wrong when it ran."""
+
+
 def users_line() -> str:
     """The first frame outside this package, as file:line; empty where there is none."""
     frame = sys._getframe(1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from uop.compiler.runtime.device import Contents, Launch, check_group, require
 from uop.compiler.targets.cuda import OPTIONS
-from uop.spec.errors import BackendError, UnsupportedError
+from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 ARCHITECTURE = "compute_80"
 MOST_ITEMS = 1024
@@ -82,7 +82,7 @@ class CUDADevice:
                 built.kernel(launch.kernel)(launch.groups, launch.local_size, tuple(arguments))
             flat = [self.cupy.asnumpy(buffer) for buffer in held]
         except self.cupy.cuda.runtime.CUDARuntimeError as error:
-            raise BackendError(f"{self.name}: {error}") from error
+            raise LaunchError(f"{self.name}: {error}") from error
         return [b.view(c.dtype).reshape(c.shape) for b, c in zip(flat, buffers, strict=True)]
 
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from uop.compiler.runtime.device import Contents, Launch
-from uop.spec.errors import BackendError, UnsupportedError
+from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w")
 """IEEE arithmetic, one rounding per operation. Overflow stays undefined, as it is in CUDA."""
@@ -79,7 +79,7 @@ class CUDAHostDevice:
             given = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
             size = (ctypes.c_uint * 6)(*_three(launch.groups), *_three(launch.local_size))
             if built.kernel(launch.kernel)(given, size) != 0:
-                raise BackendError(f"kernel {launch.kernel}: divergent barrier")
+                raise LaunchError(f"kernel {launch.kernel}: divergent barrier")
         return held
 
 

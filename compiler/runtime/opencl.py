@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from uop.compiler.runtime.device import Contents, Launch, check_group, empty_like, require
-from uop.spec.errors import BackendError, UnsupportedError
+from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 POCL = "Portable Computing Language"
 PLATFORM_VARIABLE = "UOP_OPENCL_PLATFORM"
@@ -162,7 +162,7 @@ class OpenCLDevice:
             results = [self._download(buffer, c) for buffer, c in zip(held, buffers, strict=True)]
             self.queue.finish()
         except self.cl.Error as error:
-            raise BackendError(f"{self.name}: {error}") from error
+            raise LaunchError(f"{self.name}: {error}") from error
         return results
 
     def _allocate(self, contents: Contents) -> Any:

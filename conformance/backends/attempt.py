@@ -9,6 +9,7 @@ from uop.spec.errors import (
     BackendError,
     InvalidError,
     LabelledError,
+    LaunchError,
     MalformedError,
     PassError,
     UndefinedError,
@@ -21,6 +22,7 @@ KINDS: tuple[tuple[type[UopError], ProblemKind], ...] = (
     (MalformedError, ProblemKind.INVALID),
     (InvalidError, ProblemKind.INVALID),
     (UndefinedError, ProblemKind.TRAP),
+    (LaunchError, ProblemKind.INTERNAL),
     (BackendError, ProblemKind.COMPILE),
     (PassError, ProblemKind.INTERNAL),
 )

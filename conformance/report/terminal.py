@@ -14,6 +14,7 @@ from rich.table import Table
 from uop.conformance.card.card import card_from_json
 from uop.conformance.case import LEVELS
 from uop.conformance.coverage import ledger_lines
+from uop.conformance.delivery import UNSUPPORTED
 from uop.conformance.judge import Status, Verdict
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
@@ -279,11 +280,20 @@ def next_lines(report: Report, options: Options) -> list[str]:
 
 
 def skipped_lines(report: Report) -> list[str]:
-    """A line per reason, the most frequent first; reasons that look alike are one."""
+    """A line per reason, the most frequent first; reasons that look alike are one, and so is all
+    that somebody does not support.
+    """
     reasons: Counter[str] = Counter()
+    lacking: dict[str, set[str]] = {}
     for cell in report.tally.cells.values():
         for reason, n in cell.skipped.items():
-            reasons[one_line(reason)] += n
+            who, verb, what = reason.partition(UNSUPPORTED)
+            if verb:
+                lacking.setdefault(who, set()).update(what.split(", "))
+            reasons[who + verb if verb else one_line(reason)] += n
+    for who, names in lacking.items():
+        count = reasons.pop(who + UNSUPPORTED)
+        reasons[one_line(f"{who}{UNSUPPORTED}{', '.join(sorted(names))}")] = count
     told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
     lines = [f"skipped {n:,}: {reason}" for reason, n in told[:MOST_REASONS]]
     rest = told[MOST_REASONS:]

@@ -12,12 +12,14 @@ from uop.compiler import batch
 from uop.compiler.batch import Batch, Job, run_many
 from uop.compiler.pipeline import Compiled, compile
 from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.conformance.backends.attempt import problem_of
 from uop.conformance.case import Case
 from uop.conformance.compare import compare
 from uop.conformance.generate import cases
+from uop.conformance.protocol import ProblemKind
 from uop.interpreter.accept import accept
 from uop.spec.dtype import dtypes
-from uop.spec.errors import BackendError, InvalidError, UopError
+from uop.spec.errors import BackendError, InvalidError, LaunchError, UopError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 
@@ -66,6 +68,25 @@ def test_a_batch_runs_rows_of_different_number() -> None:
     np.testing.assert_array_equal(second[0], 2 * rows[2])
     assert third == []
     assert isinstance(fourth, InvalidError)
+
+
+def test_a_kernel_that_writes_outside_its_output_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it wrote over belongs to nobody, and its neighbours get their results."""
+    source = Batch.source.fget  # type: ignore[attr-defined]
+
+    def one_further(batch: Batch) -> str:
+        first, case, rest = str(source(batch)).partition("case 1:")
+        assert case
+        return first + case + rest.replace("b0[gidx0] =", "b0[gidx0 + 1] =", 1)
+
+    monkeypatch.setattr(Batch, "source", property(one_further))
+    x = np.arange(5, dtype=np.int32)
+    before, faulty, after = run_many([Job(doubled(k), [{k: x}]) for k in range(3)])
+    assert isinstance(faulty, LaunchError)
+    assert problem_of(faulty).kind is ProblemKind.INTERNAL
+    for found in (before, after):
+        assert isinstance(found, list)
+        np.testing.assert_array_equal(found[0], 2 * x)
 
 
 def test_a_failing_source_is_bisected(monkeypatch: pytest.MonkeyPatch) -> None:

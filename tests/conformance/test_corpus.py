@@ -167,6 +167,20 @@ def reason(report: Report, id: str) -> str | None:
     return report.tally.cells[level, op, dtype].skipped_reason
 
 
+def test_a_score_is_written_in_every_form(
+    corpus: Path, outputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = ["--json", "r.json", "--junit", "r.xml", "--html", "r.html"]
+    result = CliRunner().invoke(
+        cli, ["judge", str(corpus), str(outputs), *files], standalone_mode=False
+    )
+    assert result.return_value == 0
+    assert json.loads(Path("r.json").read_text())["schema"] == "uop-report/1"
+    assert Path("r.xml").read_text().startswith("<?xml")
+    assert "<html" in Path("r.html").read_text()
+
+
 def test_no_outputs_at_all_is_inconclusive(corpus: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["judge", str(corpus), str(tmp_path)], standalone_mode=False)
     assert result.return_value == 4

@@ -204,6 +204,13 @@ def test_every_reason_is_said_of_one_op_too_and_beside_failures() -> None:
     ]
 
 
+def test_all_that_a_backend_does_not_support_is_one_line() -> None:
+    lacking = [replace(SKIPPED, reason=f"toy does not support {k}") for k in ("SIN", "EXP2, int8")]
+    lines = logged(report(PASSED, lacking[0], *lacking))
+    skipped = [line for line in lines if line.startswith("skipped")]
+    assert skipped == ["skipped 3: toy does not support EXP2, SIN, int8"]
+
+
 def test_of_very_many_reasons_the_rest_is_counted() -> None:
     skipped = [replace(SKIPPED, reason=f"no {k}") for k in range(25)]
     lines = [line for line in logged(report(PASSED, *skipped)) if line.startswith("skipped")]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -23,6 +23,12 @@ CODES = {
     "inconclusive": Exit.INCONCLUSIVE,
 }
 """The exit code of each verdict."""
+REPORT_FILES = {
+    "--json": "Write the report.",
+    "--junit": "Write it as JUnit XML.",
+    "--html": "Write it as one page of HTML.",
+}
+F = TypeVar("F", bound=Callable[..., object])
 GRAVITY = (
     Exit.INTERRUPTED,
     Exit.USAGE,
@@ -39,6 +45,14 @@ def names(
 ) -> tuple[str, ...] | None:
     """Names given one by one or separated by commas; None where there are none."""
     return tuple(name for text in given for name in text.split(",") if name) or None
+
+
+def report_files(command: F) -> F:
+    """The options that name the files of a report."""
+    for name, help in reversed(REPORT_FILES.items()):
+        path = click.Path(path_type=Path)
+        command = click.option(name, type=path, metavar="FILE", help=help)(command)
+    return command
 
 
 @click.command("conform")
@@ -76,13 +90,7 @@ def names(
 @click.option(
     "--sanitize", is_flag=True, help="Run opencl on a simulator that watches memory (Oclgrind)."
 )
-@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
-@click.option(
-    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write it as JUnit XML."
-)
-@click.option(
-    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write it as one page of HTML."
-)
+@report_files
 @click.option(
     "--known",
     type=click.Path(path_type=Path),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from uop.cli.conform import exit_code
+from uop.cli.conform import exit_code, report_files
 
 SHOWN = 20
 LINES = 60
@@ -15,8 +15,10 @@ LINES = 60
 @click.command("judge")
 @click.argument("corpus", type=click.Path(path_type=Path))
 @click.argument("outputs", type=click.Path(path_type=Path))
-@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the report.")
-def command(corpus: Path, outputs: Path, json: Path | None) -> int:
+@report_files
+def command(
+    corpus: Path, outputs: Path, json: Path | None, junit: Path | None, html: Path | None
+) -> int:
     """Judge output files by what `uop export` wrote.
 
     OUTPUTS/ID/outputs.bin holds the outputs of the case of that id, one after the other; a case
@@ -27,8 +29,9 @@ def command(corpus: Path, outputs: Path, json: Path | None) -> int:
     from uop.conformance.report.files import write_reports
     from uop.conformance.report.terminal import figures_line, matrix, one_line, verdict_line
 
-    if json is not None:
-        writable(json)
+    for file in (json, junit, html):
+        if file is not None:
+            writable(file)
     report = score(corpus, outputs)
     for line in (verdict_line(report), figures_line(report), "", *matrix(report, LINES)):
         click.echo(line)
@@ -36,6 +39,6 @@ def command(corpus: Path, outputs: Path, json: Path | None) -> int:
         click.echo(one_line(f"FAILED {failure.id} {failure.message}"))
     if len(report.failures) > SHOWN:
         click.echo(f"... and {len(report.failures) - SHOWN} more")
-    for problem in write_reports(report.to_json(), json):
+    for problem in write_reports(report.to_json(), json, junit, html):
         raise OptionError(problem)
     return exit_code(report)
