@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shutil
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ from uop.conformance.replay import replay
 
 FOUND = found()
 NAMES = [f.name for f in FOUND]
+DRIVERS = sorted((FOLDER / "opencl").glob("*.py"))
 NEEDS = {
     "PYTHON": lambda: find_spec("tinygrad"),
     "CL": lambda: find_spec("tinygrad") and find_spec("pyopencl"),
@@ -40,7 +42,13 @@ def test_a_script_is_short_and_needs_tinygrad_alone(f: Found) -> None:
     assert len(text.splitlines()) <= 20
     assert "tinygrad 0.14.0" in text
     assert "By hand: " in text
-    modules = {
+    assert imported(text) <= {*sys.stdlib_module_names, "tinygrad"}
+    assert set(f.devices) <= set(TARGETS)
+
+
+def imported(text: str) -> set[str]:
+    """The packages that a script imports."""
+    return {
         name.split(".")[0]
         for node in ast.walk(ast.parse(text))
         for name in (
@@ -51,8 +59,25 @@ def test_a_script_is_short_and_needs_tinygrad_alone(f: Found) -> None:
             else []
         )
     }
-    assert modules <= {*sys.stdlib_module_names, "tinygrad"}
-    assert set(f.devices) <= set(TARGETS)
+
+
+@pytest.mark.parametrize("path", DRIVERS, ids=lambda path: path.stem)
+def test_a_script_on_a_driver_is_short_and_needs_pyopencl_alone(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 20
+    assert "By hand: " in text
+    assert imported(text) <= {*sys.stdlib_module_names, "pyopencl"}
+    assert f"opencl/{path.name}" in (FOLDER / "README.md").read_text()
+
+
+@pytest.mark.parametrize("path", DRIVERS, ids=lambda path: path.stem)
+def test_a_script_finds_the_driver_wrong_that_is(path: Path) -> None:
+    platforms = pytest.importorskip("pyopencl").get_platforms()
+    if not platforms or "PoCL 3.1" not in platforms[0].version:
+        pytest.skip("the first platform of OpenCL is not PoCL 3.1")
+    run = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    assert run.returncode == 1, run.stderr
+    assert "Error" not in run.stderr
 
 
 def test_a_script_without_facts_is_refused(tmp_path: Path) -> None:
