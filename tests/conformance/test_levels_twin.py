@@ -23,7 +23,7 @@ from uop.conformance.workers import Local
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric import to_bits
 from uop.spec.dtype import DTYPES, dtypes
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, param
 
@@ -138,6 +138,16 @@ def test_a_twin_is_judged_by_what_its_case_may_give() -> None:
     assert verdict.fault is not None
     assert "output 0[0] is 3, accepted 2 " in verdict.fault.message
     assert "2" in find_cause(judge, case, verdict.fault).text
+
+
+@pytest.mark.parametrize("op", ["CMPGE", "CMPLE"])
+def test_a_profile_with_ieee_is_about_a_comparison_and_not_its_parts(op: str) -> None:
+    """NOT(a < b) is true beside a NaN, whatever a >= b gives."""
+    case = generate.case_by_id(f"twin/{op}/float32/decomposed/0", 0)
+    assert isinstance(case, Case)
+    judge = Judge(Local(InterpreterBackend()), Profile(cmp_nan="ieee"))
+    (verdict,) = judge.judge([case])
+    assert verdict.status is Status.PASSED, verdict.fault
 
 
 class Alternating(InterpreterBackend):

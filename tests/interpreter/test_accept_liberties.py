@@ -141,6 +141,14 @@ def test_a_product_behind_a_movement_or_a_function_may_stay_unrounded() -> None:
         assert inside(root, {0: a, 1: b, 2: c}, CONTRACT, fused(a, b, c))
 
 
+def test_an_argument_that_no_body_reads_is_an_input_too() -> None:
+    a, b = given(1), given(2)
+    call = UOp(Op.FUNCTION, UOp(Op.TUPLE, X), X, Y)
+    root = UOp(Op.GETTUPLE, call, arg=GetTupleArg(0))
+    for profile in (CONTRACT, TREES, ALGEBRA, EXCESS, Profile(wmma=True)):
+        assert inside(root, {0: a, 1: b}, profile, a)
+
+
 # ftz
 
 
