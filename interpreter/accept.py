@@ -45,16 +45,24 @@ def accept(
     """
     if is_kernel_program(root):
         return accepted_of_kernels(root, bind_inputs(root, inputs or {}), profile)
+    root, given = read_by(root, inputs or {}, profile)
+    root = in_core_ops(root)
+    with np.errstate(all="ignore"):
+        return AcceptedEvaluation(root, given, {}, profile).accepted()
+
+
+def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp, Value]]:
+    """A tensor graph as a profile reads it, and its inputs: its own fill of PAD, and no calls where
+    it depends on other nodes what one of them may be.
+    """
     if profile.pad_fill == "zero":
         root = _with_zero_fill(root)
-    root, inputs = with_numbers(root, inputs or {})
+    root, inputs = with_numbers(root, inputs)
     given = bind_inputs(root, inputs)
     # Only then: an argument that no body reads is an input too.
     if looks_around(profile) and any(u.op is Op.FUNCTION for u in root.toposort()):
         root = inlined([root], lambda u: u)[root]
-    root = in_core_ops(root)
-    with np.errstate(all="ignore"):
-        return AcceptedEvaluation(root, given, {}, profile).accepted()
+    return root, given
 
 
 class AcceptedEvaluation(TensorEvaluation):

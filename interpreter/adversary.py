@@ -11,9 +11,11 @@ from typing import cast
 
 import numpy as np
 
-from uop.interpreter.accept import accepted_results
+from uop.interpreter.accept import accepted_results, read_by
 from uop.interpreter.accepted.folds import terms_first
+from uop.interpreter.accepted.liberties import is_copy, takes
 from uop.interpreter.accepted.sets import Sets, points
+from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import widens
 from uop.interpreter.adversary_kernels import member, pushed, run_adversarially
 from uop.interpreter.evaluate import Output
@@ -28,28 +30,33 @@ from uop.interpreter.tensor import TensorEvaluation, body_arguments
 from uop.interpreter.values import Array, Value, either
 from uop.spec.args import ReduceArg
 from uop.spec.extension import in_core_ops
-from uop.spec.latitude import STRICT, Maximum, Reduced
+from uop.spec.latitude import STRICT, Maximum, Profile, Reduced
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 
 def evaluate_adversarially(
-    root: UOp, inputs: Inputs | None = None, seed: int = 0, push: Op | None = None
+    root: UOp,
+    inputs: Inputs | None = None,
+    seed: int = 0,
+    push: Op | None = None,
+    profile: Profile = STRICT,
 ) -> Output:
     """`evaluate`, every result moved at random inside what its op may return for its operands.
 
     Every node of the op `push` is moved one representable value outside instead; in kernels, but
-    for indices.
+    for indices. What a `profile` allows beside the latitude of the ops is taken in tensor graphs.
     """
     random = np.random.default_rng(seed)
-    root, inputs = with_numbers(root, inputs or {})
-    given = bind_inputs(root, inputs)
-    root = in_core_ops(root)
     with np.errstate(all="ignore"):
         if is_kernel_program(root):
-            kernels = run_adversarially(root, given, random, push)
+            root, inputs = with_numbers(root, inputs or {})
+            given = bind_inputs(root, inputs)
+            kernels = run_adversarially(in_core_ops(root), given, random, push)
             return {slot: _filled(value, random) for slot, value in kernels.items()}
-        result = _Adversary(root, given, random, push).result()
+        root, given = read_by(root, inputs or {}, profile)
+        root = in_core_ops(root)
+        result = _Adversary(root, given, random, push, profile).result()
         if isinstance(result, dict):
             return {slot: _filled(value, random) for slot, value in result.items()}
         if isinstance(result, tuple):
@@ -64,15 +71,17 @@ class _Adversary(TensorEvaluation):
         given: Mapping[UOp, Value],
         random: np.random.Generator,
         push: Op | None,
+        profile: Profile,
     ) -> None:
         super().__init__(root, given, None)
-        self._random, self._push = random, push
+        self._random, self._push, self._profile = random, push, profile
+        self._trees = Trees(root, profile)
 
     def _called(self, u: UOp) -> tuple[Value, ...]:
         body = u.src[0]
         params = body_arguments(body).items()
         given = {p: self._values[u.src[1 + slot]] for p, slot in params}
-        inner = _Adversary(body, given, self._random, self._push)
+        inner = _Adversary(body, given, self._random, self._push, self._profile)
         inner.share_addresses(self, u)
         return cast("tuple[Value, ...]", inner.result())
 
@@ -87,14 +96,17 @@ class _Adversary(TensorEvaluation):
         return self._moved(u, operands, value)
 
     def _moved(self, u: UOp, operands: list[Value], value: Value) -> Value:
-        if not u.src[0].dtype.is_float:
+        if not u.src[0].dtype.is_float or is_copy(u):
             return value
         latitude = u.declaration.latitude
-        if isinstance(latitude, Reduced):
+        free = takes(self._profile) and widens(u, self._profile, operands, value)
+        if free:
+            data = member(self._sets(u, operands), value.data, self._random)
+        elif isinstance(latitude, Reduced):
             data = self._folded(u, operands[0])
         elif isinstance(latitude, Maximum):
             data = maximum_somehow(operands[0].data, operands[1].data, self._random)
-        elif widens(u, STRICT, operands, value):
+        elif widens(u, self._profile, operands, value):
             data = member(self._sets(u, operands), value.data, self._random)
         else:
             return value
@@ -111,7 +123,8 @@ class _Adversary(TensorEvaluation):
 
     def _sets(self, u: UOp, operands: list[Value]) -> Sets:
         given = [points(v, s.dtype.is_float) for v, s in zip(operands, u.src, strict=False)]
-        return accepted_results(u, STRICT, given)
+        result = accepted_results(u, self._profile, given)
+        return self._trees.regrouped(u, given, result, lambda _, s: s)
 
 
 def _filled(value: Value, random: np.random.Generator) -> Array:

@@ -13,7 +13,7 @@ from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.values import Array
 from uop.spec.errors import UnsupportedError
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import STRICT, Profile, parse_profile
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
 
@@ -22,8 +22,16 @@ from uop.spec.text import parse
 class AdversaryBackend:
     """Moves every result as far as it may go; with an op pushed, those of it a step further."""
 
-    pushed: str = ""
-    """The name of an op, or nothing."""
+    told: str = ""
+    """The name of an op or nothing, and behind a colon a profile whose liberties are taken."""
+
+    @property
+    def pushed(self) -> str:
+        return self.told.partition(":")[0]
+
+    @property
+    def profile(self) -> Profile:
+        return parse_profile(self.told.partition(":")[2] or str(STRICT))
 
     def hello(self) -> Hello:
         if self.pushed and self.pushed not in Op.__members__:
@@ -35,7 +43,7 @@ class AdversaryBackend:
             EVERY_OP,
             EVERY_DTYPE,
             offers=CHECKS,
-            profile=str(STRICT),
+            profile=str(self.profile),
         )
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
@@ -44,14 +52,14 @@ class AdversaryBackend:
     def _move(self, program: Program) -> Outputs:
         root = parse(program.text)
         push = Op[self.pushed] if self.pushed else None
+        profile = self.profile
         # What it does must not depend on what it was sent before, and be the same when sent again.
         seed = crc32(program.text.encode())
-        return Outputs(
-            tuple(
-                in_order(evaluate_adversarially(root, inputs, _seed(seed, inputs), push))
-                for inputs in program.batches
-            )
+        moved = (
+            evaluate_adversarially(root, inputs, _seed(seed, inputs), push, profile)
+            for inputs in program.batches
         )
+        return Outputs(tuple(map(in_order, moved)))
 
 
 def _seed(seed: int, inputs: Mapping[int, Array]) -> int:

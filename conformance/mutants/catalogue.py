@@ -30,9 +30,9 @@ class Mutant:
     place once mutated. `backend` is the one whose process it is put into, or JUDGE. `breaks` are
     the ops and labels that it is about: a check of one of them kills it by name. `hint` describes
     what it looks like from outside, without the answer. The cases of `level`, if one is given, come
-    before those of the others. What accepts too much is found by results that must be accused: of
-    the backends `against`. `equivalent` is the proof that no program shows it, empty for the
-    others.
+    before those of the others. A fault of what judges is one of judging by `profile`. What accepts
+    too much is found by results that must be accused: of the backends `against`. `equivalent` is
+    the proof that no program shows it, empty for the others.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Mutant:
     hint: str
     backend: str = "interpreter"
     level: str = ""
+    profile: str = "strict"
     against: tuple[str, ...] = ()
     equivalent: str = ""
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import chain, islice, repeat
 from pathlib import Path
+from sys import maxsize
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
@@ -23,15 +24,14 @@ from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.conformance.repro import Finding, find_cause, finding_from_json
 from uop.conformance.sessions import MUTANT, RUN, start
 from uop.spec.errors import BackendError, PassError
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import parse_profile
 from uop.spec.ops.names import Op
 
 TOGETHER = 64
 """Cases of one task, at most; the first tasks are smaller, for most mutants die early."""
 FIRST = (2, 6, 16, 32)
 SEED = 0
-STRICT_PROFILE = "strict"
-ADVERSARY = "adversary"
+ADVERSARY = f"{PUSHED}:"
 """The backend that a faulty judge is held against: it takes every liberty, and has no fault."""
 NOT_BUILT = "refuses the source"
 """What runtimes say of a source that is none: nothing has been computed, and nothing judged."""
@@ -130,18 +130,18 @@ class FaultyJudge:
 
 
 @contextmanager
-def judged_here(backend: str) -> Iterator[Court]:
+def judged_here(backend: str, profile: str) -> Iterator[Court]:
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         session = start(backend, Path(folder))
         try:
-            yield Here(Judge(session, STRICT))
+            yield Here(Judge(session, parse_profile(profile)))
         finally:
             session.close()
 
 
 @contextmanager
 def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Court]:
-    juror = Juror.start(RUN, mutant.name, JUROR, backend, STRICT_PROFILE, str(SEED))
+    juror = Juror.start(RUN, mutant.name, JUROR, backend, mutant.profile, str(SEED))
     try:
         juror.answer()
         yield FaultyJudge(juror)
@@ -151,10 +151,12 @@ def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Court]:
 
 def _kill(mutant: Mutant) -> Kill | None:
     if mutant.backend != JUDGE:
-        return _by_failure(judged_here(MUTANT + mutant.name), mutant, mutant.backend)
+        opened = judged_here(MUTANT + mutant.name, mutant.profile)
+        return _by_failure(opened, mutant, mutant.backend)
     if mutant.against:
         return _by_acquittal(mutant)
-    return _by_failure(faulty_judge(mutant, ADVERSARY), mutant, ADVERSARY)
+    adversary = _told(ADVERSARY, mutant)
+    return _by_failure(faulty_judge(mutant, adversary), mutant, adversary)
 
 
 def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant, backend: str) -> Kill | None:
@@ -163,7 +165,7 @@ def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant, backend: 
         for ids in _tasks(in_order(mutant)):
             for verdict in court.judge(ids):
                 at = time.monotonic()
-                if shows(verdict) and not shows(without_fault(backend, verdict.id)):
+                if shows(verdict) and not shows(without_fault(backend, verdict.id, mutant.profile)):
                     assert verdict.fault is not None
                     return Kill(
                         verdict.id, verdict.fault.message, at, _about(court, verdict, mutant)
@@ -171,9 +173,9 @@ def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant, backend: 
     return None
 
 
-def without_fault(backend: str, id: str) -> Verdict:
+def without_fault(backend: str, id: str, profile: str) -> Verdict:
     """What the suite as it is says of a backend as it is."""
-    with judged_here(backend) as court:
+    with judged_here(backend, profile) as court:
         (verdict,) = court.judge([CaseId.parse(id)])
     return verdict
 
@@ -190,21 +192,34 @@ def _by_acquittal(mutant: Mutant) -> Kill | None:
     accused without the fault.
     """
     for backend in mutant.against:
-        with faulty_judge(mutant, backend) as court:
-            for id, wrong in _wrong_results(backend):
+        told = _told(backend, mutant)
+        with faulty_judge(mutant, told) as court, judged_here(told, mutant.profile) as sound:
+            for id, wrong in _wrong_results(backend, mutant):
                 (verdict,) = court.judge([CaseId.parse(id)])
                 at, found = time.monotonic(), accused(verdict)
-                if found < wrong and found < (known := accused(without_fault(backend, id))):
+                if found < wrong and found < (known := accused(*sound.judge([CaseId.parse(id)]))):
                     saw = f"{found} of {min(wrong, known)} wrong elements are accused"
-                    return Kill(id, saw, at, _about(court, verdict, mutant))
+                    # The op that is pushed is what was got wrong, whatever the case is about.
+                    about = _about(court, verdict, mutant) | {backend.partition(":")[2]}
+                    return Kill(id, saw, at, about)
     return None
 
 
-def _wrong_results(backend: str) -> Iterator[tuple[str, int]]:
-    """Programs that a backend gets wrong, by id, and in how many elements at least."""
+def _told(backend: str, mutant: Mutant) -> str:
+    """A backend, which takes the liberties that a mutant is about where it takes any."""
+    return f"{backend}:{mutant.profile}" if backend.startswith(ADVERSARY) else backend
+
+
+def _wrong_results(backend: str, mutant: Mutant) -> Iterator[tuple[str, int]]:
+    """Programs that a backend gets wrong, by id, and in how many elements at least.
+
+    In those of the level that a mutant names, if it names one, it may also get nothing wrong.
+    """
     kind, _, name = backend.partition(":")
-    if kind == PUSHED:
-        yield from pushed(Op[name], SEED)
+    if kind == PUSHED and mutant.level:
+        yield from ((str(id), maxsize) for id in in_order(mutant))
+    elif kind == PUSHED:
+        yield from pushed(Op[name], SEED, parse_profile(mutant.profile))
     elif (kill := _kill(find_mutant(name))) is not None:
         yield kill.case, 1
 

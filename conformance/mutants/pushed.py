@@ -17,6 +17,7 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Value, either
+from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -28,7 +29,7 @@ TWIN = "twin"
 SEVERAL = re.compile(r"\((\d+) of \d+ elements are outside\)$")
 
 
-def pushed(op: Op, seed: int) -> Iterator[tuple[str, int]]:
+def pushed(op: Op, seed: int, profile: Profile) -> Iterator[tuple[str, int]]:
     """The first program of each group about an op, and how many of its elements are pushed outside;
     only programs of one output and one set of inputs, those by hand first, those of every value of
     a dtype last.
@@ -38,7 +39,7 @@ def pushed(op: Op, seed: int) -> Iterator[tuple[str, int]]:
         case = group.case(0, seed)
         if isinstance(case, Case) and len(case.batches) == 1:
             with np.errstate(all="ignore"):
-                wrong = _moved(case.root, case.batches[0].inputs, op)
+                wrong = _moved(case.root, case.batches[0].inputs, op, profile)
             if wrong:
                 yield str(case.id), wrong
 
@@ -51,12 +52,12 @@ def accused(verdict: Verdict) -> int:
     return int(several[1]) if several else 1
 
 
-def _moved(root: UOp, inputs: Inputs, op: Op) -> int:
+def _moved(root: UOp, inputs: Inputs, op: Op, profile: Profile) -> int:
     """In how many elements the adversary gives something else than the reference, which there is
     a value; 0 for a program of several outputs.
     """
     value = evaluate_full(root, inputs)
-    data = evaluate_adversarially(root, inputs, push=op)
+    data = evaluate_adversarially(root, inputs, push=op, profile=profile)
     if not isinstance(value, Value) or not isinstance(data, np.ndarray):
         return 0
     moved = to_bits(value.data) != to_bits(data)

@@ -55,7 +55,7 @@ def looks_around(profile: Profile) -> bool:
 
 def read(u: Node, profile: Profile, operands: Sequence[Sets]) -> list[Sets]:
     """The operands as an op may read them; the bits of a copy are what they are."""
-    if u.op in COPIES or _is_copy(u):
+    if u.op in COPIES or is_copy(u):
         return list(operands)
     return [_read(u, s, profile, sets) for s, sets in zip(u.src, operands, strict=False)]
 
@@ -74,6 +74,11 @@ def read_terms(u: Node, profile: Profile, flat: Sets) -> Sets:
     return _spread(unrounded(flat, u.dtype), share, u.dtype)
 
 
+def is_copy(u: Node) -> bool:
+    """Whether a CAST changes nothing."""
+    return u.op is Op.CAST and u.src[0].dtype is u.dtype
+
+
 def between(dtype: DType, profile: Profile, product: Sets) -> Sets:
     """The product of a MULACC, as its sum may read it."""
     if profile.contract or dtype in profile.excess_precision:
@@ -83,7 +88,7 @@ def between(dtype: DType, profile: Profile, product: Sets) -> Sets:
 
 def left(u: Node, profile: Profile, result: Sets) -> Sets:
     """The results of an op, as they may be left."""
-    if not u.dtype.is_float or u.op in COPIES or _is_copy(u):
+    if not u.dtype.is_float or u.op in COPIES or is_copy(u):
         return result
     if profile.algebra:
         for value in _whatever(u):
@@ -179,10 +184,6 @@ def _before_cast(u: Node) -> DType:
     while u.op in MOVING or u.op is Op.CAST:
         u = u.src[0]
     return u.dtype
-
-
-def _is_copy(u: Node) -> bool:
-    return u.op is Op.CAST and u.src[0].dtype is u.dtype
 
 
 def _spread(s: Sets, share: float, dtype: DType) -> Sets:

@@ -30,6 +30,7 @@ from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.spec.errors import PassError
+from uop.spec.latitude import STRICT, parse_profile
 from uop.spec.ops.names import Op
 
 MUTANTS = list(mutants().values())
@@ -59,6 +60,7 @@ ONE_OF_EACH = {
     "accepted sets too narrow": "one-nan-decides",
     "accepted sets too wide": "reciprocals-of-three-units",
     "the comparison": "bits-or-nothing",
+    "liberties of a profile": "shared-values-are-regrouped",
 }
 """Of each class one that dies soon."""
 
@@ -97,6 +99,7 @@ def test_there_are_as_many_as_promised() -> None:
 def test_what_accepts_too_much_is_held_against_something() -> None:
     for mutant in MUTANTS:
         assert not mutant.against or mutant.backend == JUDGE
+        assert parse_profile(mutant.profile) == STRICT or mutant.backend == JUDGE
         for backend in mutant.against:
             kind, _, name = backend.partition(":")
             assert Op[name] if kind == PUSHED else find_mutant(name).backend != JUDGE
@@ -118,9 +121,11 @@ def test_a_mutant_dies_of_a_case_about_what_it_breaks(
 
 
 def test_what_judges_as_it_should_accuses_each_element_that_is_pushed() -> None:
-    for op in dict.fromkeys(b.partition(":")[2] for m in MUTANTS for b in m.against if b[0] == "a"):
-        id, wrong = next(iter(pushed(Op[op], hunting.SEED)))
-        juror = Juror.start(JUROR, f"{PUSHED}:{op}", hunting.STRICT_PROFILE, str(hunting.SEED))
+    single = [m for m in MUTANTS if not m.level]
+    against = [(b.partition(":"), m.profile) for m in single for b in m.against]
+    for op, profile in dict.fromkeys((op, p) for (kind, _, op), p in against if kind == PUSHED):
+        id, wrong = next(iter(pushed(Op[op], hunting.SEED, parse_profile(profile))))
+        juror = Juror.start(JUROR, f"{PUSHED}:{op}:{profile}", profile, str(hunting.SEED))
         try:
             juror.answer()
             (verdict,) = FaultyJudge(juror).judge([CaseId.parse(id)])
@@ -172,7 +177,7 @@ def test_a_kill_is_about_what_was_computed(
 def test_what_fails_without_the_fault_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def fails_anyway(backend: str, id: str) -> Verdict:
+    def fails_anyway(backend: str, id: str, profile: str) -> Verdict:
         asked.append(id)
         status = Status.FAILED if len(asked) == 1 else Status.PASSED
         return Verdict(id, status, fault=Fault(Symptom.VALUE, "output 0[0] is 1, accepted 0"))

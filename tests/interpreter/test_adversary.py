@@ -14,6 +14,7 @@ from uop.interpreter.numeric import from_bits, np_dtype
 from uop.interpreter.values import Array
 from uop.spec.args import BufferArg, DTypeArg, FlipArg, PadArg, PermuteArg, ReduceArg
 from uop.spec.dtype import FLOATS, DType, Kind, dtypes
+from uop.spec.latitude import STRICT, Profile, parse_profile
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, dims, index_const, param
@@ -32,9 +33,16 @@ def outputs(result: Any) -> list[Array]:
     return list(result) if isinstance(result, tuple) else [result]
 
 
-def accused(root: UOp, inputs: dict[int, Array], seed: int, push: Op | None = None) -> bool:
-    results = outputs(evaluate_adversarially(root, inputs, seed, push))
-    sets = accept(root, inputs)
+def accused(
+    root: UOp,
+    inputs: dict[int, Array],
+    seed: int,
+    push: Op | None = None,
+    profile: Profile = STRICT,
+    judged_by: Profile | None = None,
+) -> bool:
+    results = outputs(evaluate_adversarially(root, inputs, seed, push, profile))
+    sets = accept(root, inputs, judged_by or profile)
     return not all(a.contains(r).all() for a, r in zip(sets, results, strict=True))
 
 
@@ -156,6 +164,35 @@ def test_every_liberty_is_taken() -> None:
 
 def len_src(op: Op) -> int:
     return len(DECLARATIONS[op].src)
+
+
+PROFILES = [
+    *("contract=true", "reassociate=true", "algebra=true", "wmma=true", "decomposed=POW,SQRT"),
+    *("ftz=float32,float16", "excess_precision=float32,float16"),
+]
+
+
+@pytest.mark.parametrize("text", PROFILES)
+def test_the_liberties_of_a_profile_are_taken_and_are_accused_without_it(text: str) -> None:
+    profile, accused_by_strict = parse_profile(text), 0
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        root, inputs = grown(random, (dtypes.float32, dtypes.float16)[seed % 2])
+        # Sums of products, a law of algebra, and what is below the normal values.
+        x, y, tiny = (u for u in root.toposort() if u.op is Op.PARAM)
+        inputs[tiny.arg.slot] *= inputs[tiny.arg.slot].dtype.type(2.0**-13)  # type: ignore[union-attr]
+        rows = UOp(Op.RESHAPE, UOp(Op.MUL, x, y), dims((COUNT // 4, 4)))
+        more = (
+            UOp(Op.REDUCE, rows, arg=ReduceArg(Op.ADD, (1,))),
+            UOp(Op.ADD, UOp(Op.SUB, UOp(Op.MUL, x, y), y), x),
+            UOp(Op.SUB, x, x),
+            UOp(Op.MUL, tiny, tiny),
+            UOp(Op.SQRT, tiny),
+        )
+        root = UOp(Op.TUPLE, *root.src, *more)
+        assert not accused(root, inputs, seed, profile=profile)
+        accused_by_strict += accused(root, inputs, seed, profile=profile, judged_by=STRICT)
+    assert accused_by_strict
 
 
 def test_unspecified_elements_are_random() -> None:
