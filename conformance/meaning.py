@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -37,8 +36,7 @@ def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...
     if case.source is None:
         return _accepted(case.root, case.batches[batch], profile)
     source = case.source
-    # In other words a comparison may be what it decomposes into, which differs on NaN.
-    sets = _accepted(source.root, source.batches[batch], replace(profile, cmp_nan="either"))
+    sets = _accepted(source.root, source.batches[batch], profile)
     if source.root.op is not Op.SINK:
         return sets
     by_slot = dict(zip(sorted(stored_slots(source.root)), sets, strict=True))

@@ -32,6 +32,9 @@ from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
+TRUNCATED = {Op.CDIV: Op.IDIV, Op.CMOD: Op.MOD}
+"""What divisions that round toward zero are where all do."""
+
 
 def accept(
     root: UOp, inputs: Inputs | None = None, profile: Profile = STRICT
@@ -52,11 +55,10 @@ def accept(
 
 
 def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp, Value]]:
-    """A tensor graph as a profile reads it, and its inputs: its own fill of PAD, and no calls where
-    it depends on other nodes what one of them may be.
+    """A tensor graph as a profile reads it, and its inputs: its own PADs and divisions, and
+    no calls where it depends on other nodes what one of them may be.
     """
-    if profile.pad_fill == "zero":
-        root = _with_zero_fill(root)
+    root = _as_declared(root, profile)
     root, inputs = with_numbers(root, inputs)
     given = bind_inputs(root, inputs)
     # Only then: an argument that no body reads is an input too.
@@ -194,12 +196,20 @@ def _tuple_of(root: UOp) -> UOp:
     return root
 
 
-def _with_zero_fill(root: UOp) -> UOp:
-    """The same graph with every PAD filled by zeros."""
+def _as_declared(root: UOp, profile: Profile) -> UOp:
+    """The same graph, with PADs filled as a profile says, and one kind of divisions if it has one.
+
+    What CDIV decomposes into corrects an IDIV that rounds toward minus infinity.
+    """
+    fills, truncates = profile.pad_fill == "zero", profile.int_div == "trunc"
+    if not (fills or truncates):
+        return root
     new: dict[UOp, UOp] = {}
     for u in root.toposort():
         same = u.with_src(new[s] for s in u.src)
-        if u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
+        if fills and u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
             same = UOp(u.op, *same.src, arg=PadArg(PadFill.ZERO), tag=u.tag)
+        elif truncates and u.op in TRUNCATED:
+            same = UOp(TRUNCATED[u.op], *same.src, tag=u.tag)
         new[u] = same
     return new[root]
