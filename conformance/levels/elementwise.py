@@ -11,6 +11,7 @@ import numpy as np
 from uop.conformance import values
 from uop.conformance.choices import Choices, data_key
 from uop.conformance.levels.group import Group, Program, op_group, program
+from uop.conformance.meaning import DIVISIONS
 from uop.interpreter.numeric import np_dtype, to_bits
 from uop.interpreter.values import Array
 from uop.spec.args import ConstArg
@@ -56,6 +57,8 @@ def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
     if op in SHIFTS:
         others = tuple((dtype, count) for count in INTS if count != dtype)
         yield op_group(op, dtype, "counts", (0, 1, len(others)), partial(_counts, op, others))
+    if op in DIVISIONS:
+        yield op_group(op, dtype, "zero-divisors", (1, 2, 2), partial(_zero_divisors, op, operands))
     if declaration.decomposition is not None:
         yield op_group(op, dtype, "twin", (0, 1, 1), partial(_twin, op, operands))
     yield from _exhaustive(op, operands)
@@ -89,7 +92,7 @@ def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     n = len(edges[0])
     mixed = [values.draw_mixed(d, n, data_key(choices)) for d in dts]
     ordinary = [values.draw_ordinary(d, n, data_key(choices)) for d in dts]
-    batches = [edges, _guarded(op, dts, mixed), _guarded(op, dts, ordinary)]
+    batches = [edges, guarded(op, dts, mixed), guarded(op, dts, ordinary)]
     return program(_flat(op, dts, n), *batches)
 
 
@@ -99,16 +102,26 @@ def edge_columns(op: Op, dts: DTypes) -> list[Array]:
         return values.products(values.sharpest(dts[0], 8), shift_counts(dts))
     if len(dts) == 1:
         return [values.specials(dts[0])]
-    return values.products(*(values.sharpest(d, 8 if len(dts) == 2 else 2) for d in dts))
+    return products(op, *(values.sharpest(d, 8 if len(dts) == 2 else 2) for d in dts))
 
 
 def all_edge_columns(op: Op, dts: DTypes) -> list[Array]:
     """Every pair of special values; of triples a larger part."""
     if op in SHIFTS:
         return values.products(values.specials(dts[0]), shift_counts(dts))
-    return values.products(
-        *(values.specials(d) if len(dts) < 3 else values.sharpest(d, 4) for d in dts)
+    return products(
+        op, *(values.specials(d) if len(dts) < 3 else values.sharpest(d, 4) for d in dts)
     )
+
+
+def products(op: Op, *columns: Array) -> list[Array]:
+    """Every combination of the values of each operand, zero divisors left out.
+
+    A division by zero may end a program, so it has programs of its own.
+    """
+    if op in DIVISIONS:
+        columns = (columns[0], columns[1][columns[1] != 0])
+    return values.products(*columns)
 
 
 def shift_counts(dts: DTypes) -> Array:
@@ -117,8 +130,12 @@ def shift_counts(dts: DTypes) -> Array:
     return np.array([k for k in range(width + 1) if k <= count.max], np_dtype(count))
 
 
-def _guarded(op: Op, dts: DTypes, columns: list[Array]) -> list[Array]:
-    """The same columns, with shift counts that have a meaning: others are left to the edges."""
+def guarded(op: Op, dts: DTypes, columns: list[Array]) -> list[Array]:
+    """The same columns, with shift counts that have a meaning and divisors that are not zero:
+    others are left to programs about them.
+    """
+    if op in DIVISIONS:
+        return [columns[0], np.where(columns[1] == 0, 1, columns[1]).astype(columns[1].dtype)]
     if op in SHIFTS:
         # A width is a power of two, so a mask of the bits of any value is a count.
         bits = to_bits(columns[1])
@@ -134,7 +151,7 @@ def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     columns = [
         values.draw_mixed(d, prod(s), data_key(choices)) for d, s in zip(dts, shapes, strict=True)
     ]
-    arrays = [c.reshape(s) for c, s in zip(_guarded(op, dts, columns), shapes, strict=True)]
+    arrays = [c.reshape(s) for c, s in zip(guarded(op, dts, columns), shapes, strict=True)]
     return program(UOp(op, *_params(dts, shapes)), arrays)
 
 
@@ -142,7 +159,7 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     """The op on constants only, and with each operand in turn an input."""
     edges = edge_columns(op, dts)
     drawn = [values.draw_mixed(d, 5, data_key(choices)) for d in dts]
-    inputs = _guarded(op, dts, drawn)
+    inputs = guarded(op, dts, drawn)
     params = _params(dts, ((5,),) * len(dts))
     outputs = []
     for k in range(6):
@@ -172,11 +189,23 @@ def _counts(op: Op, others: tuple[DTypes, ...], choices: Choices, index: int) ->
 
 def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     """The published decomposition of the op, as a program of its own."""
-    columns = values.products(*(values.sharpest(d, 2) for d in dts))
+    columns = products(op, *(values.sharpest(d, 2) for d in dts))
     n = len(columns[0])
-    ordinary = [values.draw_ordinary(d, n, data_key(choices)) for d in dts]
-    positive = [values.draw_positive(d, n, data_key(choices)) for d in dts]
-    return program(decomposed(_flat(op, dts, n)), columns, ordinary, positive)
+    drawn = (
+        guarded(op, dts, [draw(d, n, data_key(choices)) for d in dts])
+        for draw in (values.draw_ordinary, values.draw_positive)
+    )
+    return program(decomposed(_flat(op, dts, n)), columns, *drawn)
+
+
+def _zero_divisors(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+    """Every special value by zero, of a small dtype every value; by an input, then by a CONST."""
+    dividends = values.every_pattern(dts[0]) if dts[0].bits == 8 else values.specials(dts[0])
+    zero = np.zeros(len(dividends), dividends.dtype)
+    root = _flat(op, dts, len(dividends))
+    if index == 0:
+        return program(root, [dividends, zero])
+    return program(UOp(op, root.src[0], constant(zero[0], dts[1])), [dividends])
 
 
 def _always(u: UOp) -> bool:
@@ -204,5 +233,5 @@ def _every_value(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     patterns = [values.every_pattern(d) for d in dts]
     if op in SHIFTS:
         patterns[1] = patterns[1][: dts[0].bits]
-    columns = values.products(*patterns)
+    columns = products(op, *patterns)
     return program(_flat(op, dts, len(columns[0])), columns)

@@ -21,6 +21,7 @@ from uop.conformance.levels.elementwise import (
     constant,
     decomposed,
     edge_columns,
+    guarded,
     operand_dtypes,
 )
 from uop.conformance.levels.function import outlined
@@ -178,7 +179,7 @@ def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Progra
     dts = operand_dtypes(DECLARATIONS[op], dtype)
     columns = edge_columns(op, dts)
     n = len(columns[0])
-    ordinary = [values.draw_ordinary(d, n, data_key(choices)) for d in dts]
+    ordinary = guarded(op, dts, [values.draw_ordinary(d, n, data_key(choices)) for d in dts])
     root = UOp(op, *(param(k, (n,), d) for k, d in enumerate(dts)))
     given = tuple(Batch(dict(enumerate(data))) for data in (columns, ordinary))
     return Program(root, given, twins=(Twin("decomposed", decomposed(root), given),))

@@ -255,6 +255,14 @@ def test_what_a_backend_shows_is_what_its_graphs_may_do(
     assert strict.conclusion is Conclusion.DOES_NOT
 
 
+def test_what_ends_at_zero_is_judged_on_all_else(tmp_path: Path) -> None:
+    report = judged("choosing_backends:Trapping", tmp_path, "IDIV", "int32", "int_div_traps=true")
+    assert report.conclusion is Conclusion.CONFORMS
+    rows = report.to_json()["ledger"]["kinds"]
+    for kind in ("cell", "value"):
+        assert rows[kind]["checked"] == rows[kind]["total"] > 0, kind
+
+
 def test_what_is_declared_in_the_command_goes_before_what_is_observed(tmp_path: Path) -> None:
     report = judged(NUMBERS, tmp_path, "MAX", "float32", "max_nan=propagate")
     assert report.conclusion is Conclusion.DOES_NOT

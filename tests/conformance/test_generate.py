@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ import pytest
 from uop.conformance import generate
 from uop.conformance.case import Case, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.levels.elementwise import decomposed
+from uop.conformance.meaning import may_end
+from uop.conformance.values import specials
 from uop.interpreter.evaluate import evaluate
-from uop.spec.dtype import DTYPES, FLOATS, dtypes
+from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.errors import InvalidError
+from uop.spec.latitude import parse_profile
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, labels
 from uop.spec.text import parse, print_program
@@ -135,7 +139,7 @@ def test_every_pair_of_dtypes_is_cast_and_bitcast() -> None:
     [
         ("op/EXP2/bfloat16/exhaustive/0", 1 << 16),
         ("op/ADD/fp8e4m3/exhaustive/0", 1 << 16),
-        ("op/MOD/int8/exhaustive/0", 1 << 16),
+        ("op/MOD/int8/exhaustive/0", 255 << 8),
         ("op/SHL/uint8/exhaustive/0", 8 << 8),
         ("op/NEG/int8/exhaustive/0", 1 << 8),
     ],
@@ -147,6 +151,38 @@ def test_exhaustive_programs_hold_every_combination(id: str, elements: int) -> N
     (batch,) = case.batches
     columns = [a.view(f"u{a.dtype.itemsize}") for a in batch.inputs.values()]
     assert len(set(zip(*(c.tolist() for c in columns), strict=True))) == elements
+
+
+DIVIDING = [
+    (op.name, dtype)
+    for op in (Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD)
+    for dtype in DECLARATIONS[op].dtypes
+]
+
+
+@pytest.mark.parametrize(("op", "dtype"), DIVIDING, ids=[f"{o}-{d.name}" for o, d in DIVIDING])
+def test_zero_divisors_have_programs_of_their_own(op: str, dtype: DType) -> None:
+    traps = parse_profile("int_div_traps=true")
+    every = [g for level in ("op", "twin") for g in generate.groups(level)]
+    named = ("edges", "shapes", "constants", "exhaustive", "twin", "decomposed", "zero-divisors")
+    for group in every:
+        if (group.op, group.dtype) != (op, dtype.name) or group.name not in named:
+            continue
+        for index in range(group.count("full")):
+            case = group.case(index, 0)
+            assert isinstance(case, Case)
+            assert may_end(case, traps) == (group.name == "zero-divisors"), case.id
+
+
+@pytest.mark.parametrize("dtype", DECLARATIONS[Op.IDIV].dtypes, ids=lambda d: d.name)
+def test_every_pair_of_special_values_is_divided(dtype: DType) -> None:
+    found: set[tuple[int, int]] = set()
+    for id in ("edges/1", "zero-divisors/0"):
+        case = generate.case_by_id(f"op/IDIV/{dtype.name}/{id}")
+        assert isinstance(case, Case)
+        found.update(zip(*(a.tolist() for a in case.batches[0].inputs.values()), strict=True))
+    special = specials(dtype).tolist()
+    assert set(product(special, special)) <= found
 
 
 def test_a_float_edge_case_meets_each_special_value_with_each() -> None:
