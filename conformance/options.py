@@ -117,7 +117,7 @@ def profile_of_run(profile: str, hello: Hello) -> str:
 def profile_named(text: str) -> str:
     """A profile as it is given: the name of a TOML file, or knobs. ProfileFileError for no file."""
     if not text.endswith(PROFILE_SUFFIX):
-        return text
+        return text.strip()
     from uop.conformance.card.file import read_profile
 
     return str(read_profile(Path(text)))

@@ -190,7 +190,8 @@ def knob_values(name: str) -> str:
     if hint is bool:
         return "true or false"
     if get_args(hint)[0] in (DType, Op):
-        return f"names of {'dtypes' if hint == frozenset[DType] else 'ops'}, separated by commas"
+        named = "float dtypes" if hint == frozenset[DType] else "ops"
+        return f"names of {named}, separated by commas"
     *first, last = get_args(hint)
     return f"{', '.join(first)} or {last}"
 
@@ -206,11 +207,12 @@ def _knob_text(value: object) -> str:
 def _knob_value(name: str, hint: object, text: str) -> Any:
     expected, known = ("true", "false"), {"true": True, "false": False}
     if hint == frozenset[DType] or hint == frozenset[Op]:
-        table: Mapping[str, DType | Op] = DTYPES if hint == frozenset[DType] else Op.__members__
+        floats = {n: dtype for n, dtype in DTYPES.items() if dtype.is_float}
+        table: Mapping[str, DType | Op] = floats if hint == frozenset[DType] else Op.__members__
         words = text.split(",")
         if all(word in table for word in words):
             return frozenset(table[word] for word in words)
-        raise ProfileError(f"profile: {name} expects names separated by commas, found {text!r}")
+        raise ProfileError(f"profile: {name} expects {knob_values(name)}, found {text!r}")
     if hint is bool:
         if text in known:
             return known[text]

@@ -42,7 +42,7 @@ def profile_text(card: Card, hello: Hello, backend: str) -> str:
 def read_profile(path: Path) -> Profile:
     """The profile of a file. ProfileFileError for one that is none, or was cut off."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ProfileFileError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:

@@ -16,6 +16,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, param
 
 F16, BF16, F32, F64 = dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64
+FLOATS = (F32, F64, F16, BF16)
 INTS = (dtypes.int8, dtypes.int32, dtypes.int64)
 EVEN = 2.0**24
 """From here on, only every other integer is a float32."""
@@ -55,8 +56,9 @@ def _max_nan() -> Point:
     return Point(
         "max_nan",
         (
-            *(elementwise(partial(UOp, Op.MAX), dtype, *rows) for dtype in (F32, F64, F16)),
-            *(whole(folded(Op.MAX), F32, one) for one in rows),
+            *(elementwise(partial(UOp, Op.MAX), dtype, *rows) for dtype in FLOATS),
+            elementwise(partial(UOp, Op.MIN), F32, *rows),
+            *(whole(folded(op), F32, one) for op in (Op.MAX, Op.MIN) for one in rows),
         ),
         "max_nan",
         {"propagate": "propagate", "number": "number"},

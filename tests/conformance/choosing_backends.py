@@ -18,6 +18,7 @@ from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp, const
 
 Rule = Callable[[UOp], UOp]
+NEUTRAL = {Op.MAX: -inf, Op.MIN: inf}
 LEAST = 2.0**-126
 """The smallest normal float32."""
 
@@ -176,9 +177,10 @@ def rewritten(program: Program, rule: Rule) -> Outcome:
 def number(u: UOp) -> UOp:
     if not u.dtype.is_float:
         return u
-    if isinstance(u.arg, ReduceArg) and u.op is Op.REDUCE and u.arg.op is Op.MAX:
-        return u.with_src([where(u.src[0], const(-inf, u.dtype), u.src[0]), *u.src[1:]])
-    if u.op is not Op.MAX:
+    if isinstance(u.arg, ReduceArg) and u.op is Op.REDUCE and u.arg.op in NEUTRAL:
+        neutral = const(NEUTRAL[u.arg.op], u.dtype)
+        return u.with_src([where(u.src[0], neutral, u.src[0]), *u.src[1:]])
+    if u.op not in NEUTRAL:
         return u
     a, b = u.src
     return where(a, b, where(b, a, u))

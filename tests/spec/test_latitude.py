@@ -80,7 +80,9 @@ def test_a_profile_prints_only_what_it_declares() -> None:
         ("speed=11", "no knob 'speed'"),
         ("contract=yes", "contract expects true or false, found 'yes'"),
         ("max_nan=sometimes", "max_nan expects either or propagate or number"),
-        ("ftz=float33", "ftz expects names separated by commas"),
+        ("ftz=float33", "ftz expects names of float dtypes, separated by commas, found 'float33'"),
+        ("ftz=float32,int32", "ftz expects names of float dtypes"),
+        ("decomposed=SIN2", "decomposed expects names of ops"),
     ],
 )
 def test_bad_profile_text_is_refused(text: str, message: str) -> None:
@@ -91,6 +93,6 @@ def test_bad_profile_text_is_refused(text: str, message: str) -> None:
 def test_every_field_of_a_profile_is_a_knob_that_is_told() -> None:
     assert list(KNOBS) == [f.name for f in fields(Profile)]
     assert knob_values("max_nan") == "either, propagate or number"
-    assert knob_values("ftz") == "names of dtypes, separated by commas"
+    assert knob_values("ftz") == "names of float dtypes, separated by commas"
     assert knob_values("decomposed") == "names of ops, separated by commas"
     assert knob_values("wmma") == "true or false"
