@@ -173,12 +173,15 @@ class Settled:
 
     def _told(self, entry: Entry, now: Conclusion | None) -> KnownFailure:
         place, state, stale = f"{self.file.path}:{entry.line}", "known", ""
+        ids = self.covered.get(entry.key, [])
         if now is Conclusion.CONFORMS:
             state, stale = "fixed", f"{place}: {entry.key} passes now: remove this line"
         elif entry.has_expired(self.today):
             state, stale = "expired", f"{place}: {entry.key} was accepted until {entry.expires}"
+        elif now is Conclusion.INCONCLUSIVE and (entry.backend or ids):
+            state, stale = "undecided", f"{place}: nothing follows from its program {entry.repro}"
         expires = "" if entry.expires is None else str(entry.expires)
-        repro, ids = str(self.file.repro_of(entry)), self.covered.get(entry.key, [])
+        repro = str(self.file.repro_of(entry))
         return KnownFailure(
             entry.key, entry.reason, entry.link, expires, repro, tuple(sorted(ids)), state, stale
         )

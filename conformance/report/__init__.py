@@ -68,7 +68,8 @@ class Failure:
 class KnownFailure:
     """A line of the file of known failures: the cases that it covered, what its program shows now.
 
-    The state is `known`, `fixed` or `expired`; `stale` says what to do where it is not `known`.
+    The state is `known`, `fixed`, `expired`, or `undecided` where its program is not judged;
+    `stale` says what to do where it is not `known`.
     """
 
     key: str
@@ -240,7 +241,7 @@ class Report:
 
     @property
     def stale(self) -> list[str]:
-        """The known failures that fail the run: those that pass, and those that have expired."""
+        """The known failures that fail the run: those that are not `known` any more."""
         return [known.stale for known in self.known if known.stale]
 
     @property

@@ -12,6 +12,7 @@ WORDS = {
     "known": "fails, as expected",
     "fixed": "✕ passes now: remove its line",
     "expired": "✕ expired: mend it, or give it more time",
+    "undecided": "✕ its program was not judged: write another one",
 }
 WEB = ("http://", "https://")
 
@@ -24,7 +25,7 @@ def known(report: Json) -> Html:
     stale = [line["stale"] for line in lines if line["stale"]]
     said = (
         "Failures that the adopter of the backend has written down. They do not fail the run, but "
-        "a line whose program passes, or that has expired, does."
+        "a line whose program passes or cannot be judged, or that has expired, does."
     )
     parts = [tag("p", said)]
     if stale:

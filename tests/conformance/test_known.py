@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,19 @@ def test_the_program_that_stands_with_an_entry_decides(
     shown = {} if now is None else {Path("r.uop"): now}
     (told,) = found.told(found.asked(None), shown)
     assert (told.state, told.stale) == (state, stale)
+
+
+def test_a_program_of_which_nothing_follows_decides_nothing() -> None:
+    """Not where the line is about this backend, or covers what failed here."""
+    stale = "f.toml:4: nothing follows from its program r.uop"
+    shown = {Path("r.uop"): Conclusion.INCONCLUSIVE}
+    found = settled(replace(entry(), backend="b"))
+    (told,) = found.told(found.asked(None), shown)
+    assert (told.state, told.stale) == ("undecided", stale)
+    found = settled(entry())
+    found.covers(SIGNATURE, [CASE])
+    (told,) = found.told(found.asked(None), shown)
+    assert (told.state, told.stale) == ("undecided", stale)
 
 
 def test_a_narrowed_run_tells_an_expired_line_that_it_met() -> None:

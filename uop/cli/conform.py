@@ -96,7 +96,7 @@ def report_files(command: F) -> F:
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Known failures, by default uop-known.toml where it is there: they do not fail the run; "
-    "a line whose program passes, or that has expired, does.",
+    "a line whose program passes or is not judged, or that has expired, does.",
 )
 @click.option(
     "--update-known",
@@ -198,6 +198,7 @@ def known_file(known: Path | None, is_written: bool) -> Path | None:
 
 def update(options: Options, form: str, known: Path) -> Exit:
     """Run the suite, then put what failed into the file of known failures."""
+    from uop.conformance.case import LEVELS
     from uop.conformance.known_update import write_known
     from uop.conformance.options import OptionError, writable
     from uop.conformance.run import conform
@@ -210,6 +211,9 @@ def update(options: Options, form: str, known: Path) -> Exit:
     problems = write_known(known, report, options.backend)
     if problems:
         raise OptionError("\n".join(problems))
+    for failure in report.failures:
+        if failure.level not in LEVELS:
+            click.echo(f"not written: {failure.signature}: declare a profile")
     click.echo(f"written: {known}")
     return exit_code(report)
 
