@@ -253,7 +253,7 @@ class _Run:
             try:
                 now = conclusions(repros, self.options.backend)
             except UopError as error:
-                self.lost = str(error)
+                self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
         return tuple(self.settled.told(asked, now))
 
     def _take_profile(self, jury: Jury, hello: Hello) -> None:

@@ -144,6 +144,15 @@ def test_a_program_that_goes_during_the_run_costs_no_verdict(
     assert "r.uop" in report.lost
 
 
+def test_a_program_without_inputs_is_told_with_the_file(file: Write, tmp_path: Path) -> None:
+    path = file(f'known = [\n  {{ case = "{CASE}", {REST} }},\n]\n')
+    (tmp_path / "r.uop").write_text(REPRO.replace("input 0 = [1]\nexpect 0 = [2]\n", ""))
+    options = Options("interpreter", cases=(CASE,), workers=1, known=path, output=tmp_path / "o")
+    report = conform(options)
+    assert report.conclusion is Conclusion.INCONCLUSIVE
+    assert report.lost.startswith(f"the programs of {path} cannot be judged: INPUT.c3")
+
+
 def read_known_and_lose(path: Path) -> KnownFile:
     found = read_known(path)
     (path.parent / "r.uop").unlink()
