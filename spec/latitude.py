@@ -106,7 +106,7 @@ Fill = Literal["invalid", "zero"]
 
 
 KNOBS = {
-    "max_nan": "MAX with one NaN gives either operand, the NaN, or the other operand.",
+    "max_nan": "MAX and MIN with one NaN give either operand, the NaN, or the other operand.",
     "cmp_nan": "CMPGE and CMPLE with a NaN give either answer, or false as IEEE 754 has it.",
     "contract": "A MUL used by an ADD or SUB may stay unrounded.",
     "reassociate": "A tree of one op over values used once is judged as a REDUCE of its leaves.",
