@@ -12,6 +12,7 @@ from uop.spec.ops.names import Op
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
+CALLS = frozenset({Op.FUNCTION, Op.CALL})
 N = TypeVar("N")
 T = TypeVar("T")
 
@@ -54,16 +55,18 @@ def kept_with_root(find: Callable[[N], T]) -> Callable[[N], T]:
 
 def outside_bodies(node: Node) -> tuple[Node, ...]:
     """The sources of a node but for the body of a FUNCTION or CALL, which has PARAMs of its own."""
-    return node.src[1:] if node.op in (Op.FUNCTION, Op.CALL) else node.src
+    return node.src[1:] if node.op in CALLS else node.src
 
 
 def free_params(body: Node) -> list[Node]:
     """The PARAMs of a body, without those of nested bodies."""
-    found, stack = {body: None}, [body]
+    found, stack, params = {body}, [body], []
     while stack:
-        for s in outside_bodies(stack.pop()):
+        u = stack.pop()
+        if u.op is Op.PARAM:
+            params.append(u)
+        for s in u.src[1:] if u.op in CALLS else u.src:
             if s not in found:
-                found[s] = None
-                if s.src:
-                    stack.append(s)
-    return [u for u in found if u.op is Op.PARAM]
+                found.add(s)
+                stack.append(s)
+    return params

@@ -72,7 +72,7 @@ def one_axis(label: str) -> Constraint:
     """Sharded operands are sharded along the same axis, counted from the right (D-058)."""
 
     def broken(u: Node) -> str | None:
-        sharded = [s for s in u.src if shards(s) > 1]
+        sharded = [s for s in u.src if s.device is not None and shards(s) > 1]
         found = {cast(int, s.axis) - len(s.shape): str(s.axis) for s in sharded}
         return None if len(found) < 2 else f"axes {', '.join(found.values())}"
 

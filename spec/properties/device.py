@@ -20,7 +20,10 @@ def from_arg(u: Node) -> Device:
 
 
 def first_that_has_one(u: Node) -> Device:
-    return next((s.device for s in u.src if s.device is not None), None)
+    for s in u.src:
+        if s.device is not None:
+            return s.device
+    return None
 
 
 def load(u: Node) -> Device:
