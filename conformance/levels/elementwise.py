@@ -106,12 +106,10 @@ def edge_columns(op: Op, dts: DTypes) -> list[Array]:
 
 
 def all_edge_columns(op: Op, dts: DTypes) -> list[Array]:
-    """Every pair of special values; of triples a larger part."""
+    """Every pair or triple of special values."""
     if op in SHIFTS:
         return values.products(values.specials(dts[0]), shift_counts(dts))
-    return products(
-        op, *(values.specials(d) if len(dts) < 3 else values.sharpest(d, 4) for d in dts)
-    )
+    return products(op, *map(values.specials, dts))
 
 
 def products(op: Op, *columns: Array) -> list[Array]:

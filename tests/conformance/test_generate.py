@@ -197,6 +197,14 @@ def test_a_float_edge_case_meets_each_special_value_with_each() -> None:
     assert (2.0**-149, -(2.0**-149)) in pairs
 
 
+def test_a_full_run_meets_every_triple_of_special_values() -> None:
+    case = generate.case_by_id("op/MULACC/float16/edges/1")
+    assert isinstance(case, Case)
+    columns = [a.view(np.uint16).tolist() for a in case.batches[0].inputs.values()]
+    bits = specials(dtypes.float16).view(np.uint16).tolist()
+    assert set(zip(*columns, strict=True)) == set(product(bits, repeat=3))
+
+
 def test_shapes_reach_rank_0_no_elements_large_and_broadcast() -> None:
     shapes = set()
     for index in range(9):
