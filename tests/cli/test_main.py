@@ -69,6 +69,7 @@ def test_wrong_usage_is_exit_2(uop: Any, arguments: list[str]) -> None:
         (errors.LackingError("INS.n1", "no meaning"), Exit.USAGE),
         (PassError("rangeify"), Exit.FAILED),
         (BackendError("crashed"), Exit.NO_BACKEND),
+        (errors.LaunchError("wrote outside"), Exit.NO_BACKEND),
     ],
 )
 def test_the_exit_code_of_every_error(error: UopError, code: Exit) -> None:

@@ -19,7 +19,7 @@ from uop.conformance.replay import replay
 
 FOUND = found()
 NAMES = [f.name for f in FOUND]
-DRIVERS = sorted((FOLDER / "opencl").glob("*.py"))
+DRIVERS = sorted((FOLDER / "opencl").glob("[!_]*.py"))
 NEEDS = {
     "PYTHON": lambda: find_spec("tinygrad"),
     "CL": lambda: find_spec("tinygrad") and find_spec("pyopencl"),

@@ -1,0 +1,1 @@
+"""What drivers of OpenCL get wrong, each a script that needs pyopencl alone."""
