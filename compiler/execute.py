@@ -24,7 +24,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, BufferArg, ParamArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import outside
+from uop.spec.forms import calls, outside
 from uop.spec.inputs import check_slots, misfit
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
@@ -142,10 +142,9 @@ def executable(root: UOp, stored: Sequence[UOp], planned: UOp, target: Target) -
     """Read the launches off a planned program, whose results are in the buffers `stored`."""
     buffers: dict[UOp, int] = {}
     steps = []
-    for call in outside(planned):
-        if call.op is Op.CALL:
-            places = [buffers.setdefault(memory_of(a), len(buffers)) for a in call.src[1:]]
-            steps.append(Step(call.src[0], tuple(places)))
+    for call in calls(planned):
+        places = [buffers.setdefault(memory_of(a), len(buffers)) for a in call.src[1:]]
+        steps.append(Step(call.src[0], tuple(places)))
     kind = root.op if root.dtype is dtypes.void else Op.LOAD
     kind = {Op.TUPLE: Op.TUPLE, Op.FUNCTION: Op.TUPLE, Op.LOAD: Op.LOAD}.get(kind, Op.SINK)
     return Executable(

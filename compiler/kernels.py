@@ -18,7 +18,7 @@ from uop.spec.forms import (
     RANGED,
     SELECTED,
     Form,
-    outside,
+    calls,
     verify,
 )
 from uop.spec.ops.names import Op
@@ -41,12 +41,12 @@ KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values(
 
 def is_kernel_program(root: UOp) -> bool:
     """Whether a program calls kernels: then it is no tensor graph."""
-    return any(u.op is Op.CALL for u in outside(root))
+    return bool(calls(root))
 
 
 def without_binaries(root: UOp) -> UOp:
     """The same kernels, each PROGRAM as the LINEAR that it was rendered from."""
-    bodies = {u.src[0] for u in outside(root) if u.op is Op.CALL}
+    bodies = {call.src[0] for call in calls(root)}
     return root.substitute({body: body.src[0] for body in bodies if body.op is Op.PROGRAM})
 
 
@@ -68,21 +68,20 @@ def first_stage(root: UOp, target: Target) -> str:
         return stage
     if any(u.op is Op.WMMA for u in root.toposort()):
         raise UnsupportedError("the compiler takes no kernel with WMMA")
-    body = next(u.src[0] for u in outside(root) if u.op is Op.CALL)
+    body = calls(root)[0].src[0]
     near = LISTED if body.op is Op.LINEAR else SELECTED if _has_work_items(body) else RANGED
     raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
 
 
 def written(root: UOp) -> list[UOp]:
     """The BUFFERs that the kernels of a program store to."""
-    calls = [u for u in outside(root) if u.op is Op.CALL]
-    memory = (_memory(u, c) for c in calls for u in c.src[0].toposort() if u.op in WRITES)
+    memory = (_memory(u, c) for c in calls(root) for u in c.src[0].toposort() if u.op in WRITES)
     return [u for u in dict.fromkeys(memory) if u.addrspace is AddrSpace.GLOBAL]
 
 
 def _check(root: UOp, form: Form, target: Target) -> None:
     """What a form does not say, and its stages rely on."""
-    for call in (u for u in outside(root) if u.op is Op.CALL):
+    for call in calls(root):
         if form in (RANGED, EXPANDED, OPTIMIZED):
             _check_parallel(call)
         if form in (LINEARIZED, LISTED):

@@ -85,6 +85,11 @@ def outside(root: UOp) -> list[UOp]:
     return cast("list[UOp]", toposort([root], outside_bodies))
 
 
+def calls(root: UOp) -> list[UOp]:
+    """The CALLs of a program, each after those it depends on."""
+    return [u for u in outside(root) if u.op is Op.CALL]
+
+
 def verify(root: UOp, form: Form) -> None:
     """PassError with the stage and the node where a program does not have the form."""
     if root.op is not Op.SINK:

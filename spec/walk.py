@@ -65,6 +65,7 @@ def free_params(body: Node) -> list[Node]:
         u = stack.pop()
         if u.op is Op.PARAM:
             params.append(u)
+        # As `outside_bodies`, without a call for each node: every CALL that is made comes here.
         for s in u.src[1:] if u.op in CALLS else u.src:
             if s not in found:
                 found.add(s)

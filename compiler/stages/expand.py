@@ -15,7 +15,7 @@ from uop.compiler.stages.optimize.axes import axes, id_of, ranged, rebuilt, type
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import open_ranges, outside
+from uop.spec.forms import calls, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
@@ -27,7 +27,7 @@ MOST_COPIES = 4096
 def expand(root: UOp, fired: Fired = quietly) -> UOp:
     """The same kernels without loops of these types. UnsupportedError where they are too many."""
     bodies: dict[UOp, UOp] = {}
-    for body in dict.fromkeys(u.src[0] for u in outside(root) if u.op is Op.CALL):
+    for body in dict.fromkeys(call.src[0] for call in calls(root)):
         order = body.toposort()
         if any(u.op is Op.WMMA for u in order):
             raise UnsupportedError("expand: no target of this compiler has a matrix instruction")

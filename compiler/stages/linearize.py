@@ -6,14 +6,14 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.scalars import in_scalars
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
-from uop.spec.forms import open_ranges, outside
+from uop.spec.forms import calls, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 
 def linearize(root: UOp, fired: Fired = quietly) -> UOp:
     """Every CALL's SINK as a LINEAR; a LINEAR stays one, on values of shape ()."""
-    bodies = {u.src[0] for u in outside(root) if u.op is Op.CALL}
+    bodies = {call.src[0] for call in calls(root)}
     return root.substitute({body: _listed(body) for body in bodies})
 
 

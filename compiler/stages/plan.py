@@ -14,7 +14,7 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.rangeify import TEMPORARY
 from uop.spec.dtype import DType
 from uop.spec.errors import PassError
-from uop.spec.forms import outside
+from uop.spec.forms import calls
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -30,19 +30,19 @@ class Lifetime:
 
 def plan(root: UOp, fired: Fired = quietly) -> UOp:
     """The same kernels with fewer BUFFERs between them."""
-    calls = [u for u in outside(root) if u.op is Op.CALL]
-    places = shared(lifetimes(calls))
+    order = calls(root)
+    places = shared(lifetimes(order))
     if all(buffer is place for buffer, place in places.items()):
         return root
     users: dict[UOp, list[UOp]] = {}
     new: dict[UOp, UOp] = {}
-    for call in calls:
+    for call in order:
         arguments = [_moved(a, places, users, new) for a in call.src[1:]]
         new[call] = UOp(Op.CALL, call.src[0], *arguments)
         for a in call.src[1:]:
             users.setdefault(memory_of(a), []).append(new[call])
     planned = root.substitute(new)
-    check_shared(calls, places)
+    check_shared(order, places)
     return planned
 
 

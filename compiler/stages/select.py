@@ -18,7 +18,7 @@ from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg
-from uop.spec.forms import SELECTED, Form, Invariant, Nodes, open_ranges, outside
+from uop.spec.forms import SELECTED, Form, Invariant, Nodes, calls, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, dims, index_const
@@ -33,9 +33,8 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
     """The same kernels, made of what the target has."""
     rewriter = Rewriter(_target_rules(target) + SIMPLIFY, fired)
     bodies: dict[UOp, UOp] = {}
-    for u in outside(root):
-        if u.op is Op.CALL and u.src[0] not in bodies:
-            bodies[u.src[0]] = rewriter(_looped(launched(u.src[0])))
+    for body in dict.fromkeys(call.src[0] for call in calls(root)):
+        bodies[body] = rewriter(_looped(launched(body)))
     return root.substitute(bodies)
 
 

@@ -39,7 +39,7 @@ WORKAROUNDS = (
     ),
     Workaround(
         "copy-beside-arithmetic",
-        "PoCL 3.1 (LLVM 14 and 15), optimised",
+        "PoCL 3.1 (LLVM 15), clang 14 and 15, optimised",
         "c ? x : x * y becomes x * (c ? 1 : y), and so with +, - and /: a signalling NaN that is "
         "to be copied comes back quiet",
         "WHERE shifts the bits where one operand is computed from the other",

@@ -13,7 +13,7 @@ import numpy as np
 
 from uop.compiler.pipeline import lower
 from uop.compiler.simplify import int_value
-from uop.compiler.stages.optimize import Sequences, kernels
+from uop.compiler.stages.optimize import Sequences
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.conformance import values
@@ -25,6 +25,7 @@ from uop.interpreter.inputs import slots_of
 from uop.spec.args import AxisType, BufferArg, PadArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
+from uop.spec.forms import calls
 from uop.spec.ops.names import Op
 from uop.spec.optimization import (
     SPLIT_FROM,
@@ -190,7 +191,7 @@ def _lengthened(dtype: DType, choices: Choices, index: int) -> Program:
 
 
 def _with_sequences(graph: UOp, given: tuple[Batch, ...], choices: Choices) -> Program:
-    plain = kernels(lower(graph, "optimize"))
+    plain = calls(lower(graph, "optimize"))
     return _optimized_by(graph, given, [random_sequence(choices, call.src[0]) for call in plain])
 
 

@@ -9,13 +9,14 @@ import pytest
 
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.stages.expand import expand
-from uop.compiler.stages.optimize import kernels, optimize
+from uop.compiler.stages.optimize import optimize
 from uop.compiler.stages.optimize.axes import DEPTH, axes
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, DTypeArg, RangeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.editions.bestiary_args import BestiaryAxisType
 from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.forms import calls
 from uop.spec.ops.names import Op
 from uop.spec.optimization import CONDITIONS, parse_optimizations
 from uop.spec.uop import UOp, index_const, param
@@ -35,7 +36,7 @@ def axis_types(program: UOp) -> list[AxisType]:
 def letters(text: str, root: UOp = SUM) -> list[str]:
     """The axes of the first kernel behind a sequence, each as its letter and bound."""
     program = lower(root, "optimize", optimizations=[parse_optimizations(text)])
-    found = axes(kernels(program)[0].src[0])
+    found = axes(calls(program)[0].src[0])
     return [f"{cast(RangeArg, r.arg).axis_type.value}{r.min_max.max + 1}" for r in found]  # type: ignore[union-attr]
 
 
@@ -123,7 +124,7 @@ def test_what_is_illegal_is_refused_by_its_label(label: str, text: str) -> None:
 def test_a_fold_inside_a_fold_is_not_shared() -> None:
     """Made by hand: the compiler gives each fold a kernel of its own."""
     program = lower(SUM, "rangeify")
-    (body,) = (call.src[0] for call in kernels(program))
+    (body,) = (call.src[0] for call in calls(program))
     (fold,) = (u for u in body.toposort() if u.op is Op.REDUCE)
     around = UOp(Op.RANGE, index_const(2), arg=RangeArg(7, AxisType.REDUCE))
     step = UOp(Op.CAST, around, arg=DTypeArg(dtypes.int32))
@@ -161,7 +162,7 @@ def test_kernels_of_nothing_and_of_one(shape: tuple[int, int]) -> None:
     root = UOp(Op.REDUCE, param(0, shape, dtypes.int32), arg=ReduceArg(Op.ADD, (1,)))
     data = np.ones(shape, np.int32)
     plain = lower(root, "optimize")
-    count = len(axes(kernels(plain)[0].src[0]))
+    count = len(axes(calls(plain)[0].src[0]))
     texts = ["NOLOCALS()", *(f"PADTO({k}, 2)" for k in range(count))]
     texts += ["SPLIT(0, 1, LOCAL, INNER); SPLIT(1, 1, UPCAST, INNER)"] if count else []
     for text in texts:

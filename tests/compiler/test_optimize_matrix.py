@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile, lower
-from uop.compiler.stages.optimize import kernels
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.compiler.stages.optimize.matrix import ALONG_K, place_in_columns, place_in_rows
 from uop.conformance.compare import compare
@@ -17,6 +16,7 @@ from uop.interpreter.numeric import np_dtype
 from uop.spec.args import DTypeArg, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.forms import calls
 from uop.spec.ops.names import Op
 from uop.spec.optimization import parse_optimizations
 from uop.spec.uop import UOp, const, dims, index_const, param
@@ -75,7 +75,7 @@ def test_any_products_lie_in_the_sets_of_the_graph() -> None:
 
 
 def test_its_axes() -> None:
-    (call,) = kernels(tiled(gemm(dtypes.float16), "TC(2, m16n8k16)"))
+    (call,) = calls(tiled(gemm(dtypes.float16), "TC(2, m16n8k16)"))
     found = [(type_of(r).value, evaluate(r.src[0])) for r in axes(call.src[0])]
     assert found == [("g", 2), ("g", 3), ("w", 32), ("R", 4)]
 

@@ -14,7 +14,6 @@ from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import Launch, check_group
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.grid import Grid, grid_of, is_grouped, runs
-from uop.compiler.stages.optimize import kernels
 from uop.compiler.stages.render import render_kernel
 from uop.compiler.stages.select import select
 from uop.compiler.targets.cuda import CUDA
@@ -39,6 +38,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.forms import calls
 from uop.spec.instructions import filled
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
@@ -144,7 +144,7 @@ def test_kernels_share_their_folds_each_among_its_own_items() -> None:
 def test_folds_of_one_kernel_are_shared_by_equally_many_items() -> None:
     """Made by hand of one fold: half of the items would have no part in the other one."""
     program = lower(SUM, "optimize", optimizations=[parse_optimizations(SEQUENCES[1])])
-    (body,) = (call.src[0] for call in kernels(program))
+    (body,) = (call.src[0] for call in calls(program))
     (fold,) = (u for u in body.toposort() if u.op is Op.REDUCE)
     fewer = UOp(Op.RANGE, index_const(2), arg=RangeArg(8, AxisType.GROUP_REDUCE))
     step = UOp(Op.CAST, fewer, arg=DTypeArg(dtypes.int32))

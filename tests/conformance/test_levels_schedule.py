@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from uop.compiler.pipeline import compile
-from uop.compiler.stages.optimize import kernels
 from uop.conformance.backends.interpreter import InterpreterBackend, in_order
 from uop.conformance.case import Case
 from uop.conformance.choices import CountedChoices
@@ -20,6 +19,7 @@ from uop.conformance.repro import find_cause
 from uop.conformance.workers import Local
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, RangeArg
+from uop.spec.forms import calls
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
@@ -49,7 +49,7 @@ def test_the_programs_have_axes_of_every_type() -> None:
 
 
 def test_a_sequence_is_a_function_of_its_choices() -> None:
-    (first, *_) = (call.src[0] for call in kernels(CASES[0].root))
+    (first, *_) = (call.src[0] for call in calls(CASES[0].root))
     one, other = (random_sequence(CountedChoices(7, "x"), first) for _ in range(2))
     assert one == other
 

@@ -12,7 +12,7 @@ from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
 from uop.compiler.stages.optimize.apply import apply
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.errors import users_line
-from uop.spec.forms import outside
+from uop.spec.forms import calls, outside
 from uop.spec.ops.names import Op
 from uop.spec.optimization import OPTIMIZE_C1, Optimization
 from uop.spec.uop import UOp
@@ -24,22 +24,17 @@ Sequences = Sequence[Sequence[Optimization]]
 def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences = ()) -> UOp:
     """The same kernels with every RANGE over outputs GLOBAL, and then optimized.
 
-    Kernels are numbered as `kernels` lists them. InvalidError for an optimization that its kernel
+    Kernels are numbered as `calls` lists them. InvalidError for an optimization that its kernel
     does not allow, and for a sequence without a kernel.
     """
     parallel = Rewriter(OPTIMIZE, fired)(root)
-    if len(sequences) > len(kernels(parallel)):
-        found = f"{len(sequences)} sequences for {len(kernels(parallel))} kernels"
+    if len(sequences) > len(calls(parallel)):
+        found = f"{len(sequences)} sequences for {len(calls(parallel))} kernels"
         raise OPTIMIZE_C1.error("optimize", found, users_line())
     new: dict[UOp, UOp] = {}
-    for call, sequence in zip(kernels(parallel), sequences, strict=False):
+    for call, sequence in zip(calls(parallel), sequences, strict=False):
         new[call] = apply(call.src[0], sequence, fired)
     return _with_bodies(parallel, new) if new else parallel
-
-
-def kernels(root: UOp) -> list[UOp]:
-    """The CALLs of a program, each after those it depends on."""
-    return [u for u in outside(root) if u.op is Op.CALL]
 
 
 def _with_bodies(root: UOp, bodies: dict[UOp, UOp]) -> UOp:

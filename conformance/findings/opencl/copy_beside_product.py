@@ -1,6 +1,6 @@
 # A value that is copied beside a product of it changes its bits.
 # Class C: OpenCL C asks for no signalling NaNs (7.2), the UOp language for bit copies.
-# PoCL 3.1 (LLVM 14, 15): c ? x : x * y becomes x * (c ? 1 : y), and a signalling NaN goes quiet.
+# PoCL 3.1 (LLVM 15): c ? x : x * y becomes x * (c ? 1 : y), and a signalling NaN goes quiet.
 import struct
 
 import pyopencl as cl

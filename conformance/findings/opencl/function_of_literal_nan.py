@@ -1,5 +1,5 @@
 # exp2 of a literal NaN is no NaN.
-# Class B: OpenCL C 7.5.1 and C99 F.9: a NaN operand gives a NaN. Wrong on PoCL 3.1.
+# Class B: OpenCL C 7.5 and C99 F.9: a NaN operand gives a NaN. Wrong on PoCL 3.1.
 import struct
 
 import pyopencl as cl
