@@ -13,8 +13,8 @@ from uop.conformance.protocol import FORMS, OFFERS, Hello
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.errors import UopError
-from uop.spec.latitude import parse_profile
 from uop.spec.ops.names import Op
+from uop.spec.profile_text import parse_profile
 
 CORE = "core"
 SHOWN = 60

@@ -16,7 +16,8 @@ from uop.conformance.options import OBSERVED, profile_of_run
 from uop.conformance.repro import find_cause
 from uop.conformance.workers import Session
 from uop.spec.errors import BackendError
-from uop.spec.latitude import STRICT, parse_profile
+from uop.spec.latitude import STRICT
+from uop.spec.profile_text import parse_profile
 
 
 def answer(worker: Session, profile: str, seed: int, out: int) -> None:

@@ -17,8 +17,8 @@ from uop.conformance.protocol import Hello
 from uop.conformance.sessions import known
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UopError
-from uop.spec.latitude import parse_profile
 from uop.spec.ops.names import Op
+from uop.spec.profile_text import parse_profile
 
 STRICT = "strict"
 OBSERVED = "observed"
@@ -116,6 +116,8 @@ def profile_of_run(profile: str, hello: Hello) -> str:
 
 def profile_named(text: str) -> str:
     """A profile as it is given: the name of a TOML file, or knobs. ProfileFileError for no file."""
+    if not text.strip():
+        raise OptionError("--profile: expected strict, observed, knobs or a file; found nothing")
     if not text.endswith(PROFILE_SUFFIX):
         return text.strip()
     from uop.conformance.card.file import read_profile

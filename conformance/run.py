@@ -39,7 +39,7 @@ from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, as_found, finding_from_json
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError, UnsupportedError, UopError
-from uop.spec.latitude import parse_profile
+from uop.spec.profile_text import parse_profile
 
 CHUNKS = (4, 8, 16)
 """Sizes of the first tasks, for an early first result; then as many as the backend takes."""

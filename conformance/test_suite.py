@@ -27,7 +27,7 @@ from uop.conformance.plugin import JUDGED
 from uop.conformance.repro import NOT_SHRUNK, as_found, find_cause
 from uop.conformance.sessions import known, start
 from uop.spec.errors import BackendError, UopError
-from uop.spec.latitude import parse_profile
+from uop.spec.profile_text import parse_profile
 
 TRIES = 60
 """Programs that Hypothesis tries once one has failed; the reducer of the suite does the rest."""

@@ -20,7 +20,7 @@ from uop.conformance.wire import Json
 from uop.conformance.workers import Allowance, LostError
 from uop.interpreter.values import Array
 from uop.spec.errors import BackendError
-from uop.spec.latitude import parse_profile
+from uop.spec.profile_text import parse_profile
 
 TRIED = 12
 """Cases of one op that are looked through for one that the worker takes."""

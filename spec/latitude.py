@@ -6,13 +6,11 @@ On ints and bools every latitude is that of `EXACT`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Literal
 
 from uop.spec.dtype import DTYPES, DType
-from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
 
 
@@ -157,67 +155,9 @@ class Profile:
 STRICT = Profile()
 
 
-class ProfileError(UopError):
-    """Text that names no profile: says the knob, what it may be and what was found."""
-
-
-def parse_profile(text: str) -> Profile:
-    """The inverse of `str(profile)`."""
-    if text.strip() == "strict":
-        return STRICT
-    knobs: dict[str, str] = {}
-    for word in text.split():
-        name, equals, value = word.partition("=")
-        if not equals or name in knobs:
-            raise ProfileError(f"profile: expected knob=value, each knob once, found {word!r}")
-        knobs[name] = value
-    return profile_of(knobs)
-
-
-def profile_of(knobs: Mapping[str, str]) -> Profile:
-    """The profile that declares these knobs, given as text."""
-    hints = get_type_hints(Profile)
-    for name in knobs:
-        if name not in hints:
-            raise ProfileError(f"profile: no knob {name!r}; expected one of {', '.join(hints)}")
-    values = {name: _knob_value(name, hints[name], text) for name, text in knobs.items()}
-    return replace(STRICT, **values)
-
-
-def knob_values(name: str) -> str:
-    """What a knob may be: `either, propagate or number`."""
-    hint = get_type_hints(Profile)[name]
-    if hint is bool:
-        return "true or false"
-    if get_args(hint)[0] in (DType, Op):
-        named = "float dtypes" if hint == frozenset[DType] else "ops"
-        return f"names of {named}, separated by commas"
-    *first, last = get_args(hint)
-    return f"{', '.join(first)} or {last}"
-
-
 def _knob_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, frozenset):
         return ",".join(sorted(member.name for member in value))
     return str(value)
-
-
-def _knob_value(name: str, hint: object, text: str) -> Any:
-    expected, known = ("true", "false"), {"true": True, "false": False}
-    if hint == frozenset[DType] or hint == frozenset[Op]:
-        floats = {n: dtype for n, dtype in DTYPES.items() if dtype.is_float}
-        table: Mapping[str, DType | Op] = floats if hint == frozenset[DType] else Op.__members__
-        words = text.split(",")
-        if all(word in table for word in words):
-            return frozenset(table[word] for word in words)
-        raise ProfileError(f"profile: {name} expects {knob_values(name)}, found {text!r}")
-    if hint is bool:
-        if text in known:
-            return known[text]
-    else:
-        expected = get_args(hint)
-        if text in expected:
-            return text
-    raise ProfileError(f"profile: {name} expects {' or '.join(expected)}, found {text!r}")

@@ -26,8 +26,9 @@ from uop.spec.array import Array, decode_array, encode_array
 from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs, slots
 from uop.spec.clauses import undefined_labels
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.latitude import STRICT, Profile, ProfileError, parse_profile
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.literal import Line, Literal, print_literal
+from uop.spec.profile_text import ProfileError, parse_profile
 from uop.spec.registry import labels
 from uop.spec.symbolic import bind, is_variable, variables
 from uop.spec.text import Scope, Unbuilt

@@ -13,8 +13,9 @@ from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.values import Array
 from uop.spec.errors import UnsupportedError
-from uop.spec.latitude import STRICT, Profile, parse_profile
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
+from uop.spec.profile_text import parse_profile
 from uop.spec.text import parse
 
 

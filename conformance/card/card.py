@@ -19,7 +19,8 @@ from uop.interpreter.numeric import np_dtype, to_bits
 from uop.interpreter.values import Array
 from uop.spec.case import Case as FileCase
 from uop.spec.case import UopFile
-from uop.spec.latitude import Profile, profile_of
+from uop.spec.latitude import Profile
+from uop.spec.profile_text import profile_of
 from uop.spec.uop_file import print_file
 
 LISTS = ("evidence", "conflict")

@@ -11,7 +11,8 @@ from uop.conformance.card.card import Card, Entry
 from uop.conformance.options import PROFILE_SUFFIX
 from uop.conformance.protocol import Hello
 from uop.spec.errors import UopError
-from uop.spec.latitude import KNOBS, STRICT, Profile, ProfileError, profile_of
+from uop.spec.latitude import KNOBS, STRICT, Profile
+from uop.spec.profile_text import ProfileError, profile_of
 
 SCHEMA = "uop-profile/1"
 SHOWN = 3
@@ -103,4 +104,4 @@ def _knob_text(knob: str, value: Any) -> str:
     if kind is type(value) is str and value:
         return str(value)
     expected = {frozenset: "a list of names", bool: "true or false", str: "a word"}[kind]
-    raise ProfileError(f"profile: {knob} expects {expected}, found {value!r}")
+    raise ProfileError(f"profile: {knob} expects {expected}; found {value!r}")

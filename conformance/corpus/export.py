@@ -30,7 +30,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.spec import json_form
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UndefinedError, UnsupportedError
-from uop.spec.latitude import parse_profile
+from uop.spec.profile_text import parse_profile
 
 MEBIBYTE = 1 << 20
 MOST_BYTES = MEBIBYTE // 4

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from uop.conformance.card.points import knob_points
 from uop.conformance.explain.section import Section
-from uop.spec.latitude import STRICT, knob_values
+from uop.spec.latitude import STRICT
+from uop.spec.profile_text import knob_values
 
 PROGRAMS = 6
 """Programs of one point that are shown, each on its first element."""

@@ -24,8 +24,8 @@ from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.conformance.repro import Finding, find_cause, finding_from_json
 from uop.conformance.sessions import MUTANT, RUN, start
 from uop.spec.errors import BackendError, PassError
-from uop.spec.latitude import parse_profile
 from uop.spec.ops.names import Op
+from uop.spec.profile_text import parse_profile
 
 TOGETHER = 64
 """Cases of one task, at most; the first tasks are smaller, for most mutants die early."""

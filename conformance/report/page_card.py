@@ -8,7 +8,8 @@ from html import escape
 from uop.conformance.card.free import FREE
 from uop.conformance.report.markup import Html, block, code, in_decimals, table, tag
 from uop.conformance.wire import Json
-from uop.spec.latitude import KNOBS, knob_values
+from uop.spec.latitude import KNOBS
+from uop.spec.profile_text import knob_values
 
 HEADER = ("point", "the language allows", "observed", "evidence")
 

@@ -58,6 +58,13 @@ def test_two_things_are_exit_1_and_json_is_json(uop: Any) -> None:
         (("profile", "init", "interpreter", "--output", "file/x.toml"), "cannot write"),
         (("conform", "interpreter", *SMALL, "--profile", "none.toml"), "cannot read none.toml"),
         (("conform", "interpreter", *SMALL, "--profile", "cut.toml"), "no value for cmp_nan"),
+        # As of a variable of the shell that is not set: nothing is demanded by accident.
+        (("conform", "interpreter", *SMALL, "--profile", ""), "--profile: expected strict, "),
+        (("conform", "interpreter", *SMALL, "--profile", " "), "found nothing"),
+        (
+            ("conform", "interpreter", *SMALL, "--profile", "decomposed=PARAM"),
+            "decomposed expects some of NEG, SUB, ",
+        ),
     ],
 )
 def test_bad_usage_is_exit_2_before_anything_runs(

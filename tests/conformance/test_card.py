@@ -23,7 +23,8 @@ from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import summary
 from uop.conformance.run import conform
 from uop.conformance.workers import Local
-from uop.spec.latitude import KNOBS, STRICT, Profile, parse_profile, profile_of
+from uop.spec.latitude import KNOBS, STRICT, Profile
+from uop.spec.profile_text import parse_profile, profile_of
 
 NUMBERS, TRUNCATING, ALTERNATING = (
     f"choosing_backends:{name}" for name in ("Numbers", "Truncating", "Alternating")
@@ -177,10 +178,22 @@ def test_a_profile_file_bears_any_name_of_a_device(reference: Card, tmp_path: Pa
     ("change", "said"),
     [
         (lambda t: t.replace("max_nan =", "max_nun ="), "no knob 'max_nun'"),
-        (lambda t: t.replace('"propagate"', '"sometimes"'), "max_nan expects either or propagate"),
-        (lambda t: t.replace("wmma = false", "wmma = 0"), "wmma expects true or false, found 0"),
-        (lambda t: t.replace("ftz = []", 'ftz = ["float33"]'), "ftz expects names"),
-        (lambda t: t.replace("ftz = []", "ftz = [1]"), "ftz expects a list of names"),
+        (
+            lambda t: t.replace('"propagate"', '"sometimes"'),
+            "max_nan expects either, propagate or number; ",
+        ),
+        (lambda t: t.replace("wmma = false", "wmma = 0"), "wmma expects true or false; found 0"),
+        (lambda t: t.replace("ftz = []", 'ftz = ["float33"]'), "ftz expects some of float16, "),
+        (lambda t: t.replace("ftz = []", "ftz = [1]"), "ftz expects a list of names; found [1]"),
+        (
+            lambda t: t.replace("decomposed = []", 'decomposed = ["SQRT", "PARAM"]'),
+            "decomposed expects some of NEG, SUB, DIV, ",
+        ),
+        (lambda t: t.replace("decomposed = []", 'decomposed = ["PARAM"]'), "; found 'PARAM'"),
+        (
+            lambda t: t.replace("excess_precision = []", 'excess_precision = ["float64"]'),
+            "excess_precision expects some of float16, bfloat16, float32, fp8e4m3, fp8e5m2, ",
+        ),
         (lambda t: t.replace("uop-profile/1", "uop-profile/9"), "expected schema"),
         (lambda t: t[: t.index("int_div =")], "no value for int_div, "),
         (lambda t: t[: t.index('"propagate"') + 4], "no TOML, or cut off"),
@@ -194,6 +207,17 @@ def test_a_bad_profile_file_is_told(change, said: str, reference: Card, tmp_path
     with pytest.raises(ProfileFileError, match=r"profile\.toml: ") as caught:
         read_profile(path)
     assert said in str(caught.value)
+
+
+def test_a_profile_file_may_begin_with_a_mark_of_the_byte_order(
+    reference: Card, tmp_path: Path
+) -> None:
+    """Editors on Windows write one, and it says nothing that UTF-8 does not."""
+    path = tmp_path / "profile.toml"
+    text = profile_text(reference, InterpreterBackend().hello(), "interpreter")
+    path.write_text(text, encoding="utf-8-sig")
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+    assert read_profile(path) == reference.profile
 
 
 def test_a_profile_file_that_is_not_there_is_told(tmp_path: Path) -> None:

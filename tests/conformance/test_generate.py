@@ -16,8 +16,8 @@ from uop.conformance.values import specials
 from uop.interpreter.evaluate import evaluate
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.errors import InvalidError
-from uop.spec.latitude import parse_profile
 from uop.spec.ops.names import Op
+from uop.spec.profile_text import parse_profile
 from uop.spec.registry import DECLARATIONS, labels
 from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp, param

@@ -30,8 +30,9 @@ from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.spec.errors import PassError
-from uop.spec.latitude import STRICT, parse_profile
+from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
+from uop.spec.profile_text import parse_profile
 
 MUTANTS = list(mutants().values())
 KINDS = list(dict.fromkeys(mutant.kind for mutant in MUTANTS))

@@ -14,8 +14,9 @@ from uop.interpreter.numeric import from_bits, np_dtype
 from uop.interpreter.values import Array
 from uop.spec.args import BufferArg, DTypeArg, FlipArg, PadArg, PermuteArg, ReduceArg
 from uop.spec.dtype import FLOATS, DType, Kind, dtypes
-from uop.spec.latitude import STRICT, Profile, parse_profile
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
+from uop.spec.profile_text import parse_profile
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, dims, index_const, param
 

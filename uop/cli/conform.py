@@ -81,7 +81,6 @@ def report_files(command: F) -> F:
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 @click.option(
     "--profile",
-    default="",
     metavar="PROFILE",
     help="What is demanded: strict, observed, knobs such as 'max_nan=number', or a file.toml that "
     "`uop profile init` wrote. By default what the backend declares, else what is observed.",
@@ -131,7 +130,7 @@ def command(
     duration: str | None,
     timeout: str | None,
     workers: int | None,
-    profile: str,
+    profile: str | None,
     mutant: str | None,
     sanitize: bool,
     json: Path | None,
@@ -173,7 +172,7 @@ def command(
         effort,
         None if duration is None else parse_duration(duration),
         cores() if workers is None else workers,
-        profile_named(profile),
+        "" if profile is None else profile_named(profile),
         json,
         output,
         None if timeout is None else parse_duration(timeout, "--timeout"),

@@ -1,0 +1,73 @@
+"""The text of profiles: which knobs there are, what each may be, and the profile that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, get_args, get_type_hints
+
+# The declarations enter their table on import.
+from uop.spec import uop  # noqa: F401
+from uop.spec.dtype import FLOATS, DType, dtypes
+from uop.spec.errors import UopError
+from uop.spec.latitude import STRICT, Profile
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+
+
+class ProfileError(UopError):
+    """Text that names no profile: says the knob, what it may be and what was found."""
+
+
+def parse_profile(text: str) -> Profile:
+    """The inverse of `str(profile)`."""
+    if text.strip() == "strict":
+        return STRICT
+    knobs: dict[str, str] = {}
+    for word in text.split():
+        name, equals, value = word.partition("=")
+        if not equals or name in knobs:
+            raise ProfileError(f"profile: expected knob=value, each knob once, found {word!r}")
+        knobs[name] = value
+    return profile_of(knobs)
+
+
+def profile_of(knobs: Mapping[str, str]) -> Profile:
+    """The profile that declares these knobs, given as text."""
+    hints = get_type_hints(Profile)
+    for name in knobs:
+        if name not in hints:
+            raise ProfileError(f"profile: no knob {name!r}; expected one of {', '.join(hints)}")
+    return replace(STRICT, **{name: _knob_value(name, text) for name, text in knobs.items()})
+
+
+def knob_values(name: str) -> str:
+    """What a knob may be: `either, propagate or number`."""
+    *first, last = _known(name)
+    if isinstance(getattr(STRICT, name), frozenset):
+        return f"some of {', '.join([*first, last])}, separated by commas"
+    return f"{', '.join(first)} or {last}"
+
+
+def _knob_value(name: str, text: str) -> Any:
+    known, is_set = _known(name), isinstance(getattr(STRICT, name), frozenset)
+    words = text.split(",") if is_set else [text]
+    for word in words:
+        if word not in known:
+            raise ProfileError(f"profile: {name} expects {knob_values(name)}; found {word!r}")
+    return frozenset(known[word] for word in words) if is_set else known[text]
+
+
+def _known(name: str) -> Mapping[str, object]:
+    """What a knob may be, or what it may hold, by the text of it."""
+    hint = get_type_hints(Profile)[name]
+    if hint is bool:
+        return {"true": True, "false": False}
+    if hint == frozenset[Op]:
+        ops = (d for d in DECLARATIONS.values() if d.is_elementwise and d.decomposition)
+        return {d.op.name: d.op for d in ops}
+    if hint == frozenset[DType]:
+        # What has no wider dtype is not emulated in one.
+        widest = dtypes.float64 if name == "excess_precision" else None
+        return {dtype.name: dtype for dtype in FLOATS if dtype is not widest}
+    return {word: word for word in get_args(hint)}
