@@ -16,7 +16,6 @@ from uop.conformance.report import Conclusion, KnownFailure
 from uop.spec.errors import UopError
 from uop.spec.uop_file import parse_file
 
-"""Read where it is there and no other file is named."""
 TEXTS = ("case", "signature", "reason", "link", "repro", "backend")
 EXPIRES = "expires"
 ENTRY = re.compile(r"^\s*(\{|\[\[known\]\])")
@@ -73,15 +72,19 @@ class KnownFile:
 def read_known(path: Path) -> KnownFile:
     """The file at a path. KnownError where it is none."""
     try:
-        text = path.read_text("utf-8-sig")
-        found = tomllib.loads(text)
+        return known_in(path.read_text("utf-8-sig"), path)
     except OSError as error:
         raise KnownError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise KnownError(f"{path}: expected text in UTF-8: {error}") from None
+
+
+def known_in(text: str, path: Path) -> KnownFile:
+    """What the file at a path would hold by its text. KnownError where that is none."""
+    try:
+        return KnownFile(path, _entries(tomllib.loads(text), path, text))
     except tomllib.TOMLDecodeError as error:
         raise KnownError(f"{path}: expected TOML: {error}") from None
-    return KnownFile(path, _entries(found, path, text))
 
 
 def _entries(found: Mapping[str, Any], path: Path, text: str) -> tuple[Entry, ...]:

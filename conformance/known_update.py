@@ -1,48 +1,140 @@
-"""Writes the file of known failures anew: what failed joins it, what is fixed leaves it."""
+"""Edits the file of known failures: what failed joins it, what is fixed leaves it."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 
 from uop.conformance.case import LEVELS
-from uop.conformance.known import EXPIRES, TEXTS, Entry, KnownFile, read_known
-from uop.conformance.report import Report
+from uop.conformance.judge import Status
+from uop.conformance.known import EXPIRES, TEXTS, Entry, KnownError, KnownFile, known_in, read_known
+from uop.conformance.report import Report, Tally
 from uop.conformance.report.files import write_file
 
 UNEXPLAINED = "not explained yet: "
-HEAD = """\
+EMPTY = """\
 # Known failures, one line for each: a case id or a signature, the reason, and the program that
 # shows it. A link and the last day on which it is accepted (expires = 2030-12-31) may follow.
 # A line whose program passes fails the run, and has to be removed.
 known = [
+]
 """
+OPENING = re.compile(r"\s*known\s*=\s*\[\s*(#.*)?$")
+TABLE = "[[known]]"
+NOT_OF_AN_ENTRY = ("#", "]")
+"""What lines begin with that are comments, or end the list."""
 
 
-def write_known(path: Path, report: Report, backend: str) -> list[str]:
-    """Put the failures of a run into the file, and leave out what is fixed.
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What became of a file: the keys that joined it and that left it, or what went wrong."""
 
-    Other lines stay as they are, expired ones too. What could not be written, in words.
+    joined: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def write_known(path: Path, report: Report, backend: str) -> Update:
+    """Put the failures of a run into the file, and take out what is fixed, with its program.
+
+    All other lines stay as they are, comments and expired ones too. Where something cannot be
+    written, the file and the programs of its lines stay.
     """
     old = read_known(path) if path.is_file() else KnownFile(path)
+    text = path.read_bytes().decode("utf-8-sig") if path.is_file() else EMPTY
     fixed = {known.key for known in report.known if known.state == "fixed"}
-    kept = [e for e in old.entries if e.key not in fixed or e.backend not in ("", backend)]
-    keys = {e.key for e in kept if e.backend in ("", backend)}
+    gone = {e for e in old.of(backend).entries if e.key in fixed}
+    kept = [e for e in old.entries if e not in gone]
+    new: list[Entry] = []
+    taken = {e.repro for e in old.entries}
     problems: list[str] = []
     for failure in report.failures:
+        keys = {e.key for e in kept if e.backend in ("", backend)}
         if failure.level in LEVELS and failure.signature not in keys:
-            name = f"{path.stem}/{Path(failure.repro).name}"
+            name = _free_name(path.stem, Path(failure.repro), taken)
+            taken.add(name)
             problems.append(write_file(path.parent / name, failure.text))
             why = UNEXPLAINED + " ".join(failure.message.split())
-            kept.append(Entry(failure.id, failure.signature, why, name, backend=backend))
-    lines = "".join(f"  {{ {_fields(entry)} }},\n" for entry in kept)
-    return [p for p in (*problems, write_file(path, f"{HEAD}{lines}]\n")) if p]
+            new.append(Entry(failure.id, failure.signature, why, name, backend=backend))
+    problems += [] if any(problems) else [_write(path, _edited(text, old, gone, new), kept + new)]
+    if any(problems):
+        return Update(problems=tuple(filter(None, problems)))
+    _remove_programs(path, {e.repro for e in gone} - {e.repro for e in (*kept, *new)})
+    return Update(tuple(e.key for e in new), tuple(e.key for e in old.entries if e in gone))
 
 
-def _fields(entry: Entry) -> str:
+def by_updated(report: Report) -> Report:
+    """What a report would be by the file that was made of it: its failures are known there.
+
+    Not so what lines that left it covered, where their programs pass and other cases do not.
+    """
+    stay = tuple(known for known in report.known if known.state != "fixed")
+    bare = sum(len(known.cases) for known in report.known if known not in stay)
+    counts = {Status.KNOWN: report.tally.programs - bare, Status.FAILED: bare}
+    failures = tuple(f for f in report.failures if f.level not in LEVELS)
+    tally = Tally(counts=dict.fromkeys(Status, 0) | counts)
+    return replace(report, tally=tally, failures=failures, known=stay)
+
+
+def _free_name(folder: str, repro: Path, taken: Collection[str]) -> str:
+    """A path of a program that no other line has: signatures may be alike in names of files."""
+    numbers = chain([""], (f"-{n}" for n in count(2)))
+    names = (f"{folder}/{repro.stem}{number}{repro.suffix}" for number in numbers)
+    return next(name for name in names if name not in taken)
+
+
+def _write(path: Path, text: str, entries: Sequence[Entry]) -> str:
+    """Write the text if it holds these entries; what went wrong, or nothing."""
+    with suppress(KnownError):
+        if sorted(map(_pairs, known_in(text, path).entries)) == sorted(map(_pairs, entries)):
+            return write_file(path, text)
+    return f"cannot write {path}: expected a line `known = [` and each entry on a line below it"
+
+
+def _edited(text: str, old: KnownFile, gone: Collection[Entry], new: Sequence[Entry]) -> str:
+    """The text without the lines of some entries, and with lines for others."""
+    lines = text.splitlines(keepends=True)
+    end = len(lines)
+    for entry in reversed(old.entries):
+        start = entry.line - 1
+        if entry in gone and entry.line:
+            del lines[start : 1 + max(_written(lines, start, end))]
+        end = start
+    if any(line.lstrip().startswith(TABLE) for line in lines):
+        return "".join([*lines, *("\n".join(["", TABLE, *_pairs(e), ""]) for e in new)])
+    if not any(map(OPENING.match, lines)):
+        lines += EMPTY.splitlines(keepends=True)[-2:]
+    top = 1 + next(n for n, line in enumerate(lines) if OPENING.match(line))
+    lines[top:top] = [f"  {{ {', '.join(_pairs(e))} }},\n" for e in new]
+    return "".join(lines)
+
+
+def _written(lines: Sequence[str], start: int, end: int) -> Iterator[int]:
+    """The first line of an entry, and those up to the next entry that may be of this one."""
+    yield start
+    for n in range(start + 1, end):
+        if lines[n].strip() and not lines[n].lstrip().startswith(NOT_OF_AN_ENTRY):
+            yield n
+
+
+def _remove_programs(path: Path, repros: Collection[str]) -> None:
+    """Remove programs that were written beside the file; those of others are theirs."""
+    for repro in repros:
+        program = path.parent / repro
+        if program.parent == path.parent / path.stem:
+            with suppress(OSError):
+                program.unlink()
+
+
+def _pairs(entry: Entry) -> list[str]:
     texts = [(name, getattr(entry, name)) for name in TEXTS]
     pairs = [f"{name} = {_quoted(text)}" for name, text in texts if text]
-    return ", ".join([*pairs, *([f"{EXPIRES} = {entry.expires}"] if entry.expires else [])])
+    return [*pairs, *([f"{EXPIRES} = {entry.expires}"] if entry.expires else [])]
 
 
 def _quoted(text: str) -> str:

@@ -100,7 +100,8 @@ def report_files(command: F) -> F:
 @click.option(
     "--update-known",
     is_flag=True,
-    help="Then write that file anew: failures join it, what passes leaves it.",
+    help="Then edit that file: failures join it, what passes leaves it. The exit code is that of a "
+    "run by the file as it is then.",
 )
 @click.option(
     "--format",
@@ -196,9 +197,9 @@ def known_file(known: Path | None, is_written: bool) -> Path | None:
 
 
 def update(options: Options, form: str, known: Path) -> Exit:
-    """Run the suite, then put what failed into the file of known failures."""
+    """Run the suite, then put what failed into the file of known failures, and end as by that."""
     from uop.conformance.case import LEVELS
-    from uop.conformance.known_update import write_known
+    from uop.conformance.known_update import by_updated, write_known
     from uop.conformance.options import OptionError, writable
     from uop.conformance.run import conform
 
@@ -207,14 +208,18 @@ def update(options: Options, form: str, known: Path) -> Exit:
         report = conform(options, display())
     if report.interrupted or report.lost:
         raise OptionError(f"{known} stays as it is: the run did not end")
-    problems = write_known(known, report, options.backend)
-    if problems:
-        raise OptionError("\n".join(problems))
+    done = write_known(known, report, options.backend)
+    if done.problems:
+        raise OptionError("\n".join(done.problems))
     for failure in report.failures:
         if failure.level not in LEVELS:
             click.echo(f"not written: {failure.signature}: declare a profile")
+    for key in done.joined:
+        click.echo(f"joined: {key}")
+    for key in done.removed:
+        click.echo(f"removed, passes now: {key}")
     click.echo(f"written: {known}")
-    return exit_code(report)
+    return exit_code(by_updated(report))
 
 
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
