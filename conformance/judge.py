@@ -21,7 +21,7 @@ from uop.conformance.elements import (
     errors_of,
     wrong_elements,
 )
-from uop.conformance.meaning import accepted_on, may_end
+from uop.conformance.meaning import accepted_on, may_end, truncates
 from uop.conformance.protocol import LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.wire import Json
 from uop.conformance.workers import Session
@@ -189,11 +189,11 @@ class Judge:
         ]
 
     def not_judged(self, error: UopError) -> str:
-        """Why, without the place: the line that asked for the sets is one of ours."""
+        """Why, as one reason for many cases; the line that asked for the sets is one of ours."""
         unknown = isinstance(error, UnsupportedError)
         said = str(error)
         if isinstance(error, LabelledError) and error.label:
-            said = f"{error.label}: {error.title}, found {error.found}"
+            said = f"{error.label}: {error.title}"
         return f"{'nothing says what is accepted' if unknown else 'no meaning'}: {said}"
 
     def _confirmed(self, p: Prepared, verdict: Verdict) -> Verdict:
@@ -205,9 +205,24 @@ class Judge:
 
     def _prepare(self, case: Case | InvalidCase) -> Prepared:
         delivery = deliver(case, self.session.hello)
-        if isinstance(case, Case) and not delivery.reason and may_end(case, self.profile):
-            delivery = replace(delivery, reason=MAY_END)
+        if isinstance(case, Case) and not delivery.reason:
+            delivery = replace(delivery, reason=self._held_back(case))
         return Prepared(case, delivery)
+
+    def _held_back(self, case: Case) -> str:
+        """Why a backend is not sent what it takes: by the profile it may end it, or mean nothing.
+
+        By the strict one every case has a meaning; a remainder that is truncated is no index.
+        """
+        if may_end(case, self.profile):
+            return MAY_END
+        if not truncates(case, self.profile):
+            return ""
+        try:
+            self.accepted(case)
+        except (UndefinedError, UnsupportedError) as error:
+            return self.not_judged(error)
+        return ""
 
     def _verdict(
         self, p: Prepared, accepted: Sequence[tuple[Accepted, ...]], outcome: Outcome

@@ -65,6 +65,12 @@ def may_end(case: Case, profile: Profile) -> bool:
     return bool(zeros)
 
 
+def truncates(case: Case, profile: Profile) -> bool:
+    """Whether a program divides otherwise than by the strict profile."""
+    floored = (u.dtype for u in case.root.toposort() if u.op in (Op.IDIV, Op.MOD))
+    return any(map(profile.truncates, floored))
+
+
 @lru_cache(maxsize=4)
 def _accepted(root: UOp, batch: Batch, profile: Profile) -> tuple[Accepted, ...]:
     """Kept for the twins of a case, which come right after it."""

@@ -150,9 +150,12 @@ class _FileJudge(Judge):
             raise
 
     def not_judged(self, error: UopError) -> str:
-        """Why, with the line of the file."""
-        place = error.where if isinstance(error, LabelledError) else ""
-        return super().not_judged(error) + f"\n  at: {place}" * bool(place)
+        """Why, with what was found and the line of the file."""
+        said = super().not_judged(error)
+        if isinstance(error, LabelledError):
+            said += f"\n  found: {error.found}" * bool(error.found)
+            said += f"\n  at: {error.where}" * bool(error.where)
+        return said
 
 
 def promised(case: SuiteCase, file: Case) -> tuple[Accepted, ...]:

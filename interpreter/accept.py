@@ -209,7 +209,7 @@ def _as_declared(root: UOp, profile: Profile) -> UOp:
         same = u.with_src(new[s] for s in u.src)
         if fills and u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
             same = UOp(u.op, *same.src, arg=PadArg(PadFill.ZERO), tag=u.tag)
-        elif truncates and u.op in TRUNCATED:
+        elif u.op in TRUNCATED and profile.truncates(u.dtype):
             same = UOp(TRUNCATED[u.op], *same.src, tag=u.tag)
         new[u] = same
     return new[root]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Literal
 
-from uop.spec.dtype import DTYPES, DType
+from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.ops.names import Op
 
 
@@ -113,7 +113,7 @@ KNOBS = {
     "decomposed": "Ops judged by the error of their published decomposition.",
     "wmma": "A program may run on matrix units.",
     "int_div_traps": "A division by zero may end the program.",
-    "int_div": "IDIV and MOD round toward minus infinity, or toward zero.",
+    "int_div": "IDIV and MOD of integers floor, or round toward zero; those of an index floor.",
     "excess_precision": "Emulated dtypes whose values may stay unrounded between ops.",
     "pad_fill": "What PAD without an explicit fill puts around its operand.",
     "algebra": "Whatever x is, x*0 = 0, x-x = 0 and x/x = 1.",
@@ -141,6 +141,10 @@ class Profile:
     excess_precision: frozenset[DType] = frozenset()
     pad_fill: Fill = "invalid"
     algebra: bool = False
+
+    def truncates(self, dtype: DType) -> bool:
+        """Whether IDIV and MOD of a dtype round toward zero: of an index they never do (D-100)."""
+        return self.int_div == "trunc" and dtype.kind is not Kind.INDEX
 
     def declared(self) -> dict[str, str]:
         """Every knob that is not at its strict value, as text."""

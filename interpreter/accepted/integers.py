@@ -76,10 +76,9 @@ def mod(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     """Between zero and the divisor; the remainders at the ends where the quotient is one number."""
     zero = (b.lo <= 0) & (b.hi >= 0)
     ends = [_remainder(u, profile, x, b.lo) for x in (a.lo, a.hi)]
-    one = _single(b) & (_quotient(u, profile, a.lo, b.lo) == _quotient(u, profile, a.hi, b.lo))
-    one = _single(a, b) if profile.int_div == "trunc" else one
-    if profile.int_div == "trunc":
-        return unless_wrapped(u.dtype, one, ends[0], ends[1], any=zero)
+    if profile.truncates(u.dtype):
+        return unless_wrapped(u.dtype, _single(a, b), ends[0], ends[1], any=zero)
+    one = _single(b) & (np.floor_divide(a.lo, b.lo) == np.floor_divide(a.hi, b.lo))
     nothing = np.zeros_like(b.lo)
     lo = np.where(one, ends[0], np.where(b.lo > 0, nothing, b.lo + 1))
     hi = np.where(one, ends[1], np.where(b.lo > 0, b.hi - 1, nothing))
@@ -134,7 +133,7 @@ def unless_wrapped(
 
 def _quotient(u: Node, profile: Profile, a: Array, b: Array) -> Array:
     floored = np.floor_divide(a, b)
-    if profile.int_div == "floor":
+    if not profile.truncates(u.dtype):
         return floored
     towards_zero = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
     return np.asarray(floored + towards_zero.astype(floored.dtype))
@@ -142,6 +141,6 @@ def _quotient(u: Node, profile: Profile, a: Array, b: Array) -> Array:
 
 def _remainder(u: Node, profile: Profile, a: Array, b: Array) -> Array:
     floored = np.remainder(a, b)
-    if profile.int_div == "floor":
+    if not profile.truncates(u.dtype):
         return floored
     return np.where((floored != 0) & ((a < 0) != (b < 0)), floored - b, floored)

@@ -131,8 +131,9 @@ class AcceptedKernel(Kernel):
             return self._multiplied(u)
         sources = [s for s in u.src if s.addrspace is None and s.dtype is not dtypes.void]
         if not any(s in self._sets for s in sources):
-            floats = bool(u.src) and u.src[0].dtype.is_float and u.src[0].addrspace is None
-            if not floats or not widens(u, self._profile, [self._of(s) for s in u.src], value):
+            if not u.src or u.src[0].addrspace is not None:
+                return None
+            if not widens(u, self._profile, [self._of(s) for s in u.src], value):
                 return None
         return self._computed(u)
 

@@ -34,7 +34,7 @@ def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
 
 def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
     """Whether an op may return something else than the reference on single operands."""
-    if profile.int_div == "trunc" and u.op in (Op.IDIV, Op.MOD):
+    if u.op in (Op.IDIV, Op.MOD) and profile.truncates(u.dtype):
         return True
     if profile.fp8_saturate and u.op is Op.CAST and u.dtype.is_float and u.dtype.bits == 8:
         return True

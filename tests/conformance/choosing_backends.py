@@ -56,11 +56,18 @@ class Numbers(Choosing):
 
 
 class Truncating(Choosing):
-    """Division rounds toward zero."""
+    """Division of integers rounds toward zero; that of an index floors.
+
+    It takes no lists of instructions: what makes up a CDIV would not stand there.
+    """
+
+    def hello(self) -> Hello:
+        return replace(super().hello(), forms=frozenset({"tensor", "kernel"}))
 
     def rule(self, u: UOp) -> UOp:
         same = {Op.IDIV: Op.CDIV, Op.MOD: Op.CMOD}
-        return UOp(same[u.op], *u.src) if u.op in same else u
+        chosen = u.op in same and u.dtype is not dtypes.index
+        return UOp(same[u.op], *u.src) if chosen else u
 
 
 class Contracting(Choosing):

@@ -279,6 +279,24 @@ def test_what_a_backend_shows_is_what_its_graphs_may_do(
     assert strict.conclusion is Conclusion.DOES_NOT
 
 
+def test_a_backend_that_truncates_integers_conforms_on_every_level(tmp_path: Path) -> None:
+    options = Options(
+        TRUNCATING,
+        ops=("IDIV", "MOD", "CDIV", "CMOD", "MIXED"),
+        dtypes=("int8", "int32", "index", "uint16"),
+        effort="smoke",
+        workers=1,
+        output=tmp_path,
+    )
+    report = conform(options)
+    assert report.conclusion is Conclusion.CONFORMS
+    # A remainder in front of an INDEX may have no meaning by then: such a program is not sent.
+    skipped = {reason for cell in report.tally.cells.values() for reason in cell.skipped}
+    assert any(reason.startswith("no meaning: INDEX.u1") for reason in skipped)
+    strict = judged(TRUNCATING, tmp_path, "IDIV", "int32", "strict")
+    assert strict.conclusion is Conclusion.DOES_NOT
+
+
 def test_what_ends_at_zero_is_judged_on_all_else(tmp_path: Path) -> None:
     report = judged("choosing_backends:Trapping", tmp_path, "IDIV", "int32", "int_div_traps=true")
     assert report.conclusion is Conclusion.CONFORMS

@@ -167,6 +167,16 @@ def test_what_a_profile_says_of_an_op_is_not_asked_of_its_decomposition(
     assert (verdict.status, verdict.reason) == (Status.SKIPPED, SETTLED), verdict.fault
 
 
+@pytest.mark.parametrize("op", ["CDIV", "CMOD"])
+def test_an_index_floors_so_that_its_decompositions_hold(op: str) -> None:
+    case = generate.case_by_id(f"twin/{op}/index/decomposed/0", 0)
+    found = [
+        Judge(Local(backend), Profile(int_div="trunc")).judge([case])[0].status
+        for backend in (InterpreterBackend(), Truncating())
+    ]
+    assert found == [Status.PASSED, Status.FAILED]
+
+
 class Alternating(InterpreterBackend):
     """Every second run gives the other zero, which MAX may."""
 

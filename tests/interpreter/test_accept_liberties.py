@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -98,24 +97,6 @@ def test_an_answer_that_is_not_declared_is_not_accepted(point: Point) -> None:
         expected = [bits_of(a[strict], dtype) != bits_of(a[word], dtype) for a in witness.answers]
         refused = [not ok for ok in allows(point, point.declares[strict], witness, word)]
         assert refused == expected, witness.asked(0)
-
-
-# int_div
-
-
-@pytest.mark.parametrize("int_div", ["floor", "trunc"])
-def test_the_division_of_c_is_the_same_whatever_the_others_do(
-    int_div: Literal["floor", "trunc"],
-) -> None:
-    pairs = list(product((-128, -7, -6, 0, 6, 7, 127), (-128, -2, 2, 127)))
-    inputs = {k: np.array([pair[k] for pair in pairs], np.int8) for k in (0, 1)}
-    x, y = (param(k, (len(pairs),), dtypes.int8) for k in (0, 1))
-    quotients = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a, b in pairs]
-    rests = [a - q * b for (a, b), q in zip(pairs, quotients, strict=True)]
-    for op, numbers in ((Op.CDIV, quotients), (Op.CMOD, rests)):
-        accepted = only(UOp(op, x, y), inputs, Profile(int_div=int_div))
-        assert accepted.contains(np.array(numbers, np.int8)).all()
-        assert not accepted.contains(np.array(numbers, np.int8) + np.int8(1)).any()
 
 
 # contract
