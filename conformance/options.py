@@ -59,7 +59,7 @@ class Options:
     json: Path | None = None
     output: Path = Path("uop-failures")
     timeout: float | None = None
-    """Seconds for one program of a command, or one batch of an adapter, until it counts as hung."""
+    """Seconds for a start, one program of a command or one batch of an adapter, else it hangs."""
     junit: Path | None = None
     html: Path | None = None
     known: Path | None = None

@@ -6,6 +6,8 @@ import contextlib
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from uop.conformance.exits import Exit
+
 if TYPE_CHECKING:
     import pytest
     from _pytest.terminal import TerminalReporter
@@ -13,8 +15,6 @@ if TYPE_CHECKING:
 DEFAULT = "interpreter"
 JUDGED = "uop_judged"
 """The property of a test that says how many programs it has judged."""
-INCONCLUSIVE = 4
-"""The exit code for it, as of `uop conform`."""
 NOTHING = "uop: inconclusive, no program was judged: the backend takes none of those chosen"
 
 
@@ -34,7 +34,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """A run in which every test was skipped has shown nothing, and is not green."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and _judged_nothing(reporter) and session.exitstatus == 0:
-        session.exitstatus = INCONCLUSIVE
+        session.exitstatus = Exit.INCONCLUSIVE
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

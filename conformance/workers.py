@@ -46,10 +46,10 @@ class Allowance:
 
     @classmethod
     def within(cls, seconds: float | None) -> Allowance:
-        """So many seconds for one program of a command, or one batch of an adapter."""
+        """So many seconds for a start, for one program of a command, or one batch of an adapter."""
         if seconds is None:
             return cls()
-        return cls(batch_seconds=seconds, program_seconds=0.0)
+        return cls(start_seconds=seconds, batch_seconds=seconds, program_seconds=0.0)
 
     def seconds(self, programs: int) -> float:
         return self.batch_seconds + self.program_seconds * programs
@@ -223,21 +223,25 @@ class Worker:
         assert self.process.stdout is not None
         self.requests, self.replies = self.process.stdin.fileno(), self.process.stdout.fileno()
         try:
-            header, _ = wire.read(self.replies, time.monotonic() + self.allowance.start_seconds)
-        except (wire.ClosedError, wire.LateError):
-            crash = self._crashed()
-            self._kill()
-            raise BackendError(f"backend {self.backend!r} did not start: {crash}") from None
-        if "refused" in header:
-            self._kill()
-            raise BackendError(f"backend {self.backend!r} did not start: {header['refused']}")
-        self.resident = self.resident_at_start = int(header["resident"])
-        hello = wire.hello_from_json(header["hello"])
-        try:
-            check_hello(hello)
-        except DeviationError as error:
+            return self._greeted()
+        except (LostError, DeviationError) as error:
             self._kill()
             raise BackendError(f"backend {self.backend!r} did not start: {error}") from None
+
+    def _greeted(self) -> Hello:
+        """What the process says of itself. LostError or DeviationError where it does not."""
+        limit = self.allowance.start_seconds
+        try:
+            header, _ = wire.read(self.replies, time.monotonic() + limit)
+        except wire.LateError:
+            raise LostError(ProblemKind.HANG, f"no hello within {limit:g} s") from None
+        except wire.ClosedError:
+            raise self._crashed() from None
+        if "refused" in header:
+            raise LostError(ProblemKind.CRASH, header["refused"])
+        self.resident = self.resident_at_start = int(header["resident"])
+        hello = wire.hello_from_json(header["hello"])
+        check_hello(hello)
         return hello
 
     def _crashed(self) -> LostError:

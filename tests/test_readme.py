@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from uop.__main__ import main
-from uop.cli import COMMANDS, Exit
+from uop.cli import COMMANDS
+from uop.conformance.exits import Exit
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from uop.__main__ import main
-from uop.cli import Exit
+from uop.conformance.exits import Exit
 from uop.conformance.options import Options
 from uop.conformance.report import Conclusion
 from uop.conformance.run import conform

@@ -7,7 +7,8 @@ from typing import TextIO
 
 import click
 
-from uop.cli import Exit, cli
+from uop.cli import cli
+from uop.conformance.exits import Exit
 from uop.spec.errors import BackendError, PassError, UopError
 
 

@@ -5,15 +5,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import reports
 
+from uop.conformance.exits import Exit
 from uop.conformance.report.reading import read_report
+from uop.conformance.workers import Allowance
 
 FAULTY = Path(__file__).parents[1] / "conformance"
+WORKER = FAULTY / "worker_for_tests.py"
 ADD = ("--level", "op", "--op", "ADD", "--dtype", "int32", "-n", 1, "--examples", 1)
 SMALL = ("--level", "op", "--op", "PERMUTE", "--dtype", "int8", "-n", 1)
 
@@ -70,6 +74,21 @@ def test_a_backend_that_does_not_start_is_exit_3(uop: Any, backend: str, said: s
     assert outcome.code == 3
     assert said in outcome.err
     assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        ("backends_for_tests:HangingAtStart", "did not start: no hello within 1 s"),
+        (f"command:{sys.executable} {WORKER} mute", "did not start: no reply within 1 s"),
+    ],
+)
+def test_a_start_that_hangs_ends_at_the_timeout(uop: Any, backend: str, said: str) -> None:
+    begun = time.monotonic()
+    outcome = uop("conform", backend, *SMALL, "--timeout", "1s")
+    assert outcome.code == Exit.NO_BACKEND
+    assert said in outcome.err
+    assert time.monotonic() - begun < Allowance().start_seconds
 
 
 @pytest.mark.parametrize(

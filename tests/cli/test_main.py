@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from uop.__main__ import exit_code
-from uop.cli import COMMANDS, Exit, cli
+from uop.cli import COMMANDS, cli
+from uop.conformance.exits import Exit
 from uop.spec import errors
 from uop.spec.errors import (
     BackendError,

@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from uop.cli import Exit
 from uop.cli.mutants import WIDTH, line_of
+from uop.conformance.exits import Exit
 from uop.conformance.mutants.catalogue import mutants
 from uop.conformance.mutants.hunt import Fate, Hunted
 

@@ -156,6 +156,12 @@ class DeadAtStart(Faulty):
         os._exit(1)
 
 
+class HangingAtStart(Faulty):
+    def hello(self) -> Hello:
+        time.sleep(3600)
+        return super().hello()
+
+
 class Slow(Faulty):
     """Takes a while for every program."""
 

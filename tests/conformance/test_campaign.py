@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from uop.__main__ import main
-from uop.cli import Exit
 from uop.conformance.case import LEVELS
+from uop.conformance.exits import Exit
 from uop.conformance.judge import Status
 from uop.conformance.options import OptionError, Options, parse_duration
 from uop.conformance.report import Conclusion, Report

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from uop.__main__ import main
-from uop.cli import Exit
+from uop.conformance.exits import Exit
 from uop.conformance.judge import Status, Verdict
 from uop.conformance.known import Entry, KnownError, KnownFile, Settled, read_known
 from uop.conformance.options import Options

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from uop.conformance.exits import Exit
+
 TESTS = Path(__file__).parent
 EXAMPLE = f"command:{sys.executable} {TESTS.parents[1] / 'examples' / 'workers' / 'worker.py'}"
 
@@ -58,7 +60,7 @@ def test_a_backend_of_one_dtype_is_judged_on_it(tmp_path: Path) -> None:
 
 def test_a_run_without_a_judged_program_is_not_green(tmp_path: Path) -> None:
     done = suite(tmp_path, "--backend", EXAMPLE, "-k", "op-XOR")
-    assert done.returncode == 4, done.stdout
+    assert done.returncode == Exit.INCONCLUSIVE, done.stdout
     assert "inconclusive, no program was judged" in done.stdout
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from uop.__main__ import main
-from uop.cli import Exit
 from uop.conformance.backends.interpreter import InterpreterBackend
+from uop.conformance.exits import Exit
 from uop.conformance.judge import Status
 from uop.conformance.replay import judge_files
 from uop.conformance.workers import Local

@@ -1,22 +1,9 @@
 """The command line: one file per command, imported when the command runs."""
 
-from enum import IntEnum
 from importlib import import_module
 from importlib.metadata import version
 
 import click
-
-
-class Exit(IntEnum):
-    """What the exit code of every command means."""
-
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    NO_BACKEND = 3
-    INCONCLUSIVE = 4
-    INTERRUPTED = 130
-
 
 # Name -> its line in `uop --help`. The command `NAME` is `command` in the file NAME.py.
 COMMANDS = {

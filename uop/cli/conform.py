@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from uop.cli import Exit
+from uop.conformance.exits import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.options import Options
@@ -77,7 +77,7 @@ def report_files(command: F) -> F:
     "--effort", default="default", show_default=True, help="How many: smoke, default or full."
 )
 @click.option("--time", "duration", metavar="TIME", help="Stop after 30s, 5m or 1h.")
-@click.option("--timeout", metavar="TIME", help="How long one program may take.")
+@click.option("--timeout", metavar="TIME", help="How long a start or one program may take.")
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 @click.option(
     "--profile",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from uop.cli import Exit
+from uop.conformance.exits import Exit
 
 
 @click.command("export")

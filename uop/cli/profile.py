@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uop.cli import Exit
+from uop.conformance.exits import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.card.card import Card

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from uop.cli import Exit
 from uop.cli.conform import CODES
+from uop.conformance.exits import Exit
 
 MOST_LINES = 50
 DEFAULT = "opencl"

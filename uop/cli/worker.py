@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from uop.cli import Exit
+from uop.conformance.exits import Exit
 
 
 @click.group("worker")
@@ -37,7 +37,7 @@ def check(executable: str, arguments: tuple[str, ...], timeout: str) -> int:
     from uop.conformance.workers import Allowance
 
     seconds = parse_duration(timeout, "--timeout")
-    allowance = Allowance(start_seconds=seconds, batch_seconds=seconds, program_seconds=0.0)
+    allowance = Allowance.within(seconds)
     name = COMMAND + shlex.join([executable.removeprefix(COMMAND), *arguments])
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         found = checked(name, Path(folder), allowance)
