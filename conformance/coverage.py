@@ -7,20 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from typing import TypeVar
 
-from uop.conformance.case import MIXED, CaseId
+from uop.conformance.case import CaseId
 from uop.conformance.delivery import not_listed
 from uop.conformance.exercised import RULES
-from uop.conformance.judge import Verdict
+from uop.conformance.judge import Status, Verdict
 from uop.conformance.protocol import Hello
-from uop.conformance.report import Tally, counted
+from uop.conformance.report import Tally, counted, main_reason
 from uop.conformance.value_classes import BIT, named, possible
 from uop.conformance.wire import Json
 from uop.spec.clauses import clauses
 from uop.spec.decisions import decisions
 from uop.spec.dtype import DTYPES
 from uop.spec.labels import CONDITIONS
-from uop.spec.latitude import Exact, Rounded, Ulp
+from uop.spec.latitude import STRICT, Exact, Profile, Rounded, Ulp, Unordered
 from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, min_max
@@ -62,6 +63,7 @@ FIRST = 2
 """So many ids of checks stand with each point."""
 NO_CASE = "no case that was judged shows it"
 ENDED = "the run ended before"
+CLOSED = "the profile leaves no choice, by cmp_nan=ieee"
 NOT_OF_RUNS = {
     "clause": "a program that breaks it has no meaning, so that nothing follows for a backend",
     "label": "no text breaks it: where the arg is left out, its default is taken",
@@ -84,6 +86,11 @@ class Point:
         return " ".join(filter(None, (self.kind, self.about, self.dtype, self.detail)))
 
 
+Key = tuple[str, str, int]
+"""A kind of points, what they are about, and a set of value classes or rules."""
+T = TypeVar("T")
+
+
 @dataclass(slots=True)
 class Evidence:
     """How many checks exercised a point, and the first of them, as places in the order of ids."""
@@ -104,8 +111,10 @@ class Ledger:
     ids: Sequence[CaseId]
     narrowed: bool = False
     """Whether the run was narrowed to some ops, dtypes or cases."""
-    seen: dict[tuple[str, str, int], Evidence] = field(default_factory=dict)
-    """By kind, what it is about, and a set of value classes or rules."""
+    profile: Profile = STRICT
+    seen: dict[Key, Evidence] = field(default_factory=dict)
+    skipped: dict[Key, Counter[str]] = field(default_factory=dict)
+    """Why cases were skipped that would have shown something, if they were made."""
     places: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,31 +126,20 @@ class Ledger:
             self.places.setdefault(str(id), len(self.places))
 
     def add(self, verdict: Verdict, shown: Json | None) -> None:
-        """Count a case with what it exercises, None where it was skipped."""
-        if shown is None:
-            return
-        place = self.places[verdict.id]
-        level, op, dtype, *_ = verdict.id.split("/")
-        if shown["label"]:
-            self._note("label", shown["label"], 0, place)
-        if level == "op" and verdict.constrained:
-            self._note("cell", f"{op} {dtype}", 0, place)
-        if level == "op" and _is_used(f"{op} {dtype}", verdict, shown["values"]):
-            self._note("latitude", f"{op} {dtype}", 0, place)
-        for kind in ("value", "rule"):
-            for about, found in shown[f"{kind}s"].items():
-                self._note(kind, about, found, place)
+        """Count a case with what it exercises, or would; None where it was not made."""
+        for key in _keys(verdict, shown) if shown else ():
+            if verdict.status is Status.SKIPPED:
+                self.skipped.setdefault(key, Counter())[verdict.reason] += 1
+            else:
+                self._note(key, self.places[verdict.id])
 
     def points(self) -> dict[Point, Evidence]:
         """Every point that was exercised, with its checks."""
         found: dict[Point, Evidence] = {}
-        for (kind, about, members), evidence in self.seen.items():
-            for point in _points_of(kind, about, members):
-                found.setdefault(point, Evidence()).add(evidence)
-        for number, ops in _ops_of_decisions().items():
-            cells = [e for p, e in found.items() if p.kind == "cell" and p.about in ops]
-            for evidence in cells:
-                found.setdefault(Point("decision", number), Evidence()).add(evidence)
+        for point, several in _by_point(self.seen).items():
+            found[point] = Evidence()
+            for evidence in several:
+                found[point].add(evidence)
         return found
 
     def expected(self) -> list[Point]:
@@ -164,10 +162,24 @@ class Ledger:
             *(Point("decision", n) for n, of in _ops_of_decisions().items() if of & ops.keys()),
         ]
 
-    def gaps(self) -> set[Point]:
+    def unseen(self, tally: Tally) -> dict[Point, str]:
+        """Every point that was not checked, and why."""
+        seen, skipped = self.points(), _by_point(self.skipped)
+        return {
+            p: CLOSED
+            if self._is_closed(p)
+            else main_reason(sum(skipped.get(p, ()), Counter())) or _why_not(p, tally)
+            for p in self.expected()
+            if p not in seen
+        }
+
+    def gaps(self, tally: Tally) -> set[Point]:
         """The points of which other cases on an op and dtype may show something."""
-        seen = self.points()
-        return {p for p in self.expected() if p.dtype and p not in seen}
+        return {
+            p
+            for p, why in self.unseen(tally).items()
+            if p.dtype and why != CLOSED and not _is_declined(p, tally)
+        }
 
     def missing(self, hello: Hello, tally: Tally) -> tuple[str, ...]:
         """What keeps a run from a verdict: what the backend lists without any evidence.
@@ -177,27 +189,14 @@ class Ledger:
         most need one anyway.
         """
         listed = [p for p in self.expected() if p.kind == "cell" and _is_listed(p, hello)]
-        seen = self.points()
-        without = [p for p in listed if p not in seen and not _is_empty(p, tally)]
-        reasons = {p: self.reason(p, tally) for p in without}
+        reasons = self.unseen(tally)
+        without = [p for p in listed if p in reasons and not _is_empty(p, tally)]
         declined = [p for p in without if _is_declined(p, tally)]
         found = [f"{p.about} {p.dtype}: {reasons[p]}" for p in without if p not in declined]
         if 2 * len(declined) > len(listed):
-            kept = Counter(reasons[p] for p in declined).most_common(1)[0][0]
+            kept = main_reason(Counter(reasons[p] for p in declined))
             found.append(f"{len(declined)} of {len(listed)} ops and dtypes: {kept}")
         return tuple(found)
-
-    def reason(self, point: Point, tally: Tally) -> str:
-        """Why a point was not checked."""
-        key = ("op", point.about, point.dtype)
-        if point.kind == "label":
-            key = ("invalid", point.about.partition(".")[0], "void")
-        cell = tally.cells.get(key)
-        if point.kind == "rule":
-            return _why_skipped(point, tally) or NO_CASE
-        if point.kind == "decision" or (cell is not None and cell.programs):
-            return NO_CASE
-        return ENDED if cell is None else cell.skipped_reason or ENDED
 
     def to_json(self, tally: Tally) -> Json:
         """The section `ledger` of a report."""
@@ -212,9 +211,8 @@ class Ledger:
             for kind, says in KINDS.items()
         }
         reasons: dict[str, list[str]] = {}
-        for point in expected:
-            if point not in seen:
-                reasons.setdefault(self.reason(point, tally), []).append(str(point))
+        for point, why in self.unseen(tally).items():
+            reasons.setdefault(why, []).append(str(point))
         return {
             "total": len(expected),
             "checked": sum(p in seen for p in expected),
@@ -227,8 +225,16 @@ class Ledger:
             },
         }
 
-    def _note(self, kind: str, about: str, members: int, place: int) -> None:
-        evidence = self.seen.setdefault((kind, about, members), Evidence())
+    def _is_closed(self, point: Point) -> bool:
+        """Whether there is but one result by the profile, of an op that has several."""
+        if point.kind != "latitude" or self.profile.cmp_nan == "either":
+            return False
+        op = Op[point.about]
+        unordered = isinstance(DECLARATIONS[op].latitude, Unordered)
+        return unordered and op not in self.profile.decomposed
+
+    def _note(self, key: Key, place: int) -> None:
+        evidence = self.seen.setdefault(key, Evidence())
         if len(evidence.first) == FIRST and place > evidence.first[-1]:
             evidence.checks += 1
         else:
@@ -251,6 +257,34 @@ def ledger_lines(ledger: Json) -> list[str]:
     told = [f"{len(u['points']):,} {u['reason']}" for u in unchecked]
     lines = [f"{line}: {kinds}" if kinds else line]
     return [*lines, f"not checked: {'; '.join(told)}"] if told else lines
+
+
+def _keys(verdict: Verdict, shown: Json) -> Iterator[Key]:
+    """What a case shows, or might have shown if it was skipped."""
+    level, op, dtype, *_ = verdict.id.split("/")
+    cell, skipped = f"{op} {dtype}", verdict.status is Status.SKIPPED
+    if shown["label"]:
+        yield "label", shown["label"], 0
+    if level == "op" and (skipped or verdict.constrained):
+        yield "cell", cell, 0
+    if level == "op" and (skipped or _is_used(cell, verdict, shown["values"])):
+        yield "latitude", cell, 0
+    for kind in ("value", "rule"):
+        for about, members in shown[f"{kind}s"].items():
+            yield kind, about, members
+
+
+def _by_point(noted: Mapping[Key, T]) -> dict[Point, list[T]]:
+    """What was noted, by point; of a decision what was of the cells of its ops."""
+    found: dict[Point, list[T]] = {}
+    for (kind, about, members), what in noted.items():
+        for point in _points_of(kind, about, members):
+            found.setdefault(point, []).append(what)
+    cells = [(point.about, what) for point, what in found.items() if point.kind == "cell"]
+    for number, ops in _ops_of_decisions().items():
+        if together := [what for op, several in cells if op in ops for what in several]:
+            found[Point("decision", number)] = together
+    return found
 
 
 def _points_of(kind: str, about: str, members: int) -> Iterator[Point]:
@@ -313,14 +347,21 @@ def _is_declined(point: Point, tally: Tally) -> bool:
     return cell is not None and not cell.programs
 
 
-def _why_skipped(point: Point, tally: Tally) -> str | None:
-    """Why programs about the rule of an op, else those of many ops, were not judged."""
-    level = NEEDED.get(point.detail)
-    reasons: dict[str, list[str]] = {point.about: [], MIXED: []}
-    for cell in tally.cells.values():
-        if cell.skipped_reason and cell.op in reasons and level in (None, cell.level):
-            reasons[cell.op].append(cell.skipped_reason)
-    return min(reasons[point.about] or (reasons[MIXED] if level else ()), default=None)
+def _why_not(point: Point, tally: Tally) -> str:
+    """Why a point was not checked of which no case was made: why those of its cells were not."""
+    cells = [cell for key, cell in tally.cells.items() if _is_about(point, *key)]
+    if any(cell.programs for cell in cells) or (not cells and not point.dtype):
+        return NO_CASE
+    return main_reason(sum((cell.skipped for cell in cells), Counter())) or ENDED
+
+
+def _is_about(point: Point, level: str, op: str, dtype: str) -> bool:
+    """Whether the cases of a level, op and dtype are those that would show a point."""
+    if point.kind == "label":
+        return level == "invalid" and op == point.about.partition(".")[0]
+    if point.kind == "decision":
+        return level == "op" and op in _ops_of_decisions()[point.about]
+    return op == point.about and (point.kind == "rule" or (level, dtype) == ("op", point.dtype))
 
 
 @cache

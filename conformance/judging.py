@@ -49,9 +49,9 @@ def _answered(judge: Judge, task: wire.Json, seed: int) -> wire.Json:
 
 
 def _judged(judge: Judge, ids: Sequence[str], seed: int) -> wire.Json:
-    """One verdict per id, and what each case exercises, which is nothing where it is skipped.
+    """One verdict per id, and what each case exercises, or would where it is skipped.
 
-    A case that the backend would not be sent is not made at all.
+    A case that the id alone shows to be beyond the backend is not made at all.
     """
     reasons = {id: not_listed(CaseId.parse(id), judge.session.hello) for id in ids}
     made = {id: case_by_id(id, seed) for id, reason in reasons.items() if not reason}
@@ -61,9 +61,7 @@ def _judged(judge: Judge, ids: Sequence[str], seed: int) -> wire.Json:
     ]
     return {
         "verdicts": [asdict(v) for v in verdicts],
-        "exercised": [
-            None if v.status is Status.SKIPPED else exercised(made[v.id]) for v in verdicts
-        ],
+        "exercised": [exercised(made[v.id]) if v.id in made else None for v in verdicts],
         "peak": judge.session.peak,
     }
 

@@ -267,6 +267,7 @@ class _Run:
             profile = str(self.card.profile)
             jury.judge_by(profile)
         self.options = replace(self.options, profile=profile)
+        self.ledger.profile = parse_profile(profile)
 
     def _judge_cases(self, jury: Jury, ids: list[CaseId], size: int) -> None:
         """Judge cases until all are or the time is over."""
@@ -283,7 +284,7 @@ class _Run:
         room, judged = FURTHER[self.options.effort], list[CaseId]()
         gaps: set[Point] = set()
         while room > len(judged) and self._is_in_time():
-            before, gaps = gaps, self.ledger.gaps()
+            before, gaps = gaps, self.ledger.gaps(self.tally)
             ids = [] if gaps == before else self._further(gaps, room - len(judged))
             if not ids:
                 break

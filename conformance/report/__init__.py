@@ -11,7 +11,7 @@ from typing import Any
 
 from uop.conformance.case import CaseId
 from uop.conformance.elements import BINS, Element
-from uop.conformance.judge import Fault, Status, Verdict
+from uop.conformance.judge import MAY_END, Fault, Status, Verdict
 from uop.conformance.protocol import Hello
 
 SCHEMA = "uop-report/1"
@@ -118,8 +118,7 @@ class Cell:
 
     @property
     def skipped_reason(self) -> str | None:
-        """The least of the reasons: the first to come depends on timing."""
-        return min(self.skipped, default=None)
+        return main_reason(self.skipped)
 
     def add(self, verdict: Verdict) -> None:
         """Count a judged case."""
@@ -313,10 +312,18 @@ def untried(hello: Hello, tally: Tally) -> tuple[str, ...]:
         if cell.level == "op" and cell.op in hello.ops and cell.dtype in hello.dtypes:
             cells.setdefault(cell.op, []).append(cell)
     return tuple(
-        f"{op}: {min(cell.skipped_reason or '' for cell in found)}"
+        f"{op}: {main_reason(sum((cell.skipped for cell in found), Counter()))}"
         for op, found in sorted(cells.items())
         if not any(cell.programs for cell in found)
     )
+
+
+def main_reason(reasons: Mapping[str, int]) -> str | None:
+    """What most cases were skipped for, of equals the least: the first to come depends on timing.
+
+    What divides by zero has programs of its own, so that it is the reason for nothing else.
+    """
+    return min(reasons, key=lambda why: (why == MAY_END, -reasons[why], why), default=None)
 
 
 def group_name(id: CaseId) -> str:

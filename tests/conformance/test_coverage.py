@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from uop.conformance.case import LEVELS, Batch, Case, CaseId
-from uop.conformance.coverage import KINDS, NO_CASE, Evidence, Ledger, Point, ledger_lines
+from uop.conformance.coverage import KINDS, Evidence, Ledger, Point, ledger_lines
 from uop.conformance.exercised import RULES, exercised
 from uop.conformance.generate import case_by_id, cases
 from uop.conformance.judge import Status, Verdict
@@ -132,9 +132,11 @@ def test_a_point_is_checked_by_what_was_judged() -> None:
 
 
 def test_what_was_skipped_or_constrains_nothing_is_no_evidence() -> None:
-    skipped, loose = ledger(ID), ledger(ID)
-    skipped.add(Verdict(ID, Status.SKIPPED, reason="no"), None)
-    assert skipped.points() == {}
+    loose = ledger(ID)
+    for shown in (None, NOTHING):
+        skipped = ledger(ID)
+        skipped.add(Verdict(ID, Status.SKIPPED, reason="no"), shown)
+        assert skipped.points() == {}
     loose.add(replace(PASSED, constrained=0, single=0), NOTHING)
     assert Point("cell", "ADD", "float32") not in loose.points()
 
@@ -281,19 +283,6 @@ def test_a_run_of_one_case_says_what_it_shows(judged: Conform) -> None:
     (line,) = ledger_lines(found)
     assert re.fullmatch(r"ledger: these cases show \d+ values, \d+ rules", line)
     assert ledger_lines(ledger().to_json(Tally())) == []
-
-
-def test_programs_that_were_skipped_say_why_a_rule_was_not_met() -> None:
-    found = ledger(ID, "device/ADD/int32/shards/0")
-    told = tally(Verdict("device/ADD/int32/shards/0", Status.SKIPPED, reason="one device"))
-    assert found.reason(Point("rule", "ADD", detail="axis"), told) == "one device"
-    # Those of many ops would have shown it of others; of what is on every level, they say nothing.
-    mixed = Verdict("device/MIXED/int32/sharded/0", Status.SKIPPED, reason="not that many")
-    told.add(mixed)
-    assert found.reason(Point("rule", "ADD", detail="axis"), told) == "one device"
-    assert found.reason(Point("rule", "PAD", detail="axis"), told) == "not that many"
-    assert found.reason(Point("rule", "PAD", detail="min_max"), told) == NO_CASE
-    assert found.reason(Point("rule", "PAD", detail="shape"), told) == NO_CASE
 
 
 @pytest.mark.parametrize(
