@@ -45,14 +45,14 @@ def evaluate_adversarially(
     """`evaluate`, every result moved at random inside what its op may return for its operands.
 
     Every node of the op `push` is moved one representable value outside instead; in kernels, but
-    for indices. What a `profile` allows beside the latitude of the ops is taken in tensor graphs.
+    for indices. What a `profile` allows beside the latitude of the ops is taken too.
     """
     random = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
         if is_kernel_program(root):
             root, inputs = with_numbers(root, inputs or {})
             given = bind_inputs(root, inputs)
-            kernels = run_adversarially(in_core_ops(root), given, random, push)
+            kernels = run_adversarially(in_core_ops(root), given, random, push, profile)
             return {slot: _filled(value, random) for slot, value in kernels.items()}
         root, given = read_by(root, inputs or {}, profile)
         root = in_core_ops(root)
@@ -96,20 +96,17 @@ class _Adversary(TensorEvaluation):
         return self._moved(u, operands, value)
 
     def _moved(self, u: UOp, operands: list[Value], value: Value) -> Value:
-        if not u.src[0].dtype.is_float or is_copy(u):
+        if is_copy(u) or not widens(u, self._profile, operands, value):
             return value
         latitude = u.declaration.latitude
-        free = takes(self._profile) and widens(u, self._profile, operands, value)
-        if free:
-            data = member(self._sets(u, operands), value.data, self._random)
-        elif isinstance(latitude, Reduced):
+        is_free = takes(self._profile)
+        if isinstance(latitude, Reduced) and not is_free:
             data = self._folded(u, operands[0])
-        elif isinstance(latitude, Maximum):
-            data = maximum_somehow(operands[0].data, operands[1].data, self._random)
-        elif widens(u, self._profile, operands, value):
-            data = member(self._sets(u, operands), value.data, self._random)
+        elif isinstance(latitude, Maximum) and not is_free:
+            a, b = (operand.data for operand in operands)
+            data = maximum_somehow(a, b, self._random, self._profile.max_nan)
         else:
-            return value
+            data = member(self._sets(u, operands), value.data, self._random)
         return replace(value, data=data, free_nan=made_nan(u, data))
 
     def _folded(self, u: UOp, t: Value) -> Array:
@@ -117,7 +114,8 @@ class _Adversary(TensorEvaluation):
         arg = cast(ReduceArg, u.arg)
         absent = np.zeros(t.data.shape, np.bool_) if t.invalid is None else t.invalid
         data = np.where(absent, neutral(arg.op, u.dtype), t.data)
-        result = fold_somehow(arg.op, u.dtype, terms_first(data, arg.axes), self._random)
+        terms = terms_first(data, arg.axes)
+        result = fold_somehow(arg.op, u.dtype, terms, self._random, self._profile.max_nan)
         nothing = absent.all(axis=arg.axes).reshape(-1)
         return np.where(nothing, identity(arg.op, u.dtype), result.reshape(-1)).reshape(u.shape)
 

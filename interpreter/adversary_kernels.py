@@ -23,7 +23,7 @@ from uop.interpreter.orders import fold_somehow
 from uop.interpreter.values import Array, Value
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, dtypes
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -31,22 +31,29 @@ if TYPE_CHECKING:
 
 
 def run_adversarially(
-    root: UOp, given: Mapping[UOp, Value], random: np.random.Generator, push: Op | None = None
+    root: UOp,
+    given: Mapping[UOp, Value],
+    random: np.random.Generator,
+    push: Op | None = None,
+    profile: Profile = STRICT,
 ) -> dict[int, Value]:
     """`run_program`, every result moved at random inside what its op may return.
 
     Every value of the op `push` but an index is moved one representable value outside instead.
     """
     buffers = Buffers(given)
-    run_calls(root, buffers, partial(_launch, random=random, push=push))
+    run_calls(root, buffers, partial(_launch, random=random, push=push, profile=profile))
     return buffers.written()
 
 
 def member(s: Sets, reference: Array, random: np.random.Generator) -> Array:
-    """A value of each set: mostly an end, now and then the same end of all."""
+    """A value of each set: mostly an end, now and then the same end of all, or the reference."""
     weights = ((1.0, 0, 0), (0, 1.0, 0), (0.4, 0.4, 0.2))[random.integers(3)]
     which = random.choice(3, size=s.lo.shape, p=weights)
-    data = np.where(which == 0, s.lo, np.where(which == 1, s.hi, reference))
+    # By a profile that demands something else the reference is not among them.
+    k = order.keys(reference)
+    inside = (order.keys(s.lo) <= k) & (k <= order.keys(s.hi))
+    data = np.where(which == 1, s.hi, np.where((which == 2) & inside, reference, s.lo))
     if s.nan is None:
         return data
     only = np.False_ if s.only is None else s.only
@@ -76,11 +83,13 @@ def _launch(
     *,
     random: np.random.Generator,
     push: Op | None,
+    profile: Profile,
 ) -> None:
     if body.op is Op.CUSTOMFUNCTION:
         call_by_name(body, arguments)
     else:
-        launch(body, arguments, addresses, None, partial(_Kernel, random=random, push=push))
+        kernel = partial(_Kernel, random=random, push=push, profile=profile)
+        launch(body, arguments, addresses, None, kernel)
 
 
 class _Kernel(AcceptedKernel):
@@ -89,7 +98,7 @@ class _Kernel(AcceptedKernel):
     def __init__(
         self, *args: Any, random: np.random.Generator, push: Op | None, **options: Any
     ) -> None:
-        super().__init__(*args, held={}, profile=STRICT, **options)
+        super().__init__(*args, held={}, **options)
         self._random, self._push = random, push
 
     def run(self) -> None:
@@ -108,7 +117,8 @@ class _Kernel(AcceptedKernel):
         if u.op is Op.REDUCE:
             terms = self._terms(u, self._of(u.src[0]).data)
             op = cast(ReduceArg, u.arg).op
-            data = self._kept(u, fold_somehow(op, u.dtype, terms, self._random))
+            max_nan = self._profile.max_nan
+            data = self._kept(u, fold_somehow(op, u.dtype, terms, self._random, max_nan))
         return replace(value, data=data, free_nan=made_nan(u, data))
 
     def _store(self, u: UOp) -> None:

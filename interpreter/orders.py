@@ -12,12 +12,15 @@ from uop.interpreter.rules.reduce import fold, identity
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Array
 from uop.spec.dtype import DType
+from uop.spec.latitude import MaxNan
 from uop.spec.ops.names import Op
 
 Combine = Callable[[Array, Array], Array]
 
 
-def fold_somehow(op: Op, dtype: DType, steps: Array, random: np.random.Generator) -> Array:
+def fold_somehow(
+    op: Op, dtype: DType, steps: Array, random: np.random.Generator, max_nan: MaxNan = "either"
+) -> Array:
     """Fold the first axis in a way drawn at random among those a backend may take."""
     if len(steps) < 2 or not dtype.is_float:
         return fold(op, dtype, steps)
@@ -25,7 +28,7 @@ def fold_somehow(op: Op, dtype: DType, steps: Array, random: np.random.Generator
     wide = bool(random.random() < 0.3) and op is not Op.MAX
     # An accumulator wider than float64 is longdouble, which is no wider on some machines: as good.
     storage = steps.dtype if not wide else np.dtype(np.longdouble if dtype.bits == 64 else "f8")
-    combine = _wide_combine(op) if wide else _combine(op, dtype, random)
+    combine = _wide_combine(op) if wide else _combine(op, dtype, random, max_nan)
     grouping = GROUPINGS[random.integers(len(GROUPINGS))]
     if random.random() < 0.3:
         start = np.broadcast_to(identity(op, dtype), (1, *steps.shape[1:]))
@@ -61,15 +64,20 @@ def _wide_combine(op: Op) -> Combine:
     return np.add if op is Op.ADD else np.multiply
 
 
-def _combine(op: Op, dtype: DType, random: np.random.Generator) -> Combine:
+def _combine(op: Op, dtype: DType, random: np.random.Generator, max_nan: MaxNan) -> Combine:
     if op is Op.MAX:
-        return lambda a, b: maximum_somehow(a, b, random)
+        return lambda a, b: maximum_somehow(a, b, random, max_nan)
     node = SimpleNamespace(dtype=dtype)
     return lambda a, b: np.asarray(RULES[op](node, a, b))
 
 
-def maximum_somehow(a: Array, b: Array, random: np.random.Generator) -> Array:
-    """A MAX that with one NaN, and with two zeros, returns either operand."""
+def maximum_somehow(
+    a: Array, b: Array, random: np.random.Generator, max_nan: MaxNan = "either"
+) -> Array:
+    """A MAX that of two zeros, and with one NaN where the knob lets it, returns either operand."""
     first = random.random(np.broadcast_shapes(a.shape, b.shape)) < 0.5
+    if max_nan != "either":
+        wanted, other = (a, b) if max_nan == "propagate" else (b, a)
+        first = (wanted != wanted) | (first & (other == other))
     apart = np.where(a > b, a, b)
     return np.where((a == b) | (a != a) | (b != b), np.where(first, a, b), apart)

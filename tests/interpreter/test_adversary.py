@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from uop.conformance.backends.interpreter import InterpreterBackend
+from uop.conformance.case import Batch, Case, CaseId
+from uop.conformance.delivery import deliver
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate
@@ -194,6 +198,40 @@ def test_the_liberties_of_a_profile_are_taken_and_are_accused_without_it(text: s
         assert not accused(root, inputs, seed, profile=profile)
         accused_by_strict += accused(root, inputs, seed, profile=profile, judged_by=STRICT)
     assert accused_by_strict
+
+
+X, Y = (param(slot, (4, COUNT), dtypes.float32) for slot in range(2))
+K, L = (param(slot, (4, COUNT), dtypes.int16) for slot in range(2))
+TO_FP8 = DTypeArg(dtypes.fp8e4m3)
+DEMANDS = {
+    "max_nan=propagate": (UOp(Op.MAX, X, Y), UOp(Op.REDUCE, X, arg=ReduceArg(Op.MAX, (0,)))),
+    "max_nan=number": (UOp(Op.MAX, X, Y), UOp(Op.REDUCE, X, arg=ReduceArg(Op.MAX, (0,)))),
+    "cmp_nan=ieee": (UOp(Op.CMPGE, X, Y), UOp(Op.CMPLE, X, Y)),
+    "fp8_saturate=true": (UOp(Op.CAST, X, arg=TO_FP8), UOp(Op.CAST, K, arg=TO_FP8)),
+    "int_div=trunc": (UOp(Op.IDIV, K, L), UOp(Op.MOD, K, L)),
+}
+"""What a profile leaves no choice in, and programs that show it."""
+
+
+@pytest.mark.parametrize("form", ["tensor", "kernel"])
+@pytest.mark.parametrize("text", DEMANDS)
+def test_what_a_profile_demands_is_given(text: str, form: str) -> None:
+    demanded = parse_profile(text)
+    hello = replace(InterpreterBackend().hello(), forms=frozenset({form}))
+    for root in DEMANDS[text]:
+        accused_otherwise = False
+        for seed in range(6):
+            random = np.random.default_rng(seed)
+            params = [u for u in root.toposort() if u.op is Op.PARAM]
+            given = {u.arg.slot: data(random, u.dtype, *u.shape) for u in params}
+            if root.op in (Op.IDIV, Op.MOD):
+                given[1] = np.where(given[1] == 0, given[1].dtype.type(3), given[1])
+            case = Case(CaseId("op", "MIXED", "float32", "test", 0), root, (Batch(given),))
+            lowered = deliver(case, hello)
+            here = lowered.root or root, (lowered.batches or case.batches)[0].inputs, seed
+            assert not accused(*here, profile=demanded)
+            accused_otherwise |= accused(*here, judged_by=demanded)
+        assert accused_otherwise
 
 
 def test_unspecified_elements_are_random() -> None:
