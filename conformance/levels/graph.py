@@ -76,7 +76,7 @@ FLAVOURS: dict[str, Flavour] = {
         NARROW,
         NARROW,
         (*ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
-        (4, 70, 700),
+        (3, 70, 700),
     ),
     "integers": Flavour(WIDE, (*WIDE, *NARROW), (*ANYTHING, (steps.cast, 2), (steps.bitcast, 1))),
     "floats": Flavour(FLOATS, FLOATS, (*ANYTHING, (steps.transcendental, 6), (steps.cast, 1))),
@@ -94,6 +94,7 @@ FLAVOURS: dict[str, Flavour] = {
         (*NARROW, *WIDE, *FLOATS),
         (*WIDE, *FLOATS),
         ((steps.padded, 12), (steps.reduce, 4), *ARITHMETIC, *MOVING),
+        (1, 24, 240),
     ),
     "absent": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS, dtypes.bool),

@@ -34,15 +34,15 @@ LARGE: tuple[Shape, ...] = ((1 << 20,), (1 << 10, 1 << 10), ((1 << 18) + 1, 3), 
 
 def groups() -> Iterator[Group]:
     for k, dtype in enumerate(values.VALUES):
-        for op, build in KINDS.items():
+        for turn, (op, build) in enumerate(KINDS.items(), k):
             sizes = partial(_at_size, build, FEW * k, dtype)
             yield op_group(op, dtype, "sizes", (0, FEW, len(SIZES)), sizes)
             ranks = partial(_at_rank, build, dtype)
             yield op_group(op, dtype, "ranks", (0, 1, 3 * MOST_AXES), ranks)
             if op is not Op.REDUCE or not dtype.is_float or dtype.bits >= 32:
-                yield op_group(
-                    op, dtype, "large", (0, 0, len(LARGE)), partial(_large, build, dtype)
-                )
+                usual = int(turn % len(KINDS) == 0)
+                large = partial(_large, build, k, dtype)
+                yield op_group(op, dtype, "large", (0, usual, len(LARGE)), large)
 
 
 Build = Callable[[DType, Shape, Choices], Program]
@@ -64,8 +64,8 @@ def _at_rank(build: Build, dtype: DType, choices: Choices, index: int) -> Progra
     return build(dtype, tuple(lengths), choices)
 
 
-def _large(build: Build, dtype: DType, choices: Choices, index: int) -> Program:
-    return build(dtype, LARGE[index], choices)
+def _large(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Program:
+    return build(dtype, LARGE[(first + index) % len(LARGE)], choices)
 
 
 def _computed(dtype: DType, shape: Shape, choices: Choices) -> Program:
