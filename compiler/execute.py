@@ -153,7 +153,7 @@ def executable(root: UOp, stored: Sequence[UOp], planned: UOp, target: Target) -
 
 
 def slot_of(u: UOp) -> int:
-    return cast(BufferArg | ParamArg, u.arg).slot
+    return cast("BufferArg | ParamArg", u.arg).slot
 
 
 def input_slots(root: UOp) -> dict[int, UOp]:

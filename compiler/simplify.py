@@ -48,18 +48,18 @@ def linear_form(u: UOp) -> tuple[Terms, int]:
     work = [(u, 1)]
     while work:
         x, factor = work.pop()
-        match x:
-            case UOp(op=Op.CONST):
+        match x.op, x.src:
+            case Op.CONST, _:
                 offset += factor * cast(int, int_value(x))
-            case UOp(op=Op.ADD, src=(a, b)):
+            case Op.ADD, (a, b):
                 work += [(b, factor), (a, factor)]
-            case UOp(op=Op.SUB, src=(a, b)):
+            case Op.SUB, (a, b):
                 work += [(b, -factor), (a, factor)]
-            case UOp(op=Op.NEG, src=(a,)):
+            case Op.NEG, (a,):
                 work.append((a, -factor))
-            case UOp(op=Op.MUL, src=(a, b)) if (c := int_value(b)) is not None:
+            case Op.MUL, (a, b) if (c := int_value(b)) is not None:
                 work.append((a, factor * c))
-            case UOp(op=Op.MUL, src=(a, b)) if (c := int_value(a)) is not None:
+            case Op.MUL, (a, b) if (c := int_value(a)) is not None:
                 work.append((b, factor * c))
             case _:
                 terms[x] = terms.get(x, 0) + factor

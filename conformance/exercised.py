@@ -77,7 +77,7 @@ def _classes_of_inputs(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[U
     found: dict[UOp, int] = {}
     for u in nodes:
         if u.op in INPUTS:
-            slot = cast(ParamArg | BufferArg, u.arg).slot
+            slot = cast("ParamArg | BufferArg", u.arg).slot
             flat = [b.inputs[slot].reshape(-1) for b in distinct if slot in b.inputs]
             if flat:
                 together = np.concatenate(flat) if len(flat) > 1 else flat[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import cast
 
@@ -20,7 +20,6 @@ from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import is_reference, widens
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.machine import is_kernel_program
-from uop.interpreter.memory import reads_of
 from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.tensor import TensorEvaluation, body_arguments
 from uop.interpreter.values import Value
@@ -99,11 +98,11 @@ class AcceptedEvaluation(TensorEvaluation):
             return (_unless_single(root.dtype, self._locations.read(root, root), result),)
         return (Accepted(root.dtype, result, self._sets.get(root)),)
 
-    def _step(self, u: UOp) -> None:
+    def _step(self, u: UOp, read: Sequence[UOp]) -> None:
         self._locations.enter(u)
-        for s in reads_of(u):
+        for s in read:
             self._sets[s] = self._locations.read(s, u)
-        super()._step(u)
+        super()._step(u, read)
         if u.addrspace is not None:
             self._locations.view(u, self._values, self._sets)
         elif u.op is Op.STORE:

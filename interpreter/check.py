@@ -38,7 +38,7 @@ def check_elements(u: UOp, value: Value) -> None:
     ordinary = data if absent is None else data[~absent]
     if u.dtype.is_float:
         nan = np.isnan(ordinary)
-        if nan.any():
+        if np.count_nonzero(nan):
             if not interval.may_be_nan:
                 raise PassError(f"{u!r}: min_max {interval} excludes the NaN that evaluation gave")
             ordinary = ordinary[~nan]

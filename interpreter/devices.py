@@ -260,7 +260,7 @@ def _communicates(u: UOp) -> bool:
         return cast(LoadArg, u.arg).device is not None
     if u.op not in (Op.REDUCE, Op.REPLICATED) or shards(u.src[0]) == 1:
         return False
-    return u.src[0].axis in cast(ReduceArg | ReplicatedArg, u.arg).axes
+    return u.src[0].axis in cast("ReduceArg | ReplicatedArg", u.arg).axes
 
 
 def _alone(u: UOp, t: Value) -> Value:

@@ -50,7 +50,7 @@ def _slots_below(root: UOp) -> dict[int, UOp]:
 def _entered(found: dict[int, UOp], u: UOp) -> dict[int, UOp]:
     """The slots, with that of this node where it has one."""
     if u.op in (Op.PARAM, Op.BUFFER):
-        slot = cast(ParamArg | BufferArg, u.arg).slot
+        slot = cast("ParamArg | BufferArg", u.arg).slot
         other = found.setdefault(slot, u)
         if other is not u:
             raise clash(slot, other, u)

@@ -30,7 +30,9 @@ def _spread(mask: Mask | None, shape: tuple[int, ...], hidden: Mask | None = Non
     if mask is None:
         return None
     shown = mask if hidden is None else mask & ~hidden
-    return np.broadcast_to(shown, shape) if shown.any() else None
+    if not np.count_nonzero(shown):
+        return None
+    return shown if shown.shape == shape else np.broadcast_to(shown, shape)
 
 
 def elementwise(u: UOp, *operands: Value) -> Value:
@@ -39,17 +41,17 @@ def elementwise(u: UOp, *operands: Value) -> Value:
         return where(u, *operands)
     arrays = [v.data for v in operands]
     data = np.asarray(RULES[u.op](u, *arrays))
-    opens = UNSPECIFIED.get(u.op)
-    if opens is None and not u.dtype.is_float and all(map(_is_plain, operands)):
-        return Value(data)
-    invalid = _spread(either(*[v.invalid for v in operands]), data.shape)
-    unspecified = either(*[v.unspecified for v in operands])
-    if opens is not None:
-        unspecified = either(unspecified, opens(u, *arrays))
     if u.op is Op.CAST and u.dtype == u.src[0].dtype:
         free_nan = operands[0].free_nan
     else:
         free_nan = made_nan(u, data)
+    opens = UNSPECIFIED.get(u.op)
+    if opens is None and all(map(_is_plain, operands)):
+        return Value(data, free_nan=free_nan)
+    invalid = _spread(either(*[v.invalid for v in operands]), data.shape)
+    unspecified = either(*[v.unspecified for v in operands])
+    if opens is not None:
+        unspecified = either(unspecified, opens(u, *arrays))
     return Value(data, invalid, _spread(unspecified, data.shape, invalid), free_nan)
 
 

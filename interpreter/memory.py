@@ -137,13 +137,12 @@ class Memory:
         if gate is not None:
             put = put & gate_is_true(gate, Op.STORE)
         positions = view[put]
-        if len(np.unique(positions)) != positions.size:
-            counted = np.bincount(positions)
-            element = int(np.argmax(counted > 1))
-            found = f"race: it writes element {element} of the buffer in slot {slot_of(base)} twice"
-            raise undefined("STORE.u3", found, store)
         touched = np.zeros(size(base.shape), np.bool_)
         touched[positions] = True
+        if np.count_nonzero(touched) != positions.size:
+            element = int(np.argmax(np.bincount(positions) > 1))
+            found = f"race: it writes element {element} of the buffer in slot {slot_of(base)} twice"
+            raise undefined("STORE.u3", found, store)
         access = Access(store, base, touched)
         before = self._before[store]
         for number, other in enumerate(self._writes):
@@ -183,14 +182,14 @@ def slot_of(base: UOp) -> int:
     return cast("BufferArg | ParamArg", base.arg).slot
 
 
-def reads_of(u: UOp) -> list[UOp]:
+def reads_of(u: UOp) -> tuple[UOp, ...]:
     """The operands of a node that are locations and whose contents it reads."""
     sources = data_sources(u)
     if u.addrspace is not None or u.op is Op.STORE:
         sources = sources[1:]
     if u.op in (Op.SINK, Op.GROUP, Op.GETADDR):
-        return []
-    return [s for s in sources if s.addrspace is not None]
+        return ()
+    return tuple(s for s in sources if s.addrspace is not None)
 
 
 def _race_unless(first: Access, second: Access, *, ordered: bool) -> None:

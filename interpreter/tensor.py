@@ -54,11 +54,13 @@ PASSED_ON = (Op.AFTER, Op.NOOP, Op.PRECAST)
 class Walk:
     """What a graph says about each evaluation of it; the root itself comes after all below it.
 
-    `used` has for each node, the root included, the values that no later node uses.
+    `used` has for each node, the root included, the values that no later node uses, `reads` the
+    locations whose contents it reads.
     """
 
     below: tuple[UOp, ...]
     used: tuple[tuple[UOp, ...], ...]
+    reads: tuple[tuple[UOp, ...], ...]
     stores: bool
     bound: int
 
@@ -71,7 +73,7 @@ def _walk(root: UOp) -> Walk:
         tuple(s for s in dict.fromkeys(_evaluated_sources(u)) if last[s] is u) for u in order
     )
     stores = any(u.addrspace is not None for u in order)
-    return Walk(tuple(order[:-1]), used, stores, bound(order))
+    return Walk(tuple(order[:-1]), used, tuple(map(reads_of, order)), stores, bound(order))
 
 
 class TensorEvaluation:
@@ -96,7 +98,7 @@ class TensorEvaluation:
         if walk.bound > limit():
             check_values(order, _evaluated_sources)
         if walk.stores:
-            self._step_all(order)
+            self._step_all(order, walk.reads)
         else:
             self._compute_all(order, walk.used)
         if root.op is Op.SINK or root.op in (Op.STORE, Op.GROUP):
@@ -107,10 +109,10 @@ class TensorEvaluation:
             return self._memory.read(root, root)
         return self._values[root]
 
-    def _step_all(self, order: Sequence[UOp]) -> None:
-        for u in order:
+    def _step_all(self, order: Sequence[UOp], reads: Sequence[Sequence[UOp]]) -> None:
+        for u, read in zip(order, reads, strict=True):
             try:
-                self._step(u)
+                self._step(u, read)
             except (UndefinedError, LackingError, MemoryError) as error:
                 raise located(error, u) from None
 
@@ -125,9 +127,9 @@ class TensorEvaluation:
             for s in gone:
                 values.pop(s, None)
 
-    def _step(self, u: UOp) -> None:
+    def _step(self, u: UOp, read: Sequence[UOp]) -> None:
         self._memory.enter(u)
-        for s in reads_of(u):
+        for s in read:
             self._values[s] = self._memory.read(s, u)
         if u.addrspace is not None:
             self._memory.view(u, self._values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,19 +12,22 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Value:
     """The elements of one node, in storage dtype; a mask of None means nowhere.
 
     Where `invalid` is set the element is absent, where `unspecified` is set the spec gives it no
     value; `data` holds something there that nobody may read. Where `free_nan` is set the element is
     a NaN made by arithmetic, whose payload and sign are open.
+
+    The fields are Final and the class is not frozen: an evaluation makes one for every node, and of
+    a frozen class each takes three times as long.
     """
 
-    data: Array
-    invalid: Mask | None = None
-    unspecified: Mask | None = None
-    free_nan: Mask | None = None
+    data: Final[Array]
+    invalid: Final[Mask | None] = None
+    unspecified: Final[Mask | None] = None
+    free_nan: Final[Mask | None] = None
 
 
 def either(*masks: Mask | None) -> Mask | None:

@@ -20,6 +20,8 @@ Device = str | tuple[str, ...] | None
 class AddrSpace(Enum):
     """Where a location lives."""
 
+    __hash__ = object.__hash__  # As Op has.
+
     GLOBAL = "GLOBAL"
     LOCAL = "LOCAL"
     REG = "REG"

@@ -91,7 +91,7 @@ def slots(root: UOp) -> dict[int, UOp]:
     found: dict[int, UOp] = {}
     for u in toposort([root], lambda v: cast("tuple[UOp, ...]", outside_bodies(v))):
         if u.op in (Op.PARAM, Op.BUFFER):
-            found.setdefault(cast(ParamArg | BufferArg, u.arg).slot, u)
+            found.setdefault(cast("ParamArg | BufferArg", u.arg).slot, u)
     return found
 
 

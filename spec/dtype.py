@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 
 Number = bool | int | float | Fraction
 Scalar = bool | int | float
@@ -17,6 +18,8 @@ Scalar = bool | int | float
 
 class Kind(Enum):
     """What sort of values a dtype holds."""
+
+    __hash__ = object.__hash__  # As Op has.
 
     BOOL = "bool"
     INT = "int"
@@ -121,7 +124,7 @@ def floor_log2(x: Fraction) -> int:
     return guess if x >= Fraction(2) ** guess else guess - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DType:
     """A dtype: its name in text, its kind, its width in bits and, for floats, its format.
 
@@ -139,7 +142,7 @@ class DType:
     def __reduce__(self) -> tuple[object, ...]:
         return _named, (self.name,)
 
-    @property
+    @cached_property
     def itemsize(self) -> int:
         """Bytes of one element in storage (a bool takes one, void none)."""
         return (self.bits + 7) // 8
@@ -151,20 +154,20 @@ class DType:
             raise TypeError(f"{self.name} is not a float dtype")
         return self.float_format
 
-    @property
+    @cached_property
     def is_float(self) -> bool:
         return self.kind is Kind.FLOAT
 
-    @property
+    @cached_property
     def is_int(self) -> bool:
         """A fixed-width integer (not bool, not index)."""
         return self.kind in (Kind.INT, Kind.UINT)
 
-    @property
+    @cached_property
     def is_signed(self) -> bool:
         return self.kind in (Kind.INT, Kind.INDEX)
 
-    @property
+    @cached_property
     def min(self) -> Scalar:
         """The lowest value: -inf for floats that have it, else the lowest finite value."""
         match self.kind:
@@ -178,7 +181,7 @@ class DType:
                 return False
         raise TypeError("void has no values")
 
-    @property
+    @cached_property
     def max(self) -> Scalar:
         """The highest value: inf for floats that have it, else the highest finite value."""
         match self.kind:

@@ -116,33 +116,7 @@ class UOp:
                 raise _no_node(op, src, arg, tag)
         if tag is not None and not isinstance(tag, str):
             raise _no_node(op, src, arg, tag)
-        u = object.__new__(cls)
-        set_field = object.__setattr__
-        set_field(u, "op", op)
-        set_field(u, "src", src)
-        set_field(u, "arg", arg)
-        set_field(u, "tag", tag)
-        try:
-            for constraint in declaration.constraints:
-                found = constraint.broken(u)
-                if found is not None:
-                    raise _invalid(constraint, u, found)
-            set_field(u, "dtype", declaration.dtype(u))
-            set_field(u, "shape", declaration.shape(u))
-        except UnsupportedError as error:
-            set_field(u, "dtype", declaration.dtype(u))
-            sizes = symbolic.sizes_of(cls, u, error)
-            if all(isinstance(size, int) for size in sizes):
-                set_field(u, "shape", sizes)
-            else:
-                symbolic.SIZES[u] = sizes
-                set_field(u, "__class__", _Symbolic)
-        set_field(u, "device", declaration.device(u))
-        set_field(u, "addrspace", declaration.addrspace(u))
-        set_field(u, "_min_max", _NOT_YET)
-        set_field(u, "_axis", _NOT_YET)
-        set_field(u, "_below", None)
-        return _intern(key, u)
+        return _intern(key, _made(declaration, op, src, arg, tag))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a UOp is immutable: cannot set {name}")
@@ -223,6 +197,16 @@ class UOp:
         return None if rule is None else cast("UOp | None", rule(UOp, self))  # type: ignore[arg-type]
 
 
+class _Draft(UOp):
+    """A node while it is made: its fields may be set, as fast as any."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+        __setattr__ = object.__setattr__
+        __delattr__ = object.__delattr__
+
+
 class _Symbolic(UOp):
     """A node whose sizes are not all numbers.
 
@@ -238,6 +222,44 @@ class _Symbolic(UOp):
             if name == "shape":
                 raise SIZES_C2.lacking(repr(self), "variables that are not bound to numbers")
             raise AttributeError(f"{UOp.__name__!r} object has no attribute {name!r}")
+
+
+def _made(
+    declaration: OpDef, op: Op, src: tuple[UOp, ...], arg: Arg | None, tag: str | None
+) -> UOp:
+    """A new node: checked, and with what is derived of it."""
+    u = object.__new__(_Draft)
+    u.op = op
+    u.src = src
+    u.arg = arg
+    u.tag = tag
+    kind: type[Any] = UOp
+    try:
+        for constraint in declaration.constraints:
+            found = constraint.broken(u)
+            if found is not None:
+                raise _invalid(constraint, u, found)
+        u.dtype = declaration.dtype(u)
+        u.shape = declaration.shape(u)
+    except UnsupportedError as error:
+        u.dtype = declaration.dtype(u)
+        kind = _sized(u, symbolic.sizes_of(UOp, u, error))
+    u.device = declaration.device(u)
+    u.addrspace = declaration.addrspace(u)
+    u._min_max = _NOT_YET
+    u._axis = _NOT_YET
+    u._below = None
+    u.__class__ = kind
+    return u
+
+
+def _sized(u: _Draft, sizes: tuple[int | UOp, ...]) -> type[UOp]:
+    """The class of a node of these sizes: they are its shape where all of them are numbers."""
+    if all(isinstance(size, int) for size in sizes):
+        u.shape = cast(Shape, sizes)
+        return UOp
+    symbolic.SIZES[u] = sizes
+    return _Symbolic
 
 
 def _spelled(u: UOp) -> str:

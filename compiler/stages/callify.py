@@ -99,12 +99,12 @@ def _with_views(root: UOp) -> UOp:
 
 
 def _slot(location: UOp) -> int:
-    return cast(ParamArg | BufferArg, location.arg).slot
+    return cast("ParamArg | BufferArg", location.arg).slot
 
 
 def _placeholder(given: UOp, slot: int | None = None) -> UOp:
     """The PARAM that stands for an input's contents."""
-    arg = cast(ParamArg | BufferArg, given.arg)
+    arg = cast("ParamArg | BufferArg", given.arg)
     return UOp(
         Op.PARAM,
         *given.src,

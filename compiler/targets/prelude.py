@@ -28,7 +28,7 @@ def used_helpers(body: str) -> list[Helper]:
 
 
 def _called(text: str, among: Iterable[str] | None = None) -> list[str]:
-    names = set(re.findall(r"\b[a-z]\w*(?=\()", text))
+    names = set(re.findall(r"[A-Za-z_]\w*+(?=\()", text))
     return [name for name in (HELPERS if among is None else among) if name in names]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from uop.interpreter.accepted import order
 from uop.interpreter.values import Array, Mask, Value, either
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Sets:
     """One set per element; a mask of None means nowhere.
 
@@ -19,16 +20,16 @@ class Sets:
     set a NaN is in the set too, where `only` is set (it implies `nan`) no ordinary value is and
     both ends are NaN, where `exact` is set (it implies `only`) the bits of the NaN are those in
     `lo`. Where `any` is set the spec gives no value, where `invalid` is set the element is absent;
-    the rest says nothing there.
+    the rest says nothing there. It is not frozen for the reason that a Value is not.
     """
 
-    lo: Array
-    hi: Array
-    nan: Mask | None = None
-    only: Mask | None = None
-    exact: Mask | None = None
-    any: Mask | None = None
-    invalid: Mask | None = None
+    lo: Final[Array]
+    hi: Final[Array]
+    nan: Final[Mask | None] = None
+    only: Final[Mask | None] = None
+    exact: Final[Mask | None] = None
+    any: Final[Mask | None] = None
+    invalid: Final[Mask | None] = None
 
     def map(self, move: Callable[[Array], Array]) -> Sets:
         """The sets at other places: a movement applied to every part."""
@@ -49,7 +50,7 @@ def points(value: Value, is_float: bool) -> Sets:
     """The sets that hold the elements of a value and nothing else."""
     data = value.data
     nan = order.is_nan(data) if is_float else None
-    if nan is None or not nan.any():
+    if nan is None or not np.count_nonzero(nan):
         return Sets(data, data, any=value.unspecified, invalid=value.invalid)
     exact = nan if value.free_nan is None else nan & ~value.free_nan
     return Sets(data, data, nan, nan, exact, value.unspecified, value.invalid)
@@ -100,7 +101,7 @@ def without(a: Mask | None, b: Mask | None) -> Mask | None:
 
 def somewhere(mask: Mask | None) -> Mask | None:
     """The mask, or None where it is set nowhere: keeps the common case on the fast path."""
-    return mask if mask is not None and mask.any() else None
+    return mask if mask is not None and np.count_nonzero(mask) else None
 
 
 def _filled(mask: Mask | None, like: Array) -> Mask:

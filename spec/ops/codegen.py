@@ -98,7 +98,7 @@ def _wrong_fragments(u: Node) -> str | None:
 
 
 def _no_result(u: Node) -> str | None:
-    arg = cast(InsArg | CustomArg, u.arg)
+    arg = cast("InsArg | CustomArg", u.arg)
     if any(dim < 0 for dim in arg.shape):
         return f"{arg.shape}"
     return f"void{list(arg.shape)}" if arg.dtype is dtypes.void and arg.shape else None
@@ -109,11 +109,11 @@ def _fragment(u: Node) -> Shape:
 
 
 def _declared_dtype(u: Node) -> DType:
-    return cast(InsArg | CustomArg, u.arg).dtype
+    return cast("InsArg | CustomArg", u.arg).dtype
 
 
 def _declared_shape(u: Node) -> Shape:
-    return cast(InsArg | CustomArg, u.arg).shape
+    return cast("InsArg | CustomArg", u.arg).shape
 
 
 OPAQUE: dict[str, Any] = {

@@ -128,7 +128,7 @@ def _all_reduced_on(u: Node) -> Device:
 
 
 def _no_device(u: Node) -> str | None:
-    found = cast(AllReduceArg | PlaceArg, u.arg).device
+    found = cast("AllReduceArg | PlaceArg", u.arg).device
     return None if found else repr(found)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _void_or_negative_slot(u: Node) -> str | None:
-    arg = cast(ParamArg | BufferArg, u.arg)
+    arg = cast("ParamArg | BufferArg", u.arg)
     if arg.dtype is dtypes.void:
         return "dtype void"
     return None if arg.slot >= 0 else f"slot {arg.slot}"
@@ -36,7 +36,7 @@ def _wrong_range(u: Node) -> str | None:
 
 
 def _target(u: Node) -> tuple[Device, Shape]:
-    return cast(ParamArg | BufferArg, u.arg).device, index_values(u.src[0])
+    return cast("ParamArg | BufferArg", u.arg).device, index_values(u.src[0])
 
 
 def _bits_outside(u: Node) -> str | None:

@@ -15,7 +15,7 @@ def value(u: Node) -> AddrSpace | None:
 
 
 def from_arg(u: Node) -> AddrSpace | None:
-    return cast(ParamArg | BufferArg, u.arg).addrspace
+    return cast("ParamArg | BufferArg", u.arg).addrspace
 
 
 def of_first(u: Node) -> AddrSpace | None:

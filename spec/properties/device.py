@@ -16,7 +16,7 @@ def null(u: Node) -> Device:
 
 
 def from_arg(u: Node) -> Device:
-    return cast(ParamArg | BufferArg, u.arg).device
+    return cast("ParamArg | BufferArg", u.arg).device
 
 
 def first_that_has_one(u: Node) -> Device:

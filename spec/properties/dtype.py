@@ -28,7 +28,7 @@ def always(fixed: DType) -> Callable[[Node], DType]:
 
 
 def from_arg(u: Node) -> DType:
-    return cast(ParamArg | BufferArg | ConstArg | DTypeArg | SliceArg, u.arg).dtype
+    return cast("ParamArg | BufferArg | ConstArg | DTypeArg | SliceArg", u.arg).dtype
 
 
 def stack(u: Node) -> DType:
