@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from uop.compiler.kernels import written
 from uop.compiler.pipeline import lower
@@ -27,6 +29,7 @@ UNSUPPORTED = " does not support "
 """Stands between a backend and the ops and dtypes that it lacks."""
 text_of = kept_with_root(print_program)
 """The text of a program, printed once."""
+T = TypeVar("T")
 WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -46,13 +49,15 @@ class Delivery:
 
     def outcome(self, given: Outcome) -> Outcome:
         """The outputs of the case among those that were given."""
-        if self.root is None or not isinstance(given, Outputs):
-            return given
+        return Outputs(self.of_case(given.batches)) if isinstance(given, Outputs) else given
+
+    def of_case(self, batches: Sequence[tuple[T, ...]]) -> tuple[tuple[T, ...], ...]:
+        """Of what there is for each output that was sent for, what is for those of the case."""
+        if self.root is None:
+            return tuple(batches)
         count = len(written(self.root))
         # A wrong number of outputs is left as it is: the comparison will say so.
-        return Outputs(
-            tuple(tuple(b[k] for k in self.kept) if len(b) == count else b for b in given.batches)
-        )
+        return tuple(tuple(b[k] for k in self.kept) if len(b) == count else b for b in batches)
 
 
 def deliver(case: Case | InvalidCase, hello: Hello) -> Delivery:

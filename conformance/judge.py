@@ -38,10 +38,12 @@ NOT_COMPUTING = frozenset(
 )
 CONFIRMED = 8
 """Failures of one call that are run again alone; where more fail, batching is not the cause."""
-NOT_CHARGED = "our lowering changed it, in the interpreter as well: "
+NOT_CHARGED = "our lowering changed it: what was sent may give this"
 SETTLED = "in kernels of ours, or in other words, it settles otherwise what the profile is about"
 MAY_END = "it divides by zero, which ends a program by the profile"
 ALONE_PASSES = "only together with other programs: "
+AllSets = Sequence[tuple[Accepted, ...]]
+"""What is accepted, by batch and output."""
 
 
 class Status(StrEnum):
@@ -157,9 +159,11 @@ class Judge:
 
     def accepted(self, case: Case | InvalidCase) -> list[tuple[Accepted, ...]]:
         """What each batch of a case may give. UndefinedError for a program without meaning."""
-        if isinstance(case, InvalidCase):
-            return []
-        return [accepted_on(case, batch, self.profile) for batch in range(len(case.batches))]
+        return [] if isinstance(case, InvalidCase) else _sets(case, self.demanded(case))
+
+    def demanded(self, case: Case | InvalidCase) -> Profile:
+        """The profile by which a case is judged."""
+        return self.profile
 
     def explain(self, case: Case) -> str:
         """What the backend shows of how it runs a case that it fails, as lines of text."""
@@ -174,7 +178,7 @@ class Judge:
     def _judged(self, together: Sequence[Prepared]) -> list[Verdict]:
         """Judge programs sent together; while the backend runs them, compute what they may give."""
         self.session.submit([p.delivery.program for p in together])
-        accepted: list[list[tuple[Accepted, ...]] | UopError] = []
+        accepted: list[AllSets | UopError] = []
         for p in together:
             try:
                 accepted.append(self.accepted(p.case))
@@ -214,9 +218,10 @@ class Judge:
 
         By the strict one every case has a meaning; a remainder that is truncated is no index.
         """
-        if may_end(case, self.profile):
+        profile = self.demanded(case)
+        if may_end(case, profile):
             return MAY_END
-        if not truncates(case, self.profile):
+        if not truncates(case, profile):
             return ""
         try:
             self.accepted(case)
@@ -224,38 +229,43 @@ class Judge:
             return self.not_judged(error)
         return ""
 
-    def _verdict(
-        self, p: Prepared, accepted: Sequence[tuple[Accepted, ...]], outcome: Outcome
-    ) -> Verdict:
-        """The verdict on an outcome, unless the interpreter fails as well on what we lowered."""
-        given = p.delivery.outcome(outcome)
-        verdict = verdict_of(p.case, accepted, given)
-        if verdict.fault is None:
+    def _verdict(self, p: Prepared, accepted: AllSets, outcome: Outcome) -> Verdict:
+        """The verdict on an outcome, unless what we made of the program may give it."""
+        case, lowered = p.case, p.delivery.root
+        verdict = verdict_of(case, accepted, p.delivery.outcome(outcome))
+        if verdict.fault is None or isinstance(case, InvalidCase):
             return verdict
-        if isinstance(p.case, Case) and self._is_settled(p.case, given):
-            return skipped(p.case, SETTLED)
-        if p.delivery.root is None:
+        strict = self.demanded(case) == STRICT
+        if lowered is not None:
+            sent = Case(case.id, lowered, p.delivery.batches)
+        elif case.source is not None and not strict:
+            # Where the profile is strict, words of the suite's own are ours to get right.
+            sent = Case(case.id, case.root, case.batches)
+        else:
             return verdict
-        ours = attempt(lambda: interpret(p.delivery.program))
-        checked = verdict_of(p.case, accepted, p.delivery.outcome(ours))
-        if checked.status is Status.PASSED:
-            return verdict
-        said = checked.fault.message if checked.fault else checked.reason
-        return skipped(p.case, NOT_CHARGED + said)
+        if self._may_give(sent, p, accepted, outcome):
+            return skipped(case, NOT_CHARGED if strict else SETTLED)
+        return verdict
 
-    def _is_settled(self, case: Case, outcome: Outcome) -> bool:
-        """Whether by the profile a program may give this, though what it was made of may not.
+    def _may_give(self, sent: Case, p: Prepared, accepted: AllSets, outcome: Outcome) -> bool:
+        """Whether by the profile the program that was sent may give this, or means nothing.
 
         Kernels know no PAD and hold what a CONST came to; a CMPGE in other words is true on NaN.
-        Where the profile is strict all of it is what the spec says, and ours to get right.
+        Where nothing says what it may give, whether the reference fails on it as well.
         """
-        if case.source is None or self.profile == STRICT:
-            return False
-        alone = Case(case.id, case.root, case.batches)
+        case, given = p.case, p.delivery.outcome(outcome)
         try:
-            return verdict_of(alone, self.accepted(alone), outcome).status is Status.PASSED
-        except (UndefinedError, UnsupportedError):
-            return False
+            sets = p.delivery.of_case(_sets(sent, self.demanded(case)))
+        except UndefinedError:
+            return True
+        except UnsupportedError:
+            ours = p.delivery.outcome(attempt(lambda: interpret(p.delivery.program)))
+            return verdict_of(case, accepted, ours).status is not Status.PASSED
+        return verdict_of(case, sets, given).status is Status.PASSED
+
+
+def _sets(case: Case, profile: Profile) -> list[tuple[Accepted, ...]]:
+    return [accepted_on(case, batch, profile) for batch in range(len(case.batches))]
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
@@ -281,9 +291,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def verdict_of(
-    case: Case | InvalidCase, accepted: Sequence[tuple[Accepted, ...]], outcome: Outcome
-) -> Verdict:
+def verdict_of(case: Case | InvalidCase, accepted: AllSets, outcome: Outcome) -> Verdict:
     """Judge what a backend gave for a case."""
     if isinstance(case, InvalidCase):
         return _verdict_on_rejection(case, outcome)
@@ -330,9 +338,7 @@ def _symptom(kind: ProblemKind) -> Symptom:
     return Symptom(kind.value) if kind in LOST else Symptom.REFUSED
 
 
-def _verdict_on_outputs(
-    case: Case, accepted: Sequence[tuple[Accepted, ...]], outcome: Outputs
-) -> Verdict:
+def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verdict:
     if len(outcome.batches) != len(case.batches):
         message = f"{len(outcome.batches)} results for {len(case.batches)} inputs"
         return Verdict(
@@ -362,9 +368,7 @@ def _verdict_on_outputs(
     )
 
 
-def _unsteady(
-    case: Case, batch: int, accepted: Sequence[tuple[Accepted, ...]], outcome: Outputs
-) -> Mismatch | None:
+def _unsteady(case: Case, batch: int, accepted: AllSets, outcome: Outputs) -> Mismatch | None:
     """Where a batch gives other bits than it gave before in the same case."""
     before = case.batches.index(case.batches[batch])
     if before == batch:

@@ -28,7 +28,7 @@ from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.values import Array, Value
 from uop.spec.case import Case, outputs
 from uop.spec.errors import InvalidError, LabelledError, UnsupportedError, UopError
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.uop import UOp
 from uop.spec.uop_file import read_file
 
@@ -138,6 +138,9 @@ class _FileJudge(Judge):
     def __init__(self, session: Session, files: Mapping[AnyCase, Case]) -> None:
         super().__init__(session, STRICT)
         self.files = files
+
+    def demanded(self, case: AnyCase) -> Profile:
+        return self.files[case].profile
 
     def accepted(self, case: AnyCase) -> list[tuple[Accepted, ...]]:
         if isinstance(case, InvalidCase):

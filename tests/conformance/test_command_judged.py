@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
@@ -14,19 +14,16 @@ import jsonschema
 import numpy as np
 import pytest
 
-from uop.conformance import delivery
-from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.case import Case, CaseId, InvalidCase
 from uop.conformance.command import Command
 from uop.conformance.delivery import deliver, form_of, unsupported
 from uop.conformance.generate import case_by_id, group_of, groups
-from uop.conformance.judge import NOT_CHARGED, Judge, Status, Verdict
+from uop.conformance.judge import Judge, Status, Verdict
 from uop.conformance.messages import line, run_request
 from uop.conformance.options import Options
-from uop.conformance.protocol import Hello, Outcome, Outputs, Program
+from uop.conformance.protocol import Hello, Program
 from uop.conformance.repro import find_cause
 from uop.conformance.run import conform
-from uop.conformance.workers import Local
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError
@@ -212,52 +209,6 @@ def test_a_worker_that_does_not_check_is_sent_no_invalid_program(tmp_path: Path)
         (verdict,) = judged.judge([case])
     assert verdict.status is Status.SKIPPED
     assert "does not check programs" in verdict.reason
-
-
-class Linear(InterpreterBackend):
-    """Takes lists of instructions only."""
-
-    def hello(self) -> Hello:
-        return replace(super().hello(), forms=frozenset({"linear"}))
-
-
-class Wrong(Linear):
-    """Gives zeros."""
-
-    def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [
-            Outputs(tuple(tuple(map(np.zeros_like, b)) for b in interpret(p).batches))
-            for p in programs
-        ]
-
-
-def test_a_fault_of_our_lowering_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = first("op", "ADD", "int32")
-    (passed,) = Judge(Local(Linear()), STRICT).judge([case])
-    (charged,) = Judge(Local(Wrong()), STRICT).judge([case])
-    assert (passed.status, charged.status) == (Status.PASSED, Status.FAILED)
-
-    right_lower: Callable[..., UOp] = delivery.lower
-
-    def wrong_lower(root: UOp, stage: str) -> UOp:
-        lowered = right_lower(root, stage)
-        return lowered if stage == "callify" else swapped(lowered)
-
-    monkeypatch.setattr(delivery, "lower", wrong_lower)
-    (ours,) = Judge(Local(Linear()), STRICT).judge([case])
-    assert ours.status is Status.SKIPPED
-    assert ours.reason.startswith(NOT_CHARGED)
-
-
-def swapped(root: UOp) -> UOp:
-    """The program with XOR for ADD on values."""
-    return root.substitute(
-        {
-            u: UOp(Op.XOR, *u.src)
-            for u in root.toposort()
-            if u.op is Op.ADD and u.dtype is dtypes.int32
-        }
-    )
 
 
 def test_only_what_a_worker_lists_is_sent() -> None:
