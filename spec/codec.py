@@ -7,16 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from uop.spec.args import Arg, ConstArg
+from uop.spec.args import Arg, BinaryArg, ConstArg
 from uop.spec.dtype import DTYPES, DType, Kind, Number
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.literal import Literal, Quoted, Word, print_literal
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
+
+KEPT = 2048
+"""Texts of args, of derived parts and of nodes written in place: programs repeat them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +50,18 @@ def arg_text(arg: Arg | None) -> str:
 
     ValueError for bits that are none of their dtype.
     """
+    # The bytes of a BINARY are too many to be kept.
+    return _written(arg) if isinstance(arg, BinaryArg) else _kept(arg)
+
+
+def _written(arg: Arg | None) -> str:
     written = encode_arg(arg)
     if written is None:
         return ""
     return " {" + ", ".join(f"{n}={print_literal(v)}" for n, v in written.items()) + "}"
+
+
+_kept = lru_cache(maxsize=KEPT)(_written)
 
 
 def decode_arg(declaration: OpDef, given: Mapping[str, Literal] | None) -> Arg | None:

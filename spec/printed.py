@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import cast
 
 from uop.spec.args import Arg
-from uop.spec.codec import decode_fields
+from uop.spec.codec import KEPT, decode_fields
 from uop.spec.literal import Line, Literal
 from uop.spec.uop import UOp, dims, index_const
 
@@ -22,8 +22,6 @@ _LINE = re.compile(
 )
 _NUMBER = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _INTEGERS = re.compile(r"-?[0-9]{1,18}|\[(?:-?[0-9]{1,18}(?:,-?[0-9]{1,18})*)?\]", re.ASCII)
-KEPT = 2048
-"""Of args and of nodes written in place: programs repeat them."""
 
 
 @dataclass(frozen=True, slots=True)

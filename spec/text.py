@@ -10,11 +10,12 @@ give. A tag, where there is one, ends the line: `!"tag"`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from reprlib import repr as _repr
 
-from uop.spec.args import Arg, Device
-from uop.spec.codec import arg_text, decode_fields, op_named, shown
-from uop.spec.dtype import dtypes
+from uop.spec.args import AddrSpace, Arg, Device
+from uop.spec.codec import KEPT, arg_text, decode_fields, op_named, shown
+from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError, users_line
 from uop.spec.labels import TEXT_C1
 from uop.spec.literal import Line, Literal, Quoted, print_literal
@@ -281,10 +282,17 @@ def _device_literal(device: Device) -> Literal:
 
 
 def derived(u: UOp) -> str:
-    text = f": {u.dtype.name}[{','.join(str(spelled(size)) for size in u.sizes)}]"
-    if u.device is not None:
-        text += f" @{print_literal(_device_literal(u.device))}"
-    return text if u.addrspace is None else f"{text} &{u.addrspace.name}"
+    return _derived(u.dtype, u.sizes, u.device, u.addrspace)
+
+
+@lru_cache(maxsize=KEPT)
+def _derived(
+    dtype: DType, sizes: tuple[int | UOp, ...], device: Device, addrspace: AddrSpace | None
+) -> str:
+    text = f": {dtype.name}[{','.join(str(spelled(size)) for size in sizes)}]"
+    if device is not None:
+        text += f" @{print_literal(_device_literal(device))}"
+    return text if addrspace is None else f"{text} &{addrspace.name}"
 
 
 def print_tag(tag: str | None) -> str:

@@ -143,7 +143,7 @@ class UOp:
     @property
     def sizes(self) -> tuple[int | UOp, ...]:
         """The shape, also where some dimensions are symbolic: ()-shaped index nodes."""
-        return symbolic.SIZES.get(self) or self.shape
+        return self.shape
 
     @property
     def min_max(self) -> Interval | None:
@@ -214,6 +214,10 @@ class _Symbolic(UOp):
     """
 
     __slots__ = ()
+
+    @property
+    def sizes(self) -> tuple[int | UOp, ...]:
+        return symbolic.SIZES[self]
 
     if not TYPE_CHECKING:
 
