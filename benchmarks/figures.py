@@ -27,11 +27,12 @@ from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.case import Case
 from uop.conformance.generate import case_by_id, groups
-from uop.conformance.judge import Judge, Status
+from uop.conformance.judge import Judge
 from uop.conformance.options import Options
 from uop.conformance.reduce import is_computing
 from uop.conformance.report import Report, Tally, share
 from uop.conformance.run import conform, selected
+from uop.conformance.verdict import Status
 from uop.conformance.workers import Local
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

@@ -12,10 +12,10 @@ from typing import TypeVar
 from uop.conformance.case import CaseId
 from uop.conformance.delivery import not_listed
 from uop.conformance.exercised import RULES
-from uop.conformance.judge import Status, Verdict
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Tally, counted, main_reason
 from uop.conformance.value_classes import BIT, named, possible
+from uop.conformance.verdict import Status, Verdict
 from uop.conformance.wire import Json
 from uop.spec.clauses import clauses
 from uop.spec.decisions import decisions

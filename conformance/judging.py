@@ -11,9 +11,10 @@ from uop.conformance.case import CaseId
 from uop.conformance.delivery import not_listed
 from uop.conformance.exercised import exercised
 from uop.conformance.generate import case_by_id
-from uop.conformance.judge import Judge, Status, Verdict, fault_from_json
+from uop.conformance.judge import Judge
 from uop.conformance.options import OBSERVED, profile_of_run
 from uop.conformance.repro import find_cause
+from uop.conformance.verdict import Status, Verdict, fault_from_json
 from uop.conformance.workers import Session
 from uop.spec.errors import BackendError
 from uop.spec.latitude import STRICT

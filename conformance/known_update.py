@@ -11,10 +11,10 @@ from itertools import chain, count
 from pathlib import Path
 
 from uop.conformance.case import LEVELS
-from uop.conformance.judge import Status
 from uop.conformance.known import EXPIRES, TEXTS, Entry, KnownError, KnownFile, known_in, read_known
 from uop.conformance.report import Report, Tally
 from uop.conformance.report.files import write_file
+from uop.conformance.verdict import Status
 
 UNEXPLAINED = "not explained yet: "
 EMPTY = """\

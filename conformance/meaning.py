@@ -48,10 +48,11 @@ def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...
 
 def may_end(case: Case, profile: Profile) -> bool:
     """Whether a profile lets a backend end a program without results: it divides by zero."""
-    divisions = [u for u in case.root.toposort() if u.op in DIVISIONS]
-    if not (profile.int_div_traps and divisions):
+    if not profile.int_div_traps:
         return False
-    divisors = {u.src[1] for u in divisions}
+    divisors = {u.src[1] for u in case.root.toposort() if u.op in DIVISIONS}
+    if not divisors:
+        return False
     zeros: list[UOp] = [d for d in divisors if isinstance(d.arg, ConstArg) and not d.arg.value]
 
     def note(u: UOp, value: Value) -> None:
@@ -67,6 +68,8 @@ def may_end(case: Case, profile: Profile) -> bool:
 
 def truncates(case: Case, profile: Profile) -> bool:
     """Whether a program divides otherwise than by the strict profile."""
+    if profile.int_div == "floor":
+        return False
     floored = (u.dtype for u in case.root.toposort() if u.op in (Op.IDIV, Op.MOD))
     return any(map(profile.truncates, floored))
 

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from uop.conformance.bodies import inlined, replaced, walk
-from uop.conformance.judge import Fault
+from uop.conformance.verdict import Fault
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs, slots_of
 from uop.interpreter.numeric import to_bits

@@ -14,12 +14,13 @@ from uop.conformance.case import Batch, CaseId, InvalidCase
 from uop.conformance.case import Case as SuiteCase
 from uop.conformance.command import Command
 from uop.conformance.delivery import deliver
-from uop.conformance.judge import Judge, Status, Verdict, skipped
+from uop.conformance.judge import Judge
 from uop.conformance.options import OptionError
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Conclusion
 from uop.conformance.sessions import COMMAND, known, start
 from uop.conformance.storage import from_literal
+from uop.conformance.verdict import Status, Verdict, skipped
 from uop.conformance.workers import Session
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.order import is_nan

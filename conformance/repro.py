@@ -11,9 +11,10 @@ from uop.conformance.case import Batch, CaseId, InvalidCase
 from uop.conformance.case import Case as SuiteCase
 from uop.conformance.compare import Symptom
 from uop.conformance.elements import Element, element_from_json
-from uop.conformance.judge import Fault, Judge
+from uop.conformance.judge import Judge
 from uop.conformance.meaning import accepted_on, written_buffers
 from uop.conformance.reduce import Candidate, is_computing, reduce_program
+from uop.conformance.verdict import Fault
 from uop.conformance.wire import Json
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted

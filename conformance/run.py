@@ -14,7 +14,6 @@ from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.coverage import Ledger, Point
 from uop.conformance.generate import case_by_id, further, group_of, groups
-from uop.conformance.judge import Status, Verdict, verdict_from_json
 from uop.conformance.jury import Jury, Task
 from uop.conformance.known import Settled, read_known
 from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
@@ -37,6 +36,7 @@ from uop.conformance.report.files import (
 )
 from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, as_found, finding_from_json
+from uop.conformance.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError, UnsupportedError, UopError
 from uop.spec.profile_text import parse_profile

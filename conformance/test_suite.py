@@ -20,12 +20,13 @@ from uop.conformance.compare import Symptom
 from uop.conformance.delivery import not_listed
 from uop.conformance.drawn import HypothesisChoices
 from uop.conformance.generate import AnyGroup, groups
-from uop.conformance.judge import Fault, Judge, Status
+from uop.conformance.judge import Judge
 from uop.conformance.levels.group import Group
 from uop.conformance.options import OBSERVED, profile_of_run
 from uop.conformance.plugin import JUDGED
 from uop.conformance.repro import NOT_SHRUNK, as_found, find_cause
 from uop.conformance.sessions import known, start
+from uop.conformance.verdict import Fault, Status
 from uop.spec.errors import BackendError, UopError
 from uop.spec.profile_text import parse_profile
 

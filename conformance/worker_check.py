@@ -13,9 +13,10 @@ from uop.conformance.command import Command
 from uop.conformance.delivery import deliver
 from uop.conformance.generate import groups
 from uop.conformance.greeting import DeviationError
-from uop.conformance.judge import Judge, Status
+from uop.conformance.judge import Judge
 from uop.conformance.lines import PATIENCE
 from uop.conformance.protocol import OFFERS, Outputs, Problem, ProblemKind, Program
+from uop.conformance.verdict import Status
 from uop.conformance.wire import Json
 from uop.conformance.workers import Allowance, LostError
 from uop.interpreter.values import Array

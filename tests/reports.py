@@ -6,9 +6,9 @@ from typing import Any
 
 from uop.conformance.compare import Symptom
 from uop.conformance.elements import Element, Errors
-from uop.conformance.judge import Fault, Status, Verdict
 from uop.conformance.options import Options
 from uop.conformance.report import BackendInfo, Failure, Report, Tally
+from uop.conformance.verdict import Fault, Status, Verdict
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
 

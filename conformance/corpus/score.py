@@ -20,8 +20,8 @@ from uop.conformance.corpus.files import (
     read_arrays,
     read_sets,
 )
-from uop.conformance.judge import Fault, Status, Verdict
 from uop.conformance.report import BackendInfo, Failure, Report, Tally
+from uop.conformance.verdict import Fault, Status, Verdict
 
 SKIPPED = "skipped.txt"
 """In the folder of a case: why there are no outputs."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from uop.conformance.case import CaseId
 from uop.conformance.elements import BINS, Element
-from uop.conformance.judge import MAY_END, Fault, Status, Verdict
 from uop.conformance.protocol import Hello
+from uop.conformance.verdict import MAY_END, Fault, Status, Verdict
 
 SCHEMA = "uop-report/1"
 MARKS = {

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from uop.conformance.judge import Verdict
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Conclusion, Report, Tally, in_order
 from uop.conformance.report.terminal import Log, figures_line, next_lines, verdict_line
+from uop.conformance.verdict import Verdict
 
 MOST = 10
 """Annotations of one kind that a step may show."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from uop.conformance.case import CaseId, NoSuchCaseError
 from uop.conformance.generate import group_of
-from uop.conformance.judge import Status, Verdict, verdict_from_json
 from uop.conformance.jury import Jury
 from uop.conformance.options import OptionError, Options
 from uop.conformance.report import MARKS, NOT_RUN
+from uop.conformance.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError
 

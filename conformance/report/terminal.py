@@ -15,10 +15,10 @@ from uop.conformance.card.card import card_from_json
 from uop.conformance.case import LEVELS
 from uop.conformance.coverage import ledger_lines
 from uop.conformance.delivery import UNSUPPORTED
-from uop.conformance.judge import Status, Verdict
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
+from uop.conformance.verdict import Status, Verdict
 
 COLUMNS = (
     ("bool",),

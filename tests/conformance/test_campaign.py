@@ -16,10 +16,10 @@ import pytest
 from uop.__main__ import main
 from uop.conformance.case import LEVELS
 from uop.conformance.exits import Exit
-from uop.conformance.judge import Status
 from uop.conformance.options import OptionError, Options, parse_duration
 from uop.conformance.report import Conclusion, Report
 from uop.conformance.run import conform, selected
+from uop.conformance.verdict import Status
 
 Conform = Callable[..., Report]
 

@@ -18,12 +18,13 @@ from uop.conformance.case import Case, CaseId, InvalidCase
 from uop.conformance.command import Command
 from uop.conformance.delivery import deliver, form_of, unsupported
 from uop.conformance.generate import case_by_id, group_of, groups
-from uop.conformance.judge import Judge, Status, Verdict
+from uop.conformance.judge import Judge
 from uop.conformance.messages import line, run_request
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello, Program
 from uop.conformance.repro import find_cause
 from uop.conformance.run import conform
+from uop.conformance.verdict import Status, Verdict
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError

@@ -20,8 +20,8 @@ from uop.conformance.corpus.export import export
 from uop.conformance.corpus.files import CorpusError, Described, read_arrays, read_sets
 from uop.conformance.corpus.score import read_manifest, score
 from uop.conformance.generate import case_by_id, groups
-from uop.conformance.judge import Status
 from uop.conformance.report import Conclusion, Report
+from uop.conformance.verdict import Status
 from uop.interpreter.evaluate import evaluate
 from uop.spec import json_form
 

@@ -19,12 +19,12 @@ from uop.conformance.case import LEVELS, Batch, Case, CaseId
 from uop.conformance.coverage import KINDS, Evidence, Ledger, Point, ledger_lines
 from uop.conformance.exercised import RULES, exercised
 from uop.conformance.generate import case_by_id, cases
-from uop.conformance.judge import Status, Verdict
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Conclusion, Report, Tally
 from uop.conformance.run import FURTHER, FURTHER_OF_EACH, conform, selected
 from uop.conformance.value_classes import BIT, named
+from uop.conformance.verdict import Status, Verdict
 from uop.spec.args import ParamArg
 from uop.spec.clauses import clauses
 from uop.spec.dtype import dtypes

@@ -14,8 +14,8 @@ import pytest
 
 from uop.conformance.backends.tinygrad import TARGETS
 from uop.conformance.finding_runs import FOLDER, Found, Run, found, read, runs, table
-from uop.conformance.judge import Status
 from uop.conformance.replay import replay
+from uop.conformance.verdict import Status
 
 FOUND = found()
 NAMES = [f.name for f in FOUND]

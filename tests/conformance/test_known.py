@@ -13,11 +13,11 @@ import pytest
 
 from uop.__main__ import main
 from uop.conformance.exits import Exit
-from uop.conformance.judge import Status, Verdict
 from uop.conformance.known import Entry, KnownError, KnownFile, Settled, read_known
 from uop.conformance.options import Options
 from uop.conformance.report import Conclusion, Report, Tally
 from uop.conformance.run import conform
+from uop.conformance.verdict import Status, Verdict
 
 CASE = "op/ADD/int8/edges/0"
 SIGNATURE = "result ADD int8"

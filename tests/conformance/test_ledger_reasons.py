@@ -10,11 +10,12 @@ from uop.conformance.case import CaseId
 from uop.conformance.coverage import CLOSED, ENDED, NO_CASE, Ledger, Point
 from uop.conformance.exercised import AXIS, RULES, exercised
 from uop.conformance.generate import case_by_id
-from uop.conformance.judge import MAY_END, Judge, Status, Verdict
+from uop.conformance.judge import Judge
 from uop.conformance.options import Options
 from uop.conformance.report import Tally, main_reason
 from uop.conformance.run import selected
 from uop.conformance.value_classes import BIT
+from uop.conformance.verdict import MAY_END, Status, Verdict
 from uop.conformance.wire import Json
 from uop.conformance.workers import Local
 from uop.spec.latitude import KNOBS

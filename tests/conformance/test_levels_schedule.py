@@ -12,10 +12,11 @@ from uop.conformance.case import Case
 from uop.conformance.choices import CountedChoices
 from uop.conformance.compare import compare
 from uop.conformance.generate import cases
-from uop.conformance.judge import Judge, Status
+from uop.conformance.judge import Judge
 from uop.conformance.levels.schedule import random_sequence
 from uop.conformance.meaning import accepted_on
 from uop.conformance.repro import find_cause
+from uop.conformance.verdict import Status
 from uop.conformance.workers import Local
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, RangeArg

@@ -16,10 +16,11 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.case import Batch, Case, CaseId, Twin
 from uop.conformance.compare import Symptom
 from uop.conformance.drawn import HypothesisChoices
-from uop.conformance.judge import SETTLED, Judge, Status
+from uop.conformance.judge import Judge
 from uop.conformance.levels import twin
 from uop.conformance.protocol import Outcome, Outputs, Program
 from uop.conformance.repro import find_cause
+from uop.conformance.verdict import SETTLED, Status
 from uop.conformance.workers import Local
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric import to_bits

@@ -14,10 +14,11 @@ from uop.conformance import delivery
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.case import Batch, Case, CaseId
 from uop.conformance.compare import Symptom
-from uop.conformance.judge import NOT_CHARGED, SETTLED, Judge, Status, Verdict
+from uop.conformance.judge import Judge
 from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.replay import judge_files
 from uop.conformance.repro import find_cause
+from uop.conformance.verdict import NOT_CHARGED, SETTLED, Status, Verdict
 from uop.conformance.workers import Local
 from uop.interpreter.values import Array
 from uop.spec.args import DTypeArg, ReduceArg

@@ -14,7 +14,6 @@ import pytest
 from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.generate import groups
-from uop.conformance.judge import Fault, Status, Verdict
 from uop.conformance.jury import JUROR, Juror
 from uop.conformance.mutants import hunt as hunting
 from uop.conformance.mutants.campaign import Summary
@@ -29,6 +28,7 @@ from uop.conformance.mutants.catalogue import (
 from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
+from uop.conformance.verdict import Fault, Status, Verdict
 from uop.spec.errors import PassError
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

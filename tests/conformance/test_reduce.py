@@ -8,10 +8,11 @@ import pytest
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.case import Batch, Case, CaseId
 from uop.conformance.compare import Symptom
-from uop.conformance.judge import Fault, Judge, Status
+from uop.conformance.judge import Judge
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.reduce import Candidate, is_computing, one_element
 from uop.conformance.repro import Finding, find_cause
+from uop.conformance.verdict import Fault, Status
 from uop.conformance.workers import Local
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric import to_bits

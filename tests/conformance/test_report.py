@@ -16,7 +16,6 @@ from rich.console import Console
 from uop.conformance.case import Batch
 from uop.conformance.compare import Symptom
 from uop.conformance.elements import Element, Errors, inputs_at
-from uop.conformance.judge import Fault, Status, Verdict
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import (
@@ -29,6 +28,7 @@ from uop.conformance.report import (
 )
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import MOST_LINES, Log, Screen
+from uop.conformance.verdict import Fault, Status, Verdict
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
 from uop.spec.text import parse

@@ -29,13 +29,13 @@ from reports import (
 
 from uop.conformance.card.free import FREE, free_points
 from uop.conformance.elements import BINS
-from uop.conformance.judge import Status
 from uop.conformance.report import Failure, KnownFailure
 from uop.conformance.report.markup import in_decimals
 from uop.conformance.report.page import page
 from uop.conformance.report.page_accuracy import histogram
 from uop.conformance.report.terminal import COLUMNS
 from uop.conformance.report.vote import Poll
+from uop.conformance.verdict import Status
 from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op
 

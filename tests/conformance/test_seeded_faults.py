@@ -15,12 +15,13 @@ from uop.compiler.targets.opencl import HEADER, OPENCL
 from uop.conformance.backends.compiled import OpenCLBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.generate import case_by_id
-from uop.conformance.judge import Judge, Status
+from uop.conformance.judge import Judge
 from uop.conformance.options import Options
 from uop.conformance.protocol import Backend, Hello, Outcome, Program
 from uop.conformance.reduce import Candidate
 from uop.conformance.repro import Finding, find_cause
 from uop.conformance.run import selected
+from uop.conformance.verdict import Status
 from uop.conformance.workers import Local
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT

@@ -35,8 +35,8 @@ def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool)
     on BACKEND.
     """
     from uop.conformance.backends import names
-    from uop.conformance.judge import Status
     from uop.conformance.replay import conclusion, replay, requests
+    from uop.conformance.verdict import Status
 
     if sample is not None or Path(arguments[0]).suffix == REPORT:
         return replay_report(arguments, sample or SAMPLE)
