@@ -12,11 +12,12 @@ from typing import Protocol
 from uop.conformance.card.card import Card
 from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
-from uop.conformance.coverage import Ledger, Point
+from uop.conformance.coverage import Ledger
 from uop.conformance.generate import case_by_id, further, group_of, groups
 from uop.conformance.jury import Jury, Task
 from uop.conformance.known import Settled, read_known
 from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
+from uop.conformance.points import Point
 from uop.conformance.protocol import Hello
 from uop.conformance.replay import conclusions
 from uop.conformance.report import (

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from uop.conformance.case import LEVELS, Batch, Case, CaseId
-from uop.conformance.coverage import KINDS, Evidence, Ledger, Point, ledger_lines
+from uop.conformance.coverage import Evidence, Ledger, ledger_lines
 from uop.conformance.exercised import RULES, exercised
 from uop.conformance.generate import case_by_id, cases
 from uop.conformance.options import Options
+from uop.conformance.points import KINDS, Point
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Conclusion, Report, Tally
 from uop.conformance.run import FURTHER, FURTHER_OF_EACH, conform, selected

@@ -7,11 +7,12 @@ import pytest
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.card.points import knob_points
 from uop.conformance.case import CaseId
-from uop.conformance.coverage import CLOSED, ENDED, NO_CASE, Ledger, Point
+from uop.conformance.coverage import CLOSED, ENDED, NO_CASE, Ledger
 from uop.conformance.exercised import AXIS, RULES, exercised
 from uop.conformance.generate import case_by_id
 from uop.conformance.judge import Judge
 from uop.conformance.options import Options
+from uop.conformance.points import Point
 from uop.conformance.report import Tally, main_reason
 from uop.conformance.run import selected
 from uop.conformance.value_classes import BIT
@@ -59,6 +60,14 @@ def test_what_is_not_made_is_told_by_its_cell() -> None:
     assert found.gaps(tally(Verdict(SIN, Status.SKIPPED, reason="no SIN"))) == {
         point for point in why if (point.about, point.dtype) == ("ADD", "float32")
     }
+
+
+def test_what_was_not_run_is_told_so() -> None:
+    why = ledger(ADD, "invalid/ADD/void/arity/0").unseen(Tally())
+    kinds = {(point.kind, reason) for point, reason in why.items()}
+    ended = {(kind, ENDED) for kind in ("cell", "value", "latitude", "label", "decision")}
+    # Programs about other ops may show what an op derives.
+    assert kinds == ended | {("rule", NO_CASE)}
 
 
 def test_a_point_is_told_by_the_reason_of_the_cases_that_would_have_shown_it() -> None:
