@@ -31,8 +31,10 @@ class Mutant:
     the ops and labels that it is about: a check of one of them kills it by name. `hint` describes
     what it looks like from outside, without the answer. The cases of `level`, if one is given, come
     before those of the others. A fault of what judges is one of judging by `profile`. What accepts
-    too much is found by results that must be accused: of the backends `against`. `equivalent` is
-    the proof that no program shows it, empty for the others.
+    too much is found by results that must be accused: of the backends `against`, mutants or
+    adversaries that push an op outside (`adversary:MAX`) or that take the liberties of another
+    profile (`adversary::max_nan=number`, in the cases of `level`). `equivalent` is the proof that
+    no program shows it, empty for the others.
     """
 
     name: str

@@ -198,17 +198,21 @@ def _by_acquittal(mutant: Mutant) -> Kill | None:
             for id, wrong in _wrong_results(backend, mutant):
                 (verdict,) = court.judge([CaseId.parse(id)])
                 at, found = time.monotonic(), accused(verdict)
-                if found < wrong and found < (known := accused(*sound.judge([CaseId.parse(id)]))):
+                if found >= wrong:
+                    continue
+                (right,) = sound.judge([CaseId.parse(id)])
+                if found < (known := accused(right)):
                     saw = f"{found} of {min(wrong, known)} wrong elements are accused"
                     # The op that is pushed is what was got wrong, whatever the case is about.
-                    about = _about(court, verdict, mutant) | {backend.partition(":")[2]}
+                    about = _about(sound, right, mutant) | {backend.partition(":")[2]}
                     return Kill(id, saw, at, about)
     return None
 
 
 def _told(backend: str, mutant: Mutant) -> str:
-    """A backend, which takes the liberties that a mutant is about where it takes any."""
-    return f"{backend}:{mutant.profile}" if backend.startswith(ADVERSARY) else backend
+    """A backend; an adversary takes the liberties that a mutant is about if it is told no other."""
+    kind, _, told = backend.partition(":")
+    return backend if kind != PUSHED or ":" in told else f"{backend}:{mutant.profile}"
 
 
 def _wrong_results(backend: str, mutant: Mutant) -> Iterator[tuple[str, int]]:

@@ -30,9 +30,10 @@ from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.conformance.verdict import Fault, Status, Verdict
 from uop.spec.errors import PassError
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import KNOBS, STRICT
 from uop.spec.ops.names import Op
 from uop.spec.profile_text import parse_profile
+from uop.spec.registry import labels
 
 MUTANTS = list(mutants().values())
 KINDS = list(dict.fromkeys(mutant.kind for mutant in MUTANTS))
@@ -91,6 +92,20 @@ def test_a_hint_does_not_give_the_place_away() -> None:
         assert mutant.breaks
 
 
+def test_what_a_mutant_breaks_is_few_ops_or_labels() -> None:
+    """With many ops named, a check of something else would pass for one of what was broken."""
+    for mutant in MUTANTS:
+        ops = [name for name in mutant.breaks if name in Op.__members__]
+        assert len(ops) <= 3, mutant.name
+        assert {*mutant.breaks} <= {*ops, *labels()}, mutant.name
+
+
+def test_every_knob_of_a_profile_has_mutants() -> None:
+    """Not where a program may end: what is sent is no set of results."""
+    profiles = " ".join(m.profile for m in MUTANTS)
+    assert {knob for knob in KNOBS if f"{knob}=" not in profiles} == {"int_div_traps"}
+
+
 def test_there_are_as_many_as_promised() -> None:
     assert len(MUTANTS) >= 200
     assert len(KINDS) >= 14
@@ -103,7 +118,14 @@ def test_what_accepts_too_much_is_held_against_something() -> None:
         assert parse_profile(mutant.profile) == STRICT or mutant.backend == JUDGE
         for backend in mutant.against:
             kind, _, name = backend.partition(":")
-            assert Op[name] if kind == PUSHED else find_mutant(name).backend != JUDGE
+            op, _, taken = name.partition(":")
+            if kind != PUSHED:
+                assert find_mutant(name).backend != JUDGE
+            elif taken:
+                assert mutant.level
+                assert parse_profile(taken) != parse_profile(mutant.profile)
+            else:
+                assert op in Op.__members__
 
 
 def test_of_each_class_one_is_hunted() -> None:
