@@ -149,11 +149,23 @@ def _entry(point: Point, outcomes: dict[Witness, Outcome]) -> Entry | None:
         declares = "".join(point.declares.get(word, "") for word in shown)
         return Entry(point.name, point.knob, "".join(shown) or NEITHER, declares, True, lines)
     observed, conflict, repro = " and ".join(shown), tuple(a.line for a in shown.values())[:2], ""
+    if _may_differ(point, answers):
+        lines = tuple(dict.fromkeys([*conflict, *lines]))
+        return Entry(point.name, point.knob, observed, point.mixed, True, lines)
     if point.knob:
         # The strict answer comes first: the repro is right by the spec.
         first, second = (word for word in point.declares if word in shown)
         repro = _repro(point, first, shown[second].witness)
     return Entry(point.name, point.knob, observed, point.mixed, False, lines, conflict, repro)
+
+
+def _may_differ(point: Point, answers: Sequence[_Answer]) -> bool:
+    """Whether a knob lets programs differ, and each of them does one thing.
+
+    To contract sums alone is one choice; of numbers and NaNs one MAX cannot make both.
+    """
+    meant = {(a.witness, a.word) for a in answers if a.word}
+    return point.mixed in point.declares.values() and len(meant) == len({w for w, _ in meant})
 
 
 def _repro(point: Point, word: str, witness: Witness) -> str:

@@ -86,6 +86,13 @@ class Contracting(Choosing):
         return cast(dtypes.float32, UOp(u.op, *operands))
 
 
+class ContractingSums(Contracting):
+    """A product that is added is not rounded; one that is subtracted is, as is that of a MULACC."""
+
+    def rule(self, u: UOp) -> UOp:
+        return super().rule(u) if u.op is Op.ADD else u
+
+
 class Flushing(Choosing):
     """Subnormals are zeros; of floats it has float32 alone."""
 

@@ -104,6 +104,27 @@ def test_a_backend_that_does_two_things_is_shown_with_both_and_a_repro(tmp_path:
     assert statuses == ["passed", "failed"]
 
 
+def test_a_liberty_that_is_taken_in_some_programs_is_one_choice(tmp_path: Path) -> None:
+    card = card_of("ContractingSums")
+    entry = next(e for e in card.entries if e.point == "contract")
+    assert (entry.observed, entry.consistent) == ("rounded once and rounded twice", True)
+    assert [line.rpartition(": ")[2] for line in entry.evidence[:2]] == [
+        "rounded once",
+        "rounded twice",
+    ]
+    assert (card.profile.contract, card.twofold) == (True, ())
+    options = Options(
+        "choosing_backends:ContractingSums",
+        levels=("op", "graph"),
+        ops=("ADD", "SUB", "MULACC", "MIXED"),
+        dtypes=("float32", "MIXED"),
+        effort="smoke",
+        workers=1,
+        output=tmp_path,
+    )
+    assert conform(options).conclusion is Conclusion.CONFORMS
+
+
 def test_what_a_backend_lacks_has_no_entry() -> None:
     card = card_of("Poor")
     assert [entry.point for entry in card.entries] == ["max_nan", "MAX of two zeros"]
