@@ -23,11 +23,13 @@ def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
     opened = either(value.unspecified, value.invalid)
     if somewhere(without(either(s.any, s.invalid), opened)) is not None:
         return False
-    alike = s.is_point() & order.same_bits(s.lo, np.ascontiguousarray(value.data))
+    same_bits = order.same_bits(s.lo, np.ascontiguousarray(value.data))
+    alike = s.is_point() & same_bits
     if s.nan is not None:
         reference = points(value, dtype.is_float)
         closed = without(reference.exact, s.exact)
         alone = np.False_ if s.only is None else s.only & order.is_nan(value.data)
+        alone = alone if s.exact is None else alone & (same_bits | ~s.exact)
         alike = np.where(s.nan, alone if closed is None else alone & ~closed, alike)
     return bool((alike if opened is None else alike | opened).all())
 

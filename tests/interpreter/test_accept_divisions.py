@@ -77,6 +77,20 @@ def test_a_saturating_cast_of_integers_saturates_in_kernels() -> None:
         assert not accepted.contains(-expected).any()
 
 
+def test_a_quotient_may_be_the_bits_of_another_nan() -> None:
+    """-225 / 2 is -112.5, whose floor and truncation are two NaNs as int16 read as float16."""
+    x = param(0, (2,), dtypes.int16)
+    quotient = UOp(Op.IDIV, x, const(2, dtypes.int16))
+    inputs = {0: np.array([-225, 4], np.int16)}
+    root = UOp(Op.BITCAST, quotient, arg=DTypeArg(dtypes.float16))
+    down, up = (np.array([k, 2], np.int16).view(np.float16) for k in (-113, -112))
+    for program in (root, lower(root, "rangeify")):
+        for profile, right, wrong in ((STRICT, down, up), (TRUNC, up, down)):
+            (accepted,) = accept(program, inputs, profile)
+            assert accepted.contains(right).all()
+            assert accepted.contains(wrong).tolist() == [False, True]
+
+
 def test_a_remainder_that_may_be_negative_is_no_index() -> None:
     x = param(0, (2,), dtypes.int32)
     root = UOp(Op.INDEX, param(1, (4,), dtypes.int32), UOp(Op.MOD, x, const(4, dtypes.int32)))
