@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.protocol import Outcome, Problem, ProblemKind
 from uop.spec.errors import (
     BackendError,
     InvalidError,
@@ -28,8 +28,8 @@ KINDS: tuple[tuple[type[UopError], ProblemKind], ...] = (
 )
 
 
-def attempt(run: Callable[[], Outputs]) -> Outcome:
-    """The outputs, or the problem that an error of this project stands for."""
+def attempt(run: Callable[[], Outcome]) -> Outcome:
+    """What is run gives, or the problem that an error of this project stands for."""
     try:
         return run()
     except UopError as error:

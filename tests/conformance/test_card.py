@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from uop.conformance.backends import load
+from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.card.card import Card, Entry, card_from_json, observe
 from uop.conformance.card.file import ProfileFileError, profile_text, read_profile
@@ -123,6 +124,23 @@ def test_a_liberty_that_is_taken_in_some_programs_is_one_choice(tmp_path: Path) 
         output=tmp_path,
     )
     assert conform(options).conclusion is Conclusion.CONFORMS
+
+
+@pytest.mark.parametrize(
+    ("told", "point", "observed"),
+    [
+        ("int_div_traps=true", "int_div_traps", "traps"),
+        ("int_div=trunc", "int_div", "trunc"),
+        ("fp8_saturate=true", "fp8_saturate", "saturates"),
+        ("max_nan=number", "max_nan", "number"),
+        ("max_nan=propagate", "max_nan", "propagate"),
+        ("cmp_nan=ieee", "cmp_nan", "ieee"),
+        ("pad_fill=zero", "pad_fill", "zero"),
+    ],
+)
+def test_an_adversary_does_what_it_is_told(told: str, point: str, observed: str) -> None:
+    card = observe(Local(AdversaryBackend(f":{told}")))
+    assert [e.observed for e in card.entries if e.point == point] == [observed]
 
 
 def test_what_a_backend_lacks_has_no_entry() -> None:
