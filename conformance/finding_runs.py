@@ -23,6 +23,9 @@ from uop.spec.errors import UnsupportedError
 FOLDER = Path(__file__).parent / "findings"
 TITLE = re.compile(r"# (?P<title>.+)\.")
 FACTS = re.compile(r"# Class (?P<kind>[AB]), (?P<how>[^;]+); (?P<values>.+)\. Wrong on (?P<on>.+)$")
+NAMED = re.compile(r"# of tinygrad [0-9.]+ \(.+\)\. DEV=(?P<environment>\S+) ends with 1[.;].*")
+ENVIRONMENTS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU", "CPU:X86": "X86"}
+"""The devices by what a script names them, the value of DEV."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Found:
     how: str
     values: str
     devices: tuple[str, ...]
+    environment: str
+    """The value of DEV under which it is said to be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +58,13 @@ def found() -> list[Found]:
 
 def read(path: Path) -> Found:
     """One finding by its script."""
-    first, second, *_ = path.read_text().splitlines()
-    title, facts = TITLE.fullmatch(first), FACTS.fullmatch(second)
-    if title is None or facts is None:
-        raise ValueError(f"{path}: the first two lines are no title and no facts")
+    first, second, third, *_ = [*path.read_text("utf-8").splitlines(), "", "", ""]
+    title, facts, named = TITLE.fullmatch(first), FACTS.fullmatch(second), NAMED.fullmatch(third)
+    if title is None or facts is None or named is None:
+        raise ValueError(f"{path}: the first lines are no title, no facts and no environment")
     devices = tuple(facts["on"].split(", "))
-    return Found(path.stem, title["title"], facts["kind"], facts["how"], facts["values"], devices)
+    kind, how, values = facts["kind"], facts["how"], facts["values"]
+    return Found(path.stem, title["title"], kind, how, values, devices, named["environment"])
 
 
 def runs(device: str, names: Iterable[str]) -> dict[str, Run]:

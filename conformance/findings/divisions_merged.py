@@ -1,6 +1,6 @@
 # (x // c) // d becomes x // (c * d), though c * d leaves the dtype.
 # Class A, fused against split; ordinary values. Wrong on PYTHON, CL, X86
-# of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
+# of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=PYTHON ends with 1.
 # By hand: 2000000000 // 65535 = 30517, and 30517 // 65538 = 0. 65535 * 65538 = 4295032830 is no
 # int32; with contiguous() after the first division it is 0.
 from tinygrad import Tensor, dtypes

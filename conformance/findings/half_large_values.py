@@ -1,6 +1,6 @@
 # Emulated float16 rounds 65510 to infinity instead of 65504.
 # Class A, device against device; ordinary values. Wrong on PYTHON, CL
-# of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
+# of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=PYTHON ends with 1.
 # By hand: 65504 is the largest float16, the next one would be 65536: infinite is what lies from
 # 65520 on, the middle (IEEE 754, 4.3.1). 65510 is nearer to 65504, bits 0x7bff. Emulated it is
 # infinite.

@@ -1,6 +1,6 @@
 # X86 negates 0 by subtracting it from 0.
 # Class A, device against device; ordinary values in, a zero out. Wrong on X86
-# of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
+# of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU:X86 ends with 1.
 # By hand: IEEE 754 (5.5.1): negation inverts the sign, of a zero too: -(0.0) is -0.0, bits
 # 0x80000000. 0.0 - 0.0 is 0.0.
 from tinygrad import Tensor, dtypes

@@ -1,6 +1,6 @@
 # X86 compares a uint8 that was spilled with 16 bits, of which 8 are left over from something else.
 # Class A, device against device; ordinary values. Wrong on X86
-# of tinygrad 0.14.0 (Python 3.11). It ends with 1 under DEV=CPU:X86, and DEV=CPU is right.
+# of tinygrad 0.14.0 (Python 3.11). DEV=CPU:X86 ends with 1; DEV=CPU is right.
 # By hand: p is false, so the outer choice is 2 everywhere, and 2 differs from 2 nowhere.
 from tinygrad import Tensor, dtypes
 

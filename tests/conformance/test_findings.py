@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -13,7 +14,16 @@ from pathlib import Path
 import pytest
 
 from uop.conformance.backends.tinygrad import TARGETS
-from uop.conformance.finding_runs import FOLDER, Found, Run, found, read, runs, table
+from uop.conformance.finding_runs import (
+    ENVIRONMENTS,
+    FOLDER,
+    Found,
+    Run,
+    found,
+    read,
+    runs,
+    table,
+)
 from uop.conformance.replay import replay
 from uop.conformance.verdict import Status
 
@@ -44,6 +54,23 @@ def test_a_script_is_short_and_needs_tinygrad_alone(f: Found) -> None:
     assert "By hand: " in text
     assert imported(text) <= {*sys.stdlib_module_names, "tinygrad"}
     assert set(f.devices) <= set(TARGETS)
+    assert ENVIRONMENTS[f.environment] in f.devices
+
+
+@pytest.mark.parametrize("environment", sorted({f.environment for f in FOUND}))
+def test_a_script_ends_with_1_in_the_environment_that_it_names(environment: str) -> None:
+    if not NEEDS[ENVIRONMENTS[environment]]():
+        pytest.skip(f"needs tinygrad and what runs {environment} here")
+    first = next(f for f in FOUND if f.environment == environment)
+    run = subprocess.run(
+        [sys.executable, FOLDER / f"{first.name}.py"],
+        env={**os.environ, "DEV": environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1, run.stderr
+    assert "Error" not in run.stderr
 
 
 def imported(text: str) -> set[str]:
@@ -83,7 +110,7 @@ def test_a_script_finds_the_driver_wrong_that_is(path: Path) -> None:
 def test_a_script_without_facts_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.py"
     path.write_text("# A title.\n# nothing else\n")
-    with pytest.raises(ValueError, match="no title and no facts"):
+    with pytest.raises(ValueError, match="no title, no facts"):
         read(path)
 
 
