@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -12,7 +12,7 @@ from uop.conformance import storage
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric import to_bits
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.values import Array, Mask, either
 from uop.spec.dtype import DType
 
 NEAR = 64
@@ -71,6 +71,15 @@ def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Compariso
         max((part.max_ulp for part in parts), default=0.0),
         next((part.mismatch for part in parts if part.mismatch is not None), None),
     )
+
+
+def opened(accepted: Accepted, other: Accepted, output: Array) -> Accepted:
+    """What is accepted, and anything where an output of this shape is in another set instead."""
+    spread = accepted.spread
+    with np.errstate(all="ignore"):
+        instead = other.contains(output) & ~accepted.contains(output)
+    sets = replace(spread, any=either(spread.any, instead))
+    return Accepted(accepted.dtype, accepted.value, sets)
 
 
 def unsteady(

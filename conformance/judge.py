@@ -9,7 +9,7 @@ from itertools import chain
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
 from uop.conformance.case import Case, InvalidCase
-from uop.conformance.compare import element_text
+from uop.conformance.compare import element_text, opened
 from uop.conformance.delivery import Delivery, deliver
 from uop.conformance.meaning import accepted_on, may_end, truncates
 from uop.conformance.protocol import Outcome, Problem
@@ -174,38 +174,46 @@ class Judge:
         return ""
 
     def _verdict(self, p: Prepared, accepted: AllSets, outcome: Outcome) -> Verdict:
-        """The verdict on an outcome, unless what we made of the program may give it."""
-        case, lowered = p.case, p.delivery.root
-        verdict = verdict_of(case, accepted, p.delivery.outcome(outcome))
-        if verdict.fault is None or isinstance(case, InvalidCase):
+        """The verdict on an outcome, but for what the program that we made of it may give."""
+        given = p.delivery.outcome(outcome)
+        verdict, sent = verdict_of(p.case, accepted, given), self._sent_instead(p)
+        if verdict.fault is None or sent is None:
             return verdict
-        strict = self.demanded(case) == STRICT
-        if lowered is not None:
-            sent = Case(case.id, lowered, p.delivery.batches)
-        elif case.source is not None and not strict:
-            # Where the profile is strict, words of the suite's own are ours to get right.
-            sent = Case(case.id, case.root, case.batches)
-        else:
-            return verdict
-        if self._may_give(sent, p, accepted, outcome):
-            return skipped(case, NOT_CHARGED if strict else SETTLED)
-        return verdict
+        why = NOT_CHARGED if self.demanded(p.case) == STRICT else SETTLED
+        return self._charged(p, sent, accepted, given, verdict) or skipped(p.case, why)
 
-    def _may_give(self, sent: Case, p: Prepared, accepted: AllSets, outcome: Outcome) -> bool:
-        """Whether by the profile the program that was sent may give this, or means nothing.
+    def _sent_instead(self, p: Prepared) -> Case | None:
+        """What we made of a case and sent: kernels, or the same in other words.
 
         Kernels know no PAD and hold what a CONST came to; a CMPGE in other words is true on NaN.
-        Where nothing says what it may give, whether the reference fails on it as well.
+        Where the profile is strict, other words mean the same, which is ours to get right.
         """
-        case, given = p.case, p.delivery.outcome(outcome)
+        case, lowered = p.case, p.delivery.root
+        if isinstance(case, InvalidCase):
+            return None
+        if lowered is not None:
+            return Case(case.id, lowered, p.delivery.batches)
+        if case.source is None or self.demanded(case) == STRICT:
+            return None
+        return Case(case.id, case.root, case.batches)
+
+    def _charged(
+        self, p: Prepared, sent: Case, accepted: AllSets, given: Outcome, verdict: Verdict
+    ) -> Verdict | None:
+        """Of a failure what is left where by the profile that which was sent may not give it."""
         try:
-            sets = p.delivery.of_case(_sets(sent, self.demanded(case)))
+            sets = p.delivery.of_case(_sets(sent, self.demanded(p.case)))
         except UndefinedError:
-            return True
+            return None
         except UnsupportedError:
+            # Nothing says what it may give; whether the reference gives the same wrong can be seen.
             ours = p.delivery.outcome(attempt(lambda: interpret(p.delivery.program)))
-            return verdict_of(case, accepted, ours).status is not Status.PASSED
-        return verdict_of(case, sets, given).status is Status.PASSED
+            return verdict if verdict_of(p.case, accepted, ours).status is Status.PASSED else None
+        if isinstance(given, Problem) or verdict.fault is None or verdict.fault.element is None:
+            return verdict
+        batches = zip(accepted, sets, given.batches, strict=True)
+        left = verdict_of(p.case, [tuple(map(opened, *batch)) for batch in batches], given)
+        return None if left.status is Status.PASSED else left
 
 
 def _sets(case: Case, profile: Profile) -> list[tuple[Accepted, ...]]:

@@ -171,6 +171,18 @@ def test_a_fault_is_charged_where_a_profile_decides_otherwise_than_the_reference
     assert judge_files(files, Local(Kernels(rule)))[0].status is not Status.FAILED
 
 
+def test_of_a_fault_only_what_kernels_of_ours_may_not_give_is_told() -> None:
+    """What they make of a CDIV is another by this profile in all elements but the third."""
+
+    def wrong(a: Array) -> Array:
+        return a + np.array([0, 0, 5, 0], np.int32)
+
+    fault = judged(Kernels(truncated, wrong), case_of(UOp(Op.CDIV, X, Y)), TRUNC).fault
+    assert fault is not None
+    assert fault.element == 2
+    assert fault.message == "output 0[2] is 6, accepted 1"
+
+
 NUMBERS = st.integers(-(2**31), 2**31 - 1)
 
 
