@@ -10,6 +10,7 @@ from typing import Any
 from uop.conformance.card.card import Card, Entry
 from uop.conformance.options import PROFILE_SUFFIX
 from uop.conformance.protocol import Hello
+from uop.conformance.shell import uop_command
 from uop.spec.errors import UopError
 from uop.spec.latitude import KNOBS, STRICT, Profile
 from uop.spec.profile_text import ProfileError, profile_of
@@ -27,9 +28,10 @@ def profile_text(card: Card, hello: Hello, backend: str) -> str:
     """The observed profile as a file to edit and to commit."""
     observed = card.profile
     who = f"{hello.name} {hello.version} on {hello.device}"
+    demanding = uop_command("conform", backend, "--profile", f"FILE{PROFILE_SUFFIX}")
     lines = [
         _comment(f"# What {who} does where the spec leaves a choice."),
-        f"# Edit and commit; uop conform {backend} --profile FILE{PROFILE_SUFFIX} demands it.",
+        _comment(f"# Edit and commit; {demanding} demands it."),
         "# Every knob is stated, so that a file that was cut off is noticed.",
         f'schema = "{SCHEMA}"',
     ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from uop.conformance.shell import uop_command
 from uop.conformance.wire import Json
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -27,6 +28,17 @@ def failures_in(report: Json, cell: Json) -> Iterator[Json]:
     """The causes whose first case lies in a cell."""
     place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
     return (failure for failure in report["failures"] if failure["id"].startswith(place))
+
+
+def case_again(report: Json, id: str) -> str:
+    """The command that judges a whole case of a report again."""
+    options = report["options"]
+    return uop_command("conform", options["backend"], "--seed", options["seed"], "--case", id)
+
+
+def repro_again(report: Json, failure: Json) -> str:
+    """The command that judges the repro of a failure again."""
+    return uop_command("replay", failure["repro"], report["options"]["backend"])
 
 
 def first_failed(report: Json, cell: Json) -> str:
@@ -84,14 +96,12 @@ def _test(suite: Element, report: Json, cell: Json) -> None:
     kind = causes[0]["label"] if causes else "failed"
     SubElement(test, "failure", message=_xml(message), type=_xml(kind)).text = _xml(
         "\n".join(_body(report, cause) for cause in causes)
-        or f"uop conform {report['options']['backend']} --seed {report['options']['seed']} "
-        f"--case {first_failed(report, cell)}"
+        or case_again(report, first_failed(report, cell))
     )
 
 
 def _body(report: Json, failure: Json) -> str:
-    again = f"uop replay {failure['repro']} {report['options']['backend']}"
-    return f"{failure['message']}\n{again}\n\n{failure['text']}"
+    return f"{failure['message']}\n{repro_again(report, failure)}\n\n{failure['text']}"
 
 
 def _is_skipped(cell: Json) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from html import escape
 from importlib.resources import files
 
-from uop.conformance.report.junit import first_failed
+from uop.conformance.report.junit import case_again, first_failed, repro_again
 from uop.conformance.report.markup import Html, block, code, pairs, section, table, tag
 from uop.conformance.report.page_accuracy import accuracy
 from uop.conformance.report.page_card import card
@@ -14,6 +14,7 @@ from uop.conformance.report.page_failures import FIRST, failures, first_failures
 from uop.conformance.report.page_known import known
 from uop.conformance.report.page_ledger import ledger
 from uop.conformance.report.page_matrix import matrix
+from uop.conformance.shell import uop_command
 from uop.conformance.wire import Json
 
 HEAD = (
@@ -140,18 +141,17 @@ def _duration(seconds: float) -> str:
 
 def _next(report: Json) -> Html:
     """The one command to type now."""
-    backend = report["options"]["backend"]
     if report["failures"]:
-        command = f"uop replay {report['failures'][0]['repro']} {backend}"
+        command = repro_again(report, report["failures"][0])
         what = "Next, run the first of them again:"
     elif failed := [cell for cell in report["cells"] if cell["failed"]]:
-        case = first_failed(report, failed[0])
-        command = f"uop conform {backend} --seed {report['options']['seed']} --case {case}"
+        command = case_again(report, first_failed(report, failed[0]))
         what = "Next, run the first of them again:"
     elif stale := [line["stale"] for line in report["known"] if line["stale"]]:
         command, what = stale[0], "Next, mend the file of known failures:"
     elif report["summary"]["passed"] and not report["summary"]["lost"]:
-        command, what = f"uop conform {backend} --effort full", "Next, check more programs:"
+        command = uop_command("conform", report["options"]["backend"], "--effort", "full")
+        what = "Next, check more programs:"
     else:
         command, what = "uop backends", "Next, see what can be judged here:"
     more = len(report["failures"]) - FIRST

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from uop.conformance.explain.words import latitude_words, signature
-from uop.conformance.report.junit import first_failed
+from uop.conformance.report.junit import first_failed, repro_again
 from uop.conformance.report.markup import (
     Html,
     block,
@@ -63,8 +63,7 @@ def first_failures(every: Sequence[Json]) -> Html:
 
 def failures(report: Json, number: int = 0) -> Html:
     """Every cause in full, then the failed cells that no cause was looked for in."""
-    backend = report["options"]["backend"]
-    parts = [_failure(failure, backend, number) for failure in report["failures"]]
+    parts = [_failure(report, failure, number) for failure in report["failures"]]
     told = {_cell(failure): failure for failure in reversed(report["failures"])}
     # The matrix leads to the first cause of a cell.
     for failure in told.values():
@@ -125,10 +124,10 @@ def _sentence(failure: Json) -> str:
     return in_decimals(f"{inputs} gives {first['got']}; allowed is {first['accepted']}.")
 
 
-def _failure(failure: Json, backend: str, number: int) -> Html:
+def _failure(report: Json, failure: Json, number: int) -> Html:
     case = _case(failure["text"])
     program = tag("details", tag("summary", "The program") + block(failure["text"]), open="open")
-    again = tag("p", "Run it again:") + block(f"uop replay {failure['repro']} {backend}")
+    again = tag("p", "Run it again:") + block(repro_again(report, failure))
     words = tag("div", _symptom(failure) + again + program)
     place = tag("p", escape("case ") + code(failure["id"]), class_="quiet")
     heading = tag("h3", escape(_title(failure)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable
 from textwrap import wrap
@@ -18,6 +17,7 @@ from uop.conformance.delivery import UNSUPPORTED
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
+from uop.conformance.shell import uop_command
 from uop.conformance.verdict import Status, Verdict
 
 COLUMNS = (
@@ -228,7 +228,7 @@ def failure_lines(report: Report, backend: str) -> list[str]:
     lines = []
     for failure in report.failures[:MOST_FAILURES]:
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {failure.message}"))
-        lines.append(f"       uop replay {failure.repro} {shlex.quote(backend)}")
+        lines.append(f"       {uop_command('replay', failure.repro, backend)}")
     more = len(report.failures) - MOST_FAILURES
     return [*lines, f"... and {more} more causes"] if more > 0 else lines
 
@@ -267,16 +267,17 @@ def ledger_of(report: Report) -> list[str]:
 
 def next_lines(report: Report, options: Options) -> list[str]:
     """What to do next."""
-    command = f"uop conform {shlex.quote(options.backend)}"
+    backend = options.backend
     cases = [failure.id for failure in report.failures if failure.level in LEVELS]
     if cases:
-        again = f"the whole case again: {command} --seed {options.seed} --case {cases[0]}"
-        return [*skipped_lines(report), again]
+        again = uop_command("conform", backend, "--seed", options.seed, "--case", cases[0])
+        return [*skipped_lines(report), f"the whole case again: {again}"]
     if report.failures:
-        show = f"what was observed: uop profile show {shlex.quote(options.backend)}"
-        return [*skipped_lines(report), show]
+        show = uop_command("profile", "show", backend)
+        return [*skipped_lines(report), f"what was observed: {show}"]
     listed = [one_line(f"listed but not judged: {why}") for why in report.untried[:MOST_FAILURES]]
-    return [*listed, *skipped_lines(report), f"next: {command} --effort full"]
+    more = uop_command("conform", backend, "--effort", "full")
+    return [*listed, *skipped_lines(report), f"next: {more}"]
 
 
 def skipped_lines(report: Report) -> list[str]:

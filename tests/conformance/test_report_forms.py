@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,6 +18,8 @@ from uop.conformance.report import Failure, KnownFailure
 from uop.conformance.report.files import write_reports, write_repros
 from uop.conformance.report.github import MOST, GitHub, commands, markdown
 from uop.conformance.report.junit import junit_text
+from uop.conformance.report.page import page
+from uop.conformance.report.terminal import summary
 from uop.conformance.report.vote import Poll
 
 HELLO = Hello("some", "1", "device", frozenset(), frozenset())
@@ -79,6 +84,28 @@ def test_junit_has_a_suite_per_backend_and_no_character_that_xml_forbids() -> No
     poll = Poll((report(FAILED, failures=(odd,)), report(PASSED, backend="b")))
     found = ElementTree.fromstring(junit_text(poll.to_json()))
     assert [suite.get("name") for suite in found] == ["some", "b"]
+
+
+def test_each_command_can_be_copied_into_a_shell() -> None:
+    backend, repro = "command:./a worker 'x y'", "a folder/result EXP2.uop"
+    caused = report(FAILED, failures=(replace(FAILURE, repro=repro),), backend=backend)
+    uncaused, right = report(FAILED, backend=backend), report(PASSED, backend=backend)
+    again = ["conform", backend, "--seed", "0", "--case", FAILED.id]
+    more, replay = ["conform", backend, "--effort", "full"], ["replay", repro, backend]
+    for form in (junit_text, page):
+        told = [words for made in (caused, uncaused) for words in typed(form(made.to_json()))]
+        assert told[0] == replay
+        assert again in told
+        assert {tuple(words) for words in told} <= {tuple(again), tuple(replay)}
+    assert more in typed(page(right.to_json()))
+    lines = [summary(made, replace(OPTIONS, backend=backend), 60) for made in (caused, right)]
+    assert typed("\n".join(lines[0] + lines[1])) == [replay, again, more]
+
+
+def typed(text: str) -> list[list[str]]:
+    """The commands about a backend in a text, as a shell takes them apart."""
+    lines = re.findall(r"\buop ((?:replay|conform) [^<\n]*?command:[^\n<]*)", text)
+    return [shlex.split(unescape(line)) for line in lines]
 
 
 def test_junit_is_as_the_schema_of_jenkins_has_it() -> None:

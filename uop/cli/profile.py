@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.conformance.exits import Exit
+from uop.conformance.shell import uop_command
 
 if TYPE_CHECKING:
     from uop.conformance.card.card import Card
@@ -49,7 +49,7 @@ def show(backend: str, as_json: bool) -> int:
     click.echo(f"\nas a profile: {card.profile}; declared: {hello.profile or 'none'}")
     for entry in card.twofold:
         click.echo(f"two things at {entry.point}: {entry.observed}")
-    click.echo(f"next: uop profile init {shlex.quote(backend)}")
+    click.echo(f"next: {uop_command('profile', 'init', backend)}")
     return code
 
 
@@ -82,7 +82,7 @@ def init(backend: str, output: Path | None) -> int:
             raise OptionError(f"--output: {output} exists; it may hold edits")
         writable(output)
     hello, card = observed(backend)
-    text = profile_text(card, hello, shlex.quote(backend))
+    text = profile_text(card, hello, backend)
     if output is None:
         click.echo(text, nl=False)
         return Exit.OK
@@ -93,7 +93,7 @@ def init(backend: str, output: Path | None) -> int:
         raise OptionError(f"cannot write {output}: {error.strerror}") from error
     for entry in card.twofold:
         click.echo(f"two things at {entry.point}: {entry.observed}")
-    click.echo(f"wrote {output}; next: uop conform {shlex.quote(backend)} --profile {output}")
+    click.echo(f"wrote {output}; next: {uop_command('conform', backend, '--profile', output)}")
     return Exit.OK
 
 

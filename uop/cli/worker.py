@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from uop.conformance.exits import Exit
+from uop.conformance.shell import uop_command
 
 
 @click.group("worker")
@@ -48,5 +49,5 @@ def check(executable: str, arguments: tuple[str, ...], timeout: str) -> int:
     if found.deviations:
         click.echo(f"deviations: {len(found.deviations)}; the protocol: docs/worker-protocol.md")
         return Exit.FAILED
-    click.echo(f"no deviation; next: uop conform {shlex.quote(name)}")
+    click.echo(f"no deviation; next: {uop_command('conform', name)}")
     return Exit.OK
