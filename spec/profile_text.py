@@ -23,6 +23,8 @@ def parse_profile(text: str) -> Profile:
     """The inverse of `str(profile)`."""
     if text.strip() == "strict":
         return STRICT
+    if not text.strip():
+        raise ProfileError("profile: expected strict, or knob=value; found nothing")
     knobs: dict[str, str] = {}
     for word in text.split():
         name, equals, value = word.partition("=")

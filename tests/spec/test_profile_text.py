@@ -25,6 +25,7 @@ def test_a_profile_reads_back_from_its_text(profile: Profile) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (" ", "expected strict, or knob=value; found nothing"),
         ("fast", "expected knob=value"),
         ("contract=true contract=true", "each knob once"),
         ("speed=11", "no knob 'speed'"),
