@@ -19,7 +19,7 @@ from uop.conformance.points import (
     points_of,
 )
 from uop.conformance.protocol import Hello
-from uop.conformance.report import Tally, counted, main_reason
+from uop.conformance.report import Cell, Tally, counted, main_reason
 from uop.conformance.verdict import Status, Verdict
 from uop.conformance.wire import Json
 from uop.spec.latitude import STRICT, Profile, Unordered
@@ -79,6 +79,9 @@ class Ledger:
         """Every point that was exercised, with its checks."""
         found: dict[Point, Evidence] = {}
         for point, several in by_point(self.seen).items():
+            if self._is_closed(point):
+                # Another op before it has several results.
+                continue
             found[point] = Evidence()
             for evidence in several:
                 found[point].add(evidence)
@@ -190,31 +193,36 @@ def _is_listed(point: Point, hello: Hello) -> bool:
 
 def _is_empty(point: Point, tally: Tally) -> bool:
     """Whether it was judged on results without elements alone: by their shape and dtype."""
-    cell = tally.cells.get(("op", point.about, point.dtype))
-    return cell is not None and cell.programs > 0 and not cell.elements
+    return any(cell.programs and not cell.elements for cell in _cells_of(point, tally))
 
 
 def _is_declined(point: Point, tally: Tally) -> bool:
     """Whether the backend was asked, and said no to every program."""
-    cell = tally.cells.get(("op", point.about, point.dtype))
-    return cell is not None and not cell.programs
+    return any(not cell.programs for cell in _cells_of(point, tally))
 
 
 def _why_not(point: Point, tally: Tally) -> str:
     """Why a point was not checked of which no case was made: why those of its cells were not."""
-    cells = [cell for key, cell in tally.cells.items() if _is_about(point, *key)]
+    cells = _cells_of(point, tally)
     if any(cell.programs for cell in cells) or (point.kind == "rule" and not cells):
         return NO_CASE
     return main_reason(sum((cell.skipped for cell in cells), Counter())) or ENDED
 
 
-def _is_about(point: Point, level: str, op: str, dtype: str) -> bool:
-    """Whether the cases of a level, op and dtype are those that would show a point."""
+def _cells_of(point: Point, tally: Tally) -> list[Cell]:
+    """The cells of a report whose cases would show a point; of one with a dtype it is one."""
+    if point.dtype:
+        cell = tally.cells.get(("op", point.about, point.dtype))
+        return [] if cell is None else [cell]
+    return [cell for cell in tally.cells.values() if _is_about(point, cell)]
+
+
+def _is_about(point: Point, cell: Cell) -> bool:
     if point.kind == "label":
-        return level == "invalid" and op == point.about.partition(".")[0]
+        return cell.level == "invalid" and cell.op == point.about.partition(".")[0]
     if point.kind == "decision":
-        return level == "op" and op in ops_of_decisions()[point.about]
-    return op == point.about and (point.kind == "rule" or (level, dtype) == ("op", point.dtype))
+        return cell.level == "op" and cell.op in ops_of_decisions()[point.about]
+    return cell.op == point.about
 
 
 def _listed(reason: str, points: list[str]) -> Json:
