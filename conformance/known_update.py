@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,9 +26,11 @@ known = [
 ]
 """
 OPENING = re.compile(r"\s*known\s*=\s*\[\s*(#.*)?$")
+NO_ENTRY = re.compile(r"^([ \t]*known[ \t]*=[ \t]*\[)[ \t]*\](.*)$", re.MULTILINE)
 TABLE = "[[known]]"
 NOT_OF_AN_ENTRY = ("#", "]")
 """What lines begin with that are comments, or end the list."""
+NOT_EDITABLE = "expected a line `known = [` and each entry on a line below it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,26 @@ class Update:
     problems: tuple[str, ...] = ()
 
 
+def require_editable(path: Path) -> None:
+    """KnownError where a file is not written so that entries can join it and leave it."""
+    text, old = _text_and_entries(path)
+    sample = Entry("", "a signature", "a reason", "a program")
+    try:
+        longer = tomllib.loads(_edited(text, old, (), [sample])).get("known", [])
+        shorter = tomllib.loads(_edited(text, old, old.entries, ())).get("known", [])
+    except tomllib.TOMLDecodeError:
+        raise KnownError(f"{path}: {NOT_EDITABLE}") from None
+    if shorter or len(longer) != len(old.entries) + 1:
+        raise KnownError(f"{path}: {NOT_EDITABLE}")
+
+
 def write_known(path: Path, report: Report, backend: str) -> Update:
     """Put the failures of a run into the file, and take out what is fixed, with its program.
 
     All other lines stay as they are, comments and expired ones too. Where something cannot be
     written, the file and the programs of its lines stay.
     """
-    old = read_known(path) if path.is_file() else KnownFile(path)
-    text = path.read_bytes().decode("utf-8-sig") if path.is_file() else EMPTY
+    text, old = _text_and_entries(path)
     fixed = {known.key for known in report.known if known.state == "fixed"}
     gone = {e for e in old.of(backend).entries if e.key in fixed}
     kept = [e for e in old.entries if e not in gone]
@@ -81,6 +96,14 @@ def by_updated(report: Report) -> Report:
     return replace(report, tally=tally, failures=failures, known=stay)
 
 
+def _text_and_entries(path: Path) -> tuple[str, KnownFile]:
+    """The text of a file with its own ends of lines, and what it says; of no file an empty one."""
+    if not path.is_file():
+        return EMPTY, KnownFile(path)
+    old = read_known(path)
+    return path.read_bytes().decode("utf-8-sig"), old
+
+
 def _free_name(folder: str, repro: Path, taken: Collection[str]) -> str:
     """A path of a program that no other line has: signatures may be alike in names of files."""
     numbers = chain([""], (f"-{n}" for n in count(2)))
@@ -93,12 +116,12 @@ def _write(path: Path, text: str, entries: Sequence[Entry]) -> str:
     with suppress(KnownError):
         if sorted(map(_pairs, known_in(text, path).entries)) == sorted(map(_pairs, entries)):
             return write_file(path, text)
-    return f"cannot write {path}: expected a line `known = [` and each entry on a line below it"
+    return f"cannot write {path}: {NOT_EDITABLE}"
 
 
 def _edited(text: str, old: KnownFile, gone: Collection[Entry], new: Sequence[Entry]) -> str:
     """The text without the lines of some entries, and with lines for others."""
-    lines = text.splitlines(keepends=True)
+    lines = NO_ENTRY.sub(r"\1\2\n]", text).splitlines(keepends=True)
     end = len(lines)
     for entry in reversed(old.entries):
         start = entry.line - 1

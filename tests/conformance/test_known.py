@@ -297,6 +297,30 @@ def test_a_file_that_is_named_must_be_there(capsys: pytest.CaptureFixture[str]) 
     assert "expected one backend" in capsys.readouterr().err
 
 
+def test_a_file_that_cannot_be_edited_is_refused_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("r.uop").write_text(REPRO)
+    Path("uop-known.toml").write_text(f'known = [{{ signature = "a", {REST} }}]\n')
+    assert main(["conform", "interpreter", *CHOSEN, "--update-known"]) == Exit.USAGE
+    said = capsys.readouterr()
+    assert (said.out, "each entry on a line below it" in said.err) == ("", True)
+
+
+def test_an_interrupted_run_leaves_the_file_and_ends_as_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("uop.conformance.run._Run._judge_cases", interrupted)
+    assert main(["conform", "interpreter", *CHOSEN, "--update-known"]) == Exit.INTERRUPTED
+    assert "uop-known.toml stays as it is" in capsys.readouterr().err
+    assert not Path("uop-known.toml").exists()
+
+
 def test_a_tally_moves_a_case_among_the_known() -> None:
     tally = Tally()
     tally.add(Verdict(CASE, Status.CRASHED, 1))

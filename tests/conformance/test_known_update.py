@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from uop.conformance.known import read_known
-from uop.conformance.known_update import EMPTY, by_updated, write_known
+from uop.conformance.known import KnownError, read_known
+from uop.conformance.known_update import EMPTY, by_updated, require_editable, write_known
 from uop.conformance.report import (
     BackendInfo,
     Conclusion,
@@ -197,10 +197,24 @@ def test_ends_of_lines_stay_as_they_are(file: Write) -> None:
 )
 def test_a_file_of_another_form_stays_as_it_is(text: str, file: Write) -> None:
     path = file(text)
+    with pytest.raises(KnownError, match="each entry on a line below it"):
+        require_editable(path)
     (said,) = write_known(path, fixed("a"), "b").problems
     assert "each entry on a line below it" in said
     assert path.read_text() == text
     assert (path.parent / "uop-known" / "a.uop").exists()
+
+
+@pytest.mark.parametrize("text", [EMPTY, LISTED, TABLES, "known = []", "known=[ ] # none\r\n"])
+def test_what_can_be_edited_is_seen_before_a_run(text: str, file: Write) -> None:
+    path = file(text)
+    require_editable(path)
+    before = [e.key for e in read_known(path).entries]
+    assert path.read_text() == text.replace("\r", "")
+    assert write_known(path, report(failure("new")), "b").problems == ()
+    assert {e.key for e in read_known(path).entries} == {*before, "new"}
+    assert ("# none" in path.read_text()) is ("# none" in text)
+    require_editable(path.with_name("none.toml"))
 
 
 # Programs.

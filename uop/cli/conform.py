@@ -199,15 +199,17 @@ def known_file(known: Path | None, is_written: bool) -> Path | None:
 def update(options: Options, form: str, known: Path) -> Exit:
     """Run the suite, then put what failed into the file of known failures, and end as by that."""
     from uop.conformance.case import LEVELS
-    from uop.conformance.known_update import by_updated, write_known
+    from uop.conformance.known_update import by_updated, require_editable, write_known
     from uop.conformance.options import OptionError, writable
     from uop.conformance.run import conform
 
     writable(known)
+    require_editable(known)
     with shown(form) as display:
         report = conform(options, display())
     if report.interrupted or report.lost:
-        raise OptionError(f"{known} stays as it is: the run did not end")
+        click.echo(f"{known} stays as it is: the run did not end", err=True)
+        return exit_code(report)
     done = write_known(known, report, options.backend)
     if done.problems:
         raise OptionError("\n".join(done.problems))
