@@ -17,6 +17,7 @@ from uop.conformance.sessions import COMMAND
 from uop.conformance.wire import Json
 from uop.conformance.workers import Allowance, IsRight, LostError
 from uop.spec.errors import BackendError, UopError
+from uop.spec.uop import UOp
 
 SMALL_REPLY = 1 << 20
 LARGE_REPLY = 64 << 20
@@ -65,6 +66,7 @@ class Command:
             request = messages.run_request(self.asked, program, self.hello, self.folder)
             reply = self.ask(request, messages.largest_reply(program))
             outcome = messages.read_outputs(reply, len(program.batches), self.folder)
+            outcome = messages.in_its_shapes(outcome, program, self.as_read(program))
             return self._with_last_words(self._with_properties(program, outcome))
         except LostError as lost:
             self.restart()
@@ -99,6 +101,10 @@ class Command:
         line, seconds = messages.line(request), self.allowance.seconds(1)
         return self.process.ask(line, request["id"], seconds, most)
 
+    def as_read(self, program: Program) -> UOp:
+        """What the words that are sent for a program read as."""
+        return messages.said(program, self.hello).root
+
     def asked_about(self, do: str, program: Program) -> Json:
         """The reply to a question about a program. LostError, DeviationError."""
         self.asked += 1
@@ -111,7 +117,8 @@ class Command:
         """The outcome, unless the worker offers its properties and has a wrong one."""
         if "props" not in self.hello.offers or isinstance(outcome, Problem):
             return outcome
-        wrong = offers.wrong_property(self.asked_about("props", program), program)
+        reply = self.asked_about("props", program)
+        wrong = offers.wrong_property(reply, self.as_read(program))
         return Problem(ProblemKind.PROPERTY, wrong) if wrong else outcome
 
     def _with_last_words(self, outcome: Outcome) -> Outcome:

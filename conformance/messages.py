@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.numeric import STORAGE
 from uop.interpreter.values import Array
 from uop.spec.dtype import dtypes
+from uop.spec.editions import parse as parse_edition
 from uop.spec.editions import print_program
 from uop.spec.errors import UnsupportedError
 from uop.spec.json_form import to_json, unbuilt_to_json
@@ -64,30 +66,58 @@ def hello_request(folder: Path | None = None) -> Json:
     return {"id": 0, "do": "hello", "protocol": PROTOCOL, **where}
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A program in the words of an edition, and what they read as.
+
+    That has flat memory where the edition knows a BUFFER by its size alone.
+    """
+
+    edition: str
+    text: str
+    root: UOp
+
+
+def said(program: Program, hello: Hello) -> Said:
+    """A program as a worker reads it. UnsupportedError where none of its editions can say it."""
+    root, reason = parse(program.text), "the worker reads no edition"
+    for edition in hello.editions:
+        if edition == CORE:
+            return Said(edition, print_core(root), root)
+        try:
+            text = print_program(root, edition)
+        except UnsupportedError as error:
+            reason = str(error)
+        else:
+            return Said(edition, text, parse_edition(text, edition))
+    raise UnsupportedError(reason)
+
+
 def run_request(id: int, program: Program, hello: Hello, folder: Path | None = None) -> Json:
     """Run one program on each of its sets of inputs. UnsupportedError without words for it.
 
     Arrays of more bytes than the worker takes in a line are written to `folder`.
     """
-    root = parse(program.text)
-    slots, inline = slots_of(root), hello.limits.inline_bytes
+    words = said(program, hello)
+    slots, inline = slots_of(words.root), hello.limits.inline_bytes
 
     def packed(slot: int, a: Array, number: int) -> Json:
-        described = {"dtype": slots[slot].dtype.name, "shape": list(a.shape)}
+        u = slots[slot]
         path = None if folder is None else folder / f"input-{id}-{number}-{slot}"
+        described = {"dtype": u.dtype.name, "shape": list(u.shape)}
         return {**described, **_packed(a, inline, path)}
 
     inputs = [
         {str(slot): packed(slot, a, number) for slot, a in batch.items()}
         for number, batch in enumerate(program.batches)
     ]
-    outputs = described_outputs(root)
-    return {**_request(id, "run", root, hello), "outputs": outputs, "inputs": inputs}
+    outputs = described_outputs(words.root)
+    return {**_request(id, "run", words), "outputs": outputs, "inputs": inputs}
 
 
 def ask_request(id: int, do: str, program: Program, hello: Hello) -> Json:
     """Ask for the stages or the source of a program, or, without telling them, its properties."""
-    request = _request(id, do, parse(program.text), hello)
+    request = _request(id, do, said(program, hello))
     if do == "props":
         for node in request["program"]["nodes"]:
             for name in PROPERTIES:
@@ -179,6 +209,21 @@ def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outco
     )
 
 
+def in_its_shapes(outcome: Outcome, program: Program, words: UOp) -> Outcome:
+    """What a worker gave for a program as it reads it, in the shapes of the program."""
+    if isinstance(outcome, Problem):
+        return outcome
+    read, wanted = (
+        [tuple(output["shape"]) for output in described_outputs(root)]
+        for root in (words, parse(program.text))
+    )
+
+    def shaped(k: int, a: Array) -> Array:
+        return a.reshape(wanted[k]) if k < len(read) and a.shape == read[k] else a
+
+    return Outputs(tuple(tuple(shaped(k, a) for k, a in enumerate(b)) for b in outcome.batches))
+
+
 def read_error(reply: Json) -> Problem:
     """The error that a worker reports instead of outputs."""
     error = _object(reply, "error")
@@ -214,22 +259,10 @@ PROPERTIES = ("dtype", "shape", "device", "addrspace")
 """The derived properties that the nodes of a program carry."""
 
 
-def _request(id: int, do: str, root: UOp, hello: Hello) -> Json:
-    edition, text = _in_words(root, hello.editions)
-    form = form_of(root)
-    twin = to_json(root)
-    return {"id": id, "do": do, "form": form, "edition": edition, "text": text, "program": twin}
-
-
-def _in_words(root: UOp, editions: Sequence[str]) -> tuple[str, str]:
-    """The first edition that can say a program, and the text."""
-    reason = "the worker reads no edition"
-    for edition in editions:
-        try:
-            return edition, print_core(root) if edition == CORE else print_program(root, edition)
-        except UnsupportedError as error:
-            reason = str(error)
-    raise UnsupportedError(reason)
+def _request(id: int, do: str, words: Said) -> Json:
+    form, twin = form_of(words.root), to_json(words.root)
+    said = {"edition": words.edition, "text": words.text, "program": twin}
+    return {"id": id, "do": do, "form": form, **said}
 
 
 def _described(u: UOp, number: Mapping[UOp, int]) -> Json:

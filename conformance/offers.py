@@ -20,13 +20,12 @@ from uop.spec.uop import UOp
 INTERVAL = "min_max"
 
 
-def wrong_property(reply: Json, program: Program) -> str:
+def wrong_property(reply: Json, root: UOp) -> str:
     """The first derived property that differs from the spec's, or nothing.
 
     A property that the worker leaves out is not judged, nor are intervals of floats.
     DeviationError for a reply without properties.
     """
-    root = parse(program.text)
     props, nodes = reply.get("props"), to_json(root)["nodes"]
     if not isinstance(props, list) or len(props) != len(nodes):
         raise DeviationError("props", f"a list of {len(nodes)} objects", props)

@@ -20,7 +20,7 @@ from uop.conformance.verdict import Status
 from uop.conformance.wire import Json
 from uop.conformance.workers import Allowance, LostError
 from uop.interpreter.values import Array
-from uop.spec.errors import BackendError
+from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.profile_text import parse_profile
 
 TRIED = 12
@@ -153,7 +153,7 @@ def _rejecting(worker: Command, program: Program) -> str:
 
 
 def _properties(worker: Command, program: Program) -> str:
-    return offers.wrong_property(worker.asked_about("props", program), program)
+    return offers.wrong_property(worker.asked_about("props", program), worker.as_read(program))
 
 
 def _stages(worker: Command, program: Program) -> str:
@@ -185,12 +185,24 @@ def _cases_of(op: str, worker: Command) -> Iterator[Case]:
             continue
         for index in range(min(TRIED, max(group.counts))):
             case = group.case(index, 0)
-            if not isinstance(case, Case) or deliver(case, worker.hello).reason:
+            if not isinstance(case, Case) or not _is_taken(case, worker):
                 continue
             if sum(a.size for batch in case.batches for a in batch.inputs.values()) <= FEW:
                 seen.add(group.name)
                 yield case
                 break
+
+
+def _is_taken(case: Case, worker: Command) -> bool:
+    """Whether a worker takes a program, and reads an edition that has words for it."""
+    delivery = deliver(case, worker.hello)
+    if delivery.reason:
+        return False
+    try:
+        worker.as_read(delivery.program)
+    except UnsupportedError:
+        return False
+    return True
 
 
 def _invalid(worker: Command) -> Iterator[InvalidCase]:

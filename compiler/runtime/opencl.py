@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +135,11 @@ class OpenCLDevice:
             context=context,
             queue=cl.CommandQueue(context),
         )
+
+    def alone(self) -> OpenCLDevice:
+        """The same device in a context of its own."""
+        context = self.cl.Context(self.context.devices)
+        return replace(self, context=context, queue=self.cl.CommandQueue(context))
 
     def build(self, source: str) -> BuiltOpenCL:
         program = self.cl.Program(self.context, source)

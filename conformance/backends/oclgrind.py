@@ -44,7 +44,6 @@ class OclgrindBackend(CompiledBackend):
     """Runs every program alone, with buffers of its own."""
 
     target = "opencl"
-    seen = 0
 
     def opened(self) -> Device:
         self.folder = TemporaryDirectory(prefix="uop-oclgrind-")
@@ -78,23 +77,19 @@ class OclgrindBackend(CompiledBackend):
         return Outputs(tuple(outputs))
 
     def _said(self) -> str:
-        """What the simulator has written since the last look."""
-        if not self.log.exists():
-            return ""
-        with self.log.open(errors="replace") as log:
-            log.seek(self.seen)
-            said = log.read()
-            self.seen = log.tell()
-        return said.strip()
+        """What the simulator has written; each context begins the log anew."""
+        return self.log.read_text("utf-8", "replace").strip() if self.log.exists() else ""
 
     def _run(self, found: Compiled, inputs: Mapping[int, Array]) -> tuple[Array, ...]:
         program = found.executable
         program.check_inputs(inputs)
         contents = program.contents(inputs)
         if program.steps:
-            built = self.simulator.build(found.source)
+            # What it knows of the bytes of a buffer outlives the buffer, but not the context.
+            simulator = self.simulator.alone()
+            built = simulator.build(found.source)
             fresh = program.unwritten(inputs)
-            contents = self.simulator.run(built, program.launches(), contents, fresh)
+            contents = simulator.run(built, program.launches(), contents, fresh)
         return in_order(program.output(contents))
 
 

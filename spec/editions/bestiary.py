@@ -14,7 +14,7 @@ from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions import bestiary_read as r
 from uop.spec.editions import bestiary_write as w
-from uop.spec.editions.edition import Edition, Word, by_name, core_word
+from uop.spec.editions.edition import Edition, Word, by_name, core_word, write_call
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 
@@ -132,6 +132,7 @@ WRITES = {
     Op.RESHAPE: w.write_reshape,
     Op.ALLREDUCE: w.write_all_reduce,
     Op.BUFFER: w.write_buffer,
+    Op.CALL: write_call,
     Op.PARAM: w.write_param,
     Op.SLICE: w.write_slice,
     Op.STAGE: w.write_stage,

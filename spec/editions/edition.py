@@ -220,6 +220,22 @@ def core_word(op: Op) -> Word:
     return Word(op.name, ("src*",), read, declaration.arg, declaration.doc)
 
 
+def write_call(writing: Writing, u: UOp) -> Form:
+    """A CALL in an edition whose BUFFERs are flat: its arguments are they, and not views of them.
+
+    A kernel sees its buffers flat whatever their shape (D-017).
+    """
+    body, *arguments = u.src
+    return writing.form("CALL", writing[body], *(_flat(writing, s) for s in arguments), arg=u.arg)
+
+
+def _flat(writing: Writing, location: UOp) -> Form:
+    form = writing[location]
+    if location.op is Op.AFTER:
+        return writing.form("AFTER", _flat(writing, location.src[0]), *form.src[1:])
+    return form.src[0] if location.op is Op.BUFFER and form.name == "RESHAPE" else form
+
+
 def broken(condition: Condition, found: str) -> InvalidError:
     """The error for a word that breaks a condition."""
     return condition.error(condition.label.partition(".")[0], found)

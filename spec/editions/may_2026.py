@@ -22,7 +22,7 @@ from uop.spec.args import (
     RangeArg,
 )
 from uop.spec.dtype import DType, dtypes
-from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words
+from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words, write_call
 from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims
@@ -131,5 +131,10 @@ MAY_2026 = Edition(
         Word("COPY", ("T",), _read_copy, CopyArg),
         Word("RANGE", ("bound",), _read_range, TypedRangeArg, conditions=(RANGE_NUMBER,)),
     ),
-    {Op.BUFFER: _write_buffer, Op.PAD: _write_pad, Op.RANGE: _write_range},
+    {
+        Op.BUFFER: _write_buffer,
+        Op.CALL: write_call,
+        Op.PAD: _write_pad,
+        Op.RANGE: _write_range,
+    },
 )

@@ -13,6 +13,8 @@ from kernels import at, int32, kernel_param, load, program, special
 
 from uop.compiler.runtime.device import require
 from uop.conformance.backends import oclgrind
+from uop.conformance.case import Case
+from uop.conformance.generate import case_by_id
 from uop.conformance.levels.listing import Listing
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.workers import Worker
@@ -90,6 +92,17 @@ def test_a_program_without_faults_gives_its_results(worker: Worker) -> None:
     outcome = outcome_of(worker, UOp(Op.ADD, x, x), {0: np.array([1, 200, 3], np.uint8)})
     assert isinstance(outcome, Outputs)
     assert outcome.batches[0][0].tolist() == [2, 144, 6]
+
+
+@needs_the_simulator
+def test_what_it_knew_of_an_earlier_buffer_is_forgotten(worker: Worker) -> None:
+    for dtype in ("uint8", "float32"):
+        case = case_by_id(f"op/REDUCE/{dtype}/MIN-edges/0")
+        assert isinstance(case, Case)
+        inputs = tuple(batch.inputs for batch in case.batches)
+        worker.submit([Program(print_program(case.root), inputs)])
+        (outcome,) = worker.collect()
+        assert isinstance(outcome, Outputs), outcome
 
 
 def test_a_machine_without_it_is_told_what_to_install(

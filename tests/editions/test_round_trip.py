@@ -15,13 +15,16 @@ from graphs import Inputs, graphs, stores
 from hypothesis import HealthCheck, given, settings
 from strategies import programs
 
-from uop.interpreter.evaluate import evaluate_full
+from uop.compiler.pipeline import lower
+from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.tensor import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.args import BufferArg
+from uop.spec.dtype import dtypes
 from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import UndefinedError, UnsupportedError
-from uop.spec.uop import UOp
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, param
 from uop.spec.uop_file import read_file
 
 EVERY_OP = Path(__file__).parents[1] / "spec" / "every_op.uop"
@@ -124,6 +127,21 @@ def test_effects_that_read_back_write_the_same_memory(edition: str) -> None:
             assert_equal(outcome(u, inputs), outcome(v, flattened(inputs, v)))
 
     check()
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_kernels_of_a_graph_run_when_they_are_read_back(edition: str) -> None:
+    x, y = (param(slot, (2, 3), dtypes.int32) for slot in (0, 1))
+    first = UOp(Op.CONTIGUOUS, UOp(Op.MUL, x, y))
+    kernels = lower(UOp(Op.SUB, first, y), "select")
+    read = again(kernels, edition)
+    assert read is not None
+    inputs = {0: np.arange(6, dtype=np.int32), 1: np.full(6, 7, np.int32)}
+    slots = {u.arg.slot: u for u in read.toposort() if isinstance(u.arg, BufferArg)}
+    given = {slot: a.reshape(slots[slot].shape) for slot, a in inputs.items()}
+    written = evaluate(read, given)
+    assert isinstance(written, dict)
+    assert [7 * (k - 1) for k in range(6)] in [a.reshape(-1).tolist() for a in written.values()]
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
