@@ -14,6 +14,8 @@ from uop.conformance.protocol import Backend
 from uop.spec.errors import UnsupportedError, UopError
 
 GROUP = "uop.backends"
+OWN = f"{__name__}."
+"""What the entry points of this project name something in."""
 
 
 class NoSuchBackendError(UopError):
@@ -34,6 +36,8 @@ class Named:
             made: Callable[..., Backend] = self.entry.load()
         except (ImportError, AttributeError) as error:
             raise UnsupportedError(f"backend {name!r} cannot be imported: {error}") from error
+        if not callable(made):
+            raise UnsupportedError(f"backend {name!r}: {self.entry.value} is no class")
         if not self.argument:
             return made()
         if not inspect.signature(made).parameters:
@@ -43,7 +47,7 @@ class Named:
 
 def names() -> list[str]:
     """Every registered backend, usable here or not."""
-    return sorted(entry.name for entry in entry_points(group=GROUP))
+    return sorted(_registered())
 
 
 def load(name: str) -> Backend:
@@ -57,10 +61,16 @@ def find(name: str) -> Named:
     NoSuchBackendError for any other name.
     """
     first, _, rest = name.partition(":")
-    for entry in entry_points(group=GROUP, name=first):
+    if entry := _registered().get(first):
         return Named(entry, rest)
-    if rest:
-        attribute, _, argument = rest.partition(":")
-        written = f"{first}:{attribute}"
+    attribute, _, argument = rest.partition(":")
+    written = f"{first}:{attribute}"
+    if EntryPoint.pattern.match(written):
         return Named(EntryPoint(written, written, GROUP), argument)
     raise NoSuchBackendError(f"no backend {name!r}; known: {', '.join(names())}, or module:Class")
+
+
+def _registered() -> dict[str, EntryPoint]:
+    """The entry points by name. No package takes a name of this project, nor one of another."""
+    entries = reversed(entry_points(group=GROUP))
+    return {e.name: e for e in sorted(entries, key=lambda e: e.value.startswith(OWN))}

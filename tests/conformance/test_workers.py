@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uop.conformance.backends import NoSuchBackendError, find, names
+from uop.conformance.backends import NoSuchBackendError, find, load, names
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.workers import Allowance, Worker
 from uop.interpreter.numeric import np_dtype, to_bits
 from uop.interpreter.values import Array
 from uop.spec.dtype import dtypes
-from uop.spec.errors import BackendError
+from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.text import print_program
 from uop.spec.uop import UOp, param
@@ -157,6 +157,28 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         find("nonsense")
     for name in names():
         assert name in str(error.value)
+
+
+@pytest.mark.parametrize("name", [":x", "mine:", "mine::x", "a-b:C", ""])
+def test_what_names_no_class_is_no_backend(name: str) -> None:
+    with pytest.raises(NoSuchBackendError, match="no backend"):
+        find(name)
+
+
+def test_a_package_adds_backends_and_replaces_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = "mine = interpreter:Mine\nopencl = interpreter:Mine\nmodule = json\n"
+    folder = tmp_path / "mine-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(f"[uop.backends]\n{named}")
+    own = find("opencl")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert (find("opencl"), find("mine").entry.value) == (own, "interpreter:Mine")
+    assert names().count("opencl") == 1
+    with pytest.raises(UnsupportedError, match="json is no class"):
+        load("module")
 
 
 def test_the_shipped_backends_are_registered() -> None:

@@ -22,7 +22,7 @@ def command() -> None:
     """List the backends and say which can be used here.
 
     Each is started in a process of its own. Installed packages add theirs by an entry point in the
-    group `uop.backends`.
+    group `uop.backends`; none replaces a backend of this package.
     """
     from uop.conformance.backends import names
 
