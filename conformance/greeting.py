@@ -35,9 +35,13 @@ class DeviationError(UopError):
     """A reply that the protocol does not allow: where, what was expected, what was found."""
 
     def __init__(self, place: str, expected: str, found: object) -> None:
-        text = found if isinstance(found, str) else json.dumps(found, default=str)
-        cut = printable(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
-        super().__init__(f"{place}: expected {expected}, found {cut}")
+        super().__init__(f"{place}: expected {expected}, found {shown(found)}")
+
+
+def shown(found: object) -> str:
+    """The beginning of what was found in a reply, printable."""
+    text = found if isinstance(found, str) else json.dumps(found, default=str)
+    return printable(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
 
 
 def check_hello(hello: Hello) -> None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from uop.conformance.protocol import (
 from uop.conformance.wire import Json
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.machine import is_kernel_program
-from uop.interpreter.numeric import STORAGE
+from uop.interpreter.numeric import STORAGE, holds
 from uop.interpreter.values import Array
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse as parse_edition
@@ -242,9 +242,9 @@ def read_array(given: object, place: str, folder: Path | None) -> Array:
     name, shape = given.get("dtype"), given.get("shape")
     if not isinstance(name, str) or name not in STORAGE:
         raise DeviationError(f"{place}: dtype", f"one of {', '.join(STORAGE)}", name)
-    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
-        raise DeviationError(f"{place}: shape", "a list of sizes", shape)
     storage = STORAGE[name]
+    if not is_shape(shape) or not holds(shape, storage.itemsize):
+        raise DeviationError(f"{place}: shape", "a list of sizes that an array has", shape)
     size = math.prod(shape) * storage.itemsize
     data = _bytes(given, place, folder, size)
     if len(data) != size:
@@ -253,6 +253,11 @@ def read_array(given: object, place: str, folder: Path | None) -> Array:
     if storage == np.bool_ and (strange := set(data) - {0, 1}):
         raise DeviationError(f"{place}: data", "bytes 0 and 1 for bool", f"{min(strange)}")
     return np.frombuffer(data, storage).reshape(shape)
+
+
+def is_shape(found: object) -> TypeGuard[list[int]]:
+    """Whether data from elsewhere is a shape, of whatever sizes."""
+    return isinstance(found, list) and all(type(n) is int and n >= 0 for n in found)
 
 
 PROPERTIES = ("dtype", "shape", "device", "addrspace")

@@ -6,7 +6,7 @@ from functools import partial
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
-from uop.conformance.greeting import DeviationError
+from uop.conformance.greeting import DeviationError, shown
 from uop.conformance.messages import PROPERTIES
 from uop.conformance.processes import printable
 from uop.conformance.protocol import Outputs, Program
@@ -37,7 +37,7 @@ def wrong_property(reply: Json, root: UOp) -> str:
         for name in [name for name in right if name in said]:
             if _plain(said[name]) != _plain(right[name]):
                 place = f"node {number}, {u.op.name}: {name}"
-                return f"{place}: expected {right[name]}, found {printable(str(said[name]))}"
+                return f"{place}: expected {right[name]}, found {shown(said[name])}"
     return ""
 
 

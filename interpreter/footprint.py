@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,6 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uop.interpreter.numeric import holds
 from uop.spec.args import AddrSpace
 from uop.spec.clauses import lacking
 from uop.spec.dtype import dtypes
@@ -48,8 +50,13 @@ def limit() -> int:
 
 
 def bound(order: Sequence[UOp]) -> int:
-    """More bytes than nodes need, found fast: as if every value were the largest."""
-    return max(map(prod, {u.shape for u in order}), default=0) * MOST_OF_ONE * len(order)
+    """More bytes than nodes need, found fast: as if every value were the largest.
+
+    Of a shape that numpy does not have no bytes are enough.
+    """
+    shapes = {u.shape for u in order}
+    most = max((prod(s) if holds(s, MOST_OF_ONE) else sys.maxsize for s in shapes), default=0)
+    return most * MOST_OF_ONE * len(order)
 
 
 def check_values(order: Sequence[UOp], sources: Sources) -> None:
@@ -98,6 +105,8 @@ def _bytes(u: UOp) -> int:
 
 
 def _refuse_above(most: int, live: int, u: UOp) -> None:
+    if not holds(u.shape, MOST_OF_ONE):
+        raise lacking("VALUE.n1", "a shape of more axes, or larger, than arrays have", u)
     if live > most:
         found = f"{_bytes(u)} bytes for one value, {live} at once, of {most} at most"
         raise lacking("VALUE.n1", found, u)

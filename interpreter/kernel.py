@@ -28,6 +28,7 @@ from uop.interpreter.lanes import (
     stacked,
 )
 from uop.interpreter.launch_memory import LaunchMemory, refuse_open
+from uop.interpreter.numeric import MOST_AXES
 from uop.interpreter.races import CarriedError
 from uop.interpreter.rules.codegen import meaning_of
 from uop.interpreter.rules.reduce import fold, identity
@@ -54,9 +55,6 @@ from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
-
-MOST_AXES = 60
-"""What a numpy array can have, but for the axes of a value."""
 
 
 def launch(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -37,6 +38,13 @@ BITS: dict[int, np.dtype[Any]] = {
     8: np.dtype(np.uint64),
 }
 INDEX_RANGE = range(-(1 << 63), 1 << 63)
+MOST_AXES = 60
+"""Axes of a value, or parallel ranges: numpy has 64, and a few are added on the way."""
+
+
+def holds(shape: Sequence[int], itemsize: int) -> bool:
+    """Whether numpy has arrays of this shape, which it counts in 63 bits, be they empty."""
+    return len(shape) <= MOST_AXES and prod(filter(None, shape)) * itemsize < 1 << 63
 
 
 def np_dtype(dtype: DType) -> np.dtype[Any]:

@@ -70,14 +70,14 @@ def decode_array(literal: Literal, dtype: DType, shape: Shape) -> Array:
     if isinstance(literal, str) and literal.startswith("base64:"):
         data = _base64(literal)
         if len(data) != size * dtype.itemsize:
-            expected = f"{size * dtype.itemsize} bytes for {what}"
+            expected = f"{shown(size * dtype.itemsize)} bytes for {what}"
             raise MalformedError(f"expected {expected}, found {len(data)}")
         array = Array(dtype, shape, data)
         _check_patterns(array)
         return array
     leaves = _leaves(literal, shape, what)
     if len(leaves) != size:
-        raise MalformedError(f"expected {size} values for {what}, found {len(leaves)}")
+        raise MalformedError(f"expected {shown(size)} values for {what}, found {len(leaves)}")
     return Array.of_bits([_bits(leaf, dtype) for leaf in leaves], dtype, shape)
 
 

@@ -18,6 +18,8 @@ from uop.spec.literal import Literal, Quoted, Word, print_literal
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
 
+DECIMAL_BITS = 4096
+"""Of an integer that is written as decimals: of a much larger one Python writes none."""
 KEPT = 2048
 """Texts of args, of derived parts and of nodes written in place: programs repeat them."""
 
@@ -201,13 +203,15 @@ def _expected(what: str, literal: Literal) -> MalformedError:
 
 
 def shown(literal: Literal) -> str:
-    """A literal as error messages quote it."""
+    """A literal as error messages quote it, or a number that was counted, of any size."""
     if isinstance(literal, Word):
         return str(literal)
     if isinstance(literal, bool):
         return str(literal).lower()
     if isinstance(literal, tuple):
         return f"a list of {len(literal)}"
+    if isinstance(literal, int) and literal.bit_length() > DECIMAL_BITS:
+        return hex(literal)
     return repr(str(literal)) if isinstance(literal, str) else str(literal)
 
 

@@ -25,6 +25,7 @@ from uop.spec.args import ParamArg
 from uop.spec.array import Array, decode_array, encode_array
 from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs, slots
 from uop.spec.clauses import undefined_labels
+from uop.spec.codec import shown
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.literal import Line, Literal, print_literal
@@ -304,5 +305,5 @@ def _sets(found: list[list[Literal]], u: UOp) -> tuple[ElementSet, ...]:
     size = math.prod(u.shape)
     sets = [decode_set(parts, u.dtype) for parts in found]
     if len(sets) not in (1, size):
-        raise MalformedError(f"expected 1 set or {size}, found {len(sets)}")
+        raise MalformedError(f"expected 1 set or {shown(size)}, found {len(sets)}")
     return tuple(sets * size if len(sets) == 1 else sets)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import ConstArg, DTypeArg, ReplicatedArg, SliceArg
+from uop.spec.codec import shown
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
@@ -67,7 +68,7 @@ def _slice_outside(u: Node) -> str | None:
     if start % wide:
         return f"byte {start} for elements of {wide} bytes"
     end, have = start + arg.size * wide, math.prod(t.shape) * t.dtype.itemsize
-    return None if end <= have else f"bytes {start} to {end} of {have}"
+    return None if end <= have else f"bytes {start} to {end} of {shown(have)}"
 
 
 def _slice_by_views(build: Build, u: Node) -> Node:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, cast
 
 from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg
+from uop.spec.codec import shown
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value, is_shape, one_axis, one_device, one_dtype
@@ -50,7 +51,7 @@ def _size_changes(u: Node) -> str | None:
     old, new = u.src[0].shape, index_values(u.src[1])
     if math.prod(old) == math.prod(new):
         return None
-    return f"{old} of {math.prod(old)} to {new} of {math.prod(new)}"
+    return f"{old} of {shown(math.prod(old))} to {new} of {shown(math.prod(new))}"
 
 
 def _cannot_expand(u: Node) -> str | None:

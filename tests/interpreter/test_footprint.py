@@ -83,6 +83,14 @@ def test_a_body_counts_by_itself() -> None:
     assert least(root, GIVEN) == 2 * 50 * 4 * COUNT
 
 
+@pytest.mark.parametrize("shape", [(1,) * 100, (1, 0) + (1 << 40,) * 2], ids=["axes", "empty"])
+def test_a_shape_that_no_array_has_is_refused(shape: tuple[int, ...]) -> None:
+    given = np.ones((0 if 0 in shape else 1,), np.int32)
+    root = UOp(Op.NEG, UOp(Op.RESHAPE, param(0, given.shape, I32), dims(shape)))
+    with pytest.raises(LackingError, match="a shape of more axes, or larger, than arrays have"):
+        evaluate(root, {0: given})
+
+
 def test_values_of_a_kernel_have_a_copy_for_each_position_they_depend_on() -> None:
     zeros = {0: np.zeros(4, np.int32)}
 

@@ -147,6 +147,7 @@ def test_outputs_are_a_value_the_members_of_a_tuple_or_locations() -> None:
 
 
 P = "%0 = PARAM [2] {slot=0, dtype=uint8}\n"
+HUGE = f"%0 = PARAM [{','.join(['1' + 18 * '0'] * 300)}] {{slot=0, dtype=uint8}}\n"
 F = "%0 = PARAM [2] {slot=0, dtype=float32}\n"
 
 
@@ -180,6 +181,9 @@ F = "%0 = PARAM [2] {slot=0, dtype=float32}\n"
         (F + "accept 0 = [0,nan]", 2, 12, "found a NaN as an end"),
         (P + "accept 0 = nan", 2, 12, "expected an integer, found nan"),
         (P + "accept 0 = 1, 2, 3", 2, 12, "expected 1 set or 2, found 3"),
+        (HUGE + "input 0 = [1]", 2, 11, "expected 0x"),
+        (HUGE + "input 0 = base64:AQ==", 2, 11, " bytes for uint8[1000000000000000000,"),
+        (HUGE + "accept 0 = 1, 2, 3", 2, 12, "expected 1 set or 0x"),
         (P + "accept 0 = 1 | 2", 2, 12, "expected one value or [lo,hi] in a set, found two"),
         (P + "profile fast", 2, 9, "expected knob=value"),
         (P + "invalid ADD.c77", 2, 9, "unknown label 'ADD.c77'"),
@@ -200,6 +204,11 @@ def test_a_file_that_is_none_is_refused_in_its_place(
         parse_file(text, "x.uop")
     assert message in str(caught.value)
     assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_sizes_whose_product_has_no_decimals_are_told() -> None:
+    with pytest.raises(InvalidError, match=r"RESHAPE\.c2[^$]*\(2,\) of 2 to \(10{18}, .* of 0x"):
+        parse_file(f"{P}%1 = STACK {', '.join(['1' + 18 * '0'] * 300)}\n%2 = RESHAPE %0, %1", "x")
 
 
 def test_bytes_that_are_no_text_are_refused_in_their_place(tmp_path: Path) -> None:
