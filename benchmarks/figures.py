@@ -55,7 +55,7 @@ def first_result(backend: str) -> float:
         process = subprocess.Popen(
             [*UOP, "conform", backend, "-n", str(WORKERS), "--time", "5", "--output", folder],
             stdout=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
         )
         assert process.stdout is not None
         process.stdout.readline()

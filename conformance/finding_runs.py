@@ -72,7 +72,8 @@ def runs(device: str, names: Iterable[str]) -> dict[str, Run]:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "uop.conformance.finding_runs", device, *names],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         check=False,
     )
     if done.returncode:
@@ -90,11 +91,11 @@ def _in_child(path: Path) -> Run:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        with os.fdopen(writing, "w") as pipe:
+        with os.fdopen(writing, "w", encoding="utf-8") as pipe:
             pipe.write(json.dumps(_run(path)))
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as pipe:
+    with os.fdopen(reading, encoding="utf-8") as pipe:
         told = pipe.read()
     os.waitpid(child, 0)
     return Run(*json.loads(told)) if told else Run(None, "the process ended")
@@ -142,9 +143,9 @@ def main(arguments: list[str]) -> None:
         print(json.dumps({name: [run.wrong, run.said] for name, run in ended.items()}))
         return
     readme = FOLDER / "README.md"
-    before, _, _ = readme.read_text().partition(MARK)
+    before, _, _ = readme.read_text("utf-8").partition(MARK)
     results = {device: runs(device, [f.name for f in found()]) for device in TARGETS}
-    readme.write_text(f"{before}{MARK}\n\n{table(results)}\n")
+    readme.write_text(f"{before}{MARK}\n\n{table(results)}\n", "utf-8")
 
 
 if __name__ == "__main__":

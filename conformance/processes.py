@@ -87,7 +87,7 @@ def _entries() -> Iterator[Entry]:
     for folder in PROC.glob("[0-9]*"):
         try:
             # The name of a program may hold spaces and parentheses: the numbers stand behind it.
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         except OSError:
             continue
         yield Entry(int(folder.name), int(fields[1]), int(fields[3]), int(fields[21]) * PAGE)

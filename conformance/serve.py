@@ -77,7 +77,7 @@ def resident() -> int:
     """Bytes of memory this process holds; 0 where the system does not say."""
     if not STATM.exists():
         return 0
-    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

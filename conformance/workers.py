@@ -246,7 +246,7 @@ class Worker:
 
     def _crashed(self) -> LostError:
         how = how_it_ended(self._exit_code())
-        said = printable(self.log.read_text(errors="replace")).strip()[-STDERR_SHOWN:]
+        said = printable(self.log.read_text("utf-8", "replace")).strip()[-STDERR_SHOWN:]
         if not said:
             return LostError(ProblemKind.CRASH, f"the process {how}")
         # Of a traceback the last line says most.

@@ -32,5 +32,5 @@ def decisions() -> dict[str, Decision]:
     """Every entry by its number, in order."""
     return {
         number: Decision(number, title, text.strip())
-        for number, title, text in _ENTRY.findall(PATH.read_text())
+        for number, title, text in _ENTRY.findall(PATH.read_text("utf-8"))
     }

@@ -58,6 +58,29 @@ def imported_modules(path: Path) -> set[str]:
     return found
 
 
+def without_encoding(path: Path) -> list[str]:
+    """The calls that read or write text in the encoding of the place where they run."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Call(ast.Attribute(attr="read_text"), [], keywords):
+                pass
+            case ast.Call(ast.Attribute(attr="write_text"), [_], keywords):
+                pass
+            case ast.Call(_, _, keywords) if "text=True" in map(ast.unparse, keywords):
+                pass
+            case _:
+                continue
+        if "encoding" not in {k.arg for k in keywords}:
+            found.append(f"{path}:{node.lineno}")
+    return found
+
+
+def test_no_text_has_the_encoding_of_the_place() -> None:
+    sources = [path for path in shipped_files().values() if path.suffix == ".py"]
+    assert [place for path in sources for place in without_encoding(path)] == []
+
+
 def test_the_package_list_is_the_folders_with_an_init() -> None:
     on_disk = {
         Path(name).parent.as_posix().replace("/", ".")

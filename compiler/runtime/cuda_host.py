@@ -33,8 +33,8 @@ def open_cuda_host() -> CUDAHostDevice:
             f"no C++ compiler {wanted!r}; install g++ (Debian, Ubuntu: apt install g++), "
             f"or name one in {COMPILER_VARIABLE}"
         )
-    said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    return CUDAHostDevice("CPU", said.stdout.partition("\n")[0], compiler)
+    said = subprocess.run([compiler, "--version"], capture_output=True, check=False).stdout
+    return CUDAHostDevice("CPU", said.decode(errors="replace").partition("\n")[0], compiler)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,11 +58,12 @@ class CUDAHostDevice:
     def build(self, source: str) -> BuiltCUDAHost:
         with TemporaryDirectory(prefix="uop-") as folder:
             written, library = Path(folder, "kernels.cpp"), Path(folder, "kernels.so")
-            written.write_text(source_for_the_host(source))
+            written.write_text(source_for_the_host(source), "utf-8")
             built = subprocess.run(
                 [self.compiler, *OPTIONS, "-o", str(library), str(written)],
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
+                errors="replace",
                 check=False,
             )
             if built.returncode != 0:
@@ -85,7 +86,7 @@ class CUDAHostDevice:
 
 def source_for_the_host(source: str) -> str:
     """A CUDA source as C++: the header before it, a launcher for each kernel behind it."""
-    header = files("uop.compiler.runtime").joinpath("cuda_host.h").read_text()
+    header = files("uop.compiler.runtime").joinpath("cuda_host.h").read_text("utf-8")
     has_barriers = str("__syncthreads()" in source).lower()
     launchers = [
         f'extern "C" int launch_{name}(void** given, const unsigned* size) {{\n'

@@ -49,7 +49,7 @@ class OclgrindBackend(CompiledBackend):
         self.folder = TemporaryDirectory(prefix="uop-oclgrind-")
         self.log = Path(self.folder.name, "log")
         driver = Path(self.folder.name, "oclgrind.icd")
-        driver.write_text(f"{library()}\n")
+        driver.write_text(f"{library()}\n", "utf-8")
         os.environ.update({"OCL_ICD_VENDORS": str(driver), "OCLGRIND_LOG": str(self.log)})
         os.environ.update(dict.fromkeys(WATCHED, "1"))
         opened = open_opencl(PLATFORM)

@@ -88,7 +88,8 @@ def _entries(lines: list[str]) -> Iterator[Entry]:
 def _verdict(case: Path, given: Path, entry: Entry) -> Verdict:
     skipped = given / SKIPPED
     if skipped.exists():
-        return Verdict(entry.id, Status.SKIPPED, reason=skipped.read_text().strip()[:200])
+        reason = skipped.read_text("utf-8", "replace").strip()[:200]
+        return Verdict(entry.id, Status.SKIPPED, reason=reason)
     if not (given / OUTPUTS).exists():
         return Verdict(entry.id, Status.SKIPPED, reason="no outputs")
     accepted = read_sets(case, entry.outputs)

@@ -60,7 +60,7 @@ def rows() -> dict[str, Row]:
     """Every row by id, in the order of the files. ValueError for a file that is no ledger."""
     found: dict[str, Row] = {}
     for path in sorted(FOLDER.glob("*.toml")):
-        for entry in tomllib.loads(path.read_text())["row"]:
+        for entry in tomllib.loads(path.read_text("utf-8"))["row"]:
             for row in _rows(entry):
                 if row.id in found:
                     raise ValueError(f"{path.name}: {row.id} stands twice")

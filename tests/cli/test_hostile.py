@@ -91,6 +91,30 @@ def test_where_no_message_can_be_written_either_the_exit_code_is_true(arguments:
         assert subprocess.run([*COMMAND, *arguments], stdout=full, stderr=full).returncode == 2
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain", "ADD"],
+        [
+            *("conform", "interpreter", "--op", "ADD", "--dtype", "int8", "--level", "op"),
+            *("--effort", "smoke", "-n", "1", "--html", "page.html"),
+        ],
+    ],
+)
+def test_where_text_is_ascii_it_is_read_and_written_all_the_same(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, **ascii_only},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_closed_pipe_interrupts_without_a_word() -> None:
     reader, writer = os.pipe()
     os.close(reader)
