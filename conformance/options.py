@@ -73,7 +73,7 @@ class Options:
         _one_of("--dtype", self.dtypes or (), [*DTYPES, MIXED])
         _one_of("--effort", (self.effort,), EFFORTS)
         for id in self.cases:
-            CaseId.parse(id)
+            self._require_chosen(CaseId.parse(id))
         parse_profile(STRICT if self.profile in ("", OBSERVED) else self.profile)
         if self.workers < 1 or (self.examples is not None and self.examples < 1):
             raise OptionError("-n and --examples: expected a positive number")
@@ -86,6 +86,17 @@ class Options:
                 writable(path)
         writable(self.output / "repro.uop")
         return self
+
+    def _require_chosen(self, id: CaseId) -> None:
+        """OptionError for a case that the other options leave out."""
+        given = {
+            "--level": (id.level, None if self.levels == LEVELS else self.levels),
+            "--op": (id.op, self.ops),
+            "--dtype": (id.dtype, self.dtypes),
+        }
+        for option, (name, chosen) in given.items():
+            if chosen is not None and name not in chosen:
+                raise OptionError(f"{option}: {', '.join(chosen)}; but --case asks for {id}")
 
     @property
     def is_whole(self) -> bool:
@@ -118,7 +129,7 @@ def profile_named(text: str) -> str:
     """A profile as it is given: the name of a TOML file, or knobs. ProfileFileError for no file."""
     if not text.strip():
         raise OptionError("--profile: expected strict, observed, knobs or a file; found nothing")
-    if not text.endswith(PROFILE_SUFFIX):
+    if not text.lower().endswith(PROFILE_SUFFIX):
         return text.strip()
     from uop.conformance.card.file import read_profile
 
@@ -135,6 +146,8 @@ def parse_duration(text: str, option: str = "--time") -> float:
 
 def writable(path: Path) -> None:
     """OptionError unless the file can be written, its missing folders created."""
+    if str(path) == "-":
+        raise OptionError("expected the name of a file, found -: on stdout stands the run")
     try:
         obstacle = _obstacle(path)
     except OSError as error:

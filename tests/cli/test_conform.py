@@ -20,6 +20,7 @@ FAULTY = Path(__file__).parents[1] / "conformance"
 WORKER = FAULTY / "worker_for_tests.py"
 ADD = ("--level", "op", "--op", "ADD", "--dtype", "int32", "-n", 1, "--examples", 1)
 SMALL = ("--level", "op", "--op", "PERMUTE", "--dtype", "int8", "-n", 1)
+CASE = "op/ADD/int32/edges/0"
 
 
 @pytest.fixture(autouse=True)
@@ -101,12 +102,20 @@ def test_a_start_that_hangs_ends_at_the_timeout(uop: Any, backend: str, said: st
         (["interpreter", "--effort", "none"], "'none'"),
         (["interpreter", "--time", "soon"], "'soon'"),
         (["interpreter", "--case", "op/ADD"], "'op/ADD'"),
+        (["interpreter", "--op", ""], "'--op': expected a name, found none"),
+        (["interpreter", "--dtype", ","], "'--dtype': expected a name, found none"),
+        (["interpreter", "--level", ""], "'--level': expected a name, found none"),
+        (["interpreter", "--case", CASE, "--op", "MUL"], f"--op: MUL; but --case asks for {CASE}"),
+        (["interpreter", "--case", CASE, "--dtype", "int8"], "--dtype: int8; but --case asks for"),
+        (["interpreter", "--case", CASE, "--level", "twin"], "--level: twin; but --case asks for"),
         (["interpreter", "--profile", "lax=1"], "lax"),
+        (["interpreter", "--profile", "NONE.TOML"], "cannot read NONE.TOML"),
         (["interpreter", "--seed", "x"], "'x'"),
         (["interpreter", "-n", "-1"], "-n"),
         (["interpreter", "--examples", "0"], "--examples"),
         (["interpreter", "--json", "file/report.json"], "cannot write file/report.json"),
         (["interpreter", "--json", "."], "cannot write"),
+        (["interpreter", "--json", "-"], "expected the name of a file, found -"),
         (["interpreter", "--json", "x" * 300], "cannot write"),
         (["interpreter", "--output", "file"], "cannot write"),
         (["interpreter", "--html", "file/report.html"], "cannot write file/report.html"),
@@ -192,6 +201,19 @@ def test_a_report_is_judged_again(uop: Any) -> None:
     outcome = uop("replay", "report.json", "interpreter")
     assert outcome.code == 1
     assert "op/ADD/int32/edges/0 was failed, is now passed" in outcome.out
+    outcome = uop("replay", "report.json", "--sample", 5, "--emit-requests")
+    assert (outcome.code, "not for a report" in outcome.err) == (2, True)
+
+
+def test_a_report_of_which_something_cannot_be_judged_again_is_inconclusive(uop: Any) -> None:
+    uop("conform", "interpreter", *ADD, "--json", "report.json")
+    report = json.loads(Path("report.json").read_text())
+    report["cases"]["op/ADD/int32/none"] = "."
+    Path("report.json").write_text(json.dumps(report))
+    outcome = uop("replay", "report.json")
+    assert outcome.code == Exit.INCONCLUSIVE
+    assert "op/ADD/int32/none/0 was passed, is not judged: " in outcome.out
+    assert outcome.out.endswith("verdicts hold; 1 not judged\n")
 
 
 def test_reports_are_compared(uop: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from uop.cli.mutants import WIDTH, line_of
+from uop.cli.mutants import WIDTH, line_of, selected
 from uop.conformance.exits import Exit
 from uop.conformance.mutants.catalogue import mutants
 from uop.conformance.mutants.hunt import Fate, Hunted
@@ -47,6 +47,7 @@ def test_the_list_says_what_they_look_like_and_nothing_more(uop: Any) -> None:
     [
         (("no-such",), "no mutant 'no-such': `uop mutants --list` names them"),
         (("--class", "no such"), "--class: expected one of absent elements, "),
+        (("--list", "--json", "sums.json"), "--json: expected no --list"),
         (("-n", 0), "-n: expected a positive number"),
         (("--json", f"{__file__}/sums.json"), f"cannot write {__file__}/sums.json"),
     ],
@@ -57,6 +58,10 @@ def test_bad_input_is_one_line(uop: Any, arguments: tuple[Any, ...], said: str) 
     assert said in outcome.err
     assert "Traceback" not in outcome.err
     assert outcome.out == ""
+
+
+def test_a_name_that_is_given_twice_is_one() -> None:
+    assert [one.name for one in selected(["trunc-rounds-down"] * 2, [])] == ["trunc-rounds-down"]
 
 
 def test_a_mutant_of_another_backend_is_no_mutant_of_this_one(uop: Any) -> None:

@@ -43,8 +43,11 @@ GRAVITY = (
 def names(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """Names given one by one or separated by commas; None where there are none."""
-    return tuple(name for text in given for name in text.split(",") if name) or None
+    """Names given one by one or separated by commas; None where the option is not given."""
+    found = tuple(name for text in given for name in text.split(",") if name)
+    if given and not found:
+        raise click.BadParameter("expected a name, found none", context, option)
+    return found or None
 
 
 def report_files(command: F) -> F:

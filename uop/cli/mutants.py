@@ -46,6 +46,8 @@ def command(
 
     chosen = selected(names, kinds)
     if listed:
+        if json is not None:
+            raise OptionError("--json: expected no --list, which hunts none")
         show(chosen)
         return Exit.OK
     workers = cores() if workers is None else workers
@@ -71,7 +73,7 @@ def selected(names: Sequence[str], kinds: Sequence[str]) -> list[Mutant]:
     for kind in kinds:
         if kind not in known:
             raise OptionError(f"--class: expected one of {', '.join(known)}; found {kind!r}")
-    named = [find_mutant(name) for name in names] or list(mutants().values())
+    named = [find_mutant(name) for name in dict.fromkeys(names)] or list(mutants().values())
     return [mutant for mutant in named if not kinds or mutant.kind in kinds]
 
 

@@ -39,6 +39,8 @@ def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool)
     from uop.conformance.verdict import Status
 
     if sample is not None or Path(arguments[0]).suffix == REPORT:
+        if emit_requests:
+            raise click.UsageError("--emit-requests is for programs, not for a report")
         return replay_report(arguments, sample or SAMPLE)
     *first, last = arguments
     is_backend = bool(first) and (last in names() or ":" in last)
@@ -63,7 +65,10 @@ def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool)
 
 
 def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
-    """Judge a sample of the cases of a report again; exit code 1 where a verdict does not hold."""
+    """Judge a sample of the cases of a report again, and say whether its verdicts hold.
+
+    It is inconclusive where they do as far as they could be judged.
+    """
     from uop.conformance.report.reading import read_report
     from uop.conformance.report.sample import judged_again, require_cases
 
@@ -86,4 +91,4 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
     click.echo(f"{held} of {len(found)} verdicts hold{more}")
     if broken:
         return Exit.FAILED
-    return Exit.OK if held else Exit.INCONCLUSIVE
+    return Exit.INCONCLUSIVE if unknown or not held else Exit.OK
