@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,21 +70,29 @@ def conclusions(paths: Sequence[Path], backend: str) -> dict[Path, Conclusion]:
     return {path: conclusion(replayed) for path, replayed in found.items()}
 
 
-def requests(paths: Sequence[Path], backend: str) -> Iterator[str]:
+def requests(
+    paths: Sequence[Path], backend: str, leave_out: Callable[[str], None]
+) -> Iterator[str]:
     """The lines on stdin of a worker that is to run the cases of files, hello first.
 
-    A command is asked what it takes; without one the programs are sent as they are.
+    A command is asked what it takes; without one the programs are sent as they are. Of a case that
+    it does not take it is told which and why; UnsupportedError where that is so of all.
     """
     hello = _hello_of(backend) if backend else Hello("any", "", "", EVERY_OP, EVERY_DTYPE)
     yield messages.line(messages.hello_request()).decode()
-    cases = [case for path in files_of(paths) for case in _read(path)]
-    for number, case in enumerate(cases):
+    cases = [(path, case) for path in files_of(paths) for case in _read(path)]
+    left_out = 0
+    for number, (path, case) in enumerate(cases):
         delivery = deliver(_suite_case(number, case), replace(hello, offers=CHECKS))
         if delivery.reason:
-            raise UnsupportedError(f"case {case.id or number}: {delivery.reason}")
+            left_out += 1
+            leave_out(f"left out: {path} {case.id or number}: {delivery.reason}")
+            continue
         program = delivery.program
         make = messages.run_request if program.batches else messages.check_request
         yield messages.line(make(number + 1, program, hello)).decode()
+    if left_out == len(cases):
+        raise UnsupportedError("no case is left")
 
 
 def _hello_of(backend: str) -> Hello:

@@ -93,12 +93,25 @@ def test_requests_need_no_worker(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert requests[2]["program"]["nodes"][-1] == {"op": "RECIP", "src": [2], "arg": None}
 
 
+def test_requests_go_on_behind_a_case_that_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = CASE.replace("case sum", "case right")
+    (tmp_path / "a.uop").write_text(case.replace("right", "other").replace("ADD", "MAX"))
+    (tmp_path / "b.uop").write_text(case)
+    name = "command:" + shlex.join([sys.executable, "-I", "-S", str(WORKER), "none"])
+    assert main(["replay", str(tmp_path), name, "--emit-requests"]) == Exit.OK
+    said = capsys.readouterr()
+    assert [json.loads(line)["id"] for line in said.out.splitlines()] == [0, 2]
+    assert said.err == f"left out: {tmp_path / 'a.uop'} other: faulty does not support MAX\n"
+
+
 @pytest.mark.parametrize(
     ("backend", "said"),
     [
         ("interpreter", "expected command:PROGRAM or no backend"),
         ("command:{worker} unknown-op", "did not start"),
-        ("command:{worker} knows-too-little", "case sum: faulty does not support ADD"),
+        ("command:{worker} knows-too-little", "sum.uop sum: faulty does not support ADD"),
     ],
 )
 def test_requests_that_cannot_be_made_say_why(

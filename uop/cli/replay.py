@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -46,7 +47,8 @@ def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool)
     is_backend = bool(first) and (last in names() or ":" in last)
     backend, paths = (last, first) if is_backend else (DEFAULT, [*first, last])
     if emit_requests:
-        for line in requests([Path(path) for path in paths], backend if is_backend else ""):
+        asked = backend if is_backend else ""
+        for line in requests([Path(path) for path in paths], asked, partial(click.echo, err=True)):
             click.echo(line, nl=False)
         return Exit.OK
     replayed = replay([Path(path) for path in paths], backend)
