@@ -6,10 +6,12 @@ A backend is greeted while its judge is loaded: nothing of the compiler is impor
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
 
 from uop.conformance.processes import printable
-from uop.conformance.protocol import FORMS, OFFERS, Hello
+from uop.conformance.protocol import FORMS, OFFERS, Hello, Limits
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.errors import UopError
@@ -35,31 +37,56 @@ class DeviationError(UopError):
     """A reply that the protocol does not allow: where, what was expected, what was found."""
 
     def __init__(self, place: str, expected: str, found: object) -> None:
-        super().__init__(f"{place}: expected {expected}, found {shown(found)}")
+        super().__init__(printable(f"{place}: expected {expected}, found {shown(found)}"))
 
 
 def shown(found: object) -> str:
-    """The beginning of what was found in a reply, printable."""
+    """The beginning of what was found in a reply."""
     text = found if isinstance(found, str) else json.dumps(found, default=str)
-    return printable(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
-def check_hello(hello: Hello) -> None:
-    """DeviationError for what no backend can be, in a process of ours or as lines of JSON."""
+def checked(hello: object) -> Hello:
+    """What a backend says of itself. DeviationError for what none can be."""
+    if not isinstance(hello, Hello):
+        raise DeviationError("hello", "a Hello", type(hello).__name__)
     for name in ("name", "version", "device"):
         text = getattr(hello, name)
         if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
             raise DeviationError(f"hello: {name}", f"1 to {LONGEST} printable characters", text)
     for name, known in NAMED.items():
         given = getattr(hello, name)
+        if not _are_names(given):
+            raise DeviationError(f"hello: {name}", "a list of names", given)
         if name != "offers" and not given:
             raise DeviationError(f"hello: {name}", "at least one", "none")
         for unknown in sorted(set(given) - {*known, dtypes.void.name}):
             raise DeviationError(f"hello: {name}", _one_of(known), unknown)
+    _check_limits(hello.limits)
+    if not isinstance(hello.profile, str):
+        raise DeviationError("hello: profile", "a string", hello.profile)
     try:
         parse_profile(hello.profile or "strict")
     except UopError as error:
         raise DeviationError("hello: profile", f"known knobs ({error})", hello.profile) from None
+    return hello
+
+
+def _are_names(given: object) -> bool:
+    if isinstance(given, str) or not isinstance(given, Collection):
+        return False
+    return all(isinstance(name, str) for name in given)
+
+
+def _check_limits(limits: object) -> None:
+    if not isinstance(limits, Limits):
+        raise DeviationError("hello: limits", "Limits", type(limits).__name__)
+    for name, found in asdict(limits).items():
+        least = 1 if name == "programs" else 0
+        is_none = found is None and not least
+        if not is_none and (type(found) is not int or not least <= found <= sys.maxsize):
+            expected = f"a number from {least} to {sys.maxsize}"
+            raise DeviationError(f"hello: limits: {name}", expected, found)
 
 
 def _one_of(known: Sequence[str]) -> str:

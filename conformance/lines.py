@@ -18,7 +18,6 @@ from uop.conformance.processes import (
     end,
     environment,
     how_it_ended,
-    printable,
     tree_of,
 )
 from uop.conformance.protocol import ProblemKind
@@ -118,7 +117,7 @@ class LineProcess:
         """A line with the end of what it wrote to stderr since it was asked, if it wrote."""
         with contextlib.suppress(OSError):
             self._take_stderr()
-        said = printable(self.said.decode(errors="replace")).strip()[-STDERR_SHOWN:]
+        said = self.said.decode(errors="replace").strip()[-STDERR_SHOWN:]
         return [f"stderr: {said}"] if said else []
 
     def finish(self) -> int | None:

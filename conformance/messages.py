@@ -13,9 +13,8 @@ import numpy as np
 
 from uop.compiler.kernels import written
 from uop.conformance.delivery import form_of
-from uop.conformance.greeting import CORE, DeviationError, check_hello
+from uop.conformance.greeting import CORE, DeviationError, checked
 from uop.conformance.meaning import stored_slots
-from uop.conformance.processes import printable
 from uop.conformance.protocol import (
     Hello,
     Limits,
@@ -165,7 +164,7 @@ def read_hello(reply: Json) -> Hello:
     if reply.get("protocol") != PROTOCOL:
         raise DeviationError("hello: protocol", str(PROTOCOL), reply.get("protocol"))
     limits = _object(reply, "limits")
-    hello = Hello(
+    said = Hello(
         _text(reply, "name"),
         _text(reply, "version"),
         _text(reply, "device", "worker"),
@@ -173,17 +172,16 @@ def read_hello(reply: Json) -> Hello:
         frozenset(_names(reply, "dtypes")),
         Limits(
             16,
-            _count(limits, "elements", None),
-            _count(limits, "devices", 1),
-            _count(limits, "inline_bytes", None),
+            limits.get("elements"),
+            limits.get("devices", 1),
+            limits.get("inline_bytes"),
         ),
         frozenset(_names(reply, "forms", ["tensor"])),
         frozenset(_names(reply, "offers", [])),
         tuple(_names(reply, "editions", [CORE])),
         _text(reply, "profile", ""),
     )
-    check_hello(hello)
-    return hello
+    return checked(said)
 
 
 def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outcome:
@@ -232,7 +230,7 @@ def read_error(reply: Json) -> Problem:
         raise DeviationError("error: class", f"one of {', '.join(CLASSES)}", kind)
     if not isinstance(message, str) or not isinstance(label, str):
         raise DeviationError("error", "message and label as strings", error)
-    return Problem(ProblemKind(kind), printable(message), printable(label))
+    return Problem(ProblemKind(kind), message, label)
 
 
 def read_array(given: object, place: str, folder: Path | None) -> Array:
@@ -336,11 +334,4 @@ def _names(reply: Json, name: str, default: object = None) -> list[str]:
     found = reply.get(name, default)
     if not isinstance(found, list) or not all(isinstance(n, str) for n in found):
         raise DeviationError(f"hello: {name}", "a list of names", found)
-    return found
-
-
-def _count(limits: Json, name: str, default: int | None) -> int | None:
-    found = limits.get(name, default)
-    if found is not None and (type(found) is not int or found < 0):
-        raise DeviationError(f"hello: limits: {name}", "a number from 0 on", found)
     return found

@@ -37,7 +37,7 @@ def wrong_property(reply: Json, root: UOp) -> str:
         for name in [name for name in right if name in said]:
             if _plain(said[name]) != _plain(right[name]):
                 place = f"node {number}, {u.op.name}: {name}"
-                return f"{place}: expected {right[name]}, found {shown(said[name])}"
+                return f"{place}: expected {right[name]}, found {printable(shown(said[name]))}"
     return ""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from uop.conformance.processes import printable
 from uop.interpreter.values import Array
 
 FORMS = ("tensor", "kernel", "linear")
@@ -84,6 +85,11 @@ class Problem:
     kind: ProblemKind
     message: str
     label: str = ""
+
+    def __post_init__(self) -> None:
+        """Both texts are shown and written: what controls a terminal in them is spelled."""
+        for name in ("message", "label"):
+            object.__setattr__(self, name, printable(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

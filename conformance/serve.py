@@ -13,8 +13,9 @@ import numpy as np
 
 from uop.conformance import wire
 from uop.conformance.backends import load
-from uop.conformance.protocol import Backend, Hello, Outcome, Outputs, Problem, ProblemKind
-from uop.spec.errors import BackendError, UopError
+from uop.conformance.greeting import checked
+from uop.conformance.protocol import Backend, Outcome, Outputs, Problem, ProblemKind
+from uop.spec.errors import UopError
 
 STATM = Path("/proc/self/statm")
 GRACE = 10
@@ -30,9 +31,7 @@ def main(name: str) -> None:
     sys.path.append(str(Path.cwd()))
     try:
         backend = load(name)
-        hello = backend.hello()
-        if not isinstance(hello, Hello):
-            raise BackendError(f"hello: expected a Hello, found {type(hello).__name__}")
+        hello = checked(backend.hello())
     except UopError as error:
         wire.write(out, wire.Packer().frame({"refused": str(error)}))
         return

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from uop.conformance import wire
-from uop.conformance.greeting import DeviationError, check_hello
-from uop.conformance.processes import environment, how_it_ended, printable
+from uop.conformance.processes import environment, how_it_ended
 from uop.conformance.protocol import (
     LOST,
     Backend,
@@ -102,8 +101,8 @@ class LostError(Exception):
     """The process crashed, hung or leaked while it had programs."""
 
     def __init__(self, kind: ProblemKind, message: str) -> None:
-        super().__init__(message)
         self.problem = Problem(kind, message)
+        super().__init__(self.problem.message)
 
 
 class Worker:
@@ -224,12 +223,12 @@ class Worker:
         self.requests, self.replies = self.process.stdin.fileno(), self.process.stdout.fileno()
         try:
             return self._greeted()
-        except (LostError, DeviationError) as error:
+        except LostError as error:
             self._kill()
             raise BackendError(f"backend {self.backend!r} did not start: {error}") from None
 
     def _greeted(self) -> Hello:
-        """What the process says of itself. LostError or DeviationError where it does not."""
+        """What the process says of itself. LostError where it does not."""
         limit = self.allowance.start_seconds
         try:
             header, _ = wire.read(self.replies, time.monotonic() + limit)
@@ -240,13 +239,11 @@ class Worker:
         if "refused" in header:
             raise LostError(ProblemKind.CRASH, header["refused"])
         self.resident = self.resident_at_start = int(header["resident"])
-        hello = wire.hello_from_json(header["hello"])
-        check_hello(hello)
-        return hello
+        return wire.hello_from_json(header["hello"])
 
     def _crashed(self) -> LostError:
         how = how_it_ended(self._exit_code())
-        said = printable(self.log.read_text("utf-8", "replace")).strip()[-STDERR_SHOWN:]
+        said = self.log.read_text("utf-8", "replace").strip()[-STDERR_SHOWN:]
         if not said:
             return LostError(ProblemKind.CRASH, f"the process {how}")
         # Of a traceback the last line says most.

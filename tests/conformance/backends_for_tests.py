@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -205,6 +206,37 @@ class Raising(Faulty):
 class UnknownKnob(InterpreterBackend):
     def hello(self) -> Hello:
         return replace(super().hello(), profile="mood=good")
+
+
+class Told(Faulty):
+    """Tells what would move the cursor of a terminal, and half a character."""
+
+    def misbehave(self, program: Program) -> Outcome:
+        return Problem(ProblemKind.INTERNAL, "esc \x1b[2J \ud800", "\0")
+
+
+class Saying(InterpreterBackend):
+    """Says of itself what its name is followed by."""
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+
+    def hello(self) -> Hello:
+        return replace(super().hello(), **WRONG[self.said])
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "no-limits": {"limits": None},
+    "no-programs": {"limits": Limits(programs=0)},
+    "word-programs": {"limits": Limits(programs="x")},  # type: ignore[arg-type]
+    "negative-elements": {"limits": Limits(elements=-1)},
+    "most-programs": {"limits": Limits(programs=1 << 70)},
+    "number-op": {"ops": frozenset({"PARAM", 5})},
+    "no-dtypes": {"dtypes": None},
+    "one-edition": {"editions": "core"},
+    "number-profile": {"profile": 7},
+    "red-profile": {"profile": "\x1b[31m=1"},
+}
 
 
 class NoHello(InterpreterBackend):
