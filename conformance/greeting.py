@@ -42,7 +42,7 @@ class DeviationError(UopError):
 
 def shown(found: object) -> str:
     """The beginning of what was found in a reply."""
-    text = found if isinstance(found, str) else json.dumps(found, default=str)
+    text = found or '""' if isinstance(found, str) else json.dumps(found, default=str)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 

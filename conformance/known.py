@@ -138,7 +138,7 @@ def _check_repro(path: Path, place: str) -> None:
     if not path.is_file():
         raise KnownError(f"{place}: repro: no file {path}")
     try:
-        parse_file(path.read_text("utf-8"), str(path))
+        parse_file(path.read_text("utf-8-sig"), str(path))
     except OSError as error:
         raise KnownError(f"{place}: repro: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -30,6 +30,8 @@ TICK = 0.25
 PATIENCE = 1.5
 """Seconds, at most, for the last words of a worker whose stdin has been closed."""
 MOST_PROCESSES = 256
+NOT_ASKED = -1
+"""The id of no request."""
 NOTES = 3
 """Lines that are no replies, shown of each process."""
 LINE_SHOWN = 80
@@ -125,6 +127,9 @@ class LineProcess:
         self._close_stdin()
         deadline = time.monotonic() + PATIENCE
         self._drain(deadline)
+        # Whatever still came was not asked for.
+        while self._reply(NOT_ASKED) is not None:
+            pass
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.process.wait(max(0.1, deadline - time.monotonic()))
         return None

@@ -161,8 +161,10 @@ def largest_reply(program: Program) -> int:
 
 def read_hello(reply: Json) -> Hello:
     """Who a worker says it is. DeviationError for what no worker can be."""
-    if reply.get("protocol") != PROTOCOL:
-        raise DeviationError("hello: protocol", str(PROTOCOL), reply.get("protocol"))
+    protocol = reply.get("protocol")
+    if protocol != PROTOCOL or isinstance(protocol, bool):
+        found = f'"{protocol}"' if isinstance(protocol, str) else protocol
+        raise DeviationError("hello: protocol", str(PROTOCOL), found)
     limits = _object(reply, "limits")
     said = Hello(
         _text(reply, "name"),

@@ -175,6 +175,8 @@ def _end(worker: Command) -> Iterator[str]:
         yield f"stdin is closed: expected the process to end within {PATIENCE:g} s, it stays"
     elif code:
         yield f"stdin is closed: expected exit code 0, found {code}"
+    if notes := worker.process.notes:
+        yield f"stdout: expected one reply to each request and nothing else, found {notes[0]}"
 
 
 def _cases_of(op: str, worker: Command) -> Iterator[Case]:

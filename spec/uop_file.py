@@ -40,8 +40,9 @@ def read_file(path: str | Path) -> UopFile:
     """Read a file. OSError where it cannot be opened, else the errors of `parse_file`."""
     data = Path(path).read_bytes()
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        data = error.object
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
         raise MalformedError("expected UTF-8 text", line, column, str(path)) from None

@@ -13,6 +13,8 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML document may hold."""
 FAILED = frozenset("FC")
 """The marks of a case that failed, as in the `cases` of a report."""
+CORPUS = "corpus"
+"""The option that a report on files of outputs has, and one on a backend has not."""
 
 
 def junit_text(report: Json) -> str:
@@ -33,12 +35,21 @@ def failures_in(report: Json, cell: Json) -> Iterator[Json]:
 def case_again(report: Json, id: str) -> str:
     """The command that judges a whole case of a report again."""
     options = report["options"]
+    if CORPUS in options:
+        return files_again(report)
     return uop_command("conform", options["backend"], "--seed", options["seed"], "--case", id)
 
 
 def repro_again(report: Json, failure: Json) -> str:
     """The command that judges the repro of a failure again."""
+    if CORPUS in report["options"]:
+        return files_again(report)
     return uop_command("replay", failure["repro"], report["options"]["backend"])
+
+
+def files_again(report: Json) -> str:
+    """The command that judges the files of outputs of a report again."""
+    return uop_command("judge", report["options"][CORPUS], report["options"]["outputs"])
 
 
 def first_failed(report: Json, cell: Json) -> str:

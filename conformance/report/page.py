@@ -6,7 +6,13 @@ from collections import Counter
 from html import escape
 from importlib.resources import files
 
-from uop.conformance.report.junit import case_again, first_failed, repro_again
+from uop.conformance.report.junit import (
+    CORPUS,
+    case_again,
+    files_again,
+    first_failed,
+    repro_again,
+)
 from uop.conformance.report.markup import Html, block, code, pairs, section, table, tag
 from uop.conformance.report.page_accuracy import accuracy
 from uop.conformance.report.page_card import card
@@ -149,6 +155,8 @@ def _next(report: Json) -> Html:
         what = "Next, run the first of them again:"
     elif stale := [line["stale"] for line in report["known"] if line["stale"]]:
         command, what = stale[0], "Next, mend the file of known failures:"
+    elif CORPUS in report["options"]:
+        command, what = files_again(report), "Next, judge the files again:"
     elif report["summary"]["passed"] and not report["summary"]["lost"]:
         command = uop_command("conform", report["options"]["backend"], "--effort", "full")
         what = "Next, check more programs:"

@@ -10,6 +10,7 @@ from uop.conformance.generate import group_of
 from uop.conformance.jury import Jury
 from uop.conformance.options import OptionError, Options
 from uop.conformance.report import MARKS, NOT_RUN
+from uop.conformance.report.junit import CORPUS
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError
@@ -41,6 +42,8 @@ def judged_again(report: Json, count: int, backend: str = "") -> list[Again]:
 
     BackendError where the backend does not start; where it is lost on the way the rest say so.
     """
+    if not backend and CORPUS in report["options"]:
+        raise OptionError("a report of `uop judge` names no backend: expected one behind it")
     options = Options(
         backend or report["options"]["backend"],
         seed=report["options"]["seed"],

@@ -13,14 +13,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from uop.__main__ import main
 from uop.cli import cli
 from uop.conformance.backends.interpreter import evaluate_whole, in_order, is_sharded
 from uop.conformance.case import Case
 from uop.conformance.corpus.export import export
 from uop.conformance.corpus.files import CorpusError, Described, read_arrays, read_sets
 from uop.conformance.corpus.score import read_manifest, score
+from uop.conformance.exits import Exit
 from uop.conformance.generate import case_by_id, groups
 from uop.conformance.report import Conclusion, Report
+from uop.conformance.report.junit import junit_text
+from uop.conformance.report.page import page
 from uop.conformance.verdict import Status
 from uop.interpreter.evaluate import evaluate
 from uop.spec import json_form
@@ -168,7 +172,11 @@ def reason(report: Report, id: str) -> str | None:
 
 
 def test_a_score_is_written_in_every_form(
-    corpus: Path, outputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Path,
+    outputs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     files = ["--json", "r.json", "--junit", "r.xml", "--html", "r.html"]
@@ -178,7 +186,20 @@ def test_a_score_is_written_in_every_form(
     assert result.return_value == 0
     assert json.loads(Path("r.json").read_text())["schema"] == "uop-report/1"
     assert Path("r.xml").read_text().startswith("<?xml")
-    assert "<html" in Path("r.html").read_text()
+    assert f"uop judge {corpus} {outputs}" in Path("r.html").read_text()
+    assert main(["replay", "r.json"]) == Exit.USAGE
+    assert "a report of `uop judge` names no backend" in capsys.readouterr().err
+
+
+def test_a_file_that_fails_is_judged_again_by_the_same_command(
+    corpus: Path, outputs: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(outputs, wrong := tmp_path / "wrong")
+    (wrong / an_int8_case(corpus) / "outputs.bin").write_bytes(b"")
+    report = score(corpus, wrong).to_json()
+    for text in (junit_text(report), page(report)):
+        assert f"uop judge {corpus} {wrong}" in text
+        assert "uop replay /" not in text
 
 
 def test_no_outputs_at_all_is_inconclusive(corpus: Path, tmp_path: Path) -> None:

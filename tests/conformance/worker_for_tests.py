@@ -31,9 +31,12 @@ LIES: dict[str, Json] = {
     "unknown-offer": {"offers": ["coffee"]},
     "unknown-knob": {"profile": "whatever"},
     "other-protocol": {"protocol": 2},
+    "protocol-as-text": {"protocol": "1"},
+    "protocol-as-truth": {"protocol": True},
     "ops-no-list": {"ops": "ADD"},
     "no-name": {"name": None},
     "empty-name": {"name": ""},
+    "empty-device": {"device": ""},
     "red-name": {"name": "\x1b[31mred"},
     "long-name": {"name": "x" * 10_000},
     "no-forms": {"forms": []},
@@ -96,6 +99,8 @@ def main(fault: str) -> None:
         elif fault != "mute":
             print(json.dumps(reply), flush=True)
 
+    if fault == "farewell":
+        print("bye")
     if fault == "stays":
         sleep("")
     if fault == "ends-badly":
@@ -156,6 +161,10 @@ def sleep(text: str) -> None:
 def print_garbage(text: str) -> None:
     for line in ("loading...", "[1, 2]", '{"id": 12345}', "\x00\xff", "[" * 5000):
         print(line)
+
+
+def print_twice(text: str) -> None:
+    print(text)
 
 
 def print_half(text: str) -> None:
@@ -252,6 +261,7 @@ def grow_in_a_child(text: str) -> None:
 FAULTS = {
     "silent": sleep,
     "garbage": print_garbage,
+    "twice": print_twice,
     "half": print_half,
     "half-and-exit": print_half_and_exit,
     "no-newline": print_without_newline,
