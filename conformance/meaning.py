@@ -9,7 +9,7 @@ import numpy as np
 
 from uop.compiler.kernels import is_kernel_program, written
 from uop.conformance.case import Batch, Case
-from uop.interpreter.accept import accept
+from uop.interpreter.accept import TRUNCATED, accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.memory import base_of, slot_of
@@ -50,7 +50,8 @@ def may_end(case: Case, profile: Profile) -> bool:
     """Whether a profile lets a backend end a program without results: it divides by zero."""
     if not profile.int_div_traps:
         return False
-    divisors = {u.src[1] for u in case.root.toposort() if u.op in DIVISIONS}
+    root = _as_divided(case.root, profile)
+    divisors = {u.src[1] for u in root.toposort() if u.op in DIVISIONS}
     if not divisors:
         return False
     zeros: list[UOp] = [d for d in divisors if isinstance(d.arg, ConstArg) and not d.arg.value]
@@ -62,8 +63,18 @@ def may_end(case: Case, profile: Profile) -> bool:
     # What has no meaning for another reason is not judged anyway.
     with suppress(UndefinedError):
         for batch in case.batches:
-            evaluate_full(case.root, batch.inputs, note)
+            evaluate_full(root, batch.inputs, note)
     return bool(zeros)
+
+
+def _as_divided(root: UOp, profile: Profile) -> UOp:
+    """A program with the divisions of a profile: one that truncates may give another a zero."""
+    rounded = {floors: truncates for truncates, floors in TRUNCATED.items()}
+    new: dict[UOp, UOp] = {}
+    for u in root.toposort():
+        op = rounded.get(u.op, u.op) if profile.truncates(u.dtype) else u.op
+        new[u] = UOp(op, *(new[s] for s in u.src), arg=u.arg, tag=u.tag)
+    return new[root]
 
 
 def truncates(case: Case, profile: Profile) -> bool:
