@@ -11,6 +11,8 @@ from uop.spec.uop import UOp
 
 LEVELS = ("op", "invalid", "property", "function", "graph", "twin", "kernel", "schedule", "device")
 EFFORTS = ("smoke", "default", "full")
+MOST_DIGITS = 18
+"""Of the index of a case."""
 MIXED = "MIXED"
 """The op of a case that is about many ops at once."""
 
@@ -36,7 +38,7 @@ class CaseId:
     def parse(cls, text: str) -> CaseId:
         """The inverse of str()."""
         parts = text.split("/")
-        if len(parts) != 5 or not parts[4].isdecimal():
+        if len(parts) != 5 or not parts[4].isdecimal() or len(parts[4]) > MOST_DIGITS:
             raise NoSuchCaseError(f"expected level/op/dtype/group/index, found {text!r}")
         level, op, dtype, group, index = parts
         return cls(level, op, dtype, group, int(index))

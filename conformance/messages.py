@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from uop.conformance.protocol import (
 from uop.conformance.wire import Json
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.machine import is_kernel_program
-from uop.interpreter.numeric import STORAGE, holds
+from uop.interpreter.numeric import STORAGE, is_shape
 from uop.interpreter.values import Array
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse as parse_edition
@@ -243,7 +243,7 @@ def read_array(given: object, place: str, folder: Path | None) -> Array:
     if not isinstance(name, str) or name not in STORAGE:
         raise DeviationError(f"{place}: dtype", f"one of {', '.join(STORAGE)}", name)
     storage = STORAGE[name]
-    if not is_shape(shape) or not holds(shape, storage.itemsize):
+    if not is_shape(shape, storage.itemsize):
         raise DeviationError(f"{place}: shape", "a list of sizes that an array has", shape)
     size = math.prod(shape) * storage.itemsize
     data = _bytes(given, place, folder, size)
@@ -253,11 +253,6 @@ def read_array(given: object, place: str, folder: Path | None) -> Array:
     if storage == np.bool_ and (strange := set(data) - {0, 1}):
         raise DeviationError(f"{place}: data", "bytes 0 and 1 for bool", f"{min(strange)}")
     return np.frombuffer(data, storage).reshape(shape)
-
-
-def is_shape(found: object) -> TypeGuard[list[int]]:
-    """Whether data from elsewhere is a shape, of whatever sizes."""
-    return isinstance(found, list) and all(type(n) is int and n >= 0 for n in found)
 
 
 PROPERTIES = ("dtype", "shape", "device", "addrspace")

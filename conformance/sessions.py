@@ -5,9 +5,10 @@ What a judging process needs later is not imported here: the backend starts mean
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from uop.conformance.backends import find
+from uop.conformance.backends import NoSuchBackendError, find
 from uop.conformance.mutants.catalogue import find_mutant
 from uop.conformance.workers import SERVE, Allowance, Session, Worker
 
@@ -20,6 +21,7 @@ RUN = "uop.conformance.mutants.run"
 
 def known(name: str) -> None:
     """An error for a name that can be no backend."""
+    _check_text(name)
     if name.startswith(COMMAND):
         from uop.conformance.command import command_of  # what writes its lines is large
 
@@ -28,6 +30,16 @@ def known(name: str) -> None:
         find_mutant(name.removeprefix(MUTANT))
     else:
         find(name)
+
+
+def _check_text(name: str) -> None:
+    """What stands in a report may be no argument of a process, as all names of a command are."""
+    try:
+        is_argument = b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        is_argument = False
+    if not is_argument:
+        raise NoSuchBackendError(f"no backend {name!r}: expected no NUL and no half a character")
 
 
 def start(name: str, folder: Path, allowance: Allowance | None = None) -> Session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeGuard
 
 import ml_dtypes
 import numpy as np
@@ -45,6 +45,12 @@ MOST_AXES = 60
 def holds(shape: Sequence[int], itemsize: int) -> bool:
     """Whether numpy has arrays of this shape, which it counts in 63 bits, be they empty."""
     return len(shape) <= MOST_AXES and prod(filter(None, shape)) * itemsize < 1 << 63
+
+
+def is_shape(found: object, itemsize: int) -> TypeGuard[list[int]]:
+    """Whether data from elsewhere is a shape of arrays that numpy has."""
+    are_sizes = isinstance(found, list) and all(type(n) is int and n >= 0 for n in found)
+    return are_sizes and holds(found, itemsize)
 
 
 def np_dtype(dtype: DType) -> np.dtype[Any]:

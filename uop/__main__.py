@@ -2,7 +2,7 @@
 
 import os
 import sys
-from io import StringIO
+from io import StringIO, TextIOWrapper
 from typing import TextIO
 
 import click
@@ -14,6 +14,9 @@ from uop.spec.errors import BackendError, PassError, UopError
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; expected errors are printed on stderr, without a traceback."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # As stderr does: a report or the name of a file may hold what is no text.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         outcome = cli.main(arguments, prog_name="uop", standalone_mode=False)
         # Closed by `>&-`, it is None.

@@ -13,7 +13,7 @@ import numpy as np
 
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets
-from uop.interpreter.numeric import np_dtype
+from uop.interpreter.numeric import is_shape, np_dtype
 from uop.interpreter.values import Array, Mask, Value, either
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UopError
@@ -52,7 +52,10 @@ class Described:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Described:
-        return cls(DTYPES[found["dtype"]], tuple(found["shape"]))
+        dtype, shape = DTYPES[found["dtype"]], found["shape"]
+        if not is_shape(shape, np_dtype(dtype).itemsize):
+            raise ValueError(f"expected a shape, found {shape}")
+        return cls(dtype, tuple(shape))
 
     @property
     def elements(self) -> int:
@@ -103,13 +106,17 @@ def read_sets(folder: Path, outputs: Sequence[Described]) -> tuple[Accepted, ...
 
 def read_arrays(path: Path, described: Sequence[Described]) -> list[Array]:
     """Arrays that stand one after the other. CorpusError for another number of bytes."""
+    expected = sum(d.elements * np_dtype(d.dtype).itemsize for d in described)
+    if path.exists() and not path.is_file():
+        # A pipe or a device may have no end.
+        raise CorpusError(f"{path}: expected a file of {expected} bytes")
     try:
-        data = path.read_bytes()
+        found = path.stat().st_size
+        data = path.read_bytes() if found == expected else b""
     except OSError as error:
         raise CorpusError(f"cannot read {path}: {error.strerror}") from error
-    expected = sum(d.elements * np_dtype(d.dtype).itemsize for d in described)
     if len(data) != expected:
-        raise CorpusError(f"{path}: expected {expected} bytes, found {len(data)}")
+        raise CorpusError(f"{path}: expected {expected} bytes, found {found}")
     arrays, at = [], 0
     for d in described:
         storage = np_dtype(d.dtype)

@@ -20,11 +20,16 @@ from uop.conformance.corpus.files import (
     read_arrays,
     read_sets,
 )
+from uop.conformance.processes import printable
 from uop.conformance.report import BackendInfo, Failure, Report, Tally
 from uop.conformance.verdict import Fault, Status, Verdict
 
 SKIPPED = "skipped.txt"
 """In the folder of a case: why there are no outputs."""
+REASON = 200
+"""Characters of it, at most."""
+HEADER = {"uop": str, "profile": str, "seed": int}
+"""What the first line of a manifest says, and of which type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +76,13 @@ def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[Entry]]:
         first = json.loads(header)
         if not isinstance(first, dict) or first.get("schema") != SCHEMA:
             raise CorpusError(f"{path}: expected the schema {SCHEMA}")
+        for name, kind in HEADER.items():
+            if type(first.get(name)) is not kind:
+                raise CorpusError(f"{path}: {name}: expected {kind.__name__}")
         return first, list(_entries(lines))
     except OSError as error:
         raise CorpusError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise CorpusError(f"{path} is no manifest, or cut off: {error}") from error
 
 
@@ -82,13 +90,14 @@ def _entries(lines: list[str]) -> Iterator[Entry]:
     for line in lines:
         found = json.loads(line)
         outputs = tuple(Described.from_json(output) for output in found["outputs"])
-        yield Entry(str(CaseId.parse(found["id"])), outputs)
+        yield Entry(str(CaseId.parse(str(found["id"]))), outputs)
 
 
 def _verdict(case: Path, given: Path, entry: Entry) -> Verdict:
     skipped = given / SKIPPED
-    if skipped.exists():
-        reason = skipped.read_text("utf-8", "replace").strip()[:200]
+    if skipped.is_file():
+        with skipped.open(encoding="utf-8", errors="replace") as file:
+            reason = printable(file.read(REASON).strip())
         return Verdict(entry.id, Status.SKIPPED, reason=reason)
     if not (given / OUTPUTS).exists():
         return Verdict(entry.id, Status.SKIPPED, reason="no outputs")

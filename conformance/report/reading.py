@@ -24,6 +24,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 HALF_A_WORD = re.compile(r"[-+.\\\w]{0,8}")
+ANY = re.compile(r"(?s).*")
 SHOWN = 60
 """Characters of a wrong value that are shown."""
 
@@ -93,6 +94,8 @@ def _problems(found: object, schema: Json, place: str) -> Iterator[str]:
         yield f"{place}: expected one of {', '.join(schema['enum'])}, found {_shown(found)}"
     elif isinstance(found, int | float) and not _is_in_range(found, schema):
         yield f"{place}: {found} is out of range"
+    elif isinstance(found, str) and not re.fullmatch(schema.get("pattern", ANY), found):
+        yield f"{place}: expected text like {schema['pattern']}, found {_shown(found)}"
     elif isinstance(found, dict):
         yield from _problems_of_object(found, schema, place)
     elif isinstance(found, list):

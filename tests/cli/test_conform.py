@@ -96,6 +96,7 @@ def test_a_start_that_hangs_ends_at_the_timeout(uop: Any, backend: str, said: st
     ("options", "said"),
     [
         (["abacus"], "no backend 'abacus'; known: "),
+        (["interpreter:\ud800"], "expected no NUL and no half a character"),
         (["interpreter", "--op", "PLUS"], "'PLUS'"),
         (["interpreter", "--dtype", "int7"], "'int7'"),
         (["interpreter", "--level", "sea"], "'sea'"),
@@ -224,6 +225,15 @@ def test_reports_are_compared(uop: Any) -> None:
     assert "worse: op/EXP2/float32: passed, then failed (1 of 2 programs)" in outcome.out
     outcome = uop("diff", "b.json", "b.json")
     assert (outcome.code, outcome.out) == (0, "0 worse, 0 better, 0 neither\n")
+
+
+def test_half_a_character_in_a_report_is_spelled(uop: Any) -> None:
+    made = reports.failing().to_json()
+    made["failures"][0]["signature"] = "half \ud800"
+    Path("a.json").write_text(json.dumps(reports.report(reports.PASSED).to_json()))
+    Path("b.json").write_text(json.dumps(made))
+    outcome = uop("diff", "a.json", "b.json")
+    assert "new cause: half \\ud800" in outcome.out
 
 
 @pytest.mark.parametrize(

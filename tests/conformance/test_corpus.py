@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from uop.conformance.report.page import page
 from uop.conformance.verdict import Status
 from uop.interpreter.evaluate import evaluate
 from uop.spec import json_form
+from uop.spec.errors import UopError
 
 DOCS = Path(__file__).parents[2] / "docs" / "corpus.md"
 BYTES = ("int8", "uint8", "fp8e4m3", "fp8e5m2")
@@ -164,6 +166,58 @@ def test_what_is_not_there_is_skipped_with_its_reason(
     (folder / id / "skipped.txt").unlink()
     (folder / id / "outputs.bin").unlink()
     assert reason(score(corpus, folder), id) == "no outputs"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "sparse"])
+def test_what_has_no_end_is_not_read(
+    corpus: Path, outputs: Path, tmp_path: Path, kind: str
+) -> None:
+    id = an_int8_case(corpus)
+    path = altered(outputs, tmp_path / "odd", id, lambda b: b) / id / "outputs.bin"
+    path.unlink()
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.touch()
+        os.truncate(path, 1 << 40)
+    report = score(corpus, tmp_path / "odd")
+    assert [failure.id for failure in report.failures] == [id]
+
+
+def test_a_reason_of_any_bytes_is_printed_safely(
+    corpus: Path, outputs: Path, tmp_path: Path
+) -> None:
+    id = an_int8_case(corpus)
+    folder = altered(outputs, tmp_path / "less", id, lambda b: b)
+    (folder / id / "skipped.txt").write_bytes(b"no \xff \x1b[2J" + bytes(1 << 20))
+    assert str(reason(score(corpus, folder), id)).startswith("no \ufffd \\x1b[2J\\x00")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"shape": [', '"shape": [-1, '),
+        ('"shape": [', '"shape": ["a", '),
+        ('"shape": [', f'"shape": [{"9" * 4000}, '),
+        ('"dtype": "', '"dtype": "x'),
+        ('"dtype": "int8"', '"dtype": "void"'),
+        ('"id": "', '"id": 7, "x": "'),
+        ('"uop": "', '"u": "'),
+        ('"profile": "', '"profile": 7, "x": "'),
+        ('"outputs": [', '"outputs": 7, "x": ['),
+        ('"outputs": [', '"outputs": ' + "[" * 100_000),
+    ],
+)
+def test_a_manifest_with_a_wrong_part_is_refused(
+    corpus: Path, tmp_path: Path, old: str, new: str
+) -> None:
+    text = (corpus / "manifest.jsonl").read_text()
+    assert old in text
+    (tmp_path / "manifest.jsonl").write_text(text.replace(old, new))
+    with pytest.raises(UopError):
+        read_manifest(tmp_path)
 
 
 def reason(report: Report, id: str) -> str | None:

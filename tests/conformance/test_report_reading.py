@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from copy import deepcopy
 from importlib.resources import files
 from pathlib import Path
@@ -10,11 +12,17 @@ from typing import Any
 
 import jsonschema
 import pytest
-from reports import failing, report
+from reports import PASSED, failing, report
 
-from uop.conformance.options import OptionError
+from uop.conformance.case import CaseId
+from uop.conformance.generate import group_of
+from uop.conformance.options import OptionError, Options
+from uop.conformance.report import MARKS, NOT_RUN
+from uop.conformance.report.diff import changes, notes
 from uop.conformance.report.reading import parse_report, problems, read_report
+from uop.conformance.report.sample import sample
 from uop.conformance.report.vote import Poll
+from uop.spec.errors import UopError
 
 SCHEMA_TEXT = files("uop.conformance").joinpath("uop-report-1.schema.json").read_text()
 SCHEMA = json.loads(SCHEMA_TEXT)
@@ -28,6 +36,50 @@ def changed(*path: str | int, to: Any) -> Any:
         place = place[step]
     place[path[-1]] = to
     return found
+
+
+WEIRD: list[Any] = [
+    *(None, True, -1, 0, 1.5, 10**4000, float("inf"), float("nan"), [], {}),
+    *("", "\ud800", "\0", "x\n", "..\n", "a/b", "op/ADD/float32/edges/x"),
+]
+NAMES = ("\ud800", "\0", "x", "op/ADD/float32/edges", "op/ADD/float32/edges/0/" + 5000 * "1")
+
+
+def damaged(found: Any) -> Iterator[Any]:
+    """The data with one part replaced, left out, or under another name."""
+    parts = found.items() if isinstance(found, dict) else enumerate(found[:2])
+    for key, part in parts:
+        others = [*WEIRD, *(damaged(part) if isinstance(part, dict | list) else ())]
+        if isinstance(found, list):
+            yield from ([*found[:key], other, *found[key + 1 :]] for other in others)
+            continue
+        rest = {name: value for name, value in found.items() if name != key}
+        yield from ({**rest, key: other} for other in others)
+        yield from ({**rest, name: part} for name in NAMES)
+        yield rest
+
+
+def test_what_is_read_can_be_compared_and_judged_again() -> None:
+    whole = Poll((failing(), report(PASSED, backend="other"))).to_json()
+    whole = json.loads(json.dumps(whole))
+    read = 0
+    for other in damaged(whole):
+        with suppress(UopError):
+            found = parse_report(json.dumps(other), "r.json")
+            read += 1
+            for a, b in ((found, whole), (whole, found)):
+                changes(a, b), notes(a, b)  # noqa: B018 - that they end is what is tested
+            asked = found["options"]
+            Options(asked["backend"], seed=asked["seed"], profile=found["profile"]).checked()
+            for id in sample(found, 1000):
+                group_of(CaseId.parse(id))
+    assert read > 500
+
+
+def test_the_marks_of_cases_are_those_that_are_written() -> None:
+    for mark in map(chr, range(256)):
+        wrong = list(problems(changed("cases", "op/EXP2/float32/edges", to=f".{mark}.")))
+        assert (not wrong) == (mark in [*MARKS.values(), NOT_RUN])
 
 
 def test_no_key_of_the_schema_stands_twice() -> None:
