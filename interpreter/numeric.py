@@ -49,8 +49,9 @@ def holds(shape: Sequence[int], itemsize: int) -> bool:
 
 def is_shape(found: object, itemsize: int) -> TypeGuard[list[int]]:
     """Whether data from elsewhere is a shape of arrays that numpy has."""
-    are_sizes = isinstance(found, list) and all(type(n) is int and n >= 0 for n in found)
-    return are_sizes and holds(found, itemsize)
+    if not isinstance(found, list) or not all(type(n) is int and n >= 0 for n in found):
+        return False
+    return holds(found, itemsize)
 
 
 def np_dtype(dtype: DType) -> np.dtype[Any]:
