@@ -29,6 +29,7 @@ KNOWN_FILE = Path("uop-known.toml")
 """Where known failures stand unless a run names another file."""
 DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h|)")
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+YEAR = 365 * 24 * 3600
 
 
 class OptionError(UopError):
@@ -137,11 +138,14 @@ def profile_named(text: str) -> str:
 
 
 def parse_duration(text: str, option: str = "--time") -> float:
-    """Seconds: 30, 30s, 5m or 1h. OptionError for anything else."""
+    """Seconds: 30, 30s, 5m or 1h. OptionError for anything else, or more than a system waits."""
     found = DURATION.fullmatch(text)
     if found is None or not float(found["number"]):
         raise OptionError(f"{option}: expected a duration such as 30, 30s or 5m, found {text!r}")
-    return float(found["number"]) * UNITS[found["unit"]]
+    seconds = float(found["number"]) * UNITS[found["unit"]]
+    if seconds > YEAR:
+        raise OptionError(f"{option}: expected at most a year, {YEAR // 3600}h, found {text!r}")
+    return seconds
 
 
 def writable(path: Path) -> None:

@@ -92,6 +92,14 @@ def test_a_start_that_hangs_ends_at_the_timeout(uop: Any, backend: str, said: st
     assert time.monotonic() - begun < Allowance().start_seconds
 
 
+def test_a_year_is_not_too_long_to_wait(uop: Any) -> None:
+    assert uop("conform", "interpreter", *ADD, "--timeout", "8760h", "--json", "r.json").code == 0
+    assert read_report(Path("r.json"))["options"]["timeout"] == 8760 * 3600
+    worker = f"command:{sys.executable} {WORKER} none"
+    float32 = ("--op", "ADD", "--dtype", "float32", "-n", 1, "--examples", 1)
+    assert uop("conform", worker, *float32, "--timeout", "8760h").code == 0
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -102,6 +110,8 @@ def test_a_start_that_hangs_ends_at_the_timeout(uop: Any, backend: str, said: st
         (["interpreter", "--level", "sea"], "'sea'"),
         (["interpreter", "--effort", "none"], "'none'"),
         (["interpreter", "--time", "soon"], "'soon'"),
+        (["interpreter", "--timeout", "8761h"], "--timeout: expected at most a year, 8760h"),
+        (["interpreter", "--time", "9" * 400], "--time: expected at most a year"),
         (["interpreter", "--case", "op/ADD"], "'op/ADD'"),
         (["interpreter", "--op", ""], "'--op': expected a name, found none"),
         (["interpreter", "--dtype", ","], "'--dtype': expected a name, found none"),
