@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from uop.spec.errors import UopError
 FOLDER = Path(__file__).parent
 JUDGE = "judge"
 """Stands for the backend of a mutant whose fault is put into what judges."""
+ALIAS = 6
+"""Characters of an alias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,11 @@ class Mutant:
     against: tuple[str, ...] = ()
     equivalent: str = ""
 
+    @property
+    def alias(self) -> str:
+        """Another name, which gives nothing away."""
+        return sha256(self.name.encode()).hexdigest()[:ALIAS]
+
 
 class NoSuchMutantError(UopError):
     """A name that no mutant has."""
@@ -73,10 +81,21 @@ def mutants() -> Mapping[str, Mutant]:
 
 
 def find_mutant(name: str) -> Mutant:
-    """The mutant of that name. NoSuchMutantError where there is none."""
-    if name not in mutants():
+    """The mutant of that name or alias. NoSuchMutantError where there is none."""
+    found = mutants().get(name) or _by_alias().get(name)
+    if found is None:
         raise NoSuchMutantError(f"no mutant {name!r}: `uop mutants --list` names them")
-    return mutants()[name]
+    return found
+
+
+@cache
+def _by_alias() -> Mapping[str, Mutant]:
+    found: dict[str, Mutant] = {}
+    for mutant in mutants().values():
+        other = found.setdefault(mutant.alias, mutant)
+        if other is not mutant:
+            raise CatalogueError(f"{mutant.name} and {other.name} have one alias")
+    return found
 
 
 def mutated(mutant: Mutant, text: str) -> str:

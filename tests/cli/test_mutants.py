@@ -14,7 +14,7 @@ import pytest
 
 from uop.cli.mutants import WIDTH, line_of, selected
 from uop.conformance.exits import Exit
-from uop.conformance.mutants.catalogue import mutants
+from uop.conformance.mutants.catalogue import find_mutant, mutants
 from uop.conformance.mutants.hunt import Fate, Hunted
 
 SCHEMA = json.loads(files("uop.conformance").joinpath("uop-mutants-1.schema.json").read_text())
@@ -37,9 +37,11 @@ def test_the_list_says_what_they_look_like_and_nothing_more(uop: Any) -> None:
     outcome = uop("mutants", "--list")
     assert outcome.code == Exit.OK
     lines = [line.split(maxsplit=2) for line in outcome.out.splitlines() if line.startswith("  ")]
-    assert [*map(tuple, lines)] == [(m.name, m.backend, m.hint) for m in mutants().values()]
+    assert [*map(tuple, lines)] == [(m.alias, m.backend, m.hint) for m in mutants().values()]
     for mutant in mutants().values():
         assert mutant.module not in outcome.out
+        assert mutant.name not in outcome.out
+        assert find_mutant(mutant.alias) is find_mutant(mutant.name) is mutant
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,8 @@ def test_bad_input_is_one_line(uop: Any, arguments: tuple[Any, ...], said: str) 
 
 
 def test_a_name_that_is_given_twice_is_one() -> None:
-    assert [one.name for one in selected(["trunc-rounds-down"] * 2, [])] == ["trunc-rounds-down"]
+    one = find_mutant("trunc-rounds-down")
+    assert selected([one.name, one.alias, one.name], []) == [one]
 
 
 def test_a_mutant_of_another_backend_is_no_mutant_of_this_one(uop: Any) -> None:

@@ -38,8 +38,9 @@ def command(
     Puts one fault after the other into a backend, or into what judges, and runs the cases until one
     fails: this is how strong the suite is.
 
-    `--list` says which backend each is put into, and `uop conform BACKEND --mutant NAME` judges
-    that backend with the fault. Those of `judge` are in the suite itself and are only hunted.
+    `--list` says which backend each is put into, under a name that gives nothing away, and
+    `uop conform BACKEND --mutant NAME` judges that backend with the fault; `uop mutants NAME` tells
+    what it is. Those of `judge` are in the suite itself and are only hunted.
     Ctrl-C ends with what was found so far.
     """
     from uop.conformance.options import OptionError, cores, writable
@@ -73,17 +74,17 @@ def selected(names: Sequence[str], kinds: Sequence[str]) -> list[Mutant]:
     for kind in kinds:
         if kind not in known:
             raise OptionError(f"--class: expected one of {', '.join(known)}; found {kind!r}")
-    named = [find_mutant(name) for name in dict.fromkeys(names)] or list(mutants().values())
+    named = dict.fromkeys(find_mutant(name) for name in names) or mutants().values()
     return [mutant for mutant in named if not kinds or mutant.kind in kinds]
 
 
 def show(chosen: Sequence[Mutant]) -> None:
-    """The names, class by class, where each is put and what it looks like from outside."""
+    """Their aliases, class by class, where each is put and what it looks like from outside."""
     for kind in dict.fromkeys(mutant.kind for mutant in chosen):
         click.echo(kind)
         for mutant in chosen:
             if mutant.kind == kind:
-                click.echo(f"  {mutant.name:43} {mutant.backend:11} {mutant.hint}")
+                click.echo(f"  {mutant.alias}  {mutant.backend:11} {mutant.hint}")
 
 
 def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
