@@ -82,9 +82,7 @@ class Options:
             from uop.conformance.known import read_known
 
             read_known(self.known)
-        for path in (self.json, self.junit, self.html):
-            if path is not None:
-                writable(path)
+        require_files(self.json, self.junit, self.html)
         writable(self.output / "repro.uop")
         return self
 
@@ -146,6 +144,16 @@ def parse_duration(text: str, option: str = "--time") -> float:
     if seconds > YEAR:
         raise OptionError(f"{option}: expected at most a year, {YEAR // 3600}h, found {text!r}")
     return seconds
+
+
+def require_files(*paths: Path | None) -> None:
+    """OptionError unless each file of a report that is named can be written, and no two are one."""
+    named: dict[str, Path] = {}
+    for path in filter(None, paths):
+        writable(path)
+        other = named.setdefault(os.path.realpath(path), path)
+        if other is not path:
+            raise OptionError(f"cannot write two forms of a report to {other} and {path}: one file")
 
 
 def writable(path: Path) -> None:

@@ -101,7 +101,8 @@ def conform_all(
 ) -> tuple[Poll, list[str]]:
     """Judge several backends on the same cases; the votes, and the files that were not written.
 
-    One that does not start is told; BackendError where none does. After Ctrl-C no other is judged.
+    One that does not start is told; BackendError where none does. After Ctrl-C no other is judged:
+    the poll is of those that were.
     """
     every = [replace(options, backend=name).checked() for name in backends]
     if len(set(backends)) < len(backends):
@@ -109,6 +110,7 @@ def conform_all(
     reports: list[Report] = []
     missing: list[str] = []
     problems: list[str] = []
+    interrupted = False
     for one in every:
         shown, folder = display(), options.output / in_names(one.backend)
         try:
@@ -116,14 +118,20 @@ def conform_all(
         except (BackendError, UnsupportedError) as error:
             missing.append(f"{one.backend}: {error}")
             continue
+        except KeyboardInterrupt:
+            if not reports:
+                raise
+            interrupted = True
+            break
         problems += write_repros(report.failures)
         shown.finished(report)
         reports.append(report)
-        if report.interrupted:
+        interrupted = report.interrupted
+        if interrupted:
             break
     if not reports:
         raise BackendError("\n".join(missing))
-    poll = Poll(tuple(reports), tuple(missing))
+    poll = Poll(tuple(reports), tuple(missing), interrupted)
     return poll, [*problems, *_written(poll.to_json(), options)]
 
 
@@ -253,6 +261,8 @@ class _Run:
             repros = list(dict.fromkeys(self.settled.file.repro_of(entry) for entry in asked))
             try:
                 now = conclusions(repros, self.options.backend)
+            except KeyboardInterrupt:
+                self.interrupted = True
             except UopError as error:
                 self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
         return tuple(self.settled.told(asked, now))

@@ -1,8 +1,10 @@
 """The program `uop`: runs the command line and turns every outcome into an exit code."""
 
 import os
+import signal
 import sys
 from io import StringIO, TextIOWrapper
+from types import FrameType
 from typing import TextIO
 
 import click
@@ -11,12 +13,17 @@ from uop.cli import cli
 from uop.conformance.exits import Exit
 from uop.spec.errors import BackendError, PassError, UopError
 
+ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""What a system asks to end with: not all have both."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; expected errors are printed on stderr, without a traceback."""
     if isinstance(sys.stdout, TextIOWrapper):
         # As stderr does: a report or the name of a file may hold what is no text.
         sys.stdout.reconfigure(errors="backslashreplace")
+    if arguments is None:
+        heed(*ENDINGS)
     try:
         outcome = cli.main(arguments, prog_name="uop", standalone_mode=False)
         # Closed by `>&-`, it is None.
@@ -41,6 +48,22 @@ def main(arguments: list[str] | None = None) -> int:
         return unwritten(error)
     # click returns the status of --help and --version, and what a command returns.
     return Exit.OK if outcome is None else int(outcome)
+
+
+def heed(*signals: int) -> None:
+    """Take signals for Ctrl-C: reports are written and workers ended. They may come several times.
+
+    One that is ignored, as by nohup, stays so.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        for each in heeded:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    heeded = [each for each in signals if signal.getsignal(each) is signal.SIG_DFL]
+    for each in heeded:
+        signal.signal(each, interrupt)
 
 
 def say(text: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
@@ -19,6 +21,9 @@ from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
 from uop.conformance.shell import uop_command
 from uop.conformance.verdict import Status, Verdict
+
+if TYPE_CHECKING:
+    from uop.conformance.run import Display
 
 COLUMNS = (
     ("bool",),
@@ -39,6 +44,36 @@ MOST_REASONS = 20
 MESSAGE_WIDTH = 150
 LEDGER_WIDTH = 200
 FIRST_STEP = 1.0
+
+
+class Lasting:
+    """Another display, which may not be able to print, as on a full disk: that does not end a run.
+
+    `refused` is what stood in the way.
+    """
+
+    def __init__(self, display: Display) -> None:
+        self.display = display
+        self.refused: OSError | None = None
+
+    def started(self, hello: Hello, options: Options, cases: int) -> None:
+        self._show(partial(self.display.started, hello, options, cases))
+
+    def progress(self, tally: Tally, seconds: float) -> None:
+        self._show(partial(self.display.progress, tally, seconds))
+
+    def failed(self, verdict: Verdict) -> None:
+        self._show(partial(self.display.failed, verdict))
+
+    def finished(self, report: Report) -> None:
+        self._show(partial(self.display.finished, report))
+
+    def _show(self, show: Callable[[], None]) -> None:
+        if self.refused is None:
+            try:
+                show()
+            except OSError as error:
+                self.refused = error
 
 
 class Log:

@@ -46,6 +46,8 @@ class Poll:
 
     reports: tuple[Report, ...]
     missing: tuple[str, ...] = ()
+    interrupted: bool = False
+    """Whether one was not judged to the end, nor those behind it."""
 
     @cached_property
     def cases(self) -> tuple[VotedCase, ...]:

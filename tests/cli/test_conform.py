@@ -132,6 +132,10 @@ def test_a_year_is_not_too_long_to_wait(uop: Any) -> None:
         (["interpreter", "--html", "file/report.html"], "cannot write file/report.html"),
         (["interpreter", "--junit", "."], "cannot write"),
         (["interpreter", "--format", "prose"], "'prose'"),
+        (
+            ["interpreter", "--json", "a", "--html", "./a"],
+            "cannot write two forms of a report to a",
+        ),
         (["interpreter", "interpreter"], "expected different backends"),
         (["interpreter", "abacus"], "no backend 'abacus'"),
         ([], "BACKEND"),
@@ -288,6 +292,29 @@ def test_replay_says_what_is_wrong_with_a_file(uop: Any, text: str | None, said:
     outcome = uop("replay", "bad.uop", "interpreter")
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err
+
+
+def test_ctrl_c_while_a_second_backend_starts_keeps_the_report_on_the_first(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-u", "-m", "uop", "conform", "interpreter"]
+    options = [*map(str, ADD), "--json", "report.json"]
+    run = subprocess.Popen(
+        [*command, "backends_for_tests:HangingAtStart", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert run.stdout is not None
+    # The last line on the first backend.
+    while not run.stdout.readline().startswith("next: "):
+        assert run.poll() is None
+    time.sleep(0.5)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert (run.returncode, err) == (130, "")
+    report = read_report(tmp_path / "report.json")
+    assert report["vote"]["backends"] == ["interpreter"]
+    assert not report["summary"]["interrupted"]
 
 
 def test_ctrl_c_gives_the_verdict_so_far_and_leaves_the_report(tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from uop.__main__ import ENDINGS
+from uop.conformance.report.reading import read_report
+
 PROGRAM = "%0 = PARAM [2] {slot=0, dtype=int32}\n%1 = NEG %0\ninput 0 = [1,2]\n"
 COMMAND = [sys.executable, "-P", "-m", "uop"]
 
@@ -122,6 +125,57 @@ def test_a_closed_pipe_interrupts_without_a_word() -> None:
     done = subprocess.run([*COMMAND, "explain", "ADD"], stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
     assert (done.returncode, done.stderr) == (130, b"")
+
+
+CONFORM = [*COMMAND, "conform", "interpreter", "--op", "NEG", "--dtype", "int8", "-n", "1"]
+REPORT = ["--examples", "1", "--json", "report.json"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_report_is_written_though_nothing_can_be_printed(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [*CONFORM, *REPORT]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=tmp_path)
+    assert done.stderr.decode() == "error: the output: No space left on device\n"
+    assert done.returncode == 2
+    assert read_report(tmp_path / "report.json")["summary"]["verdict"] == "conforms"
+
+
+def test_a_report_is_written_though_nobody_reads(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*CONFORM, *REPORT]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (130, b"")
+    assert read_report(tmp_path / "report.json")["summary"]["verdict"] == "conforms"
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=str)
+def test_what_a_system_asks_to_end_with_is_as_ctrl_c(tmp_path: Path, ending: int) -> None:
+    """Twice: a terminal that closes says so to the shell, which tells it again."""
+    command = [*COMMAND, "conform", "interpreter", "--json", "report.json", "-n", "1"]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert running.stdout is not None
+    # The second line is the first result.
+    for _ in range(2):
+        running.stdout.readline()
+    for _ in range(2):
+        running.send_signal(ending)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, err) == (130, "")
+    assert "(interrupted)" in out
+    assert read_report(tmp_path / "report.json")["summary"]["interrupted"]
+
+
+def test_what_is_to_outlive_its_terminal_does() -> None:
+    script = "import signal\nfrom uop.__main__ import heed\nheed(signal.SIGHUP)\n"
+    told = "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    ignored = f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{script}{told}"
+    done = subprocess.run([sys.executable, "-P", "-c", ignored], capture_output=True, text=True)
+    assert done.stdout == "True\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")

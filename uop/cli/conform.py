@@ -200,16 +200,23 @@ def known_file(known: Path | None, is_written: bool) -> Path | None:
 
 
 def update(options: Options, form: str, known: Path) -> Exit:
-    """Run the suite, then put what failed into the file of known failures, and end as by that."""
-    from uop.conformance.case import LEVELS
-    from uop.conformance.known_update import by_updated, require_editable, write_known
-    from uop.conformance.options import OptionError, writable
+    """Run the suite, then bring the file of known failures up to date."""
+    from uop.conformance.known_update import require_editable
+    from uop.conformance.options import writable
     from uop.conformance.run import conform
 
     writable(known)
     require_editable(known)
     with shown(form) as display:
-        report = conform(options, display())
+        return updated(conform(options, display()), options, known)
+
+
+def updated(report: Report, options: Options, known: Path) -> Exit:
+    """Put what failed in a run into the file of known failures, and end as by that."""
+    from uop.conformance.case import LEVELS
+    from uop.conformance.known_update import by_updated, write_known
+    from uop.conformance.options import OptionError
+
     if report.interrupted or report.lost:
         click.echo(f"{known} stays as it is: the run did not end", err=True)
         return exit_code(report)
@@ -271,6 +278,7 @@ def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
     for problem in problems:
         click.echo(f"error: {problem}", err=True)
     codes = {exit_code(report) for report in poll.reports}
+    codes |= {Exit.INTERRUPTED} if poll.interrupted else set()
     codes |= {Exit.USAGE} if problems else set()
     codes |= {Exit.NO_BACKEND} if poll.missing else set()
     return next(code for code in GRAVITY if code in codes)
@@ -278,13 +286,16 @@ def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
 
 @contextmanager
 def shown(form: str) -> Iterator[Callable[[], Display]]:
-    """What makes the displays of runs; the terminal is given back at the end."""
+    """What makes the displays of runs; the terminal is given back at the end.
+
+    OSError then where one could not print.
+    """
     from rich.console import Console
 
     from uop.conformance.report.github import GitHub
-    from uop.conformance.report.terminal import Log, Screen
+    from uop.conformance.report.terminal import Lasting, Log, Screen
 
-    console, screens = Console(), ExitStack()
+    console, screens, made = Console(), ExitStack(), list[Lasting]()
 
     def display() -> Display:
         if form == "github":
@@ -296,8 +307,15 @@ def shown(form: str) -> Iterator[Callable[[], Display]]:
         screens.callback(screen.stop)
         return screen
 
+    def lasting() -> Display:
+        made.append(Lasting(display()))
+        return made[-1]
+
     with screens:
-        yield display
+        yield lasting
+    for one in made:
+        if one.refused is not None:
+            raise one.refused
 
 
 def exit_code(report: Report) -> Exit:

@@ -25,20 +25,19 @@ def command(
     without it is skipped.
     """
     from uop.conformance.corpus.score import score
-    from uop.conformance.options import OptionError, writable
+    from uop.conformance.options import OptionError, require_files
     from uop.conformance.report.files import write_reports
     from uop.conformance.report.terminal import figures_line, matrix, one_line, verdict_line
 
-    for file in (json, junit, html):
-        if file is not None:
-            writable(file)
+    require_files(json, junit, html)
     report = score(corpus, outputs)
+    problems = write_reports(report.to_json(), json, junit, html)
     for line in (verdict_line(report), figures_line(report), "", *matrix(report, LINES)):
         click.echo(line)
     for failure in report.failures[:SHOWN]:
         click.echo(one_line(f"FAILED {failure.id} {failure.message}"))
     if len(report.failures) > SHOWN:
         click.echo(f"... and {len(report.failures) - SHOWN} more")
-    for problem in write_reports(report.to_json(), json, junit, html):
-        raise OptionError(problem)
+    if problems:
+        raise OptionError("\n".join(problems))
     return exit_code(report)
