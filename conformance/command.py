@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,22 +151,25 @@ class Command:
             self.process = LineProcess(self.command, self.folder, self.allowance.bytes)
         except OSError as error:
             raise BackendError(f"cannot start {self.command[0]}: {error.strerror}") from None
+        with ExitStack() as undo:
+            # Also where this process is told to end meanwhile.
+            undo.callback(self.process.close)
+            hello = self._greeted()
+            undo.pop_all()
+        self.resident_at_start = self.process.look().resident
+        return hello
+
+    def _greeted(self) -> Hello:
+        """What the process says of itself. BackendError where it does not."""
         request = messages.hello_request(self.folder)
         seconds = self.allowance.start_seconds
         try:
             reply = self.process.ask(messages.line(request), request["id"], seconds, SMALL_REPLY)
             if "error" in reply:
-                raise BackendError(
-                    f"{self.name} did not start: {messages.read_error(reply).message}"
-                )
-            hello = messages.read_hello(reply)
+                raise BackendError(messages.read_error(reply).message)
+            return messages.read_hello(reply)
         except (LostError, UopError) as error:
-            self.process.close()
-            if isinstance(error, BackendError):
-                raise
             raise BackendError(f"{self.name} did not start: {error}") from None
-        self.resident_at_start = self.process.look().resident
-        return hello
 
 
 def command_of(name: str) -> list[str]:

@@ -22,7 +22,10 @@ from uop.spec.profile_text import parse_profile
 
 
 def answer(worker: Session, profile: str, seed: int, out: int) -> None:
-    """Say who is judged on the descriptor `out`, then answer what comes on standard input."""
+    """Say who is judged on the descriptor `out`, then answer what comes on standard input.
+
+    ClosedError when the other side has gone.
+    """
     _reply(out, {"hello": wire.hello_to_json(worker.hello)})
     chosen = profile_of_run(profile, worker.hello)
     # One that is observed comes as a task.
@@ -31,8 +34,6 @@ def answer(worker: Session, profile: str, seed: int, out: int) -> None:
         while True:
             task, _ = wire.read(0)
             _reply(out, _answered(judge, task, seed))
-    except wire.ClosedError:
-        return
     except BackendError as error:
         _reply(out, {"lost": str(error)})
 

@@ -7,11 +7,14 @@ import signal
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
 
 from uop.conformance import wire
+from uop.conformance.processes import when_alone
 from uop.conformance.sessions import start
 from uop.conformance.workers import Allowance
 from uop.spec.errors import UopError
@@ -25,29 +28,35 @@ def main(backend: str, profile: str, seed: str, timeout: str = "") -> None:
     out = os.dup(1)
     os.dup2(2, 1)
     signal.signal(signal.SIGTERM, _leave)
+    when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
     allowance = Allowance.within(float(timeout) if timeout else None)
     with (
+        suppress(wire.ClosedError),
         tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder,
         ThreadPoolExecutor(1) as meanwhile,
+        ExitStack() as last,
     ):
-        starting = meanwhile.submit(start, backend, Path(folder), allowance)
-        judging = import_module(JUDGING)
+        # What is told to end while it starts must end what it starts: that is for this thread.
+        loading = meanwhile.submit(import_module, JUDGING)
+        last.callback(_ignore)
         try:
-            worker = starting.result()
+            worker = start(backend, Path(folder), allowance)
         except UopError as error:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             wire.write(out, wire.Packer().frame({"lost": str(error)}))
             return
-        try:
-            judging.answer(worker, profile, int(seed), out)
-        finally:
-            worker.close()
-    # Told to end while it ends: nothing is left to do.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        last.callback(worker.close)
+        last.callback(_ignore)
+        loading.result().answer(worker, profile, int(seed), out)
 
 
 def _leave(signal_number: int, frame: FrameType | None) -> None:
+    _ignore()
     sys.exit(128 + signal_number)
+
+
+def _ignore() -> None:
+    """Told to end while it ends: nothing is left to do."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -46,17 +48,33 @@ def tree_of(leader: int) -> Tree:
     return Tree(tuple(sorted(found)), held)
 
 
+def when_alone(leave: Callable[[], None]) -> None:
+    """Call once nobody can write to stdin any more, whatever this process is at: its parent ended.
+
+    What stands in the pipe by then may never be read.
+    """
+
+    def wait() -> None:
+        watch = select.poll()
+        # Of an end that is closed it tells without being asked for anything.
+        watch.register(0, 0)
+        watch.poll()
+        leave()
+
+    Thread(target=wait, daemon=True).start()
+
+
 def end(leader: int, mark: str = "") -> None:
-    """Kill the leader of a session and everything that belongs to it.
+    """Kill the leader of a session and everything that belongs to it, this process last.
 
     One that has left the session and its parent is known by the mark in its environment.
     """
     pids = {*tree_of(leader).pids, *(_marked(mark) if mark else ())}
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
-    for pid in pids:
+    for pid in pids - {os.getpid()}:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def how_it_ended(code: int | None) -> str:

@@ -6,6 +6,8 @@ import math
 import os
 import signal
 import sys
+from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import numpy as np
 from uop.conformance import wire
 from uop.conformance.backends import load
 from uop.conformance.greeting import checked
+from uop.conformance.processes import end, when_alone
 from uop.conformance.protocol import Backend, Outcome, Outputs, Problem, ProblemKind
 from uop.spec.errors import UopError
 
@@ -23,10 +26,16 @@ GRACE = 10
 
 def main(name: str) -> None:
     """Say hello, then answer programs until the other side closes."""
+    with suppress(wire.ClosedError):
+        _serve(name)
+
+
+def _serve(name: str) -> None:
     # What a backend or its driver prints must not land between the frames.
     out = os.dup(1)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    when_alone(partial(end, os.getpid()))
     # For a backend written as module:Class; at the end, where it hides nothing that is installed.
     sys.path.append(str(Path.cwd()))
     try:
@@ -41,17 +50,14 @@ def main(name: str) -> None:
 
 
 def answer(backend: Backend, requests: int, replies: int) -> None:
-    """Run what comes in; ends when the other side has gone."""
-    try:
-        while True:
-            header, body = wire.read(requests)
-            # An orphan that hangs ends itself.
-            signal.alarm(math.ceil(header["limit"]) + GRACE)
-            outcomes = [fitting(o) for o in backend.run(wire.unpack_programs(header, body))]
-            signal.alarm(0)
-            wire.write(replies, wire.pack_outcomes(outcomes, resident()))
-    except wire.ClosedError:
-        return
+    """Run what comes in. ClosedError when the other side has gone."""
+    while True:
+        header, body = wire.read(requests)
+        # An orphan ends itself even if it hangs where no other thread of it runs.
+        signal.alarm(math.ceil(header["limit"]) + GRACE)
+        outcomes = [fitting(o) for o in backend.run(wire.unpack_programs(header, body))]
+        signal.alarm(0)
+        wire.write(replies, wire.pack_outcomes(outcomes, resident()))
 
 
 def fitting(outcome: object) -> Outcome:

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from uop.conformance import wire
-from uop.conformance.processes import environment, how_it_ended
+from uop.conformance.processes import environment, how_it_ended, printable
 from uop.conformance.protocol import (
     LOST,
     Backend,
@@ -221,23 +222,24 @@ class Worker:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.requests, self.replies = self.process.stdin.fileno(), self.process.stdout.fileno()
-        try:
-            return self._greeted()
-        except LostError as error:
-            self._kill()
-            raise BackendError(f"backend {self.backend!r} did not start: {error}") from None
+        with ExitStack() as undo:
+            # Also where this process is told to end meanwhile.
+            undo.callback(self._kill)
+            hello = self._greeted()
+            undo.pop_all()
+        return hello
 
     def _greeted(self) -> Hello:
-        """What the process says of itself. LostError where it does not."""
-        limit = self.allowance.start_seconds
+        """What the process says of itself. BackendError where it does not."""
+        limit, started = self.allowance.start_seconds, f"backend {self.backend!r} did not start"
         try:
             header, _ = wire.read(self.replies, time.monotonic() + limit)
         except wire.LateError:
-            raise LostError(ProblemKind.HANG, f"no hello within {limit:g} s") from None
+            raise BackendError(f"{started}: no hello within {limit:g} s") from None
         except wire.ClosedError:
-            raise self._crashed() from None
+            raise BackendError(f"{started}: {self._crashed()}") from None
         if "refused" in header:
-            raise LostError(ProblemKind.CRASH, header["refused"])
+            raise BackendError(f"{started}: {printable(header['refused'])}")
         self.resident = self.resident_at_start = int(header["resident"])
         return wire.hello_from_json(header["hello"])
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import asdict
+from functools import partial
 
 from uop.conformance import wire
 from uop.conformance.mutants.catalogue import find_mutant
 from uop.conformance.mutants.hunt import hunt
+from uop.conformance.processes import when_alone
 from uop.spec.errors import UopError
 
 
@@ -15,6 +18,7 @@ def main() -> None:
     """Answer tasks until the other side closes."""
     out = os.dup(1)
     os.dup2(2, 1)
+    when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
     try:
         while True:
             task, _ = wire.read(0)
