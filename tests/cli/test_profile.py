@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from uop.conformance.exits import Exit
+
 THERE = Path(__file__).parents[1] / "conformance"
 SMALL = ("--level", "op", "--op", "IDIV", "--dtype", "int32", "--examples", 2, "-n", 1)
 TRUNCATING = "choosing_backends:Truncating"
@@ -43,6 +45,13 @@ def test_show_prints_each_point_with_its_evidence(uop: Any) -> None:
     assert "as a profile: max_nan=propagate cmp_nan=ieee; declared: strict" in outcome.out
 
 
+@pytest.mark.parametrize("command", ["show", "init"])
+def test_a_backend_that_hangs_ends_at_the_timeout(uop: Any, command: str) -> None:
+    outcome = uop("profile", command, "backends_for_tests:HangingAtStart", "--timeout", "1s")
+    assert outcome.code == Exit.NO_BACKEND
+    assert "did not start: no hello within 1 s" in outcome.err
+
+
 def test_two_things_are_exit_1_and_json_is_json(uop: Any) -> None:
     outcome = uop("profile", "show", "choosing_backends:Alternating", "--json")
     assert outcome.code == 1
@@ -54,6 +63,8 @@ def test_two_things_are_exit_1_and_json_is_json(uop: Any) -> None:
     ("arguments", "said"),
     [
         (("profile", "show", "abacus"), "no backend 'abacus'"),
+        (("profile", "show", "interpreter", "--timeout", "soon"), "--timeout: expected a duration"),
+        (("profile", "init", "interpreter", "--timeout", "9999h"), "--timeout: expected at most"),
         (("profile", "init", "interpreter", "--output", "x.txt"), "ends with .toml"),
         (("profile", "init", "interpreter", "--output", "file/x.toml"), "cannot write"),
         (("conform", "interpreter", *SMALL, "--profile", "none.toml"), "cannot read none.toml"),

@@ -50,6 +50,18 @@ def names(
     return found or None
 
 
+def seconds(context: click.Context, option: click.Parameter, given: str | None) -> float | None:
+    """A duration in seconds; None where there is none."""
+    from uop.conformance.options import parse_duration
+
+    return None if given is None else parse_duration(given, option.opts[0])
+
+
+timeout_option = click.option(
+    "--timeout", metavar="TIME", callback=seconds, help="How long a start or one program may take."
+)
+
+
 def report_files(command: F) -> F:
     """The options that name the files of a report."""
     for name, help in reversed(REPORT_FILES.items()):
@@ -79,8 +91,10 @@ def report_files(command: F) -> F:
 @click.option(
     "--effort", default="default", show_default=True, help="How many: smoke, default or full."
 )
-@click.option("--time", "duration", metavar="TIME", help="Stop after 30s, 5m or 1h.")
-@click.option("--timeout", metavar="TIME", help="How long a start or one program may take.")
+@click.option(
+    "--time", "duration", metavar="TIME", callback=seconds, help="Stop after 30s, 5m or 1h."
+)
+@timeout_option
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 @click.option(
     "--profile",
@@ -131,8 +145,8 @@ def command(
     seed: int,
     examples: int | None,
     effort: str,
-    duration: str | None,
-    timeout: str | None,
+    duration: float | None,
+    timeout: float | None,
     workers: int | None,
     profile: str | None,
     mutant: str | None,
@@ -160,7 +174,6 @@ def command(
         OptionError,
         Options,
         cores,
-        parse_duration,
         profile_named,
     )
 
@@ -174,12 +187,12 @@ def command(
         seed,
         examples,
         effort,
-        None if duration is None else parse_duration(duration),
+        duration,
         cores() if workers is None else workers,
         "" if profile is None else profile_named(profile),
         json,
         output,
-        None if timeout is None else parse_duration(timeout, "--timeout"),
+        timeout,
         junit,
         html,
         known_file(known, update_known),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from uop.cli.conform import timeout_option
 from uop.conformance.exits import Exit
 from uop.conformance.shell import uop_command
 
@@ -27,15 +28,16 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("backend")
+@timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
-def show(backend: str, as_json: bool) -> int:
+def show(backend: str, timeout: float | None, as_json: bool) -> int:
     """Print the device card: each point, what was observed, and the programs that showed it.
 
     Exits with 1 where a backend that declares no profile does two things at the point of a knob.
     """
     from json import dumps
 
-    hello, card = observed(backend)
+    hello, card = observed(backend, timeout)
     code = Exit.FAILED if card.twofold and not hello.profile else Exit.OK
     if as_json:
         click.echo(dumps(card.to_json(), indent=1))
@@ -55,13 +57,14 @@ def show(backend: str, as_json: bool) -> int:
 
 @command.command("init")
 @click.argument("backend")
+@timeout_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.toml",
     help="Where to write it; without it, it is printed. A file that exists is left alone.",
 )
-def init(backend: str, output: Path | None) -> int:
+def init(backend: str, timeout: float | None, output: Path | None) -> int:
     """Write the observed profile as TOML, with the evidence, to edit and to commit.
 
     The file has a key for its schema and one for every knob: a word, true or false, or a list of
@@ -81,7 +84,7 @@ def init(backend: str, output: Path | None) -> int:
         if output.exists():
             raise OptionError(f"--output: {output} exists; it may hold edits")
         writable(output)
-    hello, card = observed(backend)
+    hello, card = observed(backend, timeout)
     text = profile_text(card, hello, backend)
     if output is None:
         click.echo(text, nl=False)
@@ -97,14 +100,15 @@ def init(backend: str, output: Path | None) -> int:
     return Exit.OK
 
 
-def observed(backend: str) -> tuple[Hello, Card]:
-    """A backend in a process of its own, and what it does."""
+def observed(backend: str, timeout: float | None) -> tuple[Hello, Card]:
+    """A backend in a process of its own, and what it does; it is bounded as in a run."""
     from uop.conformance.card.card import observe
     from uop.conformance.sessions import known, start
+    from uop.conformance.workers import Allowance
 
     known(backend)
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        session = start(backend, Path(folder))
+        session = start(backend, Path(folder), Allowance.within(timeout))
         try:
             return session.hello, observe(session)
         finally:

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from uop.cli.conform import seconds
 from uop.conformance.exits import Exit
 from uop.conformance.shell import uop_command
 
@@ -23,22 +24,25 @@ def command() -> None:
 @click.argument("executable")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option(
-    "--timeout", default="10s", show_default=True, metavar="TIME", help="How long a reply may take."
+    "--timeout",
+    default="10s",
+    show_default=True,
+    metavar="TIME",
+    callback=seconds,
+    help="How long a reply may take.",
 )
-def check(executable: str, arguments: tuple[str, ...], timeout: str) -> int:
+def check(executable: str, arguments: tuple[str, ...], timeout: float) -> int:
     """Send a worker fixed messages; each deviation is a line that says what was expected.
 
     Put `--` before arguments of the worker that begin with a dash.
     """
     import shlex
 
-    from uop.conformance.options import parse_duration
     from uop.conformance.sessions import COMMAND
     from uop.conformance.worker_check import check as checked
     from uop.conformance.workers import Allowance
 
-    seconds = parse_duration(timeout, "--timeout")
-    allowance = Allowance.within(seconds)
+    allowance = Allowance.within(timeout)
     name = COMMAND + shlex.join([executable.removeprefix(COMMAND), *arguments])
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         found = checked(name, Path(folder), allowance)
