@@ -89,6 +89,18 @@ def test_an_id_is_not_cut_and_a_kill_by_something_else_is_told() -> None:
     assert line_of(Hunted("a", "b", Fate.KILLED, case)).endswith(f"{case}  (about something else)")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_the_sums_are_written_though_nothing_can_be_printed(tmp_path: Path) -> None:
+    file = tmp_path / "sums.json"
+    command = [sys.executable, "-P", "-m", "uop", "mutants", "trunc-rounds-down", "-n", "1"]
+    with open("/dev/full", "wb") as full:
+        command += ["--json", str(file)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == Exit.USAGE
+    assert done.stderr == b"error: the output: No space left on device\n"
+    assert json.loads(file.read_text())["summary"]["killed"] == 1
+
+
 def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
     file = tmp_path / "sums.json"
     command = [sys.executable, "-P", "-m", "uop", "mutants", "--class", "rules of integers"]

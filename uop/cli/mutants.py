@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,7 @@ def command(
     if json is not None:
         json.parent.mkdir(parents=True, exist_ok=True)
         json.write_text(json_module.dumps(summary.to_json(), indent=1) + "\n", encoding="utf-8")
+    click.echo(sums_line(summary, len(chosen)))
     if summary.interrupted:
         return Exit.INTERRUPTED
     return Exit.FAILED if summary.survivors else Exit.OK
@@ -88,7 +90,7 @@ def show(chosen: Sequence[Mutant]) -> None:
 
 
 def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
-    """Hunt them, a line for each as it dies; the sums last, also where Ctrl-C ends it."""
+    """Hunt them, a line for each as it dies, until Ctrl-C."""
     from uop.conformance.mutants.campaign import Summary, hunt_all
 
     order = {mutant.name: number for number, mutant in enumerate(chosen)}
@@ -97,19 +99,24 @@ def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
     try:
         for one in hunt_all(chosen, workers):
             found.append(one)
-            click.echo(line_of(one))
+            # The sums, which come last, tell that nothing can be printed.
+            with suppress(OSError):
+                click.echo(line_of(one))
     except KeyboardInterrupt:
         interrupted = True
-    summary = Summary(tuple(sorted(found, key=lambda one: order[one.mutant])), interrupted)
+    return Summary(tuple(sorted(found, key=lambda one: order[one.mutant])), interrupted)
+
+
+def sums_line(summary: Summary, chosen: int) -> str:
+    """What became of them all."""
     sums = summary.to_json()["summary"]
-    of = f" of {len(chosen)} (interrupted)" if interrupted else ""
-    click.echo(
+    of = f" of {chosen} (interrupted)" if summary.interrupted else ""
+    return (
         f"{sums['total']}{of} mutants: {sums['killed']} killed, {sums['killed_by_name']} of them "
         f"by a check about what was broken; {sums['survived']} survived, {sums['equivalent']} "
         f"equivalent; median {sums['median_seconds'] or 0:.2f} s, "
         f"worst {sums['worst_seconds'] or 0:.2f} s"
     )
-    return summary
 
 
 def line_of(one: Hunted) -> str:
