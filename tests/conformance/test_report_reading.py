@@ -114,6 +114,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         (json.dumps({"schema": "uop-report/1"}), "suite: missing"),
         (json.dumps(changed("cells", 0, "op", to=5)), "cells[0].op: expected string, found 5"),
         (json.dumps(changed("cells", 0, "failed", to=-1)), "cells[0].failed: -1 is out of range"),
+        (json.dumps(changed("cells", 0, "failed", to=1 << 63)), "is out of range"),
         (json.dumps(changed("cells", 0, "failed", to=True)), "cells[0].failed: expected integer"),
         (json.dumps(changed("summary", "verdict", to="fine")), "expected one of conforms"),
         (json.dumps(changed("cases", "op/x", to=["."])), "cases.op/x: expected string"),
