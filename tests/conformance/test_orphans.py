@@ -46,37 +46,24 @@ class Hello(InterpreterBackend):
         hang()
 """
 COMMAND = f"command:{sys.executable} -I -S worker.py"
+HANGING = [f"{COMMAND} run", f"{COMMAND} hello", "hanging:Run", "hanging:Hello"]
 CONFORM = ("conform", "--op", "ADD", "--dtype", "float32", "-n", "1", "--timeout", "300")
+SHOW = ("profile", "show")
 
 
 def is_there(pid: int) -> bool:
     """Whether a process runs: one that has ended may wait for somebody to ask how."""
     try:
-        return (PROC / str(pid) / "stat").read_text("ascii").rpartition(")")[2].split()[
-            0
-        ] not in "ZX"
+        state = (PROC / str(pid) / "stat").read_text("ascii").rpartition(")")[2].split()[0]
     except OSError:
         return False
-
-
-SHOW = ("profile", "show")
-KILLED = [
-    *((name, CONFORM) for name in (f"{COMMAND} run", f"{COMMAND} hello")),
-    *((name, CONFORM) for name in ("hanging:Run", "hanging:Hello")),
-    ("hanging:Run", SHOW),
-]
-TOLD = [*KILLED, (f"{COMMAND} run", SHOW), (f"{COMMAND} hello", SHOW)]
-"""Who kills `uop profile` itself leaves nobody to end a worker that does not read."""
+    return state not in "ZX"
 
 
 @pytest.mark.skipif(not PROC.exists(), reason="the system does not tell its processes")
-@pytest.mark.parametrize(
-    ("ending", "backend", "command"),
-    [
-        *((signal.SIGKILL, *one) for one in KILLED),
-        *((signal.SIGTERM, *one) for one in TOLD),
-    ],
-)
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "told"])
+@pytest.mark.parametrize("backend", HANGING)
+@pytest.mark.parametrize("command", [CONFORM, SHOW], ids=["conform", "profile"])
 def test_nothing_is_left(
     tmp_path: Path, ending: int, backend: str, command: tuple[str, ...]
 ) -> None:

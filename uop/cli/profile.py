@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -101,15 +100,14 @@ def init(backend: str, timeout: float | None, output: Path | None) -> int:
 
 
 def observed(backend: str, timeout: float | None) -> tuple[Hello, Card]:
-    """A backend in a process of its own, and what it does; it is bounded as in a run."""
-    from uop.conformance.card.card import observe
-    from uop.conformance.sessions import known, start
-    from uop.conformance.workers import Allowance
+    """A backend as a run would start it, and what it does."""
+    from uop.conformance.jury import Jury
+    from uop.conformance.options import Options
+    from uop.conformance.sessions import known
 
     known(backend)
-    with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        session = start(backend, Path(folder), Allowance.within(timeout))
-        try:
-            return session.hello, observe(session)
-        finally:
-            session.close()
+    jury = Jury.start(Options(backend, timeout=timeout))
+    try:
+        return jury.hello(1), jury.card()
+    finally:
+        jury.end()
