@@ -23,6 +23,7 @@ from uop.spec.case import Case, ElementSet, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.latitude import Profile
+from uop.spec.uop import UOp
 from uop.spec.uop_file import print_file
 
 WRONG_RESULTS = frozenset({Symptom.VALUE, Symptom.SPECIAL, Symptom.ULP})
@@ -108,9 +109,8 @@ def written(
         comment=fault.message,
     )
     ops = tuple(sorted({u.op.name for u in nodes}))
-    kinds = tuple(sorted({u.dtype.name for u in nodes if u.dtype is not dtypes.void}))
     text = print_file(UopFile((case,)))
-    symptom, values = fault.symptom, fault.values
+    symptom, values, kinds = fault.symptom, fault.values, _dtypes_of(candidate.root)
     return Finding(str(id), symptom, symptom.value, ops, kinds, fault.message, text, values)
 
 
@@ -121,6 +121,12 @@ def faults(judge: Judge, candidates: Sequence[Candidate]) -> list[Fault | None]:
         for k, c in enumerate(candidates)
     ]
     return [verdict.fault for verdict in judge.judge(cases)]
+
+
+def _dtypes_of(root: UOp) -> tuple[str, ...]:
+    """The dtypes of what is read and of what is computed, in that order; shapes and axes aside."""
+    read = (u for u in root.toposort() if is_computing(u) or u.dtype is not dtypes.index)
+    return tuple(dict.fromkeys(u.dtype.name for u in read if u.dtype is not dtypes.void))
 
 
 def _element_sets(

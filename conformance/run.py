@@ -235,7 +235,8 @@ class _Run:
     def _shrink(self, jury: Jury, failed: list[Verdict]) -> list[Verdict]:
         """Shrink failures of different kinds; gives those whose cause is not known.
 
-        Where it is, all of the kind count as known failures.
+        Where it is, all of the kind count as known failures, of the same group of cases: another
+        group may be about another dtype.
         """
         tasks: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in failed]
         for _, answer in jury.answers(iter(tasks)):
@@ -243,7 +244,7 @@ class _Run:
             self.findings[finding.id] = finding
         causes: list[Verdict] = []
         for verdict in failed:
-            alike = [v.id for v in self.failed.values() if _kind(v) == _kind(verdict)]
+            alike = [v.id for v in self.failed.values() if _group(v) == _group(verdict)]
             if not self.settled.covers(self.findings[verdict.id].signature, alike):
                 causes.append(verdict)
                 continue
@@ -364,6 +365,11 @@ def _kind(verdict: Verdict) -> tuple[str, str, str, str]:
     """The level, op, dtype and symptom of a failure: what is shrunk once."""
     id = CaseId.parse(verdict.id)
     return id.level, id.op, id.dtype, verdict.fault.symptom if verdict.fault else ""
+
+
+def _group(verdict: Verdict) -> tuple[str, ...]:
+    """The kind of a failure, and the group of cases it belongs to."""
+    return *_kind(verdict), CaseId.parse(verdict.id).group
 
 
 def _written(report: Json, options: Options) -> list[str]:

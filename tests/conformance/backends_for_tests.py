@@ -95,6 +95,18 @@ class InaccurateToo(Inaccurate):
     """Wrong in the same way."""
 
 
+class WrongByte(Inaccurate):
+    """Wrong where anything is cast to uint8."""
+
+    trigger = "CAST %0 {dtype=uint8}"
+
+
+class WrongUnsigned(Inaccurate):
+    """Wrong where anything is cast to an unsigned dtype."""
+
+    trigger = "CAST %0 {dtype=uint"
+
+
 class CrashingTogether(Faulty):
     """Crashes on two programs at once, on neither alone."""
 

@@ -266,6 +266,22 @@ def test_known_failures_end_a_run_well_until_they_are_fixed(
     assert list(Path("uop-known").iterdir()) == []
 
 
+def test_a_known_failure_of_one_dtype_hides_none_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chosen = ("--op", "CAST", "--dtype", "float32", "--level", "op", "-n", "1")
+    chosen = (*chosen, "--profile", "strict")
+    assert main(["conform", "backends_for_tests:WrongByte", *chosen, "--update-known"]) == Exit.OK
+    assert "joined: result CAST float32+uint8\n" in capsys.readouterr().out
+    path = Path("uop-known.toml")
+    path.write_text(path.read_text().replace("WrongByte", "WrongUnsigned"))
+    assert main(["conform", "backends_for_tests:WrongUnsigned", *chosen]) == Exit.FAILED
+    said = capsys.readouterr().out
+    assert "[result CAST float32+uint16]" in said
+    assert "[result CAST float32+uint8]" not in said
+
+
 def test_a_case_is_known_by_its_id_and_expiry_ends_it(file: Write, tmp_path: Path) -> None:
     def run(extra: str) -> Report:
         known = file(f'known = [\n  {{ case = "{CASE}", {REST}{extra} }},\n]\n')

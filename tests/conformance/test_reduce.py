@@ -11,13 +11,14 @@ from uop.conformance.compare import Symptom
 from uop.conformance.judge import Judge
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.reduce import Candidate, is_computing, one_element
-from uop.conformance.repro import Finding, find_cause
+from uop.conformance.repro import Finding, find_cause, written
 from uop.conformance.verdict import Fault, Status
 from uop.conformance.workers import Local
+from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.numeric import to_bits
+from uop.interpreter.numeric import np_dtype, to_bits
 from uop.interpreter.values import Array
-from uop.spec.args import BufferArg, ReduceArg
+from uop.spec.args import BufferArg, DTypeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
@@ -139,7 +140,27 @@ def test_an_input_that_is_read_wrong_is_one_cause_whatever_reads_it() -> None:
         judge = Judge(Local(Flushing()), STRICT)
         (verdict,) = judge.judge([case])
         assert verdict.fault is not None
-        assert find_cause(judge, case, verdict.fault).signature == "result CAST float32"
+        assert find_cause(judge, case, verdict.fault).signature == "result CAST float16+float32"
+
+
+@pytest.mark.parametrize(
+    ("root", "signature"),
+    [
+        (UOp(Op.CAST, param(0, (), I32), arg=DTypeArg(dtypes.int8)), "result CAST int32+int8"),
+        (UOp(Op.CAST, param(0, (), dtypes.int8), arg=DTypeArg(I32)), "result CAST int8+int32"),
+        (UOp(Op.CMPLT, *(param(k, (), I32) for k in (0, 1))), "result CMPLT int32+bool"),
+        (UOp(Op.CMPLT, const(1, I32), const(2, I32)), "result CMPLT int32+bool"),
+        (UOp(Op.RESHAPE, param(0, (1,), I32), dims(())), "result RESHAPE int32"),
+    ],
+)
+def test_a_signature_tells_the_dtypes_of_what_is_read_and_then_of_what_is_given(
+    root: UOp, signature: str
+) -> None:
+    shapes = {u.arg.slot: u for u in root.toposort() if u.op is Op.PARAM}  # type: ignore[union-attr]
+    inputs = {slot: np.zeros(u.shape, np_dtype(u.dtype)) for slot, u in shapes.items()}
+    id, accepted = CaseId("op", "ADD", "int8", "test", 0), accept(root, inputs, STRICT)
+    found = written(id, Candidate(root, inputs), accepted, Fault(Symptom.VALUE, "wrong"), STRICT)
+    assert found.signature == signature
 
 
 def test_a_fault_in_one_of_many_outputs_keeps_that_one() -> None:
