@@ -148,9 +148,15 @@ def _ordinary_floats(dtype: DType, raw: Words) -> Array:
 # The classes.
 
 
+def bounds(dtype: DType) -> tuple[int, int]:
+    """The lowest and the highest integer that data of a dtype has."""
+    if dtype.kind is Kind.INDEX:
+        return -INDEX_LIMIT, INDEX_LIMIT
+    return int(dtype.min), int(dtype.max)
+
+
 def _integer_classes(dtype: DType) -> dict[str, list[int]]:
-    is_index = dtype.kind is Kind.INDEX
-    low, high = (-INDEX_LIMIT, INDEX_LIMIT) if is_index else (int(dtype.min), int(dtype.max))
+    low, high = bounds(dtype)
     exponents = [k for k in (1, 2, 4, 7, 8, 11, 15, 16, 24, 31, 32, 53, 63) if k < dtype.bits]
     powers = [s * ((1 << k) + d) for k in exponents for s, d in product((1, -1), (-1, 0, 1))]
     # Integers halfway between two floats of p significant bits, below an odd and an even one.
@@ -166,7 +172,7 @@ def _integer_classes(dtype: DType) -> dict[str, list[int]]:
         "powers": powers,
     }
     bits = {name: [v & mask for v in vs if low <= v <= high] for name, vs in classes.items()}
-    if not is_index:
+    if dtype.kind is not Kind.INDEX:
         bits["stripes"] = [s & mask for s in stripes]
     return bits
 

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from uop.conformance import values
+from uop.conformance.boundaries import beside_ties
 from uop.conformance.choices import Choices, data_key, pick
 from uop.conformance.levels.elementwise import constant
 from uop.conformance.levels.group import Group, Program, op_group, program
@@ -52,9 +53,11 @@ def _cast(u: UOp, target: DType) -> UOp:
 
 def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> Program:
     """Special values, as many draws that fit where those have no value, three as constants too."""
-    edges = values.specials(source)
-    n = len(edges)
-    batches: list[Array] = [edges, values.draw_mixed(source, n, data_key(choices))]
+    edges, ties = values.specials(source), beside_ties(source, target)
+    n = max(len(edges), len(ties))
+    batches = [np.resize(edges, n), values.draw_mixed(source, n, data_key(choices))]
+    if len(ties):
+        batches.append(np.resize(ties, n))
     if source.is_float and target.is_int:
         batches += [_fitting(source, target, n, data_key(choices)) for _ in range(OFTEN_INSIDE)]
     if (source, target) == (dtypes.uint64, dtypes.index):

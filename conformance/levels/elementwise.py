@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from uop.conformance import values
+from uop.conformance.boundaries import close_to_bounds
 from uop.conformance.choices import Choices, data_key
 from uop.conformance.levels.group import Group, Program, op_group, program
 from uop.conformance.meaning import DIVISIONS
@@ -26,8 +27,9 @@ DTypes = tuple[DType, ...]
 SHAPES: tuple[tuple[Shape, ...], ...] = (
     ((), (), ()),
     ((7,), (7,), (7,)),
-    ((1025,), (1025,), (1025,)),
+    ((4099,), (4099,), (4099,)),
     ((3, 1), (1, 5), (3, 5)),
+    ((1, 6), (6, 1), (6, 6)),
     ((0,), (0,), (0,)),
     ((2, 1, 3), (4, 1), ()),
     ((3, 0, 2), (1, 0, 1), (2,)),
@@ -37,6 +39,7 @@ SHAPES: tuple[tuple[Shape, ...], ...] = (
 """Shapes of the first, second and third operand: rank 0, odd, large, no elements, broadcast."""
 
 SHIFTS = (Op.SHL, Op.SHR)
+CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 OF_NAN_EITHER = (Op.CMPGE, Op.CMPLE)
 
 
@@ -93,6 +96,8 @@ def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     mixed = [values.draw_mixed(d, n, data_key(choices)) for d in dts]
     ordinary = [values.draw_ordinary(d, n, data_key(choices)) for d in dts]
     batches = [edges, guarded(op, dts, mixed), guarded(op, dts, ordinary)]
+    if op in CHAINED and dts[0].is_float:
+        batches.append([np.resize(c, n) for c in close_to_bounds(op, dts[0])])
     return program(_flat(op, dts, n), *batches)
 
 
@@ -154,7 +159,10 @@ def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
 
 
 def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
-    """The op on constants only, and with each operand in turn an input."""
+    """The op on constants only, with each operand in turn an input, and twice in a row.
+
+    Two constants in a row are not one, where a result is rounded.
+    """
     edges = edge_columns(op, dts)
     drawn = [values.draw_mixed(d, 5, data_key(choices)) for d in dts]
     inputs = guarded(op, dts, drawn)
@@ -168,6 +176,11 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
         outputs.append(
             UOp(op, *(params[p] if p == kept - 1 else c for p, c in enumerate(constants)))
         )
+    if op in CHAINED:
+        first, second = (
+            constant(c, dts[0]) for c in values.draw_ordinary(dts[0], 2, data_key(choices))
+        )
+        outputs.append(UOp(op, UOp(op, params[0], first), second))
     root = UOp(Op.TUPLE, *outputs)
     used = {p.arg.slot for p in root.toposort() if p.op is Op.PARAM}  # type: ignore[union-attr]
     return program(root, {slot: a for slot, a in enumerate(inputs) if slot in used})

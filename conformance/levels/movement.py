@@ -8,7 +8,7 @@ from math import prod
 
 from uop.conformance import values
 from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled
-from uop.conformance.levels.group import Group, Program, copying_group, program
+from uop.conformance.levels.group import Group, Program, copying_group, op_group, program
 from uop.interpreter.numeric import np_dtype
 from uop.spec.args import (
     BufferArg,
@@ -42,9 +42,11 @@ SHAPES: tuple[Shape, ...] = (
 
 
 def groups() -> Iterator[Group]:
-    for dtype in values.VALUES:
-        for op, view in VIEWS.items():
+    for k, dtype in enumerate(values.VALUES):
+        for turn, (op, view) in enumerate(VIEWS.items(), k):
             yield copying_group(op, dtype, "view", (1, 2, 9), partial(_view, op, view, dtype))
+            usual = int(turn % len(VIEWS) == 0)
+            yield op_group(op, dtype, "below", (0, usual, 2), partial(_below, view, dtype))
         yield copying_group(Op.PAD, dtype, "consumed", (1, 4, 12), partial(_consumed, dtype))
         yield copying_group(Op.INDEX, dtype, "constant", (1, 2, 6), partial(_index_constant, dtype))
         yield copying_group(Op.INDEX, dtype, "data", (1, 2, 8), partial(_index_data, dtype))
@@ -142,6 +144,14 @@ def _view(op: Op, view: View, dtype: DType, choices: Choices, index: int) -> Pro
     data = [values.draw_special(dtype, n, data_key(choices)) if index else special.repeat(3)]
     data.append(values.draw_bits(dtype, n, data_key(choices)))
     return program(root, *([d.reshape(shape)] for d in data))
+
+
+def _below(view: View, dtype: DType, choices: Choices, index: int) -> Program:
+    """Each view of a view of this op."""
+    shape: Shape = pick(choices, ((3, 3), (2, 1, 3), (5,), (1, 3, 2, 1, 2)))
+    first = view(choices, param(0, shape, dtype))
+    root = UOp(Op.TUPLE, *(second(choices, first) for second in VIEWS.values()))
+    return program(root, [values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)])
 
 
 def inside(t: UOp, padded: UOp) -> UOp:

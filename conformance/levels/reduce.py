@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from math import prod
 
+import numpy as np
+
 from uop.conformance import values
 from uop.conformance.choices import Choices, data_key, pick
 from uop.conformance.levels.group import Group, Program, op_group, program
@@ -65,7 +67,20 @@ def tame(op: Op, dtype: DType, n: int, key: int) -> Array:
     """Data that keeps the accepted set of a float fold narrow: positive sums do not cancel."""
     if dtype.is_float and op is Op.ADD:
         return values.draw_positive(dtype, n, key)
-    return values.draw_ordinary(dtype, n, key)
+    drawn = values.draw_ordinary(dtype, n, key)
+    return largest_last(drawn) if op is Op.MAX else drawn
+
+
+def largest_last(data: Array) -> Array:
+    """The same elements, the largest in the last place: a MAX that ends early is without it.
+
+    Of integers, of which several may be as large, it is one more.
+    """
+    if data.size:
+        place = int(np.argmax(data))
+        data[[place, -1]] = data[[-1, place]]
+        data[-1] += data.dtype.kind in "iu"
+    return data
 
 
 def _axes(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
@@ -96,5 +111,10 @@ def _padded(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
 def _long(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
     """More than a thousand elements a fold."""
     shape, axes = LONG[index % len(LONG)]
-    data = tame(op, dtype, prod(shape), data_key(choices)).reshape(shape)
-    return program(fold(op, param(0, shape, dtype), axes), [data])
+    n = prod(shape)
+    data = tame(op, dtype, n, data_key(choices))
+    if op is Op.ADD and dtype.is_int:
+        # Sums that no wider accumulator of 16 bits holds.
+        high = int(dtype.max)
+        data = values.draw_within(dtype, n, data_key(choices), high // 2, high)
+    return program(fold(op, param(0, shape, dtype), axes), [data.reshape(shape)])

@@ -13,8 +13,8 @@ from uop.conformance import values
 from uop.conformance.choices import Choices, between, data_key, pick, shuffled
 from uop.conformance.levels.group import Group, Program, op_group, program
 from uop.conformance.levels.memory import buffer
-from uop.conformance.levels.movement import part, permute
-from uop.conformance.levels.reduce import fold, tame
+from uop.conformance.levels.movement import flip, part, permute
+from uop.conformance.levels.reduce import fold, largest_last, tame
 from uop.interpreter.values import Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
@@ -83,13 +83,14 @@ def _folded(dtype: DType, shape: Shape, choices: Choices) -> Program:
     if prod(shape) <= max(SIZES) * 3 or not dtype.is_float:
         whole.append(fold(Op.ADD, t, every))
     root = UOp(Op.TUPLE, *(fold(pick(choices, (Op.ADD, Op.MAX)), t, a) for a in axes), *whole)
-    return program(root, [tame(Op.ADD, dtype, prod(shape), data_key(choices)).reshape(shape)])
+    data = largest_last(tame(Op.ADD, dtype, prod(shape), data_key(choices)))
+    return program(root, [data.reshape(shape)])
 
 
 def _moved(dtype: DType, shape: Shape, choices: Choices) -> Program:
-    """In another order, and from somewhere inside."""
+    """In another order, backwards, and from somewhere inside."""
     t = param(0, shape, dtype)
-    root = UOp(Op.TUPLE, permute(choices, t), part(choices, t))
+    root = UOp(Op.TUPLE, permute(choices, t), flip(choices, t), part(choices, t))
     return program(root, [values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)])
 
 
