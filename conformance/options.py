@@ -116,6 +116,8 @@ class Options:
             "effort": self.effort,
             "seconds": self.seconds,
             "timeout": self.timeout,
+            "profile": self.profile,
+            "known": None if self.known is None else str(self.known),
         }
 
 

@@ -173,6 +173,7 @@ class _Run:
     settled: Settled = field(default_factory=Settled)
 
     def result(self, started: Jury | None = None) -> Report:
+        asked = self.options.to_json()
         jury = started or Jury.start(self.options)
         try:
             # Both are long enough for the backend to start meanwhile.
@@ -192,7 +193,7 @@ class _Run:
         return Report(
             BackendInfo(hello.name, hello.version, hello.device),
             self.options.profile,
-            self.options.to_json(),
+            asked,
             self.tally,
             tuple(failures),
             self._seconds(),

@@ -12,6 +12,8 @@ from uop.conformance.wire import Json
 Key = tuple[str, str, str]
 KNOWN = "known to fail"
 VERDICTS = {"does not conform": 2, "inconclusive": 1, "conforms": 0}
+DEMANDS = frozenset({"profile", "known"})
+"""What a run was asked to judge by; what it judged by is told apart from the options."""
 STATES = {"failed": 3, KNOWN: 3, "not run": 2, "skipped": 1, "passed": 0}
 """What a cell may be, and how bad that is. To write a failure down makes no backend better."""
 
@@ -59,11 +61,12 @@ def _by_backend(report: Json) -> Mapping[str, Json]:
 
 def notes(a: Json, b: Json) -> list[str]:
     """What makes two reports hard to compare: another backend, suite, profile, choice of cases."""
+    options = [name for name in a["options"] if name not in DEMANDS]
     parts = [
         ("suite", a["suite"], b["suite"]),
         ("backend", _who(a), _who(b)),
         ("profile", a["profile"], b["profile"]),
-        *((name, a["options"].get(name), b["options"].get(name)) for name in a["options"]),
+        *((name, a["options"][name], b["options"].get(name)) for name in options),
         ("other backends", *(list(_by_backend(report))[1:] for report in (a, b))),
         ("cut short", a["summary"]["interrupted"], b["summary"]["interrupted"]),
     ]

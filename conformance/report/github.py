@@ -24,10 +24,9 @@ class GitHub:
 
     def __init__(self, write: Callable[[str], None], summary: Path | None) -> None:
         self.write, self.summary = write, summary
-        self.log, self.options = Log(write), Options("")
+        self.log = Log(write)
 
     def started(self, hello: Hello, options: Options, cases: int) -> None:
-        self.options = options
         self.log.started(hello, options, cases)
 
     def progress(self, tally: Tally, seconds: float) -> None:
@@ -44,7 +43,7 @@ class GitHub:
             return
         try:
             with self.summary.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(markdown(report, self.options))
+                file.write(markdown(report))
         except OSError as error:
             # The summary is an extra: the job already has the log.
             self.write(_command("warning", f"no summary of the job: {error.strerror}"))
@@ -72,7 +71,7 @@ def commands(report: Report) -> list[str]:
     return [*lines, _command("notice", f"{more} more causes")] if more > 0 else lines
 
 
-def markdown(report: Report, options: Options) -> str:
+def markdown(report: Report) -> str:
     """The verdict, the cells that fail, the causes with their repros, stale lines, what next."""
     lines = [f"## {MARKS[report.conclusion]} {_plain(verdict_line(report))}", ""]
     lines += [_plain(figures_line(report)), ""]
@@ -89,7 +88,7 @@ def markdown(report: Report, options: Options) -> str:
         lines += ["<details><summary><code>", _plain(failure.signature), "</code></summary>", ""]
         lines += ["````text", failure.message, "", failure.text.rstrip(), "````", "</details>", ""]
     lines += [f"- {_plain(line)}" for line in report.stale[:MOST]]
-    lines += [f"- {_plain(line)}" for line in next_lines(report, options)]
+    lines += [f"- {_plain(line)}" for line in next_lines(report)]
     return "\n".join(lines) + "\n"
 
 

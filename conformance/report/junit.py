@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from uop.conformance.shell import uop_command
+from uop.conformance.shell import conform_command, uop_command
 from uop.conformance.wire import Json
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -37,7 +37,7 @@ def case_again(report: Json, id: str) -> str:
     options = report["options"]
     if CORPUS in options:
         return files_again(report)
-    return uop_command("conform", options["backend"], "--seed", options["seed"], "--case", id)
+    return conform_command(options, "--seed", options["seed"], "--case", id)
 
 
 def repro_again(report: Json, failure: Json) -> str:

@@ -20,7 +20,7 @@ from uop.conformance.report.page_failures import FIRST, failures, first_failures
 from uop.conformance.report.page_known import known
 from uop.conformance.report.page_ledger import ledger
 from uop.conformance.report.page_matrix import matrix
-from uop.conformance.shell import uop_command
+from uop.conformance.shell import conform_command
 from uop.conformance.wire import Json
 
 HEAD = (
@@ -158,7 +158,7 @@ def _next(report: Json) -> Html:
     elif CORPUS in report["options"]:
         command, what = files_again(report), "Next, judge the files again:"
     elif report["summary"]["passed"] and not report["summary"]["lost"]:
-        command = uop_command("conform", report["options"]["backend"], "--effort", "full")
+        command = conform_command(report["options"], "--effort", "full")
         what = "Next, check more programs:"
     else:
         command, what = "uop backends", "Next, see what can be judged here:"

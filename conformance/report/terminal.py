@@ -19,7 +19,7 @@ from uop.conformance.delivery import UNSUPPORTED
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
-from uop.conformance.shell import uop_command
+from uop.conformance.shell import conform_command, uop_command
 from uop.conformance.verdict import Status, Verdict
 
 if TYPE_CHECKING:
@@ -80,11 +80,10 @@ class Log:
     """Plain lines without control characters, so few that a run of any length fits a page."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
-        self.write, self.options = write, Options("")
+        self.write = write
         self.next_line, self.lines = 0.0, 0
 
     def started(self, hello: Hello, options: Options, cases: int) -> None:
-        self.options = options
         self._line(headline(hello, options, cases))
 
     def progress(self, tally: Tally, seconds: float) -> None:
@@ -97,7 +96,7 @@ class Log:
         """Shown at the end, one line per cause."""
 
     def finished(self, report: Report) -> None:
-        for line in summary(report, self.options, MOST_LINES - self.lines):
+        for line in summary(report, MOST_LINES - self.lines):
             self._line(line)
 
     def _line(self, line: str) -> None:
@@ -109,12 +108,12 @@ class Screen:
     """A table per level that is redrawn in place while the run goes."""
 
     def __init__(self, console: Console) -> None:
-        self.console, self.options = console, Options("")
+        self.console = console
         self.live = Live(console=console, transient=True, refresh_per_second=4)
         self.cases, self.last_failure = 0, ""
 
     def started(self, hello: Hello, options: Options, cases: int) -> None:
-        self.options, self.cases = options, cases
+        self.cases = cases
         self.console.print(headline(hello, options, cases), highlight=False, markup=False)
         self.live.start()
 
@@ -136,7 +135,7 @@ class Screen:
             Conclusion.DOES_NOT: "red",
             Conclusion.INCONCLUSIVE: "yellow",
         }
-        verdict, *rest = summary(report, self.options, MOST_LINES)
+        verdict, *rest = summary(report, MOST_LINES)
         self.console.print(
             verdict, style=f"bold {color[report.conclusion]}", highlight=False, markup=False
         )
@@ -181,12 +180,12 @@ def progress_of(tally: Tally) -> str:
     return f"{tally.programs:,} programs, {tally.elements:,} elements, {failed:,} failed"
 
 
-def summary(report: Report, options: Options, most_lines: int) -> list[str]:
+def summary(report: Report, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
     head = [verdict_line(report), figures_line(report), ""]
-    tail = ["", *failure_lines(report, options.backend), *card_lines(report)]
+    tail = ["", *failure_lines(report), *card_lines(report)]
     tail += [*known_lines(report), *ledger_of(report)]
-    tail += next_lines(report, options)
+    tail += next_lines(report)
     return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
 
 
@@ -258,12 +257,12 @@ def _mark(cells: list[Cell]) -> str:
     return "s" if cells else " "
 
 
-def failure_lines(report: Report, backend: str) -> list[str]:
+def failure_lines(report: Report) -> list[str]:
     """A line per cause, and the command that shows it again."""
     lines = []
     for failure in report.failures[:MOST_FAILURES]:
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {failure.message}"))
-        lines.append(f"       {uop_command('replay', failure.repro, backend)}")
+        lines.append(f"       {uop_command('replay', failure.repro, report.options['backend'])}")
     more = len(report.failures) - MOST_FAILURES
     return [*lines, f"... and {more} more causes"] if more > 0 else lines
 
@@ -300,18 +299,18 @@ def ledger_of(report: Report) -> list[str]:
     )
 
 
-def next_lines(report: Report, options: Options) -> list[str]:
+def next_lines(report: Report) -> list[str]:
     """What to do next."""
-    backend = options.backend
+    asked = report.options
     cases = [failure.id for failure in report.failures if failure.level in LEVELS]
     if cases:
-        again = uop_command("conform", backend, "--seed", options.seed, "--case", cases[0])
+        again = conform_command(asked, "--seed", asked["seed"], "--case", cases[0])
         return [*skipped_lines(report), f"the whole case again: {again}"]
     if report.failures:
-        show = uop_command("profile", "show", backend)
+        show = uop_command("profile", "show", asked["backend"])
         return [*skipped_lines(report), f"what was observed: {show}"]
     listed = [one_line(f"listed but not judged: {why}") for why in report.untried[:MOST_FAILURES]]
-    more = uop_command("conform", backend, "--effort", "full")
+    more = conform_command(asked, "--effort", "full")
     return [*listed, *skipped_lines(report), f"next: {more}"]
 
 

@@ -286,7 +286,7 @@ def test_a_consistent_backend_conforms_under_what_it_shows(tmp_path: Path) -> No
     assert report.conclusion is Conclusion.CONFORMS
     assert (report.profile_from, report.to_json()["profile_from"]) == (OBSERVED, OBSERVED)
     assert "int_div=trunc" in report.profile
-    lines = summary(report, Options(TRUNCATING), 60)
+    lines = summary(report, 60)
     assert "conforms under the observed profile" in lines[0]
     assert any(line.startswith("card: ") and "int_div=trunc" in line for line in lines)
 
@@ -357,7 +357,7 @@ def test_a_backend_that_does_two_things_does_not_conform(tmp_path: Path) -> None
     (failure,) = report.failures
     assert (failure.level, failure.signature) == ("card", "card max_nan")
     assert "case card/max_nan" in Path(failure.repro).read_text()
-    lines = summary(report, Options(ALTERNATING), 60)
+    lines = summary(report, 60)
     assert any("max_nan is propagate and number at once" in line for line in lines)
     assert any("uop profile show" in line for line in lines)
     assert '<testcase classname="card" name="max_nan">' in junit_text(report.to_json())

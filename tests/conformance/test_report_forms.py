@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from reports import CRASHED, FAILED, FAILURE, OPTIONS, PASSED, SKIPPED, TEXT, failing, full, report
 
+from uop.conformance.options import KNOWN_FILE
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Failure, KnownFailure
 from uop.conformance.report.files import write_reports, write_repros
@@ -98,8 +99,28 @@ def test_each_command_can_be_copied_into_a_shell() -> None:
         assert again in told
         assert {tuple(words) for words in told} <= {tuple(again), tuple(replay)}
     assert more in typed(page(right.to_json()))
-    lines = [summary(made, replace(OPTIONS, backend=backend), 60) for made in (caused, right)]
+    lines = [summary(made, 60) for made in (caused, right)]
     assert typed("\n".join(lines[0] + lines[1])) == [replay, again, more]
+
+
+def test_a_command_judges_by_what_the_run_was_asked_to() -> None:
+    asked = replace(OPTIONS, backend="command:./w")
+    plain = ["conform", "command:./w", "--effort", "full"]
+    for changes, words in (
+        ({}, []),
+        ({"profile": "strict"}, ["--profile", "strict"]),
+        ({"profile": "max_nan=number ftz=yes"}, ["--profile", "max_nan=number ftz=yes"]),
+        ({"timeout": 31536000.0}, ["--timeout", "31536000"]),
+        ({"timeout": 0.5}, ["--timeout", "0.5"]),
+        ({"known": KNOWN_FILE}, []),
+        ({"known": Path("a b.toml")}, ["--known", "a b.toml"]),
+    ):
+        made = replace(report(PASSED), options=replace(asked, **changes).to_json())
+        assert typed("\n".join(summary(made, 60))) == [[*plain, *words]]
+        assert typed(page(made.to_json())) == [[*plain, *words]]
+        wrong = replace(report(FAILED), options=made.options)
+        again = ["conform", "command:./w", "--seed", "0", "--case", FAILED.id, *words]
+        assert again in typed(junit_text(wrong.to_json()))
 
 
 def typed(text: str) -> list[list[str]]:
@@ -153,7 +174,7 @@ def test_github_gets_the_lines_of_known_failures_that_fail_the_run() -> None:
     """Else a job fails without a word on why."""
     made = report(PASSED, known=(KNOWN, replace(KNOWN, state="fixed", stale="k.toml:5: gone")))
     assert commands(made) == ["::error title=known failure::k.toml:5: gone"]
-    assert "- k.toml:5: gone" in markdown(made, OPTIONS)
+    assert "- k.toml:5: gone" in markdown(made)
 
 
 def test_parts_of_a_command_cannot_end_it() -> None:
@@ -192,7 +213,7 @@ def test_a_summary_that_cannot_be_written_costs_nothing_else() -> None:
 
 def test_a_summary_shows_text_as_it_is() -> None:
     made = report(PASSED, lost="<b> *x* | `y`", backend="some_one")
-    assert "\\<b\\> \\*x\\* \\| \\`y\\`" in markdown(made, OPTIONS)
+    assert "\\<b\\> \\*x\\* \\| \\`y\\`" in markdown(made)
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
