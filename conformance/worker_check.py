@@ -25,7 +25,7 @@ from uop.spec.profile_text import parse_profile
 
 TRIED = 12
 """Cases of one op that are looked through for one that the worker takes."""
-FEW = 1 << 14
+FEW = 1 << 15
 """Elements of the inputs of a case, at most: a worker need not be fast here."""
 LATER = "a-request-of-a-later-version"
 
@@ -81,7 +81,8 @@ def _later_request(worker: Command, found: Checked) -> Iterator[str]:
 
 def _ops(worker: Command, found: Checked) -> Iterator[str]:
     """One program for every op that it lists, judged; then sets of inputs, one, none and three."""
-    judge = Judge(worker, parse_profile(worker.hello.profile or "strict"))
+    profile = parse_profile(worker.hello.profile or "strict")
+    judge = Judge(worker, profile)
     tried: list[str] = []
     right: list[Case] = []
     for op in sorted(worker.hello.ops):
@@ -95,9 +96,10 @@ def _ops(worker: Command, found: Checked) -> Iterator[str]:
         if verdict is None:
             right.append(cases[0])
         elif verdict.status is Status.SKIPPED:
-            yield f"{op}: hello lists it, yet run says: {verdict.reason}"
+            yield f"{op}: hello lists it, yet run of {verdict.id} says: {verdict.reason}"
         elif verdict.fault is not None:
-            yield f"{op}: {verdict.fault.message.splitlines()[0]}"
+            said = verdict.fault.message.splitlines()[0]
+            yield f"{op}: {verdict.id} under the profile {profile}: {said}"
     if not tried:
         yield "hello lists too little: no op has a program of listed ops and dtypes alone"
         return

@@ -120,12 +120,8 @@ def read_arrays(path: Path, described: Sequence[Described]) -> list[Array]:
     arrays, at = [], 0
     for d in described:
         storage = np_dtype(d.dtype)
-        if d.dtype is dtypes.bool:
-            # Any byte but 0 is true; numpy would keep it.
-            raw = np.frombuffer(data, np.uint8, d.elements, at) != 0
-        else:
-            raw = np.frombuffer(data, storage, d.elements, at)
-        arrays.append(raw.reshape(d.shape))
+        # A byte of a bool that is neither 0 nor 1 stays, and equals neither.
+        arrays.append(np.frombuffer(data, storage, d.elements, at).reshape(d.shape))
         at += d.elements * storage.itemsize
     return arrays
 

@@ -94,7 +94,7 @@ def test_the_checker_in_the_documentation_agrees_on_every_pattern_of_a_byte(corp
     for line in cases:
         outputs = [Described.from_json(found) for found in line["outputs"]]
         names = [d.dtype.name for d in outputs]
-        if names not in ([name] for name in BYTES) or names[0] in seen:
+        if names not in ([name] for name in ("bool", *BYTES)) or names[0] in seen:
             continue
         case, dtype = corpus / line["id"], header["dtypes"][outputs[0].dtype.name]
         low = (case / "low.bin").read_bytes()
@@ -108,7 +108,7 @@ def test_the_checker_in_the_documentation_agrees_on_every_pattern_of_a_byte(corp
             found = [accepted(x, *parts, dtype) for parts in zip(low, high, given, strict=True)]
             assert found == expected, (line["id"], x)
         seen.add(outputs[0].dtype.name)
-    assert seen == set(BYTES)
+    assert seen == {"bool", *BYTES}
 
 
 def test_the_checker_in_the_documentation_knows_the_special_values() -> None:
@@ -147,6 +147,17 @@ def test_one_wrong_element_is_found(corpus: Path, outputs: Path, tmp_path: Path)
     report = score(corpus, wrong)
     assert [failure.id for failure in report.failures] == [id]
     assert "output 0[0] is" in report.failures[0].message
+
+
+@pytest.mark.parametrize("byte", [2, 0xFF])
+def test_a_bool_is_0_or_1(corpus: Path, outputs: Path, tmp_path: Path, byte: int) -> None:
+    id = next(line["id"] for line in lines(corpus)[1:] if line["outputs"][0]["dtype"] == "bool")
+    true = (outputs / id / "outputs.bin").read_bytes().index(1)
+    wrong = altered(
+        outputs, tmp_path / "wrong", id, lambda b: b[:true] + bytes([byte]) + b[true + 1 :]
+    )
+    (failure,) = score(corpus, wrong).failures
+    assert f"is 0x{byte:02x}, accepted " in failure.message
 
 
 def test_outputs_that_are_cut_off_fail_alone(corpus: Path, outputs: Path, tmp_path: Path) -> None:
