@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from uop.conformance.bodies import inlined, replaced, walk
+from uop.conformance.bodies import all_replaced, inlined, replaced, taken_of, walk, with_body
 from uop.conformance.verdict import Fault
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs, slots_of
@@ -62,16 +62,14 @@ def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candid
     best = _first_failing(best, probe, without_functions(best[0]))
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
+    best = _first_failing(best, probe, pairs_of_outputs(*best))
+    best = _repeated(best, probe, smaller_functions)
     for depth in DEPTHS:
         cut = _first_failing(best, probe, neighbourhoods(best[0], depth))
         if cut is not best:
             best = cut
             break
-    for _ in range(ROUNDS):
-        smaller = _first_failing(best, probe, without_one_node(best[0]))
-        if smaller is best:
-            break
-        best = smaller
+    best = _repeated(best, probe, without_one_node)
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, operands_alone(best[0]))
     best = _first_failing(best, probe, simpler_data(best[0]))
@@ -123,6 +121,41 @@ def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:
             yield partial(with_used_inputs, alone, inputs)
 
 
+def pairs_of_outputs(candidate: Candidate, fault: Fault) -> Iterator[Step]:
+    """The output that is wrong beside each other one: it may be right alone."""
+    outputs = candidate.root.src
+    if candidate.root.op is Op.TUPLE and len(outputs) > 2:
+        for k in range(len(outputs)):
+            if k != fault.output:
+                two = UOp(Op.TUPLE, *(outputs[j] for j in sorted((k, fault.output))))
+                yield partial(with_used_inputs, two, candidate.inputs)
+
+
+def smaller_functions(candidate: Candidate) -> Iterator[Step]:
+    """Each body with the members that are taken, then with a node replaced by what it reads."""
+    root = candidate.root
+    for body in dict.fromkeys(u.src[0] for u in walk(root) if u.op is Op.FUNCTION):
+        taken = taken_of(root, body)
+        if _with_body(candidate, body, {}, taken).root is not root:
+            yield partial(_with_body, candidate, body, {}, taken)
+        for u in filter(is_computing, reversed(walk(*(body.src[k] for k in taken)))):
+            for s in walk(u)[:-1]:
+                if (s.op in SOURCES or s in u.src) and _is_alike(s, u):
+                    yield partial(_with_body, candidate, body, {u: s}, taken)
+
+
+def _with_body(
+    candidate: Candidate, body: UOp, new: Mapping[UOp, UOp], taken: Sequence[int]
+) -> Candidate:
+    members = all_replaced((body.src[k] for k in taken), new)
+    return with_used_inputs(with_body(candidate.root, body, members, taken), candidate.inputs)
+
+
+def _is_alike(s: UOp, u: UOp) -> bool:
+    """Whether a value can stand for another one."""
+    return (s.dtype, s.shape, s.addrspace) == (u.dtype, u.shape, u.addrspace)
+
+
 def neighbourhoods(candidate: Candidate, depth: int) -> Iterator[Step]:
     """Each node with what lies less than `depth` below it, and the interpreted values beyond."""
     values = interpreted(candidate)
@@ -143,8 +176,7 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
             yield partial(cut, candidate.root, candidate.inputs, values, (u,))
     for u in walk(candidate.root):
         for s in u.src:
-            same = (s.dtype, s.shape, s.addrspace) == (u.dtype, u.shape, u.addrspace)
-            if same and is_computing(u):
+            if _is_alike(s, u) and is_computing(u):
                 yield partial(substituted, candidate, {u: s})
 
 
@@ -232,6 +264,18 @@ def _beyond(root: UOp, depth: int) -> list[UOp]:
         level = [s for u in level for s in u.src if s not in seen]
         seen.update(level)
     return [u for u in dict.fromkeys(level) if is_computing(u)]
+
+
+def _repeated(
+    best: tuple[Candidate, Fault], probe: Probe, steps: Callable[[Candidate], Iterator[Step]]
+) -> tuple[Candidate, Fault]:
+    """What steps lead to, each from the first that failed of those before it."""
+    for _ in range(ROUNDS):
+        smaller = _first_failing(best, probe, steps(best[0]))
+        if smaller is best:
+            break
+        best = smaller
+    return best
 
 
 def _first_failing(

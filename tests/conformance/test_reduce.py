@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
+from uop.conformance.bodies import taken_of, walk, with_body
 from uop.conformance.case import Batch, Case, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.judge import Judge
@@ -16,13 +17,14 @@ from uop.conformance.verdict import Fault, Status
 from uop.conformance.workers import Local
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
+from uop.interpreter.inputs import slots_of
 from uop.interpreter.numeric import np_dtype, to_bits
 from uop.interpreter.values import Array
-from uop.spec.args import BufferArg, DTypeArg, ReduceArg
+from uop.spec.args import BufferArg, DTypeArg, GetTupleArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text import parse
+from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp, const, dims, param
 from uop.spec.uop_file import parse_file
 
@@ -82,10 +84,10 @@ def large_graph(heart: Callable[[UOp, UOp], UOp]) -> UOp:
     return z
 
 
-def find(root: UOp, backend: InterpreterBackend) -> Finding:
+def find(root: UOp, backend: InterpreterBackend, slots: Sequence[int] = (0, 1)) -> Finding:
     """Judge a program and shrink its failure."""
     random = np.random.default_rng(0)
-    inputs = {slot: random.integers(-99, 99, (4, 6)).astype(np.int32) for slot in (0, 1)}
+    inputs = {slot: random.integers(-99, 99, (4, 6)).astype(np.int32) for slot in slots}
     case = Case(CaseId("graph", "MIXED", "int32", "test", 0), root, (Batch(inputs),))
     judge = Judge(Local(backend), STRICT)
     (verdict,) = judge.judge([case])
@@ -169,6 +171,60 @@ def test_a_fault_in_one_of_many_outputs_keeps_that_one() -> None:
     finding = find(root, OffByOne(lambda u: u.op is Op.REDUCE))
     assert finding.ops == ("REDUCE",)
     assert size(finding) == 1
+
+
+class Remembering(InterpreterBackend):
+    """Gives for each call of a body what the first one gave."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [self._run(program) for program in programs]
+
+    def _run(self, program: Program) -> Outcome:
+        done: dict[UOp, UOp] = {}
+        first: dict[UOp, UOp] = {}
+        for u in (nodes := parse(program.text).toposort()):
+            done[u] = u.with_src(done[s] for s in u.src)
+            if u.op is Op.FUNCTION:
+                done[u] = first.setdefault(u.src[0], done[u])
+        root = done[nodes[-1]]
+        batches = [{slot: batch[slot] for slot in slots_of(root)} for batch in program.batches]
+        return interpret(Program(print_program(root), tuple(batches)))
+
+
+def test_a_function_that_fails_is_called_with_what_it_needs() -> None:
+    """Two calls have to stay, as only the second is wrong; all else goes."""
+    a, b, c, unused = (param(k, (4, 6), I32) for k in range(4))
+    heart = UOp(Op.SUB, UOp(Op.ADD, b, UOp(Op.MUL, a, c)), UOp(Op.MAX, a, c))
+    body = UOp(Op.TUPLE, UOp(Op.NEG, a), heart, UOp(Op.MUL, a, b))
+    x, y = param(0, (4, 6), I32), param(1, (4, 6), I32)
+    calls = [UOp(Op.FUNCTION, body, *args, unused) for args in ((x, y, x), (y, x, x))]
+    outputs = [UOp(Op.GETTUPLE, call, arg=GetTupleArg(k)) for call in calls for k in range(3)]
+    finding = find(UOp(Op.TUPLE, *outputs), Remembering(), slots=(0, 1, 3))
+    (case,) = parse_file(finding.text).cases
+    assert case.root is not None
+    functions = [u for u in case.root.toposort() if u.op is Op.FUNCTION]
+    assert len(functions) == 2
+    assert {u.src[0] for u in functions} == {UOp(Op.TUPLE, param(0, (4, 6), I32))}
+    assert finding.ops == ("FUNCTION", "GETTUPLE")
+    assert len(case.root.src) == len(case.inputs) == 2
+
+
+def test_a_body_is_changed_in_each_of_its_calls() -> None:
+    """A member and an argument less, by values: the calls are nested, the body holds a call."""
+    a, b, c = (param(k, (), I32) for k in range(3))
+    inner = UOp(Op.FUNCTION, UOp(Op.TUPLE, UOp(Op.NEG, a)), c)
+    body = UOp(Op.TUPLE, b, UOp(Op.SUB, a, UOp(Op.GETTUPLE, inner, arg=GetTupleArg(0))))
+    root = param(0, (), I32)
+    for k in (10, 100):
+        call = UOp(Op.FUNCTION, body, root, root, const(k, I32))
+        root = UOp(Op.GETTUPLE, call, arg=GetTupleArg(1))
+    assert taken_of(root, body) == [1]
+    smaller = with_body(root, body, body.src[1:], [1])
+    (other,) = {u.src[0] for u in walk(smaller) if u.op is Op.FUNCTION}
+    assert len(other.src) == 1
+    assert all(len(u.src) == 3 for u in walk(smaller) if u.op is Op.FUNCTION)
+    inputs = {0: np.array(7, np.int32)}
+    assert evaluate(smaller, inputs) == evaluate(root, inputs) == 117
 
 
 def test_a_refused_program_is_shrunk_to_what_is_refused() -> None:
