@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from uop.conformance import storage
 from uop.conformance.case import Batch, Case
 from uop.conformance.compare import element_text, place_of
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.show import dtype_of
 from uop.interpreter.values import Array, Mask
+from uop.spec.args import ConstArg, ParamArg
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -32,7 +34,8 @@ Sets = Sequence[Accepted]
 class Element:
     """One element of a result: its place, its value, and what that might be.
 
-    `inputs` are the elements it is computed from, by slot; empty where more than one goes in.
+    `inputs` are the elements it is computed from, by operand or slot; empty where a result
+    takes several of an input.
     """
 
     place: str
@@ -104,13 +107,25 @@ def element_at(
 
 
 def inputs_at(root: UOp, batch: Batch, flat: int) -> tuple[str, ...]:
-    """The inputs of one element by slot; none where the graph moves or folds elements."""
+    """What one element is computed from: the operands of one op, else the inputs by slot.
+
+    Nothing where the graph moves or folds elements.
+    """
     if not all(_is_in_place(u) for u in root.toposort()):
         return ()
-    return tuple(
-        element_text(dtype_of(a), np.ascontiguousarray(np.broadcast_to(a, root.shape)), flat)
-        for _, a in sorted(batch.inputs.items())
-    )
+    inputs = {
+        slot: element_text(dtype_of(a), np.ascontiguousarray(np.broadcast_to(a, root.shape)), flat)
+        for slot, a in sorted(batch.inputs.items())
+    }
+    is_op = bool(root.src) and root.op is not Op.STACK
+    if is_op and all(isinstance(u.arg, ConstArg | ParamArg) for u in root.src):
+        return tuple(
+            storage.spelled(u.arg.bits, u.dtype)
+            if isinstance(u.arg, ConstArg)
+            else inputs[cast(ParamArg, u.arg).slot]
+            for u in root.src
+        )
+    return tuple(inputs.values())
 
 
 def element_from_json(found: Mapping[str, Any]) -> Element:

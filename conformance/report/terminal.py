@@ -261,7 +261,9 @@ def failure_lines(report: Report) -> list[str]:
     """A line per cause, and the command that shows it again."""
     lines = []
     for failure in report.failures[:MOST_FAILURES]:
-        lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {failure.message}"))
+        inputs = failure.values[0].inputs if failure.values else ()
+        said = f"for {', '.join(inputs)}: {failure.message}" if inputs else failure.message
+        lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {said}"))
         lines.append(f"       {uop_command('replay', failure.repro, report.options['backend'])}")
     more = len(report.failures) - MOST_FAILURES
     return [*lines, f"... and {more} more causes"] if more > 0 else lines

@@ -12,7 +12,7 @@ from uop.interpreter.values import Value
 from uop.spec.args import PermuteArg
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, const, param
 
 ULP = 2.0**-23
 """The step of float32 from 1 on."""
@@ -85,6 +85,20 @@ def test_inputs_are_told_where_each_element_depends_on_one() -> None:
     a, b = param(0, (2, 1), dtypes.int32), param(1, (), dtypes.bool)
     batch = Batch({0: np.array([[3], [4]], np.int32), 1: np.array(True)})
     root = UOp(Op.WHERE, b, a, a)
-    assert inputs_at(root, batch, 1) == ("4", "true")
+    assert inputs_at(root, batch, 1) == ("true", "4", "4")
     moved = UOp(Op.PERMUTE, a, arg=PermuteArg((1, 0)))
     assert inputs_at(moved, batch, 1) == ()
+
+
+def test_the_operands_of_one_op_are_told_in_its_order() -> None:
+    x, y = (param(k, (2,), dtypes.int32) for k in range(2))
+    batch = Batch({0: np.array([1, 2], np.int32), 1: np.array([3, 4], np.int32)})
+    assert inputs_at(UOp(Op.SUB, y, x), batch, 1) == ("4", "2")
+    first = Batch({0: batch.inputs[0]})
+    assert inputs_at(UOp(Op.SUB, const(-7, dtypes.int32), x), first, 0) == ("-7", "1")
+    nothing = UOp(Op.CMPLT, const(-0.0, dtypes.float32), const(1.0, dtypes.float32))
+    assert inputs_at(nothing, Batch({}), 0) == ("-0x0p+0", "0x1p+0")
+    assert inputs_at(UOp(Op.NEG, UOp(Op.SUB, y, x)), batch, 0) == ("1", "3")
+    assert (
+        inputs_at(UOp(Op.STACK, const(1, dtypes.int32), const(2, dtypes.int32)), Batch({}), 0) == ()
+    )

@@ -103,6 +103,15 @@ def test_each_command_can_be_copied_into_a_shell() -> None:
     assert typed("\n".join(lines[0] + lines[1])) == [replay, again, more]
 
 
+def test_a_failure_is_told_with_the_inputs_of_its_element() -> None:
+    said = summary(report(FAILED, failures=(FAILURE,)), 60)
+    message = f"for 0x0p+0: {FAILURE.message}"
+    assert f"FAILED {FAILURE.id} [{FAILURE.signature}] {message}" in said
+    without = replace(FAILURE, values=(replace(FAILURE.values[0], inputs=()),))
+    said = summary(report(FAILED, failures=(without,)), 60)
+    assert f"FAILED {FAILURE.id} [{FAILURE.signature}] {FAILURE.message}" in said
+
+
 def test_a_command_judges_by_what_the_run_was_asked_to() -> None:
     asked = replace(OPTIONS, backend="command:./w")
     plain = ["conform", "command:./w", "--effort", "full"]
