@@ -254,7 +254,10 @@ def test_a_run_that_is_stopped_too_early_is_inconclusive(judged: Conform) -> Non
 
 
 def test_a_narrowed_run_is_judged_on_what_was_selected(judged: Conform) -> None:
-    assert judged(cases=(ID, "invalid/ADD/void/arity/0")).conclusion is Conclusion.CONFORMS
+    assert (
+        judged(levels=LEVELS, cases=(ID, "invalid/ADD/void/arity/0")).conclusion
+        is Conclusion.CONFORMS
+    )
 
 
 def test_a_backend_that_declines_almost_everything_is_inconclusive(judged: Conform) -> None:
@@ -279,7 +282,7 @@ def test_gaps_are_aimed_at_the_same_way_however_divided(judged: Conform) -> None
 
 
 def test_a_run_of_one_case_says_what_it_shows(judged: Conform) -> None:
-    found = judged(cases=("graph/MIXED/int8/absent/0",)).to_json()["ledger"]
+    found = judged(levels=LEVELS, cases=("graph/MIXED/int8/absent/0",)).to_json()["ledger"]
     assert (found["total"], found["checked"]) == (0, 0)
     (line,) = ledger_lines(found)
     assert re.fullmatch(r"ledger: these cases show \d+ values, \d+ rules", line)
