@@ -34,14 +34,13 @@ LARGE: tuple[Shape, ...] = ((1 << 20,), (1 << 10, 1 << 10), ((1 << 18) + 1, 3), 
 
 def groups() -> Iterator[Group]:
     for k, dtype in enumerate(values.VALUES):
-        for turn, (op, build) in enumerate(KINDS.items(), k):
+        for op, build in KINDS.items():
             sizes = partial(_at_size, build, FEW * k, dtype)
             yield op_group(op, dtype, "sizes", (0, FEW, len(SIZES)), sizes)
             ranks = partial(_at_rank, build, dtype)
             yield op_group(op, dtype, "ranks", (0, 1, 3 * MOST_AXES), ranks)
             if op is not Op.REDUCE or not dtype.is_float or dtype.bits >= 32:
-                usual = int(turn % len(KINDS) == 0)
-                large = partial(_large, build, k, dtype)
+                large, usual = partial(_large, build, k, dtype), int(USUAL[op] is dtype)
                 yield op_group(op, dtype, "large", (0, usual, len(LARGE)), large)
 
 
@@ -124,3 +123,11 @@ KINDS: dict[Op, Build] = {
     Op.STORE: _stored,
     Op.INDEX: _picked,
 }
+USUAL = {
+    Op.ADD: dtypes.bfloat16,
+    Op.REDUCE: dtypes.int64,
+    Op.PERMUTE: dtypes.int32,
+    Op.STORE: dtypes.float64,
+    Op.INDEX: dtypes.float32,
+}
+"""The dtype of which each is large in a usual run; a full one has all of them."""
