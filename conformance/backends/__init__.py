@@ -72,5 +72,5 @@ def find(name: str) -> Named:
 
 def _registered() -> dict[str, EntryPoint]:
     """The entry points by name. No package takes a name of this project, nor one of another."""
-    entries = reversed(entry_points(group=GROUP))
+    entries = reversed(tuple(entry_points(group=GROUP)))
     return {e.name: e for e in sorted(entries, key=lambda e: e.value.startswith(OWN))}
