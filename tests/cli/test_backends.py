@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,13 @@ def test_every_registered_backend_has_a_line(uop: Any) -> None:
     lines = {line.split()[0]: line for line in outcome.out.splitlines() if not line.startswith(" ")}
     assert sorted(lines) == registered.names()
     assert "ready" in lines["interpreter"]
+
+
+def test_entry_points_have_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python 3.12 on they are found by name alone."""
+    mine = EntryPoint("mine", "some:Class", registered.GROUP)
+    monkeypatch.setattr(registered, "entry_points", lambda group: iter([mine]))
+    assert registered.find("mine").entry is mine
 
 
 def test_a_backend_that_lacks_its_library_says_so_and_how_to_get_it(
