@@ -65,9 +65,9 @@ class Command:
             if not program.batches:
                 return self._checked(messages.check_request(self.asked, program, self.hello))
             request = messages.run_request(self.asked, program, self.hello, self.folder)
-            reply = self.ask(request, messages.largest_reply(program))
+            reply = self.ask(request, messages.largest_reply(request))
             outcome = messages.read_outputs(reply, len(program.batches), self.folder)
-            outcome = messages.in_its_shapes(outcome, program, self.as_read(program))
+            outcome = messages.in_its_shapes(outcome, request, program)
             return self._with_last_words(self._with_properties(program, outcome))
         except LostError as lost:
             self.restart()
@@ -104,7 +104,7 @@ class Command:
 
     def as_read(self, program: Program) -> UOp:
         """What the words that are sent for a program read as."""
-        return messages.said(program, self.hello).root
+        return messages.in_words(program, self.hello).root
 
     def asked_about(self, do: str, program: Program) -> Json:
         """The reply to a question about a program. LostError, DeviationError."""

@@ -163,9 +163,9 @@ class Judge:
         By the strict one every case has a meaning; a remainder that is truncated is no index.
         """
         profile = self.demanded(case)
-        if may_end(case, profile):
+        if may_end(case.root, [batch.inputs for batch in case.batches], profile):
             return MAY_END
-        if not truncates(case, profile):
+        if not truncates(case.root, profile):
             return ""
         try:
             self.accepted(case)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
@@ -14,7 +15,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.memory import base_of, slot_of
 from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Value
+from uop.interpreter.values import Array, Value
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
 from uop.spec.latitude import Profile
@@ -46,11 +47,11 @@ def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...
     )
 
 
-def may_end(case: Case, profile: Profile) -> bool:
+def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile) -> bool:
     """Whether a profile lets a backend end a program without results: it divides by zero."""
     if not profile.int_div_traps:
         return False
-    root = _as_divided(case.root, profile)
+    root = _as_divided(root, profile)
     divisors = {u.src[1] for u in root.toposort() if u.op in DIVISIONS}
     if not divisors:
         return False
@@ -62,8 +63,8 @@ def may_end(case: Case, profile: Profile) -> bool:
 
     # What has no meaning for another reason is not judged anyway.
     with suppress(UndefinedError):
-        for batch in case.batches:
-            evaluate_full(root, batch.inputs, note)
+        for inputs in batches:
+            evaluate_full(root, inputs, note)
     return bool(zeros)
 
 
@@ -77,11 +78,11 @@ def _as_divided(root: UOp, profile: Profile) -> UOp:
     return new[root]
 
 
-def truncates(case: Case, profile: Profile) -> bool:
+def truncates(root: UOp, profile: Profile) -> bool:
     """Whether a program divides otherwise than by the strict profile."""
     if profile.int_div == "floor":
         return False
-    floored = (u.dtype for u in case.root.toposort() if u.op in (Op.IDIV, Op.MOD))
+    floored = (u.dtype for u in root.toposort() if u.op in (Op.IDIV, Op.MOD))
     return any(map(profile.truncates, floored))
 
 

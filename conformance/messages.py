@@ -77,7 +77,7 @@ class Said:
     root: UOp
 
 
-def said(program: Program, hello: Hello) -> Said:
+def in_words(program: Program, hello: Hello) -> Said:
     """A program as a worker reads it. UnsupportedError where none of its editions can say it."""
     root, reason = parse(program.text), "the worker reads no edition"
     for edition in hello.editions:
@@ -97,7 +97,7 @@ def run_request(id: int, program: Program, hello: Hello, folder: Path | None = N
 
     Arrays of more bytes than the worker takes in a line are written to `folder`.
     """
-    words = said(program, hello)
+    words = in_words(program, hello)
     slots, inline = slots_of(words.root), hello.limits.inline_bytes
 
     def packed(slot: int, a: Array, number: int) -> Json:
@@ -116,7 +116,7 @@ def run_request(id: int, program: Program, hello: Hello, folder: Path | None = N
 
 def ask_request(id: int, do: str, program: Program, hello: Hello) -> Json:
     """Ask for the stages or the source of a program, or, without telling them, its properties."""
-    request = _request(id, do, said(program, hello))
+    request = _request(id, do, in_words(program, hello))
     if do == "props":
         for node in request["program"]["nodes"]:
             for name in PROPERTIES:
@@ -152,11 +152,11 @@ def described_outputs(root: UOp) -> list[Json]:
     return [{"slot": slot, **_described(slots[slot], number)} for slot in sorted(left)]
 
 
-def largest_reply(program: Program) -> int:
-    """More bytes than any reply to a program needs."""
+def largest_reply(request: Json) -> int:
+    """More bytes than any reply to a request to run needs."""
     values = (math.prod(d["shape"]) * STORAGE[d["dtype"]].itemsize + 1000
-              for d in described_outputs(parse(program.text)))  # fmt: skip
-    return (1 << 20) + 4 * sum(values) * len(program.batches)
+              for d in request["outputs"])  # fmt: skip
+    return int((1 << 20) + 4 * sum(values) * len(request["inputs"]))
 
 
 def read_hello(reply: Json) -> Hello:
@@ -209,17 +209,17 @@ def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outco
     )
 
 
-def in_its_shapes(outcome: Outcome, program: Program, words: UOp) -> Outcome:
-    """What a worker gave for a program as it reads it, in the shapes of the program."""
+def in_its_shapes(outcome: Outcome, request: Json, program: Program) -> Outcome:
+    """What a worker gave for a program as it was told it, in the shapes of the program."""
     if isinstance(outcome, Problem):
         return outcome
-    read, wanted = (
-        [tuple(output["shape"]) for output in described_outputs(root)]
-        for root in (words, parse(program.text))
+    told, wanted = (
+        [tuple(output["shape"]) for output in outputs]
+        for outputs in (request["outputs"], described_outputs(parse(program.text)))
     )
 
     def shaped(k: int, a: Array) -> Array:
-        return a.reshape(wanted[k]) if k < len(read) and a.shape == read[k] else a
+        return a.reshape(wanted[k]) if k < len(told) and a.shape == told[k] else a
 
     return Outputs(tuple(tuple(shaped(k, a) for k, a in enumerate(b)) for b in outcome.batches))
 

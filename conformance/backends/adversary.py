@@ -9,7 +9,6 @@ from zlib import crc32
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
-from uop.conformance.case import MIXED, Batch, Case, CaseId
 from uop.conformance.meaning import may_end
 from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.adversary import evaluate_adversarially
@@ -19,8 +18,6 @@ from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.profile_text import parse_profile
 from uop.spec.text import parse
-
-PROGRAM = CaseId("adversary", MIXED, MIXED, "program", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ class AdversaryBackend:
         root = parse(program.text)
         push = Op[self.pushed] if self.pushed else None
         profile = self.profile
-        if may_end(Case(PROGRAM, root, tuple(map(Batch, program.batches))), profile):
+        if may_end(root, program.batches, profile):
             return Problem(ProblemKind.TRAP, "a division by zero")
         # What it does must not depend on what it was sent before, and be the same when sent again.
         seed = crc32(program.text.encode())

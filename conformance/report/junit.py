@@ -6,15 +6,13 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from uop.conformance.shell import conform_command, uop_command
+from uop.conformance.shell import case_command, repro_command
 from uop.conformance.wire import Json
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML document may hold."""
 FAILED = frozenset("FC")
 """The marks of a case that failed, as in the `cases` of a report."""
-CORPUS = "corpus"
-"""The option that a report on files of outputs has, and one on a backend has not."""
 
 
 def junit_text(report: Json) -> str:
@@ -30,26 +28,6 @@ def failures_in(report: Json, cell: Json) -> Iterator[Json]:
     """The causes whose first case lies in a cell."""
     place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
     return (failure for failure in report["failures"] if failure["id"].startswith(place))
-
-
-def case_again(report: Json, id: str) -> str:
-    """The command that judges a whole case of a report again."""
-    options = report["options"]
-    if CORPUS in options:
-        return files_again(report)
-    return conform_command(options, "--seed", options["seed"], "--case", id)
-
-
-def repro_again(report: Json, failure: Json) -> str:
-    """The command that judges the repro of a failure again."""
-    if CORPUS in report["options"]:
-        return files_again(report)
-    return uop_command("replay", failure["repro"], report["options"]["backend"])
-
-
-def files_again(report: Json) -> str:
-    """The command that judges the files of outputs of a report again."""
-    return uop_command("judge", report["options"][CORPUS], report["options"]["outputs"])
 
 
 def first_failed(report: Json, cell: Json) -> str:
@@ -107,12 +85,13 @@ def _test(suite: Element, report: Json, cell: Json) -> None:
     kind = causes[0]["label"] if causes else "failed"
     SubElement(test, "failure", message=_xml(message), type=_xml(kind)).text = _xml(
         "\n".join(_body(report, cause) for cause in causes)
-        or case_again(report, first_failed(report, cell))
+        or case_command(report["options"], first_failed(report, cell))
     )
 
 
 def _body(report: Json, failure: Json) -> str:
-    return f"{failure['message']}\n{repro_again(report, failure)}\n\n{failure['text']}"
+    again = repro_command(report["options"], failure["repro"])
+    return f"{failure['message']}\n{again}\n\n{failure['text']}"
 
 
 def _is_skipped(cell: Json) -> bool:

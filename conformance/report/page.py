@@ -6,13 +6,7 @@ from collections import Counter
 from html import escape
 from importlib.resources import files
 
-from uop.conformance.report.junit import (
-    CORPUS,
-    case_again,
-    files_again,
-    first_failed,
-    repro_again,
-)
+from uop.conformance.report.junit import first_failed
 from uop.conformance.report.markup import Html, block, code, pairs, section, table, tag
 from uop.conformance.report.page_accuracy import accuracy
 from uop.conformance.report.page_card import card
@@ -20,7 +14,13 @@ from uop.conformance.report.page_failures import FIRST, failures, first_failures
 from uop.conformance.report.page_known import known
 from uop.conformance.report.page_ledger import ledger
 from uop.conformance.report.page_matrix import matrix
-from uop.conformance.shell import conform_command
+from uop.conformance.shell import (
+    CORPUS,
+    case_command,
+    conform_command,
+    files_command,
+    repro_command,
+)
 from uop.conformance.wire import Json
 
 HEAD = (
@@ -147,18 +147,19 @@ def _duration(seconds: float) -> str:
 
 def _next(report: Json) -> Html:
     """The one command to type now."""
+    options = report["options"]
     if report["failures"]:
-        command = repro_again(report, report["failures"][0])
+        command = repro_command(options, report["failures"][0]["repro"])
         what = "Next, run the first of them again:"
     elif failed := [cell for cell in report["cells"] if cell["failed"]]:
-        command = case_again(report, first_failed(report, failed[0]))
+        command = case_command(options, first_failed(report, failed[0]))
         what = "Next, run the first of them again:"
     elif stale := [line["stale"] for line in report["known"] if line["stale"]]:
         command, what = stale[0], "Next, mend the file of known failures:"
-    elif CORPUS in report["options"]:
-        command, what = files_again(report), "Next, judge the files again:"
+    elif CORPUS in options:
+        command, what = files_command(options), "Next, judge the files again:"
     elif report["summary"]["passed"] and not report["summary"]["lost"]:
-        command = conform_command(report["options"], "--effort", "full")
+        command = conform_command(options, "--effort", "full")
         what = "Next, check more programs:"
     else:
         command, what = "uop backends", "Next, see what can be judged here:"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from uop.conformance.explain.words import latitude_words, signature
-from uop.conformance.report.junit import first_failed, repro_again
+from uop.conformance.report.junit import first_failed
 from uop.conformance.report.markup import (
     Html,
     block,
@@ -18,6 +18,7 @@ from uop.conformance.report.markup import (
     tag,
 )
 from uop.conformance.report.page_matrix import anchor
+from uop.conformance.shell import repro_command
 from uop.conformance.storage import from_literal
 from uop.conformance.wire import Json
 from uop.interpreter.picture import show
@@ -127,7 +128,8 @@ def _sentence(failure: Json) -> str:
 def _failure(report: Json, failure: Json, number: int) -> Html:
     case = _case(failure["text"])
     program = tag("details", tag("summary", "The program") + block(failure["text"]), open="open")
-    again = tag("p", "Run it again:") + block(repro_again(report, failure))
+    command = repro_command(report["options"], failure["repro"])
+    again = tag("p", "Run it again:") + block(command)
     words = tag("div", _symptom(failure) + again + program)
     place = tag("p", escape("case ") + code(failure["id"]), class_="quiet")
     heading = tag("h3", escape(_title(failure)))

@@ -10,7 +10,7 @@ from uop.conformance.generate import group_of
 from uop.conformance.jury import Jury
 from uop.conformance.options import OptionError, Options
 from uop.conformance.report import MARKS, NOT_RUN
-from uop.conformance.report.junit import CORPUS
+from uop.conformance.shell import CORPUS
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError

@@ -19,7 +19,7 @@ from uop.conformance.delivery import UNSUPPORTED
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
-from uop.conformance.shell import conform_command, uop_command
+from uop.conformance.shell import case_command, conform_command, repro_command, uop_command
 from uop.conformance.verdict import Status, Verdict
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def failure_lines(report: Report) -> list[str]:
         inputs = failure.values[0].inputs if failure.values else ()
         said = f"for {', '.join(inputs)}: {failure.message}" if inputs else failure.message
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {said}"))
-        lines.append(f"       {uop_command('replay', failure.repro, report.options['backend'])}")
+        lines.append(f"       {repro_command(report.options, failure.repro)}")
     more = len(report.failures) - MOST_FAILURES
     return [*lines, f"... and {more} more causes"] if more > 0 else lines
 
@@ -306,8 +306,7 @@ def next_lines(report: Report) -> list[str]:
     asked = report.options
     cases = [failure.id for failure in report.failures if failure.level in LEVELS]
     if cases:
-        again = conform_command(asked, "--seed", asked["seed"], "--case", cases[0])
-        return [*skipped_lines(report), f"the whole case again: {again}"]
+        return [*skipped_lines(report), f"the whole case again: {case_command(asked, cases[0])}"]
     if report.failures:
         show = uop_command("profile", "show", asked["backend"])
         return [*skipped_lines(report), f"what was observed: {show}"]
