@@ -15,6 +15,10 @@ MOST_DIGITS = 18
 """Of the index of a case."""
 MIXED = "MIXED"
 """The op of a case that is about many ops at once."""
+KEYED = "+"
+"""Stands in the group of an id before the key of a vocabulary."""
+GENERATOR = 2
+"""The version of what makes cases. A seed and an id name one case as long as it stays the same."""
 
 
 class NoSuchCaseError(UopError):
@@ -23,25 +27,37 @@ class NoSuchCaseError(UopError):
 
 @dataclass(frozen=True, slots=True)
 class CaseId:
-    """`level/op/dtype/group/index`: says what the case is, so no selection of cases changes it."""
+    """`level/op/dtype/group/index@version`: says what the case is, whichever cases are selected.
+
+    The version is that of the generator. The group of a program that was drawn from a part of the
+    language ends in `+` and the key of its `Vocabulary`.
+    """
 
     level: str
     op: str
     dtype: str
     group: str
     index: int
+    version: int = GENERATOR
 
     def __str__(self) -> str:
-        return f"{self.level}/{self.op}/{self.dtype}/{self.group}/{self.index}"
+        return f"{self.level}/{self.op}/{self.dtype}/{self.group}/{self.index}@{self.version}"
 
     @classmethod
     def parse(cls, text: str) -> CaseId:
-        """The inverse of str()."""
-        parts = text.split("/")
-        if len(parts) != 5 or not parts[4].isdecimal() or len(parts[4]) > MOST_DIGITS:
-            raise NoSuchCaseError(f"expected level/op/dtype/group/index, found {text!r}")
-        level, op, dtype, group, index = parts
-        return cls(level, op, dtype, group, int(index))
+        """The inverse of str(); without a version it is the case of this generator."""
+        *parts, last = text.split("/")
+        index, at, version = last.partition("@")
+        numbers = (index, version) if at else (index,)
+        if len(parts) != 4 or not all(n.isdecimal() and len(n) <= MOST_DIGITS for n in numbers):
+            raise NoSuchCaseError(f"expected level/op/dtype/group/index@version, found {text!r}")
+        level, op, dtype, group = parts
+        return cls(level, op, dtype, group, int(index), int(version) if at else GENERATOR)
+
+    @property
+    def key(self) -> str:
+        """The key of the vocabulary that a random program was drawn from; of the whole, none."""
+        return self.group.partition(KEYED)[2]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

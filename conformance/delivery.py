@@ -6,22 +6,27 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
+
+import numpy as np
 
 from uop.compiler.kernels import written
 from uop.compiler.pipeline import lower
 from uop.conformance.case import Batch, Case, CaseId, InvalidCase
+from uop.conformance.listed_words import in_listed_words
 from uop.conformance.protocol import Hello, Outcome, Outputs, Program
+from uop.conformance.vocabulary import computed, lacking
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.memory import slot_of
-from uop.spec.args import AllReduceArg, ReduceArg
+from uop.interpreter.values import Array
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
-from uop.spec.text import in_place, print_program
+from uop.spec.text import print_program
 from uop.spec.uop import UOp
-from uop.spec.walk import kept_with_root, toposort
+from uop.spec.walk import kept_with_root
 
 STAGES = (("kernel", "rangeify"), ("kernel", "select"), ("linear", "linearize"))
 """The forms, each with a stage that leaves it: loops, work items, instructions."""
@@ -35,24 +40,45 @@ WORDS = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivery:
-    """A program on its way; `reason` says why it is not sent.
+    """The programs of a case on their way; `reason` says why they are not sent.
 
+    It is one program, or one for each member of a TUPLE, STACK or SINK that is only packaging.
     Where it was lowered, `root` and `batches` are what it became, and `kept` has the positions of
     the outputs of the case among those of `root`.
     """
 
-    program: Program
+    programs: tuple[Program, ...]
     reason: str = ""
     root: UOp | None = None
     batches: tuple[Batch, ...] = ()
     kept: tuple[int, ...] = ()
+    is_stack: bool = False
+    """Whether the outputs of the programs are the members of one output of the case."""
 
-    def outcome(self, given: Outcome) -> Outcome:
-        """The outputs of the case among those that were given."""
-        return Outputs(self.of_case(given.batches)) if isinstance(given, Outputs) else given
+    @property
+    def program(self) -> Program:
+        """The first program."""
+        return self.programs[0]
+
+    def outcome(self, given: Sequence[Outcome]) -> Outcome:
+        """The outputs of the case, from what each of its programs gave."""
+        found: list[Outputs] = []
+        for one in given:
+            if not isinstance(one, Outputs):
+                return one
+            found.append(one)
+        if len(found) == 1 and not self.is_stack:
+            return Outputs(self.of_case(found[0].batches))
+        return Outputs(tuple(map(self._joined, zip(*(f.batches for f in found), strict=False))))
+
+    def _joined(self, parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+        outputs = tuple(chain.from_iterable(parts))
+        # Members that do not go together are left as they are: the comparison will say so.
+        is_one = len({(a.dtype, a.shape) for a in outputs}) == 1
+        return (np.stack(outputs),) if self.is_stack and is_one else outputs
 
     def of_case(self, batches: Sequence[tuple[T, ...]]) -> tuple[tuple[T, ...], ...]:
-        """Of what there is for each output that was sent for, what is for those of the case."""
+        """Keep the outputs that the case asks for."""
         if self.root is None:
             return tuple(batches)
         count = len(written(self.root))
@@ -63,10 +89,12 @@ class Delivery:
 def deliver(case: Case | InvalidCase, hello: Hello) -> Delivery:
     """The program of a case as a backend takes it."""
     if isinstance(case, InvalidCase):
-        return Delivery(Program(case.text), _not_checked(case, hello))
-    if form_of(case.root) in hello.forms:
-        return Delivery(_program(case.root, case.batches), unsupported(case.root, hello))
-    reason = f"{hello.name} takes no {form_of(case.root)} programs"
+        return Delivery((Program(case.text),), _not_checked(case, hello))
+    form = form_of(case.root)
+    if form in hello.forms:
+        unpacked = _unpacked(case, hello) if form == "tensor" else None
+        return unpacked or _as_it_is(case, hello)
+    reason = f"{hello.name} takes no {form} programs"
     for form, stage in STAGES:
         if form not in hello.forms:
             continue
@@ -78,17 +106,51 @@ def deliver(case: Case | InvalidCase, hello: Hello) -> Delivery:
         reason = unsupported(lowered, hello)
         if not reason:
             return _in_place_of(case, lowered)
-    return Delivery(Program(""), reason)
+    return Delivery((Program(""),), reason)
+
+
+def _as_it_is(case: Case, hello: Hello) -> Delivery:
+    return Delivery((_program(case.root, case.batches),), unsupported(case.root, hello))
+
+
+def _unpacked(case: Case, hello: Hello) -> Delivery | None:
+    """A program that holds ops only as packaging, without those that are not listed.
+
+    None where nothing is packaging, or it would not help.
+    """
+    if not unsupported(case.root, hello):
+        return None
+    members, is_stack = (case.root,), False
+    if case.root.op.name not in hello.ops and case.op != case.root.op.name:
+        members = _members(case.root)
+        is_stack = case.root.op is Op.STACK
+    said = [in_listed_words(member, case.batches, hello) for member in members]
+    if any(unsupported(root, hello) for root, _ in said):
+        return None
+    return Delivery(tuple(_program(*one) for one in said), is_stack=is_stack)
+
+
+def _members(root: UOp) -> tuple[UOp, ...]:
+    """The values that a root packs: of a SINK those of whole buffers that it alone writes."""
+    if root.op in (Op.TUPLE, Op.STACK):
+        return root.src
+    is_plain = root.op is Op.SINK and all(
+        s.op is Op.STORE and len(s.src) == 2 and s.src[0].op is Op.BUFFER for s in root.src
+    )
+    if not is_plain:
+        return (root,)
+    stored = {slot_of(s.src[0]): s.src[1] for s in root.src}
+    return tuple(stored[slot] for slot in sorted(stored))
 
 
 def not_listed(id: CaseId, hello: Hello) -> str:
     """Why a backend is not sent the case of this id, as far as the id says; the case is not made.
 
-    A twin, which is what an op decomposes into, needs no op of that name, nor does what is lowered.
+    What is lowered needs no op of that name.
     """
     if id.dtype in DTYPES.keys() - hello.dtypes - {dtypes.void.name}:
         return f"{hello.name}{UNSUPPORTED}{id.dtype}"
-    by_name = id.level == "op" and id.group != "twin" and "tensor" in hello.forms
+    by_name = "tensor" in hello.forms or id.level == "invalid"
     if by_name and id.op in Op.__members__ and id.op not in hello.ops:
         return f"{hello.name}{UNSUPPORTED}{id.op}"
     return ""
@@ -108,12 +170,9 @@ def unsupported(root: UOp, hello: Hello) -> str:
     Shapes and index constants are written in place: they need not be supported.
     """
     nodes = computed(root)
-    # A REDUCE by MAX needs MAX as well.
-    folds = {u.arg.op.name for u in nodes if isinstance(u.arg, ReduceArg | AllReduceArg)}
-    ops = sorted(({u.op.name for u in nodes} | folds) - hello.ops)
-    kinds = sorted({u.dtype.name for u in nodes} - hello.dtypes - {dtypes.void.name})
-    if ops or kinds:
-        return f"{hello.name}{UNSUPPORTED}{', '.join([*ops, *kinds])}"
+    names = sorted({name for u in nodes for name in lacking(u, hello.ops, hello.dtypes)})
+    if names:
+        return f"{hello.name}{UNSUPPORTED}{', '.join(names)}"
     largest = max((math.prod(u.shape) for u in nodes), default=0)
     if hello.limits.elements is not None and largest > hello.limits.elements:
         return f"{hello.name} takes at most {hello.limits.elements} elements"
@@ -123,12 +182,7 @@ def unsupported(root: UOp, hello: Hello) -> str:
     return ""
 
 
-def computed(root: UOp) -> list[UOp]:
-    """The nodes that have a line of their own in the text of a program."""
-    return toposort([root], lambda u: [s for s in u.src if in_place(s) is None])
-
-
-def _program(root: UOp, batches: tuple[Batch, ...]) -> Program:
+def _program(root: UOp, batches: Sequence[Batch]) -> Program:
     return Program(text_of(root), tuple(batch.inputs for batch in batches))
 
 
@@ -145,7 +199,7 @@ def _in_place_of(case: Case, lowered: UOp) -> Delivery:
         stored = [slot_of(store.src[0]) for store in lower(case.root, "callify").src]
         ordered = sorted(stored) if case.root.op is Op.SINK else stored
         kept = [left.index(slot) for slot in ordered]
-    return Delivery(_program(lowered, batches), "", lowered, batches, tuple(kept))
+    return Delivery((_program(lowered, batches),), "", lowered, batches, tuple(kept))
 
 
 def _not_checked(case: InvalidCase, hello: Hello) -> str:

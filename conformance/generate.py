@@ -1,12 +1,24 @@
-"""All cases, lazily and in one order: the same seed gives the same cases under the same ids."""
+"""All cases, lazily and in one order: the same seed gives the same cases under the same ids.
+
+Cases of one op are the same for every backend. Random programs are drawn from a vocabulary.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from functools import cache, partial
-from itertools import chain
 
-from uop.conformance.case import EFFORTS, LEVELS, Case, CaseId, InvalidCase, NoSuchCaseError
+from uop.conformance.case import (
+    EFFORTS,
+    GENERATOR,
+    LEVELS,
+    Case,
+    CaseId,
+    InvalidCase,
+    NoSuchCaseError,
+)
 from uop.conformance.levels import (
     absent,
     calls,
@@ -20,6 +32,7 @@ from uop.conformance.levels import (
     kernel,
     memory,
     movement,
+    patterns,
     placed,
     property,
     reduce,
@@ -28,8 +41,9 @@ from uop.conformance.levels import (
     twin,
     written,
 )
-from uop.conformance.levels.group import Group
+from uop.conformance.levels.group import Counts, Group
 from uop.conformance.levels.invalid import InvalidGroup
+from uop.conformance.vocabulary import Vocabulary, whole
 
 AnyGroup = Group | InvalidGroup
 
@@ -42,58 +56,118 @@ def cases(
     effort: str = "default",
     ops: Collection[str] | None = None,
     dtypes: Collection[str] | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> Iterator[Case | InvalidCase]:
     """The cases of these levels; `ops` and `dtypes` select by name, None takes all."""
     for level in LEVELS:
         if level not in levels:
             continue
-        for group in groups(level):
+        for group in groups(level, vocabulary):
             if (ops is None or group.op in ops) and (dtypes is None or group.dtype in dtypes):
                 for index in range(group.count(effort)):
                     yield group.case(index, seed)
 
 
-def case_by_id(text: str, seed: int = 0) -> Case | InvalidCase:
+def case_by_id(
+    text: str, seed: int = 0, vocabulary: Vocabulary | None = None
+) -> Case | InvalidCase:
     """The one case of this id, without making the others. NoSuchCaseError where there is none."""
     id = CaseId.parse(text)
-    return group_of(id).case(id.index, seed)
+    return group_of(id, vocabulary).case(id.index, seed)
 
 
-def further(cells: Collection[tuple[str, str]], effort: str) -> Iterator[CaseId]:
+def further(
+    cells: Collection[tuple[str, str]], effort: str, vocabulary: Vocabulary | None = None
+) -> Iterator[CaseId]:
     """The ids of cases that an effort leaves out, for the ops and dtypes of a ledger with gaps.
 
     Of each level in turn: those about an op come before the random graphs that hold it.
     """
     for level in LEVELS:
-        for group in groups(level):
+        for group in groups(level, vocabulary):
             if (group.op, group.dtype) in cells:
                 for index in range(group.count(effort), max(group.counts)):
                     yield group.id(index)
 
 
-def group_of(id: CaseId) -> AnyGroup:
+def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
     """The group that makes the case of this id. NoSuchCaseError where there is none."""
-    group = _by_name(id.level).get((id.op, id.dtype, id.group))
+    if id.version != GENERATOR:
+        raise NoSuchCaseError(
+            f"no case {str(id)!r}: it is of version {id.version} of the generator, and this is "
+            f"version {GENERATOR}; a file that it was written to can still be judged: "
+            "uop replay FILE"
+        )
+    vocabulary = vocabulary or whole()
+    if id.key and id.key != vocabulary.key:
+        raise NoSuchCaseError(
+            f"no case {str(id)!r}: it was drawn for a backend that lists other ops, dtypes or "
+            f"limits (key {id.key}) than this one (key {vocabulary.key or 'none'}); its report "
+            "holds that list: uop replay REPORT.json --case ID"
+        )
+    group = _by_name(id.level, vocabulary).get((id.op, id.dtype, id.group))
     if group is None or id.index >= max(group.counts):
         raise NoSuchCaseError(f"no case {str(id)!r}")
     return group
 
 
-@cache
-def groups(level: str) -> tuple[AnyGroup, ...]:
-    """The groups of a level, in the order in which they run."""
-    modules = LEVEL_MODULES.get(level, ())
-    return tuple(chain.from_iterable(module() for module in modules))
+def groups(level: str, vocabulary: Vocabulary | None = None) -> tuple[AnyGroup, ...]:
+    """The groups of a level, in the order in which they run; without a vocabulary of the whole."""
+    return _groups(level, vocabulary or whole())
 
 
 @cache
-def _by_name(level: str) -> dict[tuple[str, str, str], AnyGroup]:
-    return {(group.op, group.dtype, group.name): group for group in groups(level)}
+def _groups(level: str, vocabulary: Vocabulary) -> tuple[AnyGroup, ...]:
+    fixed = [group for module in FIXED.get(level, ()) for group in module()]
+    drawn = [group for module in DRAWN.get(level, ()) for group in module(vocabulary)]
+    if vocabulary.is_whole:
+        return *fixed, *drawn
+    every = [group for module in DRAWN.get(level, ()) for group in module(whole())]
+    own = [group.keyed(vocabulary.key) for group in _shared_out(drawn, every, vocabulary)]
+    return *_more(fixed, vocabulary), *own
 
 
-LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
+def _shared_out(
+    drawn: list[Group], every: Iterable[Group], vocabulary: Vocabulary
+) -> Iterator[Group]:
+    """As many programs of each kind as the whole language gets, on the dtypes that are listed."""
+    listed = [g for g in drawn if g.dtype in vocabulary.dtypes and vocabulary.has(*g.needs)]
+    share = Counter(_kind(group) for group in listed)
+    totals: dict[tuple[str, str], Counts] = {}
+    for group in every:
+        sums = zip(totals.get(_kind(group), (0, 0, 0)), group.counts, strict=True)
+        smoke, default, full = (a + b for a, b in sums)
+        totals[_kind(group)] = smoke, default, full
+    for group in listed:
+        smoke, default, full = (-(-n // share[_kind(group)]) for n in totals[_kind(group)])
+        yield replace(group, counts=(smoke, default, full))
+
+
+def _more(fixed: list[AnyGroup], vocabulary: Vocabulary) -> Iterator[AnyGroup]:
+    """Of a small vocabulary a run has time for what more effort would run."""
+    for group in fixed:
+        if not vocabulary.is_small or isinstance(group, InvalidGroup):
+            yield group
+        elif group.shared:
+            yield replace(group, counts=(group.counts[0], 1, group.counts[2]))
+        else:
+            _, default, full = group.counts
+            yield replace(group, counts=(default, full, full))
+
+
+def _kind(group: Group) -> tuple[str, str]:
+    return group.op, group.name
+
+
+@cache
+def _by_name(level: str, vocabulary: Vocabulary) -> dict[tuple[str, str, str], AnyGroup]:
+    return {(group.op, group.dtype, group.name): group for group in _groups(level, vocabulary)}
+
+
+FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
     "op": (
         elementwise.groups,
+        patterns.groups,
         casts.groups,
         movement.groups,
         reduce.groups,
@@ -104,12 +178,19 @@ LEVEL_MODULES: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
         partial(written.groups, "op"),
     ),
     "invalid": (invalid.groups,),
-    "property": (property.groups, handed_on.groups),
-    "function": (function.groups, partial(written.groups, "function")),
+    "property": (handed_on.groups,),
+    "function": (partial(written.groups, "function"),),
+    "kernel": (partial(written.groups, "kernel"),),
+    "device": (placed.groups, partial(written.groups, "device")),
+}
+"""What makes the groups of each level that are the same for every backend."""
+DRAWN: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
+    "property": (property.groups,),
+    "function": (function.groups,),
     "graph": (graph.groups,),
     "twin": (twin.groups,),
-    "kernel": (kernel.groups, partial(written.groups, "kernel")),
+    "kernel": (kernel.groups,),
     "schedule": (schedule.groups,),
-    "device": (device.groups, placed.groups, partial(written.groups, "device")),
+    "device": (device.groups,),
 }
-"""What makes the groups of each level."""
+"""What makes the groups of random programs of each level."""

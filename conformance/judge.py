@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
@@ -12,7 +12,7 @@ from uop.conformance.case import Case, InvalidCase
 from uop.conformance.compare import element_text, opened
 from uop.conformance.delivery import Delivery, deliver
 from uop.conformance.meaning import accepted_on, may_end, truncates
-from uop.conformance.protocol import Outcome, Problem
+from uop.conformance.protocol import Outcome, Problem, Program
 from uop.conformance.verdict import (
     MAY_END,
     NOT_CHARGED,
@@ -76,8 +76,7 @@ class Judge:
     def _otherwise(self, case: Case, fault: Fault, element: int) -> str:
         """What the case itself gives where a twin of it fails."""
         delivery = self._prepare(case).delivery
-        self.session.submit([delivery.program])
-        given = delivery.outcome(self.session.collect()[0])
+        given = delivery.outcome(self._outcomes(delivery.programs))
         if isinstance(given, Problem) or fault.output >= len(given.batches[fault.batch]):
             return ""
         output = given.batches[fault.batch][fault.output]
@@ -90,16 +89,41 @@ class Judge:
         """One verdict per program. A failure is confirmed by running the program alone."""
         prepared = [self._prepare(case) for case in cases]
         asked = [p for p in prepared if not p.reason]
-        size = self.session.hello.limits.programs
         verdicts: dict[Prepared, Verdict] = {}
-        for start in range(0, len(asked), size):
-            together = asked[start : start + size]
-            found = dict(zip(together, self._judged(together), strict=True))
+        for some in self._sent_together(asked):
+            found = dict(zip(some, self._judged(some), strict=True))
             failed = [p for p, verdict in found.items() if verdict.status is Status.FAILED]
-            if len(together) > 1:
+            if len(some) > 1:
                 found |= {p: self._confirmed(p, found[p]) for p in failed[:CONFIRMED]}
             verdicts |= found
         return [verdicts[p] if p in verdicts else skipped(p.case, p.reason) for p in prepared]
+
+    def _sent_together(self, asked: Sequence[Prepared]) -> Iterator[list[Prepared]]:
+        """As many cases at a time as their programs fit into one call."""
+        some: list[Prepared] = []
+        room = size = self.session.hello.limits.programs
+        for p in asked:
+            count = len(p.delivery.programs)
+            if some and count > room:
+                yield some
+                some, room = [], size
+            some.append(p)
+            room -= count
+        if some:
+            yield some
+
+    def _outcomes(
+        self, programs: Sequence[Program], meanwhile: Callable[[], None] = lambda: None
+    ) -> list[Outcome]:
+        """What the backend gives; `meanwhile` is called while it runs the first of them."""
+        outcomes: list[Outcome] = []
+        size = self.session.hello.limits.programs
+        for start in range(0, len(programs), size):
+            self.session.submit(programs[start : start + size])
+            if not start:
+                meanwhile()
+            outcomes += self.session.collect()
+        return outcomes
 
     def accepted(self, case: Case | InvalidCase) -> list[tuple[Accepted, ...]]:
         """What each batch of a case may give. UndefinedError for a program without meaning."""
@@ -115,26 +139,36 @@ class Judge:
         sets = self.accepted(case)
 
         def is_right(outcome: Outcome) -> bool:
-            return verdict_of(case, sets, delivery.outcome(outcome)).status is Status.PASSED
+            return verdict_of(case, sets, delivery.outcome([outcome])).status is Status.PASSED
 
-        return "" if delivery.reason else self.session.explain(delivery.program, is_right)
+        is_one = len(delivery.programs) == 1
+        if delivery.reason or not is_one:
+            return ""
+        return self.session.explain(delivery.program, is_right)
 
     def _judged(self, together: Sequence[Prepared]) -> list[Verdict]:
         """Judge programs sent together; while the backend runs them, compute what they may give."""
-        self.session.submit([p.delivery.program for p in together])
         accepted: list[AllSets | UopError] = []
-        for p in together:
-            try:
-                accepted.append(self.accepted(p.case))
-            except (UndefinedError, UnsupportedError) as error:
-                accepted.append(error)
-        outcomes = self.session.collect()
+
+        def compute() -> None:
+            accepted.extend(self._accepted(p.case) for p in together)
+
+        programs = [program for p in together for program in p.delivery.programs]
+        outcomes = iter(self._outcomes(programs, compute))
+        given = [list(islice(outcomes, len(p.delivery.programs))) for p in together]
         return [
             skipped(p.case, self.not_judged(sets))
             if isinstance(sets, UopError)
-            else self._verdict(p, sets, outcome)
-            for p, sets, outcome in zip(together, accepted, outcomes, strict=True)
+            else self._verdict(p, sets, found)
+            for p, sets, found in zip(together, accepted, given, strict=True)
         ]
+
+    def _accepted(self, case: Case | InvalidCase) -> AllSets | UopError:
+        """What a case may give, or why that is not known."""
+        try:
+            return self.accepted(case)
+        except (UndefinedError, UnsupportedError) as error:
+            return error
 
     def not_judged(self, error: UopError) -> str:
         """Why, as one reason for many cases; the line that asked for the sets is one of ours."""
@@ -173,9 +207,9 @@ class Judge:
             return self.not_judged(error)
         return ""
 
-    def _verdict(self, p: Prepared, accepted: AllSets, outcome: Outcome) -> Verdict:
+    def _verdict(self, p: Prepared, accepted: AllSets, found: Sequence[Outcome]) -> Verdict:
         """The verdict on an outcome, but for what the program that we made of it may give."""
-        given = p.delivery.outcome(outcome)
+        given = p.delivery.outcome(found)
         verdict, sent = verdict_of(p.case, accepted, given), self._sent_instead(p)
         if verdict.fault is None or sent is None:
             return verdict
@@ -207,7 +241,7 @@ class Judge:
             return None
         except UnsupportedError:
             # Nothing says what it may give; whether the reference gives the same wrong can be seen.
-            ours = p.delivery.outcome(attempt(lambda: interpret(p.delivery.program)))
+            ours = p.delivery.outcome([attempt(lambda: interpret(p.delivery.program))])
             return verdict if verdict_of(p.case, accepted, ours).status is Status.PASSED else None
         if isinstance(given, Problem) or verdict.fault is None or verdict.fault.element is None:
             return verdict

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from uop.conformance import wire
 from uop.conformance.card.card import observe
-from uop.conformance.case import CaseId
+from uop.conformance.case import Case, CaseId, InvalidCase
 from uop.conformance.delivery import not_listed
 from uop.conformance.exercised import exercised
 from uop.conformance.generate import case_by_id
@@ -15,6 +15,7 @@ from uop.conformance.judge import Judge
 from uop.conformance.options import OBSERVED, profile_of_run
 from uop.conformance.repro import find_cause
 from uop.conformance.verdict import Status, Verdict, fault_from_json
+from uop.conformance.vocabulary import Vocabulary, vocabulary_from_json, vocabulary_of
 from uop.conformance.workers import Session
 from uop.spec.errors import BackendError
 from uop.spec.latitude import STRICT
@@ -30,42 +31,54 @@ def answer(worker: Session, profile: str, seed: int, out: int) -> None:
     chosen = profile_of_run(profile, worker.hello)
     # One that is observed comes as a task.
     judge = Judge(worker, STRICT if chosen == OBSERVED else parse_profile(chosen))
+    judging = _Judging(judge, seed, vocabulary_of([worker.hello]))
     try:
         while True:
             task, _ = wire.read(0)
-            _reply(out, _answered(judge, task, seed))
+            _reply(out, judging.answered(task))
     except BackendError as error:
         _reply(out, {"lost": str(error)})
 
 
-def _answered(judge: Judge, task: wire.Json, seed: int) -> wire.Json:
-    if "card" in task:
-        return {"card": observe(judge.session).to_json()}
-    if "profile" in task:
-        judge.profile = parse_profile(task["profile"])
-        return {}
-    if "fault" in task:
-        case = case_by_id(task["ids"][0], seed)
-        return {"finding": asdict(find_cause(judge, case, fault_from_json(task["fault"])))}
-    return _judged(judge, task["ids"], seed)
+@dataclass(slots=True)
+class _Judging:
+    """A judge, and what its cases are made from."""
 
+    judge: Judge
+    seed: int
+    vocabulary: Vocabulary
 
-def _judged(judge: Judge, ids: Sequence[str], seed: int) -> wire.Json:
-    """One verdict per id, and what each case exercises, or would where it is skipped.
+    def answered(self, task: wire.Json) -> wire.Json:
+        if "card" in task:
+            return {"card": observe(self.judge.session).to_json()}
+        if "profile" in task:
+            self.judge.profile = parse_profile(task["profile"])
+            self.vocabulary = vocabulary_from_json(task["vocabulary"])
+            return {}
+        if "fault" in task:
+            fault = fault_from_json(task["fault"])
+            return {"finding": asdict(find_cause(self.judge, self._case(task["ids"][0]), fault))}
+        return self._judged(task["ids"])
 
-    A case that the id alone shows to be beyond the backend is not made at all.
-    """
-    reasons = {id: not_listed(CaseId.parse(id), judge.session.hello) for id in ids}
-    made = {id: case_by_id(id, seed) for id, reason in reasons.items() if not reason}
-    judged = {verdict.id: verdict for verdict in judge.judge(list(made.values()))}
-    verdicts = [
-        judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
-    ]
-    return {
-        "verdicts": [asdict(v) for v in verdicts],
-        "exercised": [exercised(made[v.id]) if v.id in made else None for v in verdicts],
-        "peak": judge.session.peak,
-    }
+    def _case(self, id: str) -> Case | InvalidCase:
+        return case_by_id(id, self.seed, self.vocabulary)
+
+    def _judged(self, ids: Sequence[str]) -> wire.Json:
+        """One verdict per id, and what each case exercises, or would where it is skipped.
+
+        A case that the id alone shows to be beyond the backend is not made at all.
+        """
+        reasons = {id: not_listed(CaseId.parse(id), self.judge.session.hello) for id in ids}
+        made = {id: self._case(id) for id, reason in reasons.items() if not reason}
+        judged = {verdict.id: verdict for verdict in self.judge.judge(list(made.values()))}
+        verdicts = [
+            judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
+        ]
+        return {
+            "verdicts": [asdict(v) for v in verdicts],
+            "exercised": [exercised(made[v.id]) if v.id in made else None for v in verdicts],
+            "peak": self.judge.session.peak,
+        }
 
 
 def _reply(out: int, header: wire.Json) -> None:

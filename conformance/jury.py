@@ -18,6 +18,7 @@ from uop.spec.errors import BackendError, PassError
 
 if TYPE_CHECKING:
     from uop.conformance.card.card import Card
+    from uop.conformance.vocabulary import Vocabulary
 
 Task = wire.Json
 Answer = wire.Json
@@ -95,6 +96,8 @@ class Jury:
 
     jurors: list[Juror]
     command: tuple[str, ...] = ()
+    greeting: Hello | None = None
+    """What the backend said of itself, once it has."""
 
     @classmethod
     def start(cls, options: Options) -> Jury:
@@ -105,9 +108,10 @@ class Jury:
 
     def hello(self, processes: int) -> Hello:
         """Who is judged, by so many processes. BackendError where the backend does not start."""
-        hello = wire.hello_from_json(self.jurors[0].answer()["hello"])
-        self.jurors += [_judging(self.command) for _ in range(1, processes)]
-        return hello
+        if self.greeting is None:
+            self.greeting = wire.hello_from_json(self.jurors[0].answer()["hello"])
+        self.jurors += [_judging(self.command) for _ in range(len(self.jurors), processes)]
+        return self.greeting
 
     def card(self) -> Card:
         """What the backend does where the spec leaves a choice."""
@@ -116,12 +120,12 @@ class Jury:
         self.jurors[0].ask(CARD)
         return card_from_json(self.jurors[0].answer()["card"])
 
-    def judge_by(self, profile: str) -> None:
-        """Take another profile than the one that was named at the start."""
+    def judge_by(self, profile: str, vocabulary: Vocabulary) -> None:
+        """Take this profile, and draw random programs from this vocabulary."""
         for juror in self.jurors:
             if juror.task is GREETING:
                 juror.answer()
-            juror.ask({"profile": profile})
+            juror.ask({"profile": profile, "vocabulary": vocabulary.to_json()})
         for juror in self.jurors:
             juror.answer()
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
 from uop.conformance.protocol import Hello
@@ -19,6 +19,9 @@ from uop.spec.dtype import DTYPES
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
 from uop.spec.profile_text import parse_profile
+
+if TYPE_CHECKING:
+    from uop.conformance.vocabulary import Vocabulary
 
 STRICT = "strict"
 OBSERVED = "observed"
@@ -65,6 +68,8 @@ class Options:
     html: Path | None = None
     known: Path | None = None
     """The file of known failures."""
+    vocabulary: Vocabulary | None = None
+    """What random programs are drawn from; None for what the backend lists."""
 
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""

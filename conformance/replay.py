@@ -81,16 +81,17 @@ def requests(
     hello = _hello_of(backend) if backend else Hello("any", "", "", EVERY_OP, EVERY_DTYPE)
     yield messages.line(messages.hello_request()).decode()
     cases = [(path, case) for path in files_of(paths) for case in _read(path)]
-    left_out = 0
+    left_out = number_of_request = 0
     for number, (path, case) in enumerate(cases):
         delivery = deliver(_suite_case(number, case), replace(hello, offers=CHECKS))
         if delivery.reason:
             left_out += 1
             leave_out(f"left out: {path} {case.id or number}: {delivery.reason}")
             continue
-        program = delivery.program
-        make = messages.run_request if program.batches else messages.check_request
-        yield messages.line(make(number + 1, program, hello)).decode()
+        for program in delivery.programs:
+            number_of_request += 1
+            make = messages.run_request if program.batches else messages.check_request
+            yield messages.line(make(number_of_request, program, hello)).decode()
     if left_out == len(cases):
         raise UnsupportedError("no case is left")
 

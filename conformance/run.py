@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -13,6 +14,7 @@ from uop.conformance.card.card import Card
 from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.coverage import Ledger
+from uop.conformance.delivery import not_listed
 from uop.conformance.generate import case_by_id, further, group_of, groups
 from uop.conformance.jury import Jury, Task
 from uop.conformance.known import Settled, read_known
@@ -38,6 +40,7 @@ from uop.conformance.report.files import (
 from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, as_found, finding_from_json
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
+from uop.conformance.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError, UnsupportedError, UopError
 from uop.spec.profile_text import parse_profile
@@ -108,45 +111,70 @@ def conform_all(
     if len(set(backends)) < len(backends):
         raise OptionError(f"expected different backends, found {', '.join(backends)}")
     reports: list[Report] = []
-    missing: list[str] = []
     problems: list[str] = []
     interrupted = False
-    for one in every:
-        shown, folder = display(), options.output / in_names(one.backend)
-        try:
-            report = _Run(replace(one, output=folder), shown).result()
-        except (BackendError, UnsupportedError) as error:
-            missing.append(f"{one.backend}: {error}")
-            continue
-        except KeyboardInterrupt:
-            if not reports:
-                raise
-            interrupted = True
-            break
-        problems += write_repros(report.failures)
-        shown.finished(report)
-        reports.append(report)
-        interrupted = report.interrupted
-        if interrupted:
-            break
+    with _all_started(every) as (juries, missing):
+        shared = vocabulary_of([jury.hello(1) for jury in juries.values()])
+        for one, jury in juries.items():
+            shown, folder = display(), options.output / in_names(one.backend)
+            own = replace(one, output=folder, vocabulary=one.vocabulary or shared)
+            try:
+                report = _Run(own, shown).result(jury)
+            except (BackendError, UnsupportedError) as error:
+                missing.append(f"{one.backend}: {error}")
+                continue
+            except KeyboardInterrupt:
+                if not reports:
+                    raise
+                interrupted = True
+                break
+            problems += write_repros(report.failures)
+            shown.finished(report)
+            reports.append(report)
+            interrupted = report.interrupted
+            if interrupted:
+                break
     if not reports:
         raise BackendError("\n".join(missing))
     poll = Poll(tuple(reports), tuple(missing), interrupted)
     return poll, [*problems, *_written(poll.to_json(), options)]
 
 
-def selected(options: Options) -> list[CaseId]:
-    """The ids of the cases of a run, in order."""
+@contextmanager
+def _all_started(every: Sequence[Options]) -> Iterator[tuple[dict[Options, Jury], list[str]]]:
+    """A jury for each backend that starts, and why the others do not. BackendError for none."""
+    juries: dict[Options, Jury] = {}
+    missing: list[str] = []
+    with ExitStack() as last:
+        for one in every:
+            jury = Jury.start(one)
+            last.callback(jury.end)
+            try:
+                jury.hello(1)
+            except (BackendError, UnsupportedError) as error:
+                missing.append(f"{one.backend}: {error}")
+            else:
+                juries[one] = jury
+        if not juries:
+            raise BackendError("\n".join(missing))
+        yield juries, missing
+
+
+def selected(
+    options: Options, vocabulary: Vocabulary | None = None, hello: Hello | None = None
+) -> list[CaseId]:
+    """The ids of the cases of a run, in order: those about ops and dtypes that `hello` lists."""
     if options.cases:
         ids = [CaseId.parse(id) for id in options.cases]
-        return [group_of(id).id(id.index) for id in ids]
+        return [group_of(id, vocabulary).id(id.index) for id in ids]
     return [
         group.id(index)
         for level in LEVELS
         if level in options.levels
-        for group in groups(level)
+        for group in groups(level, vocabulary)
         if (options.ops is None or group.op in options.ops)
         and (options.dtypes is None or group.dtype in options.dtypes)
+        and not (hello and not_listed(group.id(0), hello))
         for index in range(min(group.count(options.effort), options.examples or 1 << 60))
     ]
 
@@ -171,17 +199,22 @@ class _Run:
     profile_from: str = "declared"
     ledger: Ledger = field(default_factory=lambda: Ledger(()))
     settled: Settled = field(default_factory=Settled)
+    vocabulary: Vocabulary = field(default_factory=whole)
+    """What random programs are drawn from: what the backend lists, unless that is given."""
 
     def result(self, started: Jury | None = None) -> Report:
         asked = self.options.to_json()
         jury = started or Jury.start(self.options)
         try:
-            # Both are long enough for the backend to start meanwhile.
-            ids = selected(self.options)
-            self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
+            # The groups of the whole language are made while the backend starts.
+            for level in LEVELS:
+                groups(level)
             if self.options.known is not None:
                 self.settled.file = read_known(self.options.known).of(self.options.backend)
             hello = jury.hello(self.options.workers)
+            self.vocabulary = self.options.vocabulary or vocabulary_of([hello])
+            ids = selected(self.options, self.vocabulary, hello)
+            self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
             causes = self._judge(jury, ids, hello)
         finally:
             jury.end()
@@ -205,6 +238,7 @@ class _Run:
             self.profile_from,
             self.ledger.missing(hello, self.tally),
             known,
+            self.vocabulary,
         )
 
     def _judge(self, jury: Jury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
@@ -278,7 +312,8 @@ class _Run:
             self.options = replace(self.options, profile=STRICT)
             self.card = jury.card()
             profile = str(self.card.profile)
-            jury.judge_by(profile)
+        if self.profile_from == OBSERVED or self.options.vocabulary is not None:
+            jury.judge_by(profile, self.vocabulary)
         self.options = replace(self.options, profile=profile)
         self.ledger.profile = parse_profile(profile)
 
@@ -310,7 +345,7 @@ class _Run:
         """Cases that were not run, a few for each op and dtype with a gap."""
         room = dict.fromkeys(((p.about, p.dtype) for p in gaps), FURTHER_OF_EACH)
         ids: list[CaseId] = []
-        for id in further(room, self.options.effort):
+        for id in further(room, self.options.effort, self.vocabulary):
             is_new = id.level in self.options.levels and str(id) not in self.ledger.places
             if is_new and room[id.op, id.dtype] and len(ids) < most:
                 room[id.op, id.dtype] -= 1
@@ -351,7 +386,7 @@ class _Run:
         return list(found.values())
 
     def _unshrunk(self, verdict: Verdict) -> Finding:
-        case = case_by_id(verdict.id, self.options.seed)
+        case = case_by_id(verdict.id, self.options.seed, self.vocabulary)
         assert verdict.fault is not None
         return as_found(case, verdict.fault, parse_profile(self.options.profile))
 

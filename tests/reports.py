@@ -15,17 +15,17 @@ from uop.spec.ops.names import Op
 OPTIONS = Options("some")
 LARGEST = Element("output 0[3]", ("0x1p+0",), "0x1.8p+0", "0x1p+0 to 0x1.8p+0")
 ERRORS = Errors((90, 0, 0, 0, 0, 0, 0, 0, 10, 0), 1.0, LARGEST)
-PASSED = Verdict("op/EXP2/float32/edges/0", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS)
+PASSED = Verdict("op/EXP2/float32/edges/0@2", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS)
 WRONG = Element("output 0[]", ("0x0p+0",), "0x1p+1", "0x1p+0")
 FAILED = replace(
     PASSED,
-    id="op/EXP2/float32/edges/1",
+    id="op/EXP2/float32/edges/1@2",
     status=Status.FAILED,
     fault=Fault(Symptom.VALUE, "output 0[] is 0x1p+1, accepted 0x1p+0", values=(WRONG,)),
 )
-SKIPPED = Verdict("op/SIN/float16/edges/0", Status.SKIPPED, reason="no float16")
-CRASHED = replace(FAILED, id="graph/MIXED/int8/random/0", status=Status.CRASHED)
-TEXT = """case op/EXP2/float32/edges/1
+SKIPPED = Verdict("op/SIN/float16/edges/0@2", Status.SKIPPED, reason="no float16")
+CRASHED = replace(FAILED, id="graph/MIXED/int8/random/0@2", status=Status.CRASHED)
+TEXT = """case op/EXP2/float32/edges/1@2
 ; output 0[] is 0x1p+1, accepted 0x1p+0
 %0 = PARAM [] {slot=0, dtype=float32} : float32[]
 %1 = EXP2 %0 : float32[]
@@ -63,7 +63,7 @@ def failing() -> Report:
 
 def full(verdict: Verdict = PASSED) -> Report:
     """A report with a cell for every op and dtype, all of them failing if that verdict does."""
-    ids = (f"op/{op.name}/{dtype}/edges/0" for op, dtype in product(Op, DTYPES))
+    ids = (f"op/{op.name}/{dtype}/edges/0@2" for op, dtype in product(Op, DTYPES))
     failures = tuple(
         replace(FAILURE, message="a\nlong " * 100, signature=str(k)) for k in range(20)
     )

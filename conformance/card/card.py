@@ -100,6 +100,7 @@ def observe(session: Session) -> Card:
         for point in points
         for witness in point.witnesses
         if not (delivery := deliver(_case(witness), session.hello)).reason
+        and len(delivery.programs) == 1
     ]
     safe = [pair for pair in asked if not pair[0].ended]
     size = session.hello.limits.programs
@@ -122,7 +123,7 @@ def _answers(
         some = asked[first : first + size]
         session.submit([delivery.program for _, delivery in some])
         for (witness, delivery), outcome in zip(some, session.collect(), strict=True):
-            found[witness] = delivery.outcome(outcome)
+            found[witness] = delivery.outcome([outcome])
     return found
 
 

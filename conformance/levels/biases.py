@@ -8,6 +8,7 @@ from uop.conformance.levels.elementwise import operand_dtypes
 from uop.conformance.levels.growth import Growth, dims, pad
 from uop.conformance.levels.steps import (
     BY_DIVISOR,
+    FOLDS,
     GUARDED,
     Step,
     binary_ops,
@@ -55,15 +56,17 @@ def absent(g: Growth) -> UOp | None:
 def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
     """An op on absent elements; where it has other operands these may be absent elsewhere."""
     dtype, kind = value.dtype, g.choices.below(9)
-    if kind == 0 and unary_ops(dtype):
-        return UOp(pick(g.choices, unary_ops(dtype)), value)
+    unary, binary = (ops(dtype, g.vocabulary) for ops in (unary_ops, binary_ops))
+    if kind == 0 and unary:
+        return UOp(pick(g.choices, unary), value)
     if kind == 1:
-        wide = [d for d in (dtypes.int64, dtypes.float32, dtypes.bool) if d is not dtype]
-        target = pick(g.choices, [d for d in wide if not (dtype.is_float and d.is_int)])
-        return UOp(Op.CAST, value, arg=DTypeArg(target))
+        wide = g.vocabulary.of_dtypes((dtypes.int64, dtypes.float32, dtypes.bool))
+        fits = [d for d in wide if d is not dtype and not (dtype.is_float and d.is_int)]
+        return UOp(Op.CAST, value, arg=DTypeArg(pick(g.choices, fits))) if fits else value
     other = _beside(g, value, u, before)
-    if kind == 2 and dtype is not dtypes.bool:
-        return UOp(pick(g.choices, comparisons(dtype)), *_either_way(g.choices, value, other))
+    compares = comparisons(dtype, g.vocabulary)
+    if kind == 2 and dtype is not dtypes.bool and compares:
+        return UOp(pick(g.choices, compares), *_either_way(g.choices, value, other))
     if kind == 3:
         condition = UOp(Op.CMPLT, *_either_way(g.choices, value, other))
         return UOp(Op.WHERE, condition, *_either_way(g.choices, value, other))
@@ -71,7 +74,7 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
         operands = [other, g.constant(dtype)]
         operands.insert(g.choices.below(3), value)
         return UOp(Op.MULACC, *operands)
-    op = pick(g.choices, binary_ops(dtype))
+    op = pick(g.choices, binary or TWICE)
     if op in GUARDED:
         return UOp(op, value, guarded(g, op, other))
     return UOp(op, *_either_way(g.choices, value, other))
@@ -95,7 +98,7 @@ def _beside(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
 
 def _folded(g: Growth, value: UOp, padded: UOp) -> UOp:
     """Absent elements are left out; a float is not summed, which may cancel."""
-    op = Op.MAX if value.dtype.is_float else pick(g.choices, (Op.ADD, Op.MUL, Op.MAX))
+    op = Op.MAX if value.dtype.is_float else pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
     return UOp(Op.REDUCE, value, arg=ReduceArg(op, (g.choices.below(len(value.shape)),)))
 
 
@@ -145,14 +148,17 @@ def _converted(g: Growth, value: UOp) -> UOp:
     same = [d for d in g.palette if d.itemsize == source.itemsize and d is not source]
     if same and chance(g.choices, 30) and source.kind is not Kind.BOOL:
         return UOp(Op.BITCAST, value, arg=DTypeArg(pick(g.choices, same)))
-    target = pick(g.choices, [d for d in g.palette if d is not source])
+    others = [d for d in g.palette if d is not source]
+    if not others:
+        return value
+    target = pick(g.choices, others)
     if source.is_float and target.is_int:
-        value = fitting(value, target)
+        value = fitting(g, value, target)
     return UOp(Op.CAST, value, arg=DTypeArg(target))
 
 
 def _with_constant(g: Growth, value: UOp) -> UOp:
-    op = pick(g.choices, binary_ops(value.dtype))
+    op = pick(g.choices, binary_ops(value.dtype, g.vocabulary) or TWICE)
     constant = g.constant(value.dtype)
     if op in GUARDED:
         return UOp(op, value, guarded(g, op, constant))
@@ -165,19 +171,21 @@ def with_constants(g: Growth) -> UOp | None:
     if u is None:
         return None
     kind, first, second = g.choices.below(5), g.constant(u.dtype), g.constant(u.dtype)
-    if kind == 0:
-        op = pick(g.choices, TWICE)
-        return UOp(op, *_either_way(g.choices, UOp(op, u, first), second))
-    if kind == 1:
-        return UOp(Op.WHERE, UOp(pick(g.choices, comparisons(u.dtype)), u, first), u, second)
-    if kind == 2:
+    twice, by = g.vocabulary.of(TWICE), g.vocabulary.of(BY_DIVISOR)
+    compares, sums = comparisons(u.dtype, g.vocabulary), g.vocabulary.of((Op.ADD, Op.SUB))
+    if kind == 1 and compares:
+        return UOp(Op.WHERE, UOp(pick(g.choices, compares), u, first), u, second)
+    if kind == 2 and twice:
         folded = _with_constant(g, first)
-        return UOp(pick(g.choices, TWICE), u, folded)
-    if kind == 3 and not u.dtype.is_float:
-        op = pick(g.choices, BY_DIVISOR)
-        inner = UOp(pick(g.choices, TWICE), u, first)
+        return UOp(pick(g.choices, twice), u, folded)
+    if kind == 3 and not u.dtype.is_float and by and twice:
+        op = pick(g.choices, by)
+        inner = UOp(pick(g.choices, twice), u, first)
         return UOp(op, inner, guarded(g, op, second))
-    return UOp(pick(g.choices, (Op.ADD, Op.SUB)), UOp(Op.MUL, u, first), second)
+    if kind == 4 and sums:
+        return UOp(pick(g.choices, sums), UOp(Op.MUL, u, first), second)
+    op = pick(g.choices, twice or TWICE)
+    return UOp(op, *_either_way(g.choices, UOp(op, u, first), second))
 
 
 def aimed(declaration: OpDef, dtype: DType) -> Step:

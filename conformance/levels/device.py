@@ -16,6 +16,7 @@ from uop.conformance.case import MIXED, Batch
 from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled, weighted
 from uop.conformance.levels.group import Group, Program, program
 from uop.conformance.levels.steps import binary_ops, unary_ops
+from uop.conformance.vocabulary import Vocabulary, computed
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.values import Array
 from uop.spec.args import (
@@ -44,17 +45,18 @@ HOMES = tuple(DTYPES[n] for n in ("int32", "uint8", "int64", "float32", "float64
 COLLECTED = tuple(DTYPES[n] for n in ("int32", "float32", "int8", "float16"))
 
 
-def groups() -> Iterator[Group]:
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in COLLECTED:
         for name, made in COLLECTIVES.items():
             build = partial(_collective, dtype, made)
             counts = (1, MOST if dtype is COLLECTED[0] else 1, 3 * MOST)
-            yield Group("device", Op.REPLICATED.name, dtype.name, name, counts, build)
+            yield Group("device", Op.REPLICATED.name, dtype.name, name, counts, build, (Op.LOAD,))
     for dtype in HOMES:
-        build = partial(_sharded, dtype)
-        yield Group("device", MIXED, dtype.name, "sharded", (1, 5, 60), build)
-        build = partial(_moved, dtype)
-        yield Group("device", Op.LOAD.name, dtype.name, "moved", (1, 1, 20), build)
+        build = partial(_sharded, dtype, vocabulary)
+        yield Group("device", MIXED, dtype.name, "sharded", (1, 5, 60), build, (Op.LOAD,))
+        if unary_ops(dtype, vocabulary):
+            build = partial(_moved, dtype, vocabulary)
+            yield Group("device", Op.LOAD.name, dtype.name, "moved", (1, 1, 20), build, (Op.LOAD,))
 
 
 def devices(n: int) -> tuple[str, ...]:
@@ -92,19 +94,19 @@ def _collective(dtype: DType, made: Collective, choices: Choices, index: int) ->
 DRAWS = (values.draw_ordinary, values.draw_mixed)
 
 
-def _moved(dtype: DType, choices: Choices, index: int) -> Program:
+def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Between single devices: a chain of copies, with an op on each device."""
     shape: Shape = pick(choices, ((7,), (3, 4), (2, 3, 2)))
     t = param(0, shape, dtype, "D0")
     for k in range(between(choices, 1, 3)):
         t = UOp(Op.LOAD, t, arg=LoadArg(f"D{k + 1}"))
-        t = UOp(pick(choices, unary_ops(dtype)), t)
+        t = UOp(pick(choices, unary_ops(dtype, vocabulary)), t)
     return program(t, *([_data(draw, dtype, shape, choices)] for draw in DRAWS))
 
 
-def _sharded(dtype: DType, choices: Choices, index: int) -> Program:
+def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """A random graph on shards: ops that keep them, folds over them, copies to other devices."""
-    walk = Walk(choices, dtype)
+    walk = Walk(choices, dtype, vocabulary)
     for _ in range(40):
         if len(walk.made) >= 12:
             break
@@ -119,6 +121,7 @@ class Walk:
 
     choices: Choices
     dtype: DType
+    vocabulary: Vocabulary
     n: int = field(init=False)
     made: dict[UOp, None] = field(default_factory=dict)
     used: set[UOp] = field(default_factory=set)
@@ -155,6 +158,8 @@ class Walk:
     def offer(self, u: UOp) -> None:
         """Keep a node unless it has no meaning on the data, or too many elements."""
         if u in self.made or prod(u.shape) > 2000 or not prod(u.shape):
+            return
+        if not all(map(self.vocabulary.takes, computed(u))):
             return
         used = slots(u)
         try:
@@ -195,10 +200,11 @@ class Walk:
 
 def elementwise(w: Walk) -> UOp:
     u = w.take()
-    if chance(w.choices, 30):
-        return UOp(pick(w.choices, unary_ops(u.dtype)), u)
-    op = pick(w.choices, [o for o in binary_ops(u.dtype) if o not in PARTIAL])
-    return UOp(op, u, w.other(u))
+    unary, binary = (ops(u.dtype, w.vocabulary) for ops in (unary_ops, binary_ops))
+    if chance(w.choices, 30) and unary:
+        return UOp(pick(w.choices, unary), u)
+    whole = [o for o in binary if o not in PARTIAL]
+    return UOp(pick(w.choices, whole), u, w.other(u)) if whole else turned(w)
 
 
 def turned(w: Walk) -> UOp:

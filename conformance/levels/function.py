@@ -14,9 +14,10 @@ import numpy as np
 from uop.conformance.bodies import all_replaced, inlined, outside
 from uop.conformance.case import MIXED
 from uop.conformance.choices import Choices, chance, pick, shuffled
-from uop.conformance.levels.graph import FLAVOURS, Flavour, batches, grown
+from uop.conformance.levels.graph import Flavour, batches, flavour_in, grown, homes_in
 from uop.conformance.levels.group import Group, Program
 from uop.conformance.levels.growth import Growth
+from uop.conformance.vocabulary import Vocabulary
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.values import Array
@@ -37,16 +38,17 @@ HOMES: dict[str, tuple[str, ...]] = {
 
 DEEPEST = 3
 MOST_CUTS = 4
+NEEDS = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
 NOT_GIVEN = (Op.PARAM, Op.CONST, Op.TUPLE, Op.FUNCTION)
 """Ops whose value no argument is made of: constants go into bodies, inputs are arguments anyway."""
 
 
-def groups() -> Iterator[Group]:
-    for name, homes in HOMES.items():
-        for home in (DTYPES[n] for n in homes):
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    for name, chosen in HOMES.items():
+        for home in homes_in(vocabulary, name, chosen):
             for kind, build, counts in KINDS:
-                made = partial(build, home, FLAVOURS[name])
-                yield Group("function", MIXED, home.name, kind, counts, made)
+                made = partial(build, DTYPES[home], flavour_in(vocabulary, name))
+                yield Group("function", MIXED, home, kind, counts, made, NEEDS)
 
 
 def _nested(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
 from time import perf_counter
 
 import numpy as np
@@ -16,6 +17,7 @@ from uop.conformance.levels.group import Group, Program
 from uop.conformance.levels.growth import Growth
 from uop.conformance.levels.steps import Step
 from uop.conformance.values import Draw, draw_mixed, draw_special
+from uop.conformance.vocabulary import Vocabulary, whole
 from uop.interpreter.evaluate import evaluate_full
 from uop.spec.case import slots
 from uop.spec.dtype import DTYPES, DType, dtypes
@@ -39,6 +41,10 @@ BASES: tuple[tuple[Shape, int], ...] = (
 FEWEST_NODES, MOST_NODES = 10, 30
 TRIES = 4
 """Failed steps per node that are allowed before a graph is taken as it is."""
+TRIES_OF_PART = 16
+"""The same where a part of the language rules out many steps."""
+FLAT: tuple[tuple[Shape, int], ...] = (((7,), 1), ((2, 2), 1), ((1,), 1))
+"""Shapes for a backend whose values have few elements."""
 
 NARROW = tuple(DTYPES[n] for n in ("int8", "uint8", "int16", "uint16"))
 WIDE = tuple(DTYPES[n] for n in ("int32", "uint32", "int64", "uint64"))
@@ -59,6 +65,22 @@ ANYTHING: tuple[tuple[Step, int], ...] = (
 )
 
 
+NEEDS: dict[Step, tuple[Op, ...]] = {
+    steps.select: (Op.WHERE,),
+    steps.gated: (Op.LOAD,),
+    steps.gather: (Op.INDEX,),
+    steps.joined: (Op.STACK,),
+    steps.called: (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE),
+    steps.cast: (Op.CAST,),
+    steps.bitcast: (Op.BITCAST,),
+    steps.padded: (Op.PAD,),
+    steps.reduce: (Op.REDUCE,),
+    biases.absent: (Op.PAD,),
+    biases.with_constants: (Op.CONST,),
+}
+"""The ops without which a step leads nowhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class Flavour:
     """The dtypes a graph starts with, those it may turn to, and the weights of its steps."""
@@ -69,6 +91,8 @@ class Flavour:
     counts: tuple[int, int, int] = (2, 24, 240)
     draw: Draw = draw_mixed
     """The data of the first inputs."""
+    vocabulary: Vocabulary = field(default_factory=whole)
+    """What the steps may use."""
 
 
 FLAVOURS: dict[str, Flavour] = {
@@ -136,23 +160,41 @@ FLAVOURS: dict[str, Flavour] = {
 }
 
 
-def groups() -> Iterator[Group]:
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     """For every flavour and each dtype it may start with."""
-    for name, flavour in FLAVOURS.items():
+    for name in FLAVOURS:
+        flavour = flavour_in(vocabulary, name)
         for home in flavour.homes:
             make = partial(build, home, flavour)
             yield Group("graph", MIXED, home.name, name, flavour.counts, make)
     for declaration in DECLARATIONS.values():
         if declaration.is_elementwise and declaration.arg is None:
+            op = declaration.op
             for dtype in (d for d in declaration.dtypes if d is not dtypes.index):
-                make = partial(_aimed, declaration, dtype)
-                yield Group("graph", declaration.op.name, dtype.name, "aimed", (0, 0, 2), make)
+                make = partial(_aimed, declaration, dtype, vocabulary)
+                yield Group("graph", op.name, dtype.name, "aimed", (0, 0, 2), make, (op,))
 
 
-def _aimed(declaration: OpDef, dtype: DType, choices: Choices, index: int) -> Program:
+def flavour_in(vocabulary: Vocabulary, name: str) -> Flavour:
+    """A flavour in the words of a vocabulary."""
+    flavour = FLAVOURS[name]
+    homes, palette = map(vocabulary.of_dtypes, (flavour.homes, flavour.palette))
+    table = tuple((step, n) for step, n in flavour.table if vocabulary.has(*NEEDS.get(step, ())))
+    return replace(flavour, homes=homes, palette=palette, table=table, vocabulary=vocabulary)
+
+
+def homes_in(vocabulary: Vocabulary, name: str, chosen: Sequence[str]) -> Sequence[str]:
+    """The dtypes that stand for a flavour: of those chosen the listed ones, else any of it."""
+    listed = [home for home in chosen if home in vocabulary.dtypes]
+    return listed or [home.name for home in flavour_in(vocabulary, name).homes]
+
+
+def _aimed(
+    declaration: OpDef, dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
+) -> Program:
     """One op of one dtype among others, several times."""
     table = ((biases.aimed(declaration, dtype), 10), *ARITHMETIC, *CHOOSING, *MOVING)
-    return build(dtype, Flavour((dtype,), (dtype,), table), choices, index)
+    return build(dtype, Flavour((dtype,), (dtype,), table, vocabulary=vocabulary), choices, index)
 
 
 def build(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
@@ -170,11 +212,13 @@ def grown(
     nodes: tuple[int, int] = (FEWEST_NODES, MOST_NODES),
 ) -> Growth:
     """Inputs of the home dtype, then steps until the graph has the drawn size."""
-    growth = Growth(choices, weighted(choices, bases), flavour.palette)
+    vocabulary = flavour.vocabulary
+    base = weighted(choices, bases_in(vocabulary, bases))
+    growth = Growth(choices, base, flavour.palette, vocabulary)
     for _ in range(between(choices, 1, 3)):
         growth.add(growth.input(home, growth.base, flavour.draw))
     size = between(choices, *nodes)
-    for _ in range(TRIES * size):
+    for _ in range((TRIES if vocabulary.is_whole else TRIES_OF_PART) * size):
         if len(growth.live) >= size:
             break
         candidate = weighted(choices, flavour.table)(growth)
@@ -183,10 +227,22 @@ def grown(
     return growth
 
 
+def bases_in(
+    vocabulary: Vocabulary, bases: Sequence[tuple[Shape, int]] = BASES
+) -> Sequence[tuple[Shape, int]]:
+    """The shapes that a graph may start from, with their weights: no value may be too large."""
+    most = vocabulary.elements
+    if most is None:
+        return bases
+    fits = [(shape, weight) for shape, weight in (*bases, *FLAT) if prod(shape) <= most]
+    return fits or [((), 1)]
+
+
 def rooted(growth: Growth, choices: Choices) -> UOp:
     """What nothing uses is an output: the root, a member of a TUPLE, or stored into a BUFFER."""
     outputs = growth.outputs()
-    if chance(choices, 25):
+    can_store = growth.vocabulary.has(Op.SINK, Op.STORE, Op.BUFFER, Op.SHRINK, Op.FLIP, Op.AFTER)
+    if chance(choices, 25) and can_store:
         return UOp(Op.SINK, *(stored(growth, choices, u) for u in outputs))
     return outputs[0] if len(outputs) == 1 else UOp(Op.TUPLE, *outputs)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from uop.conformance.case import EFFORTS, Batch, Case, CaseId, Source, Twin
+from uop.conformance.case import EFFORTS, KEYED, Batch, Case, CaseId, Source, Twin
 from uop.conformance.choices import Choices, CountedChoices
 from uop.interpreter.values import Array
 from uop.spec.dtype import DType
@@ -24,18 +24,29 @@ class Program:
 
 
 Builder = Callable[[Choices, int], Program]
+Counts = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Programs 0, 1, 2, ... of one kind; `counts` says how many each effort runs."""
+    """Programs 0, 1, 2, ... of one kind; `counts` says how many each effort runs.
+
+    Each program holds every op of `needs`. Where `shared`, the programs of all dtypes stand for one
+    another: a backend with few dtypes gets as many.
+    """
 
     level: str
     op: str
     dtype: str
     name: str
-    counts: tuple[int, int, int]
+    counts: Counts
     build: Builder
+    needs: tuple[Op, ...] = ()
+    shared: bool = False
+
+    def keyed(self, key: str) -> Group:
+        """The group under the key of the vocabulary that its programs are drawn from."""
+        return replace(self, name=f"{self.name}{KEYED}{key}") if key else self
 
     def count(self, effort: str) -> int:
         return self.counts[EFFORTS.index(effort)]
@@ -53,9 +64,7 @@ class Group:
         return Case(self.id(index), program.root, program.batches, program.source, program.twins)
 
 
-def op_group(
-    op: Op, dtype: DType, name: str, counts: tuple[int, int, int], build: Builder
-) -> Group:
+def op_group(op: Op, dtype: DType, name: str, counts: Counts, build: Builder) -> Group:
     """A group of level `op`."""
     return Group("op", op.name, dtype.name, name, counts, build)
 
@@ -64,9 +73,7 @@ OF_ALL = frozenset({"bool", "int8", "int32", "uint64", "float16", "float32", "fl
 """Dtypes of each size, and of each way to hold one."""
 
 
-def copying_group(
-    op: Op, dtype: DType, name: str, counts: tuple[int, int, int], build: Builder
-) -> Group:
+def copying_group(op: Op, dtype: DType, name: str, counts: Counts, build: Builder) -> Group:
     """A group of level `op` whose op copies bits: in a smoke run some dtypes stand for all."""
     kept = counts if dtype.name in OF_ALL else (0, *counts[1:])
     return op_group(op, dtype, name, kept, build)

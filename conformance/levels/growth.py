@@ -12,6 +12,7 @@ import numpy as np
 
 from uop.conformance import values
 from uop.conformance.choices import Choices, data_key, pick
+from uop.conformance.vocabulary import Vocabulary, computed
 from uop.interpreter import masks
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.rules.movement import data_sources
@@ -52,6 +53,7 @@ class Growth:
     choices: Choices
     base: Shape
     palette: tuple[DType, ...]
+    vocabulary: Vocabulary
     candidates: list[UOp] = field(default_factory=list)
     unused: dict[UOp, None] = field(default_factory=dict)
     live: dict[UOp, None] = field(default_factory=dict)
@@ -59,6 +61,8 @@ class Growth:
     loose: set[UOp] = field(default_factory=set)
     known: dict[UOp, Value] = field(default_factory=dict)
     inputs: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+    taken: set[UOp] = field(default_factory=set)
+    """Nodes that are known to be in the vocabulary."""
     slots: int = 0
     interpreting: float = 0.0
 
@@ -123,7 +127,7 @@ class Growth:
 
     def offer(self, u: UOp) -> bool:
         """Make the node a candidate, unless what follows it would be dead, constant or open."""
-        if u in self.candidates:
+        if u in self.candidates or not self._is_spoken(u):
             return False
         try:
             value = self.value(u)
@@ -135,6 +139,16 @@ class Growth:
         if tells:
             self.add(u)
         return tells
+
+    def _is_spoken(self, u: UOp) -> bool:
+        """Whether the vocabulary has the new nodes from u down."""
+        if self.vocabulary.is_whole:
+            return True
+        new = [n for n in computed(u, self.taken) if n not in self.taken]
+        if not all(map(self.vocabulary.takes, new)):
+            return False
+        self.taken.update(new)
+        return True
 
     def add(self, u: UOp) -> None:
         """Make the node a candidate; the candidates below it are used now."""
@@ -174,7 +188,7 @@ class Growth:
 
     def take_like(self, u: UOp, exact: bool = False) -> UOp:
         """Another operand for an op on `u`: a candidate, an input or a constant."""
-        if self.choices.below(6) == 0:
+        if self.choices.below(6) == 0 and self.vocabulary.has(Op.CONST):
             return self.constant(u.dtype)
         narrow = exact or bool(self.width(u))
         other = self.take(
@@ -183,7 +197,8 @@ class Growth:
         if other is not None:
             return other
         fresh = self.input(u.dtype, pick(self.choices, parts(self.base)))
-        self.add(fresh)
+        if self._is_spoken(fresh):
+            self.add(fresh)
         return fresh
 
 

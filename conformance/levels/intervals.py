@@ -15,7 +15,8 @@ from uop.conformance.levels.function import outlined
 from uop.conformance.levels.graph import batches
 from uop.conformance.levels.group import Group, Program
 from uop.conformance.levels.growth import Growth
-from uop.conformance.levels.scalar import Memory, Scalars, load, loop, special
+from uop.conformance.levels.scalar import KERNEL_OPS, Memory, Scalars, load, loop, special
+from uop.conformance.vocabulary import Vocabulary
 from uop.spec.args import AxisType, DTypeArg, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.ops.names import Op
@@ -33,28 +34,40 @@ LONGEST = 4
 """Ops in a row on a counter, at most."""
 
 
-def groups() -> Iterator[Group]:
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in INTS:
-        for name, kernel in (("loops", _loops), ("items", _items)):
-            build = partial(kernel, dtype)
-            yield Group("property", MIXED, dtype.name, name, (1, 3, 40), build)
+        for name, kernel, counters in KERNELS:
+            build = partial(kernel, dtype, vocabulary)
+            needs = (*KERNEL_OPS, *DECIDED, *counters)
+            yield Group("property", MIXED, dtype.name, name, (1, 3, 40), build, needs)
     for dtype in RETURNED:
-        build = partial(_functions, dtype)
-        yield Group("property", MIXED, dtype.name, "functions", (1, 4, 60), build)
+        build = partial(_functions, dtype, vocabulary)
+        needs = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE, *DECIDED, *RESTS)
+        yield Group("property", MIXED, dtype.name, "functions", (1, 4, 60), build, needs)
 
 
-def _loops(dtype: DType, choices: Choices, index: int) -> Program:
+def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Loops over the outputs, and folds over loops of their own: no work items yet."""
-    scalars = Scalars(choices, dtype)
+    scalars = Scalars(choices, dtype, vocabulary)
     counters = _pair(choices, lambda n: loop(0, n), lambda n: loop(1, n))
     folded = [_folded(scalars, counters)] if chance(choices, 50) else []
     return _kernel(scalars, counters, counters, folded)
 
 
-def _items(dtype: DType, choices: Choices, index: int) -> Program:
+def _items(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Work items, and a loop in each of them."""
     counters = _pair(choices, lambda n: special(0, n), lambda n: loop(1, n, AxisType.REDUCE))
-    return _kernel(Scalars(choices, dtype), counters, counters[1:], [])
+    return _kernel(Scalars(choices, dtype, vocabulary), counters, counters[1:], [])
+
+
+KERNELS = (
+    ("loops", _loops, (Op.RANGE, Op.END)),
+    ("items", _items, (Op.SPECIAL, Op.RANGE, Op.END)),
+)
+"""Each with the ops that it counts by."""
+DECIDED = (Op.WHERE, Op.CMPLT, Op.CMPNE, Op.CAST, Op.CONST)
+"""The ops by which a value is decided at a bound."""
+RESTS = (Op.MOD, Op.ADD, Op.MUL, Op.MAX, Op.SUB)
 
 
 def _pair(choices: Choices, first: Counter, second: Counter) -> list[UOp]:
@@ -70,11 +83,13 @@ def _kernel(
 ) -> Program:
     """Counters and elements of narrow memory, compared at the ends of what they can be."""
     choices = scalars.choices
-    narrow = Memory(3, between(choices, 5, 40), pick(choices, NARROW))
+    kinds = scalars.vocabulary.of_dtypes(NARROW) or (scalars.dtype,)
+    narrow = Memory(3, between(choices, 5, 40), pick(choices, kinds))
     scalars.memories.append(narrow)
     value = _counted(scalars, counters)
     for term in (_counted(scalars, counters), _read(scalars, narrow, counters), *terms):
-        value = UOp(pick(choices, (Op.ADD, Op.MUL, Op.XOR, Op.MAX)), value, term)
+        ops = scalars.vocabulary.of((Op.ADD, Op.MUL, Op.XOR, Op.MAX))
+        value = UOp(pick(choices, ops), value, term)
     effect = scalars.stored(value, counters)
     for r in reversed(loops):
         effect = UOp(Op.END, effect, r)
@@ -86,13 +101,15 @@ def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
     choices = scalars.choices
     i = pick(choices, counters)
     for _ in range(between(choices, 1, LONGEST)):
-        i = _stepped(choices, i)
+        i = _stepped(scalars, i)
     return UOp(Op.CAST, compared(choices, i), arg=DTypeArg(scalars.dtype))
 
 
-def _stepped(choices: Choices, i: UOp) -> UOp:
+def _stepped(scalars: Scalars, i: UOp) -> UOp:
     """A sum, product, quotient or rest; the divisor may be larger than every dividend."""
-    op = pick(choices, (Op.ADD, Op.SUB, Op.MUL, Op.IDIV, Op.MOD, Op.MAX))
+    choices = scalars.choices
+    ops = scalars.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.IDIV, Op.MOD, Op.MAX))
+    op = pick(choices, ops)
     if op in (Op.IDIV, Op.MOD):
         return UOp(op, i, index_const(between(choices, 1, LARGEST)))
     if op is Op.MUL:
@@ -136,12 +153,12 @@ def compared(choices: Choices, u: UOp) -> UOp:
     return UOp(Op.WHERE, compared_truth(choices, u), u, const(between(choices, 0, 9), u.dtype))
 
 
-def _functions(dtype: DType, choices: Choices, index: int) -> Program:
+def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Narrow values that FUNCTIONs return: outside one is known no more than their dtype.
 
     The bounds that are compared with are those of the body.
     """
-    growth = Growth(choices, (between(choices, 3, 9),), (dtype,))
+    growth = Growth(choices, (between(choices, 3, 9),), (dtype,), vocabulary)
     body = [_narrow(growth, dtype) for _ in range(between(choices, 1, 3))]
     ends = [(int(u.min_max.min), int(u.min_max.max)) for u in body if u.min_max is not None]
     returned = outlined(choices, body, between(choices, 1, 2))

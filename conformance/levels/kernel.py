@@ -16,10 +16,11 @@ from uop.conformance import values
 from uop.conformance.case import MIXED, Batch, Source
 from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled
 from uop.conformance.levels.atomics import added, distances
-from uop.conformance.levels.graph import FLAVOURS, Flavour, batches, grown, stored
-from uop.conformance.levels.group import Group, Program, program
+from uop.conformance.levels.graph import Flavour, batches, flavour_in, grown, homes_in, stored
+from uop.conformance.levels.group import Builder, Counts, Group, Program, program
 from uop.conformance.levels.matrices import multiplied
 from uop.conformance.levels.scalar import (
+    KERNEL_OPS,
     Memory,
     Scalars,
     argument,
@@ -30,6 +31,7 @@ from uop.conformance.levels.scalar import (
     special,
 )
 from uop.conformance.levels.workgroup import workgroup
+from uop.conformance.vocabulary import Vocabulary
 from uop.interpreter.fragments import SHAPES
 from uop.interpreter.inputs import slots_of
 from uop.spec.args import AxisType, InsArg, ReduceArg
@@ -46,53 +48,59 @@ LOWERED: dict[str, tuple[str, ...]] = {
 }
 """The dtypes that lowered graphs start with, by the flavour in which they grow."""
 
-STAGES = ("rangeify", "select", "linearize")
-"""Stages whose results are three forms of kernels: loops, work items, a list of instructions."""
+STAGES = {
+    "rangeify": (Op.SINK, Op.CALL, Op.RANGE, Op.END),
+    "select": (Op.SINK, Op.CALL, Op.SPECIAL),
+    "linearize": (Op.SINK, Op.CALL, Op.LINEAR, Op.SPECIAL),
+}
+"""Stages whose results are three forms of kernels: loops, work items, a list of instructions.
 
+Each with what marks its form.
+"""
+
+Kernel = Callable[[DType, Vocabulary, Choices, int], Program]
 FLOATS = (dtypes.float32, dtypes.float64)
 EXACT = (*INTS, *FLOATS)
 """Dtypes on which a device has exact or correctly rounded arithmetic of its own."""
 
 
-def groups() -> Iterator[Group]:
-    for name, homes in LOWERED.items():
-        for home in (DTYPES[n] for n in homes):
-            for stage in STAGES:
-                build = partial(_lowered, home, FLAVOURS[name], stage)
-                yield _group(home, f"{name}-{stage}", (0, 1, 10), build)
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    for name, chosen in LOWERED.items():
+        for home in homes_in(vocabulary, name, chosen):
+            for stage, needs in STAGES.items():
+                build = partial(_lowered, DTYPES[home], flavour_in(vocabulary, name), stage)
+                yield _group(DTYPES[home], f"{name}-{stage}", (0, 1, 10), build, needs)
     for dtype in EXACT:
-        for name, kernel in KERNELS.items():
-            yield _group(dtype, name, (1, 1, 20), partial(kernel, dtype))
-        build = partial(workgroup, dtype)
-        yield Group("kernel", Op.BARRIER.name, dtype.name, "workgroup", (1, 1, 20), build)
+        for name, (kernel, needs) in KERNELS.items():
+            build = partial(kernel, dtype, vocabulary)
+            yield _group(dtype, name, (1, 1, 20), build, (*KERNEL_OPS, *needs))
+        build = partial(workgroup, dtype, vocabulary)
+        yield _of_op(Op.BARRIER, dtype, "workgroup", (1, 1, 20), build)
     for dtype in (dtypes.int32, dtypes.float32):
-        build = partial(_program, dtype)
-        yield Group("kernel", Op.PROGRAM.name, dtype.name, "rendered", (1, 1, 10), build)
-    yield Group("kernel", Op.INS.name, "uint32", "instructions", (1, 1, 10), _instructions)
+        build = partial(_program, dtype, vocabulary)
+        yield _of_op(Op.PROGRAM, dtype, "rendered", (1, 1, 10), build)
+    yield _of_op(Op.INS, dtypes.uint32, "instructions", (1, 1, 10), _instructions)
     for arg in SHAPES:
         # An instruction is named for its shape; of two results the narrow one is told too.
         name = f"m{arg.m}n{arg.n}k{arg.k}"
         if arg.dtype_out is not dtypes.float32:
             name += f"-{arg.dtype_out.name}"
-        build = partial(multiplied, arg)
-        yield Group("kernel", Op.WMMA.name, arg.dtype_in.name, name, (1, 1, 6), build)
+        yield _of_op(Op.WMMA, arg.dtype_in, name, (1, 1, 6), partial(multiplied, arg))
     for dtype in values.VALUES:
         if dtype is not dtypes.index:
-            yield _group(dtype, "copy", (1, 1, 10), partial(_copy, dtype))
-            build = partial(distances, dtype)
-            yield Group("kernel", Op.GETADDR.name, dtype.name, "distances", (0, 1, 6), build)
+            copy_ops = (*KERNEL_OPS, Op.SPECIAL, Op.CMPLT, Op.CMPNE)
+            yield _group(dtype, "copy", (1, 1, 10), partial(_copy, dtype), copy_ops)
+            yield _of_op(Op.GETADDR, dtype, "distances", (0, 1, 6), partial(distances, dtype))
         if dtype.is_int or dtype.is_float:
-            build = partial(added, dtype)
-            yield Group("kernel", Op.ATOMICADD.name, dtype.name, "added", (0, 2, 20), build)
+            yield _of_op(Op.ATOMICADD, dtype, "added", (0, 2, 20), partial(added, dtype))
 
 
-def _group(
-    dtype: DType,
-    name: str,
-    counts: tuple[int, int, int],
-    build: Callable[[Choices, int], Program],
-) -> Group:
-    return Group("kernel", MIXED, dtype.name, name, counts, build)
+def _group(dtype: DType, name: str, counts: Counts, build: Builder, needs: tuple[Op, ...]) -> Group:
+    return Group("kernel", MIXED, dtype.name, name, counts, build, needs)
+
+
+def _of_op(op: Op, dtype: DType, name: str, counts: Counts, build: Builder) -> Group:
+    return Group("kernel", op.name, dtype.name, name, counts, build, (*KERNEL_OPS, op))
 
 
 def _lowered(home: DType, flavour: Flavour, stage: str, choices: Choices, index: int) -> Program:
@@ -107,15 +115,15 @@ def _lowered(home: DType, flavour: Flavour, stage: str, choices: Choices, index:
     return Program(kernels, tuple(given), source)
 
 
-def _loops(dtype: DType, choices: Choices, index: int) -> Program:
+def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Loops over outputs, closed by END, around folds by REDUCE; a gate leaves elements alone."""
-    scalars = Scalars(choices, dtype)
+    scalars = Scalars(choices, dtype, vocabulary)
     outer = [loop(k, between(choices, 1, 6)) for k in range(between(choices, 1, 3))]
     value = scalars.value(outer, 3)
     if not dtype.is_float:
         inner = [loop(9 + k, between(choices, 1, 5), AxisType.REDUCE)
                  for k in range(between(choices, 1, 2))]  # fmt: skip
-        op = pick(choices, (Op.ADD, Op.MUL, Op.MAX))
+        op = pick(choices, vocabulary.of((Op.ADD, Op.MUL, Op.MAX)))
         folded = UOp(Op.REDUCE, scalars.value([*outer, *inner], 3), *inner, arg=ReduceArg(op))
         value = UOp(Op.ADD, folded, value)
     effect = scalars.stored(value, shuffled(choices, outer))
@@ -124,22 +132,22 @@ def _loops(dtype: DType, choices: Choices, index: int) -> Program:
     return scalars.program(UOp(Op.SINK, effect))
 
 
-def _registers(dtype: DType, choices: Choices, index: int) -> Program:
+def _registers(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Work items that fold into registers of their own: each step uses what the last one left."""
-    scalars = Scalars(choices, dtype)
+    scalars = Scalars(choices, dtype, vocabulary)
     return scalars.program(_folding(scalars))
 
 
-def _linear(dtype: DType, choices: Choices, index: int) -> Program:
+def _linear(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """The same as instructions in an order."""
-    scalars = Scalars(choices, dtype)
+    scalars = Scalars(choices, dtype, vocabulary)
     made = scalars.program(_folding(scalars))
     return Program(lower(made.root, "linearize"), made.batches)
 
 
-def _program(dtype: DType, choices: Choices, index: int) -> Program:
+def _program(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """The same with its source, which a backend may take or make again."""
-    scalars = Scalars(choices, dtype)
+    scalars = Scalars(choices, dtype, vocabulary)
     made = scalars.program(_folding(scalars))
     return Program(lower(made.root, "render"), made.batches)
 
@@ -187,9 +195,9 @@ def _folding(scalars: Scalars) -> UOp:
     return UOp(Op.SINK, scalars.stored(total, items))
 
 
-def _chain(dtype: DType, choices: Choices, index: int) -> Program:
+def _chain(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Two kernels: the second reads, in another order, what the first has written."""
-    scalars = Scalars(choices, dtype)
+    scalars = Scalars(choices, dtype, vocabulary)
     g = special(0, between(choices, 2, 40))
     first = UOp(Op.SINK, scalars.stored(scalars.value([g], 2), [g], gated=False))
     n = scalars.stored_to.count
@@ -221,9 +229,10 @@ def _copy(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [values.draw_bits(dtype, n, data_key(choices)) for _ in range(2)])
 
 
-KERNELS: dict[str, Callable[[DType, Choices, int], Program]] = {
-    "loops": _loops,
-    "registers": _registers,
-    "linear": _linear,
-    "chain": _chain,
+KERNELS: dict[str, tuple[Kernel, tuple[Op, ...]]] = {
+    "loops": (_loops, (Op.RANGE, Op.END, Op.REDUCE)),
+    "registers": (_registers, (Op.SPECIAL, Op.RANGE, Op.END, Op.AFTER)),
+    "linear": (_linear, (Op.LINEAR, Op.SPECIAL, Op.RANGE, Op.END, Op.AFTER)),
+    "chain": (_chain, (Op.SPECIAL, Op.AFTER)),
 }
+"""Each with the ops that it needs besides those of every kernel."""

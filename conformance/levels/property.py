@@ -14,10 +14,11 @@ import numpy as np
 from uop.conformance.case import MIXED
 from uop.conformance.choices import Choices, between, chance, pick, weighted
 from uop.conformance.levels import intervals, steps
-from uop.conformance.levels.graph import BASES, batches, rooted
+from uop.conformance.levels.graph import bases_in, batches, rooted
 from uop.conformance.levels.group import Group, Program
 from uop.conformance.levels.growth import Growth
 from uop.conformance.levels.steps import Step
+from uop.conformance.vocabulary import Vocabulary
 from uop.spec.args import DTypeArg, PadFill, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.ops.names import Op
@@ -28,22 +29,29 @@ DTYPES_OF_INTERVALS = (*INTS, dtypes.index, *(DTYPES[n] for n in ("float32", "fl
 SMALL = (DTYPES["int8"], DTYPES["uint8"], dtypes.bool)
 LARGEST = 40
 """Of the constants: products of a few leave an 8-bit dtype sometimes, not always."""
+STEPS, STEPS_OF_PART = 40, 160
+"""Steps that are tried, of which a part of the language rules out many."""
+DIVISIONS = (Op.IDIV, Op.MOD)
+SIGNS = (Op.NEG, Op.TRUNC)
+COMPARES = (Op.CMPLT, Op.CMPNE)
 
 
-def groups() -> Iterator[Group]:
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in DTYPES_OF_INTERVALS:
-        build = partial(_intervals, dtype)
+        build = partial(_intervals, dtype, vocabulary)
         yield Group("property", MIXED, dtype.name, "intervals", (2, 10, 100), build)
-    yield from intervals.groups()
+    yield from intervals.groups(vocabulary)
 
 
-def _intervals(dtype: DType, choices: Choices, index: int) -> Program:
+def _intervals(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Narrow values first, then ops on them until there are about ten nodes."""
-    growth = Growth(choices, weighted(choices, BASES), (dtype,))
+    base = weighted(choices, bases_in(vocabulary))
+    growth = Growth(choices, base, (dtype,), vocabulary)
+    tries = STEPS if vocabulary.is_whole else STEPS_OF_PART
     with np.errstate(all="ignore"):
         for _ in range(2):
             growth.add(narrow(growth, dtype))
-        for _ in range(40):
+        for _ in range(tries):
             if len(growth.live) >= 14:
                 break
             candidate = weighted(choices, TABLE)(growth)
@@ -54,15 +62,25 @@ def _intervals(dtype: DType, choices: Choices, index: int) -> Program:
 
 
 def narrow(g: Growth, dtype: DType) -> UOp:
-    """Inputs made narrow: by MOD, by CAST from a smaller dtype, by WHERE between constants."""
-    kind = g.choices.below(3)
-    if kind == 0 and not dtype.is_float:
+    """Inputs made narrow: by MOD, by CAST from a smaller dtype, by WHERE between constants.
+
+    An input as it is where the vocabulary has none of these.
+    """
+    kind, has = g.choices.below(3), g.vocabulary.has
+    smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not dtype]
+    if kind == 0 and not dtype.is_float and has(Op.MOD, Op.CONST):
         x = g.input(dtype, g.base)
         return UOp(Op.MOD, x, const(between(g.choices, 2, LARGEST), dtype))
-    if kind == 1:
-        small = pick(g.choices, [d for d in SMALL if d is not dtype])
-        return UOp(Op.CAST, g.input(small, g.base), arg=DTypeArg(dtype))
-    condition = g.input(dtypes.bool, g.base)
+    if kind == 1 and smaller and has(Op.CAST):
+        return UOp(Op.CAST, g.input(pick(g.choices, smaller), g.base), arg=DTypeArg(dtype))
+    if not has(Op.WHERE, Op.CONST):
+        return g.input(dtype, g.base)
+    if g.vocabulary.of_dtypes((dtypes.bool,)):
+        condition = g.input(dtypes.bool, g.base)
+    elif has(Op.CMPLT):
+        condition = UOp(Op.CMPLT, *(g.input(dtype, g.base) for _ in range(2)))
+    else:
+        return g.input(dtype, g.base)
     return UOp(Op.WHERE, condition, _constant(g, dtype), _constant(g, dtype))
 
 
@@ -87,7 +105,8 @@ def arithmetic(g: Growth) -> UOp | None:
     u = _numeric(g)
     if u is None:
         return None
-    return UOp(pick(g.choices, (Op.ADD, Op.SUB, Op.MUL, Op.MAX)), u, _operand(g, u))
+    ops = g.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.MAX))
+    return UOp(pick(g.choices, ops), u, _operand(g, u)) if ops else None
 
 
 def division(g: Growth) -> UOp | None:
@@ -96,12 +115,12 @@ def division(g: Growth) -> UOp | None:
     if u is None:
         return None
     divisor = const(between(g.choices, 1, 3 * LARGEST), u.dtype)
-    return UOp(pick(g.choices, (Op.IDIV, Op.MOD)), u, divisor)
+    return UOp(pick(g.choices, g.vocabulary.of(DIVISIONS) or DIVISIONS), u, divisor)
 
 
 def sign(g: Growth) -> UOp | None:
     u = _numeric(g)
-    return None if u is None else UOp(pick(g.choices, (Op.NEG, Op.TRUNC)), u)
+    return None if u is None else UOp(pick(g.choices, g.vocabulary.of(SIGNS) or SIGNS), u)
 
 
 def comparison(g: Growth) -> UOp | None:
@@ -112,7 +131,8 @@ def comparison(g: Growth) -> UOp | None:
     bound = int(pick(g.choices, (u.min_max.min, u.min_max.max))) + between(g.choices, -1, 1)
     if not u.dtype.min <= bound <= u.dtype.max:
         return None
-    compared = UOp(pick(g.choices, (Op.CMPLT, Op.CMPNE)), u, const(bound, u.dtype))
+    op = pick(g.choices, g.vocabulary.of(COMPARES) or COMPARES)
+    compared = UOp(op, u, const(bound, u.dtype))
     return UOp(Op.WHERE, compared, u, _constant(g, u.dtype))
 
 
@@ -137,8 +157,11 @@ def converted(g: Growth) -> UOp | None:
     u = g.take(lambda v: not v.dtype.is_float and v.dtype is not dtypes.bool)
     if u is None:
         return None
-    small = pick(g.choices, [d for d in SMALL if d is not u.dtype])
-    return UOp(Op.CAST, UOp(Op.CAST, u, arg=DTypeArg(small)), arg=DTypeArg(u.dtype))
+    smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not u.dtype]
+    if not smaller:
+        return None
+    cast = UOp(Op.CAST, u, arg=DTypeArg(pick(g.choices, smaller)))
+    return UOp(Op.CAST, cast, arg=DTypeArg(u.dtype))
 
 
 TABLE: tuple[tuple[Step, int], ...] = (

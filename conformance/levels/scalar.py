@@ -10,6 +10,7 @@ from uop.conformance import values
 from uop.conformance.case import Batch
 from uop.conformance.choices import Choices, between, chance, data_key, pick
 from uop.conformance.levels.group import Program
+from uop.conformance.vocabulary import Vocabulary
 from uop.interpreter.inputs import slots_of
 from uop.interpreter.schedule import bound
 from uop.spec.args import AddrSpace, AxisType, BufferArg, DTypeArg, ParamArg, RangeArg, SpecialArg
@@ -19,6 +20,11 @@ from uop.spec.uop import UOp, const, dims, index_const
 
 OF_FLOATS = (Op.ADD, Op.MUL, Op.SUB)
 """Ops on floats that give one value whatever their operands are."""
+KERNEL_OPS = (
+    *(Op.SINK, Op.CALL, Op.STORE, Op.LOAD, Op.INDEX),
+    *(Op.PARAM, Op.BUFFER, Op.CONST, Op.ADD, Op.MUL, Op.MOD),
+)
+"""What every kernel here is made of."""
 OF_INTS = (Op.ADD, Op.MUL, Op.SUB, Op.MAX, Op.XOR, Op.AND, Op.OR)
 
 
@@ -74,6 +80,7 @@ class Scalars:
 
     choices: Choices
     dtype: DType
+    vocabulary: Vocabulary
     memories: list[Memory] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -83,7 +90,7 @@ class Scalars:
 
     @property
     def ops(self) -> tuple[Op, ...]:
-        return OF_FLOATS if self.dtype.is_float else OF_INTS
+        return self.vocabulary.of(OF_FLOATS if self.dtype.is_float else OF_INTS)
 
     @property
     def stored_to(self) -> Memory:
@@ -101,7 +108,7 @@ class Scalars:
     def element(self, variables: Sequence[UOp]) -> UOp:
         """An element of a memory, or a small number where a gate keeps the index inside."""
         choices, source = self.choices, self.memories[between(self.choices, 1, 2)]
-        if chance(choices, 60):
+        if chance(choices, 60) or not self.vocabulary.has(Op.CMPLT):
             return load(source.param, self.place(variables, source.count))
         beyond = self.place(variables, 2 * source.count)
         gate = UOp(Op.CMPLT, beyond, index_const(source.count))
@@ -110,20 +117,20 @@ class Scalars:
 
     def value(self, variables: Sequence[UOp], depth: int) -> UOp:
         """An expression over elements: an op, a choice between two, or through another dtype."""
-        choices = self.choices
+        choices, has = self.choices, self.vocabulary.has
         kind = choices.below(8) if depth else 0
         if kind < 2:
             return self.element(variables)
         a, b = (self.value(variables, depth - 1) for _ in range(2))
         if kind < 5:
             return UOp(pick(choices, self.ops), a, b)
-        if kind == 5:
+        if kind == 5 and has(Op.WHERE, Op.CMPLT):
             return UOp(Op.WHERE, UOp(Op.CMPLT, a, b), self.value(variables, depth - 1), b)
-        if kind == 6 and not self.dtype.is_float:
-            other = pick(choices, (dtypes.int32, dtypes.uint8, dtypes.int64))
-            cast_ = UOp(Op.CAST, a, arg=DTypeArg(other))
+        others = self.vocabulary.of_dtypes((dtypes.int32, dtypes.uint8, dtypes.int64))
+        if kind == 6 and not self.dtype.is_float and others and has(Op.CAST):
+            cast_ = UOp(Op.CAST, a, arg=DTypeArg(pick(choices, others)))
             return UOp(Op.ADD, UOp(Op.CAST, cast_, arg=DTypeArg(self.dtype)), b)
-        if kind == 6:
+        if kind == 6 and has(Op.WHERE, Op.CMPNE):
             return UOp(Op.WHERE, UOp(Op.CMPNE, a, b), a, b)
         return UOp(pick(choices, self.ops), a, const(between(choices, 1, 9), self.dtype))
 
@@ -138,7 +145,7 @@ class Scalars:
         self.memories[0] = Memory(0, count, self.dtype)
         place = UOp(Op.ADD, place, index_const(shift))
         gates: tuple[UOp, ...] = ()
-        if gated and chance(choices, 40):
+        if gated and chance(choices, 40) and self.vocabulary.has(Op.CMPLT):
             other = const(between(choices, 0, 9), self.dtype)
             gates = (UOp(Op.CMPLT, self.element(variables), other),)
         return UOp(Op.STORE, at(self.stored_to.param, place), value, *gates)

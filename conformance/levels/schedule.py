@@ -19,8 +19,9 @@ from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.conformance import values
 from uop.conformance.case import MIXED, Batch, Source
 from uop.conformance.choices import Choices, between, chance, data_key, pick
-from uop.conformance.levels.graph import FLAVOURS, Flavour, batches, grown, stored
+from uop.conformance.levels.graph import Flavour, batches, flavour_in, grown, homes_in, stored
 from uop.conformance.levels.group import Group, Program
+from uop.conformance.vocabulary import Vocabulary
 from uop.interpreter.inputs import slots_of
 from uop.spec.args import AxisType, BufferArg, PadArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType
@@ -51,22 +52,24 @@ LENGTHENED = ("int32", "float32")
 MOST = {AxisType.UPCAST: 16, AxisType.UNROLL: 16, AxisType.LOCAL: 16, AxisType.GROUP_REDUCE: 16}
 """How many positions a kernel gets on its axes of a type, so that no source gets long."""
 STEPS = 5
+NEEDS = (Op.SINK, Op.CALL, Op.RANGE, Op.END)
 
 
-def groups() -> Iterator[Group]:
-    for name, homes in GRAPHS.items():
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    for name, chosen in GRAPHS.items():
+        homes = homes_in(vocabulary, name, chosen)
         for home in homes:
             for kind, change in (("optimized", _optimized), ("split", _cut)):
-                build = partial(change, DTYPES[home], FLAVOURS[name])
+                build = partial(change, DTYPES[home], flavour_in(vocabulary, name))
                 # A smoke run takes each flavour once.
                 counts = (int(home == homes[0]), 2, 30)
-                yield Group("schedule", MIXED, home, f"{name}-{kind}", counts, build)
+                yield Group("schedule", MIXED, home, f"{name}-{kind}", counts, build, NEEDS)
     for home in FOLDS:
         build_fold = partial(_folded, DTYPES[home])
-        yield Group("schedule", Op.REDUCE.name, home, "folds", (1, 3, 40), build_fold)
+        yield Group("schedule", Op.REDUCE.name, home, "folds", (1, 3, 40), build_fold, NEEDS)
     for home in LENGTHENED:
         build_padded = partial(_lengthened, DTYPES[home])
-        yield Group("schedule", Op.PAD.name, home, "lengthened", (1, 3, 20), build_padded)
+        yield Group("schedule", Op.PAD.name, home, "lengthened", (1, 3, 20), build_padded, NEEDS)
 
 
 def random_sequence(choices: Choices, body: UOp) -> tuple[Optimization, ...]:

@@ -9,8 +9,9 @@ from math import prod
 from uop.conformance import values
 from uop.conformance.choices import Choices, between, chance, pick, weighted
 from uop.conformance.levels.growth import Growth, dims, pad
+from uop.conformance.vocabulary import Vocabulary
 from uop.spec.args import DTypeArg, FlipArg, GetTupleArg, PadFill, PermuteArg, ReduceArg
-from uop.spec.dtype import INTS, DType, Kind, dtypes
+from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.latitude import Ulp, Unordered
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
@@ -20,13 +21,17 @@ Step = Callable[[Growth], UOp | None]
 
 GUARDED = (Op.IDIV, Op.MOD, Op.SHL, Op.SHR)
 BY_DIVISOR = (Op.IDIV, Op.MOD)
+FOLDS = (Op.ADD, Op.MAX, Op.MUL)
+SMALL_DIVISOR = 100
 BITWISE = (Op.XOR, Op.OR, Op.AND, *GUARDED)
 """Ops of integers that make anything out of a set that is not single."""
 
 
-def _elementwise(dtype: DType, arity: int, keep: Callable[[OpDef], bool]) -> tuple[Op, ...]:
+def _elementwise(
+    dtype: DType, arity: int, vocabulary: Vocabulary, keep: Callable[[OpDef], bool]
+) -> tuple[Op, ...]:
     """The elementwise ops without arg that take operands of this dtype, by their declarations."""
-    return tuple(
+    return vocabulary.of(
         d.op
         for d in DECLARATIONS.values()
         if d.is_elementwise and d.arg is None and dtype in d.dtypes
@@ -43,45 +48,50 @@ def _compares(d: OpDef) -> bool:
 
 
 @cache
-def unary_ops(dtype: DType) -> tuple[Op, ...]:
-    return _elementwise(dtype, 1, lambda d: not isinstance(d.latitude, Ulp))
+def unary_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    return _elementwise(dtype, 1, vocabulary, lambda d: not isinstance(d.latitude, Ulp))
 
 
 @cache
-def unary_wide_ops(dtype: DType) -> tuple[Op, ...]:
-    return _elementwise(dtype, 1, lambda d: isinstance(d.latitude, Ulp))
+def unary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    return _elementwise(dtype, 1, vocabulary, lambda d: isinstance(d.latitude, Ulp))
 
 
 @cache
-def binary_ops(dtype: DType) -> tuple[Op, ...]:
-    return _elementwise(dtype, 2, lambda d: not isinstance(d.latitude, Ulp) and not _compares(d))
+def binary_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    return _elementwise(
+        dtype, 2, vocabulary, lambda d: not isinstance(d.latitude, Ulp) and not _compares(d)
+    )
 
 
 @cache
-def binary_wide_ops(dtype: DType) -> tuple[Op, ...]:
-    return _elementwise(dtype, 2, lambda d: isinstance(d.latitude, Ulp))
+def binary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    return _elementwise(dtype, 2, vocabulary, lambda d: isinstance(d.latitude, Ulp))
 
 
 @cache
-def comparisons(dtype: DType) -> tuple[Op, ...]:
+def comparisons(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
     """Without those that may answer either way on a NaN."""
     no_nan = not dtype.is_float
     return _elementwise(
-        dtype, 2, lambda d: _compares(d) and (no_nan or not isinstance(d.latitude, Unordered))
+        dtype,
+        2,
+        vocabulary,
+        lambda d: _compares(d) and (no_nan or not isinstance(d.latitude, Unordered)),
     )
 
 
 def unary(g: Growth) -> UOp | None:
-    u = g.take(lambda v: bool(unary_ops(v.dtype)))
-    return None if u is None else UOp(pick(g.choices, unary_ops(u.dtype)), u)
+    u = g.take(lambda v: bool(unary_ops(v.dtype, g.vocabulary)))
+    return None if u is None else UOp(pick(g.choices, unary_ops(u.dtype, g.vocabulary)), u)
 
 
 def binary(g: Growth) -> UOp | None:
     """Two operands, either way round; divisors and shift counts are made fit most of the time."""
-    u = g.take()
+    u = g.take(lambda v: bool(binary_ops(v.dtype, g.vocabulary)))
     if u is None:
         return None
-    op = pick(g.choices, binary_ops(u.dtype))
+    op = pick(g.choices, binary_ops(u.dtype, g.vocabulary))
     if op in BITWISE and g.width(u):
         return None
     other = g.take_like(u, exact=op in BITWISE)
@@ -90,8 +100,16 @@ def binary(g: Growth) -> UOp | None:
     return UOp(op, other, u) if chance(g.choices, 40) else UOp(op, u, other)
 
 
+def unguarded(g: Growth, dtype: DType) -> tuple[Op, ...]:
+    """The ops of two operands that have a value whatever these are."""
+    return tuple(o for o in binary_ops(dtype, g.vocabulary) if o not in GUARDED)
+
+
 def guarded(g: Growth, op: Op, other: UOp) -> UOp:
-    """A divisor that is not zero, or a count below the width."""
+    """A divisor that is not zero, or a count below the width; where it takes too much, a CONST."""
+    if not g.vocabulary.has(Op.OR, Op.AND):
+        most = other.dtype.bits - 1 if op not in BY_DIVISOR else SMALL_DIVISOR
+        return const(between(g.choices, 1, most), other.dtype)
     if op in BY_DIVISOR:
         return UOp(Op.OR, other, const(1, other.dtype))
     return UOp(Op.AND, other, const(other.dtype.bits - 1, other.dtype))
@@ -103,9 +121,10 @@ def ternary(g: Growth) -> UOp | None:
     if u is None:
         return None
     b, c = g.take_like(u), g.take_like(u)
-    if chance(g.choices, 40):
+    sums = g.vocabulary.of((Op.ADD, Op.SUB))
+    if chance(g.choices, 40) or not sums:
         return UOp(Op.MULACC, u, b, c)
-    return UOp(pick(g.choices, (Op.ADD, Op.SUB)), UOp(Op.MUL, u, b), c)
+    return UOp(pick(g.choices, sums), UOp(Op.MUL, u, b), c)
 
 
 def transcendental(g: Growth) -> UOp | None:
@@ -113,16 +132,17 @@ def transcendental(g: Growth) -> UOp | None:
     u = g.take(lambda v: v.dtype.is_float and not g.width(v))
     if u is None:
         return None
-    if chance(g.choices, 60):
-        return UOp(pick(g.choices, unary_wide_ops(u.dtype)), u)
-    return UOp(pick(g.choices, binary_wide_ops(u.dtype)), u, g.take_like(u, exact=True))
+    unary_, binary_ = (ops(u.dtype, g.vocabulary) for ops in (unary_wide_ops, binary_wide_ops))
+    if unary_ and (chance(g.choices, 60) or not binary_):
+        return UOp(pick(g.choices, unary_), u)
+    return UOp(pick(g.choices, binary_), u, g.take_like(u, exact=True)) if binary_ else None
 
 
 def compare(g: Growth) -> UOp | None:
-    u = g.take(lambda v: not g.width(v))
+    u = g.take(lambda v: not g.width(v) and bool(comparisons(v.dtype, g.vocabulary)))
     if u is None:
         return None
-    return UOp(pick(g.choices, comparisons(u.dtype)), u, g.take_like(u, exact=True))
+    return UOp(pick(g.choices, comparisons(u.dtype, g.vocabulary)), u, g.take_like(u, exact=True))
 
 
 def select(g: Growth) -> UOp | None:
@@ -144,18 +164,25 @@ def cast(g: Growth) -> UOp | None:
     u = g.take(lambda v: not g.width(v))
     if u is None:
         return None
-    target = pick(g.choices, [d for d in (*g.palette, dtypes.bool) if d is not u.dtype])
+    targets = g.vocabulary.of_dtypes((*g.palette, dtypes.bool))
+    others = [d for d in targets if d is not u.dtype]
+    if not others:
+        return None
+    target = pick(g.choices, others)
     if u.dtype.is_float and target.is_int:
-        u = fitting(u, target)
+        u = fitting(g, u, target)
     return UOp(Op.CAST, u, arg=DTypeArg(target))
 
 
-def fitting(u: UOp, target: DType) -> UOp:
+def fitting(g: Growth, u: UOp, target: DType) -> UOp:
     """u where it lies inside the integer dtype, else 1: a NaN lies nowhere."""
     low, high = _bounds(u.dtype, target)
     above = UOp(Op.CMPLT, const(low, u.dtype), u)
     below = UOp(Op.CMPLT, u, const(high, u.dtype))
-    return UOp(Op.WHERE, UOp(Op.AND, above, below), u, const(1, u.dtype))
+    one = const(1, u.dtype)
+    if g.vocabulary.has(Op.AND):
+        return UOp(Op.WHERE, UOp(Op.AND, above, below), u, one)
+    return UOp(Op.WHERE, above, UOp(Op.WHERE, below, u, one), one)
 
 
 def _bounds(source: DType, target: DType) -> tuple[int, int]:
@@ -170,8 +197,9 @@ def bitcast(g: Growth) -> UOp | None:
     u = g.take(lambda v: v.dtype.bits > 1 and not g.width(v))
     if u is None:
         return None
-    equal = [d for d in values.VALUES if _has_bits(d, u.dtype.itemsize) and d is not u.dtype]
-    smaller = [d for d in INTS if d.itemsize < u.dtype.itemsize]
+    kinds = g.vocabulary.of_dtypes(values.VALUES)
+    equal = [d for d in kinds if _has_bits(d, u.dtype.itemsize) and d is not u.dtype]
+    smaller = [d for d in kinds if d.is_int and d.itemsize < u.dtype.itemsize]
     if not u.shape or not smaller or chance(g.choices, 60):
         return UOp(Op.BITCAST, u, arg=DTypeArg(pick(g.choices, equal))) if equal else None
     small = pick(g.choices, smaller)
@@ -188,7 +216,8 @@ def _has_bits(dtype: DType, itemsize: int) -> bool:
 def view(g: Growth) -> UOp | None:
     """A movement that keeps the shape: FLIP, a shift by PAD and SHRINK, another shape and back."""
     u = g.take(lambda v: any(s > 1 for s in v.shape))
-    return None if u is None else weighted(g.choices, VIEWS)(g.choices, u)
+    views = [(made, weight) for made, weight, ops in VIEWS if g.vocabulary.has(*ops)]
+    return None if u is None or not views else weighted(g.choices, views)(g.choices, u)
 
 
 def _flip(choices: Choices, u: UOp) -> UOp:
@@ -231,7 +260,45 @@ def _row(choices: Choices, u: UOp) -> UOp:
     return UOp(Op.SHRINK, u, dims(tuple(offset)), dims(tuple(sizes)))
 
 
-VIEWS = ((_flip, 4), (_shift, 3), (_there_and_back, 3), (_row, 1))
+def _regrouped(choices: Choices, u: UOp) -> UOp:
+    """In other axes, and back."""
+    flat = UOp(Op.RESHAPE, u, dims((*u.shape[1:], u.shape[0])))
+    if chance(choices, 50):
+        flat = UOp(Op.RESHAPE, u, dims((prod(u.shape),)))
+    return UOp(Op.RESHAPE, flat, dims(u.shape))
+
+
+def _repeated(choices: Choices, u: UOp) -> UOp:
+    """Copies along a new axis, maybe read as one axis with another, and folded again."""
+    n = between(choices, 2, 3)
+    copies = UOp(Op.EXPAND, UOp(Op.RESHAPE, u, dims((1, *u.shape))), dims((n, *u.shape)))
+    if chance(choices, 50):
+        rows = UOp(Op.RESHAPE, copies, dims((n * u.shape[0], *u.shape[1:])))
+        copies = UOp(Op.RESHAPE, rows, dims((n, *u.shape)))
+    # Of a float there is one sum of two equal terms, whatever the order.
+    op = Op.ADD if n == 2 or not u.dtype.is_float else Op.MAX
+    folded = UOp(Op.REDUCE, copies, arg=ReduceArg(op, (0,)))
+    return UOp(Op.RESHAPE, folded, dims(u.shape))
+
+
+def _spread(choices: Choices, u: UOp) -> UOp:
+    """Folded along an axis, and as long again."""
+    axis = pick(choices, [k for k, s in enumerate(u.shape) if s > 1])
+    op = Op.MAX if u.dtype.is_float else pick(choices, (Op.ADD, Op.MUL, Op.MAX))
+    folded = UOp(Op.REDUCE, u, arg=ReduceArg(op, (axis,)))
+    return UOp(Op.EXPAND, folded, dims(u.shape))
+
+
+VIEWS: tuple[tuple[Callable[[Choices, UOp], UOp], int, tuple[Op, ...]], ...] = (
+    (_flip, 4, (Op.FLIP,)),
+    (_shift, 3, (Op.PAD, Op.SHRINK)),
+    (_there_and_back, 3, (Op.RESHAPE, Op.PERMUTE, Op.FLIP)),
+    (_row, 1, (Op.SHRINK,)),
+    (_regrouped, 1, (Op.RESHAPE,)),
+    (_repeated, 1, (Op.RESHAPE, Op.EXPAND, Op.REDUCE)),
+    (_spread, 1, (Op.EXPAND, Op.REDUCE)),
+)
+"""Each with its weight and the ops that it is made of."""
 
 
 def padded(g: Growth) -> UOp | None:
@@ -243,13 +310,15 @@ def padded(g: Growth) -> UOp | None:
     before = [g.choices.below(3) for _ in u.shape]
     sizes = [b + s + g.choices.below(2) for b, s in zip(before, u.shape, strict=True)]
     outside = pad(u, before, sizes, fill)
-    op = pick(g.choices, tuple(o for o in binary_ops(u.dtype) if o not in GUARDED))
-    changed = UOp(op, outside, g.constant(u.dtype))
+    ops = unguarded(g, u.dtype)
+    if not ops or not g.vocabulary.has(Op.PAD):
+        return None
+    changed = UOp(pick(g.choices, ops), outside, g.constant(u.dtype))
     if u.dtype.is_float and chance(g.choices, 15):
         changed = UOp(Op.EXP2, outside)
     if chance(g.choices, 50) and not u.dtype.is_float:
         axis = g.choices.below(len(u.shape))
-        folded = pick(g.choices, (Op.ADD, Op.MAX, Op.MUL))
+        folded = pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
         reduced = UOp(Op.REDUCE, changed, arg=ReduceArg(folded, (axis,)))
         return UOp(Op.SHRINK, reduced, dims((0,) * len(sizes)), dims(_kept(u.shape, axis)))
     if fill is PadFill.INVALID:
@@ -270,7 +339,7 @@ def reduce(g: Growth) -> UOp | None:
     if u is None:
         return None
     axes = tuple(k for k, _ in enumerate(u.shape) if chance(g.choices, 50))
-    op = pick(g.choices, (Op.ADD, Op.MAX, Op.MUL))
+    op = pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
     if u.dtype.is_float and op is not Op.MAX:
         # Squares do not cancel; a pair of them does not overflow more than they do.
         u, axes = UOp(Op.MUL, u, u), axes[:1]
@@ -287,7 +356,10 @@ def gather(g: Growth) -> UOp | None:
     if chance(g.choices, 30):
         row = UOp(Op.INDEX, u, const(g.choices.below(n), dtypes.index))
         return UOp(Op.RESHAPE, row, dims((1, *u.shape[1:])))
-    index_dtype = pick(g.choices, (dtypes.int32, dtypes.uint8, dtypes.int64, dtypes.int16))
+    kinds = g.vocabulary.of_dtypes((dtypes.int32, dtypes.uint8, dtypes.int64, dtypes.int16))
+    if not kinds:
+        return None
+    index_dtype = pick(g.choices, kinds)
     at = g.input(index_dtype, (n,), values.draw_bits)
     return UOp(Op.INDEX, u, UOp(Op.MOD, at, const(n, index_dtype)))
 
@@ -311,8 +383,8 @@ def _pairs(u: UOp | None, v: UOp, base: Shape) -> bool:
 def copied(g: Growth) -> UOp | None:
     """A marker, or a LOAD, which the compiler may give memory of its own."""
     u = g.take()
-    ops = (Op.CONTIGUOUS, Op.LOAD, Op.DETACH, Op.CONTIGUOUSBACKWARD)
-    return None if u is None else UOp(pick(g.choices, ops), u)
+    ops = g.vocabulary.of((Op.CONTIGUOUS, Op.LOAD, Op.DETACH, Op.CONTIGUOUSBACKWARD))
+    return None if u is None or not ops else UOp(pick(g.choices, ops), u)
 
 
 def joined(g: Growth) -> UOp | None:
@@ -324,7 +396,7 @@ def joined(g: Growth) -> UOp | None:
     both = UOp(Op.STACK, u, other)
     if u.dtype.is_float or chance(g.choices, 50):
         return UOp(Op.INDEX, both, const(g.choices.below(2), dtypes.int32))
-    op = pick(g.choices, (Op.ADD, Op.MAX, Op.MUL))
+    op = pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
     folded = UOp(Op.REDUCE, both, arg=ReduceArg(op, (0,)))
     return UOp(Op.RESHAPE, folded, dims(g.base))
 
@@ -336,7 +408,9 @@ def called(g: Growth) -> UOp | None:
         return None
     other = g.take_like(u)
     a, b = param(0, u.shape, u.dtype), param(1, other.shape, u.dtype)
-    ops = tuple(o for o in binary_ops(u.dtype) if o not in GUARDED)
+    ops = unguarded(g, u.dtype)
+    if not ops or not g.vocabulary.has(Op.FUNCTION, Op.TUPLE, Op.GETTUPLE):
+        return None
     first, second = pick(g.choices, ops), pick(g.choices, ops)
     inner = UOp(first, b, a)
     body = UOp(Op.TUPLE, inner, UOp(second, inner, b))

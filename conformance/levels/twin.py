@@ -25,9 +25,17 @@ from uop.conformance.levels.elementwise import (
     operand_dtypes,
 )
 from uop.conformance.levels.function import outlined
-from uop.conformance.levels.graph import FLAVOURS, batches, grown, rooted
-from uop.conformance.levels.group import Group, Program
+from uop.conformance.levels.graph import (
+    Flavour,
+    batches,
+    flavour_in,
+    grown,
+    homes_in,
+    rooted,
+)
+from uop.conformance.levels.group import Counts, Group, Program
 from uop.conformance.levels.growth import Growth
+from uop.conformance.vocabulary import Vocabulary
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.values import Array
 from uop.spec.args import BinaryArg, DTypeArg, ParamArg
@@ -41,8 +49,7 @@ from uop.spec.uop import UOp, dims, param
 
 Way = Callable[[Growth, UOp], UOp]
 """How a value gets a memory of its own."""
-Build = Callable[[DType, str, Choices, int], Program]
-Counts = tuple[int, int, int]
+Build = Callable[[DType, Flavour, Choices, int], Program]
 
 HOMES: dict[str, tuple[str, ...]] = {
     "narrow": ("int8", "uint16"),
@@ -60,28 +67,28 @@ MOST_LISTED = 8
 """Elements of an input that are written as CONSTs; those of a larger one as bytes."""
 
 
-def groups() -> Iterator[Group]:
-    for name, homes in HOMES.items():
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    for name, chosen in HOMES.items():
+        homes = homes_in(vocabulary, name, chosen)
         for home in homes:
-            for kind, build, counts in KINDS:
-                made = partial(build, DTYPES[home], name)
+            for kind, build, counts, needs in KINDS:
+                made = partial(build, DTYPES[home], flavour_in(vocabulary, name))
                 # A smoke run takes each flavour once.
                 kept = (counts[0] if home == homes[0] else 0, *counts[1:])
-                yield Group("twin", MIXED, home, f"{name}-{kind}", kept, made)
+                yield Group("twin", MIXED, home, f"{name}-{kind}", kept, made, needs)
     for declaration in DECLARATIONS.values():
         if declaration.decomposition is None or declaration.arg is not None:
             continue
         if not isinstance(declaration.latitude, Ulp):
             for dtype in declaration.dtypes:
-                op_twin = partial(_decomposed_op, declaration.op, dtype)
-                yield Group(
-                    "twin", declaration.op.name, dtype.name, "decomposed", (0, 1, 1), op_twin
-                )
+                op = declaration.op
+                made = partial(_decomposed_op, op, dtype)
+                yield Group("twin", op.name, dtype.name, "decomposed", (0, 1, 1), made, (op,))
 
 
-def _split(way: Way, home: DType, name: str, choices: Choices, index: int) -> Program:
+def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     """Each node, then all of them, read from a memory of their own."""
-    growth, root = _grown(home, name, choices)
+    growth, root = _grown(home, flavour, choices)
     if way is stored and any(u.op is Op.BITCAST for u in walk(root)):
         way = loaded  # Of a place there is no BITCAST.
     nodes = [u for u in walk(root) if u in growth.known and data_sources(u)]
@@ -124,9 +131,9 @@ def _every(growth: Growth, root: UOp, way: Way, split: set[UOp]) -> UOp:
     return done[root]
 
 
-def _constants(home: DType, name: str, choices: Choices, index: int) -> Program:
+def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     """Each input in turn, then all of them, written into the program."""
-    growth, root = _grown(home, name, choices)
+    growth, root = _grown(home, flavour, choices)
     given = _twice(growth, root)
     data = given[0].inputs
     params = [u for u in walk(root) if u.op is Op.PARAM]
@@ -158,9 +165,9 @@ def _slot(u: UOp) -> int:
     return cast(ParamArg, u.arg).slot
 
 
-def _decomposed(home: DType, name: str, choices: Choices, index: int) -> Program:
+def _decomposed(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     """Every op as what it decomposes into, but for those whose decomposition has a larger error."""
-    growth, root = _grown(home, name, choices)
+    growth, root = _grown(home, flavour, choices)
     given = _twice(growth, root)
     smaller = decomposed(root, is_exact)
     return Program(root, given, twins=(Twin("decomposed", smaller, given),))
@@ -182,9 +189,9 @@ def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Progra
     return Program(root, given, twins=(Twin("decomposed", decomposed(root), given),))
 
 
-def _called(home: DType, name: str, choices: Choices, index: int) -> Program:
+def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     """Written out, and with parts that FUNCTIONs compute."""
-    growth, _ = _grown(home, name, choices)
+    growth, _ = _grown(home, flavour, choices)
     root = UOp(Op.TUPLE, *(inlined(u) for u in growth.outputs()))
     given = _twice(growth, root)
     twins = [
@@ -198,12 +205,12 @@ def _called(home: DType, name: str, choices: Choices, index: int) -> Program:
     return Program(root, given, twins=tuple(twins))
 
 
-def _editions(home: DType, name: str, choices: Choices, index: int) -> Program:
+def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     """Read back from the words of each edition that has words for all of it.
 
     Values only: an edition may know a buffer by its size, and then the outputs are flat.
     """
-    growth, _ = _grown(home, name, choices)
+    growth, _ = _grown(home, flavour, choices)
     root = UOp(Op.TUPLE, *growth.outputs())
     given = _twice(growth, root)
     read = {edition: _read_back(root, edition) for edition in EDITIONS}
@@ -218,9 +225,9 @@ def _read_back(root: UOp, edition: str) -> UOp | None:
         return None
 
 
-def _grown(home: DType, name: str, choices: Choices) -> tuple[Growth, UOp]:
+def _grown(home: DType, flavour: Flavour, choices: Choices) -> tuple[Growth, UOp]:
     with np.errstate(all="ignore"):
-        growth = grown(home, FLAVOURS[name], choices, BASES, (FEWEST_NODES, MOST_NODES))
+        growth = grown(home, flavour, choices, BASES, (FEWEST_NODES, MOST_NODES))
         return growth, rooted(growth, choices)
 
 
@@ -230,12 +237,15 @@ def _twice(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     return (*given, given[0])
 
 
-KINDS: tuple[tuple[str, Build, Counts], ...] = (
-    ("copied", partial(_split, copied), (1, 3, 60)),
-    ("stored", partial(_split, stored), (0, 2, 40)),
-    ("loaded", partial(_split, loaded), (0, 1, 40)),
-    ("constants", _constants, (1, 3, 60)),
-    ("decomposed", _decomposed, (0, 2, 40)),
-    ("called", _called, (0, 2, 40)),
-    ("editions", _editions, (0, 1, 20)),
+MEMORY = (Op.BUFFER, Op.STORE, Op.AFTER)
+LITERALS = (Op.CONST, Op.STACK, Op.RESHAPE, Op.BINARY, Op.BITCAST)
+KINDS: tuple[tuple[str, Build, Counts, tuple[Op, ...]], ...] = (
+    ("copied", partial(_split, copied), (1, 3, 60), (Op.CONTIGUOUS,)),
+    ("stored", partial(_split, stored), (0, 2, 40), MEMORY),
+    ("loaded", partial(_split, loaded), (0, 1, 40), (*MEMORY, Op.LOAD)),
+    ("constants", _constants, (1, 3, 60), LITERALS),
+    ("decomposed", _decomposed, (0, 2, 40), ()),
+    ("called", _called, (0, 2, 40), (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)),
+    ("editions", _editions, (0, 1, 20), ()),
 )
+"""Each with how many there are and the ops that it needs."""

@@ -14,6 +14,7 @@ from uop.conformance.choices import Choices, between, chance, pick, weighted
 from uop.conformance.levels.group import Program
 from uop.conformance.levels.listing import Listing
 from uop.conformance.levels.scalar import Memory, Scalars, argument, at, load, loop, register
+from uop.conformance.vocabulary import Vocabulary
 from uop.spec.args import (
     AddrSpace,
     BufferArg,
@@ -28,9 +29,9 @@ COUNTERS = 3
 """The slot of the buffer that is only added to."""
 
 
-def workgroup(dtype: DType, choices: Choices, index: int) -> Program:
+def workgroup(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Several groups of a few items: phases with a barrier between them, then a store for each."""
-    writer = Writer(choices, dtype)
+    writer = Writer(choices, dtype, vocabulary)
     for _ in range(between(choices, 2, PHASES)):
         weighted(choices, TABLE)(writer)
         writer.listing.barrier()
@@ -43,6 +44,7 @@ class Writer:
 
     choices: Choices
     dtype: DType
+    vocabulary: Vocabulary
     listing: Listing = field(default_factory=Listing)
     scalars: Scalars = field(init=False)
     counters: list[UOp] = field(init=False)
@@ -50,7 +52,7 @@ class Writer:
     loops: int = 0
 
     def __post_init__(self) -> None:
-        self.scalars = Scalars(self.choices, self.dtype)
+        self.scalars = Scalars(self.choices, self.dtype, self.vocabulary)
         items, groups = between(self.choices, 2, 8), between(self.choices, 1, 4)
         self.counters = [_special("gidx0", groups), _special("lidx0", items)]
         self.words = items * between(self.choices, 1, 2)

@@ -9,10 +9,11 @@ from enum import Enum
 from importlib.metadata import version
 from typing import Any
 
-from uop.conformance.case import CaseId
+from uop.conformance.case import GENERATOR, CaseId
 from uop.conformance.elements import BINS, Element
 from uop.conformance.protocol import Hello
 from uop.conformance.verdict import MAY_END, Fault, Status, Verdict
+from uop.conformance.vocabulary import Vocabulary, whole
 
 SCHEMA = "uop-report/1"
 MARKS = {
@@ -237,6 +238,8 @@ class Report:
     """What the run has too little evidence of for a verdict, with the reason."""
     known: tuple[KnownFailure, ...] = ()
     """The lines of the file of known failures that the run is about."""
+    vocabulary: Vocabulary = field(default_factory=whole)
+    """What the random programs were drawn from."""
 
     @property
     def stale(self) -> list[str]:
@@ -276,6 +279,7 @@ class Report:
             "backend": asdict(self.backend),
             "profile": self.profile,
             "profile_from": self.profile_from,
+            "generator": {"version": GENERATOR, "vocabulary": self.vocabulary.to_json()},
             "options": dict(self.options),
             "summary": {
                 "verdict": self.conclusion.value,

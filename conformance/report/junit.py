@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from uop.conformance.report.reading import version_of
 from uop.conformance.shell import case_command, repro_command
 from uop.conformance.wire import Json
 
@@ -34,7 +35,7 @@ def first_failed(report: Json, cell: Json) -> str:
     """The id of the first case of a cell that failed."""
     place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
     return next(
-        f"{name}/{index}"
+        f"{name}/{index}@{version_of(report)}"
         for name, marks in report["cases"].items()
         if name.startswith(place)
         for index, mark in enumerate(marks)

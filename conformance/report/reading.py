@@ -12,6 +12,7 @@ from typing import Any
 
 from uop.conformance.options import OptionError
 from uop.conformance.report import SCHEMA
+from uop.conformance.vocabulary import Vocabulary, vocabulary_from_json
 from uop.conformance.wire import Json
 
 TYPES: dict[str, tuple[type, ...]] = {
@@ -58,6 +59,17 @@ def parse_report(text: str, name: str) -> Json:
     for problem in problems(found):
         raise OptionError(f"{name}: {problem}")
     return found
+
+
+def version_of(report: Json) -> int:
+    """The version of the generator that made its cases; reports had none before the second."""
+    return int(report.get("generator", {}).get("version", 1))
+
+
+def vocabulary_in(report: Json) -> Vocabulary | None:
+    """What its random programs were drawn from, where it says so."""
+    said = report.get("generator", {}).get("vocabulary")
+    return None if said is None else vocabulary_from_json(said)
 
 
 def problems(found: object) -> Iterator[str]:

@@ -10,8 +10,10 @@ from uop.conformance.generate import group_of
 from uop.conformance.jury import Jury
 from uop.conformance.options import OptionError, Options
 from uop.conformance.report import MARKS, NOT_RUN
+from uop.conformance.report.reading import version_of, vocabulary_in
 from uop.conformance.shell import CORPUS
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
+from uop.conformance.vocabulary import Vocabulary, whole
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError
 
@@ -49,9 +51,10 @@ def judged_again(report: Json, count: int, backend: str = "") -> list[Again]:
         seed=report["options"]["seed"],
         profile=report["profile"],
         timeout=report["options"]["timeout"],
+        vocabulary=vocabulary_in(report),
     ).checked()
     chosen = sample(report, count)
-    gone = {id: why for id in chosen if (why := _missing(id))}
+    gone = {id: why for id in chosen if (why := _missing(id, options.vocabulary or whole()))}
     found, lost = _verdicts([id for id in chosen if id not in gone], options)
     return [
         Again(id, before, found.get(id), gone.get(id) or ("" if id in found else lost))
@@ -73,7 +76,7 @@ def _judged(report: Json) -> Iterator[tuple[str, Status]]:
     for name, marks in report["cases"].items():
         for index, mark in enumerate(marks):
             if mark != NOT_RUN and STATUSES[mark] is not Status.SKIPPED:
-                yield f"{name}/{index}", STATUSES[mark]
+                yield f"{name}/{index}@{version_of(report)}", STATUSES[mark]
 
 
 def _spread(cases: Sequence[tuple[str, Status]], count: int) -> list[tuple[str, Status]]:
@@ -82,10 +85,10 @@ def _spread(cases: Sequence[tuple[str, Status]], count: int) -> list[tuple[str, 
     return [cases[k * len(cases) // count] for k in range(count)]
 
 
-def _missing(id: str) -> str:
+def _missing(id: str, vocabulary: Vocabulary) -> str:
     """Why a case cannot be made, or nothing."""
     try:
-        group_of(CaseId.parse(id))
+        group_of(CaseId.parse(id), vocabulary)
     except NoSuchCaseError as error:
         return f"this suite has {error}"
     return ""
@@ -98,6 +101,8 @@ def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict],
     jury = Jury.start(options)
     try:
         jury.hello(options.workers)
+        if options.vocabulary is not None:
+            jury.judge_by(options.profile, options.vocabulary)
         for _, answer in jury.answers(iter(tasks)):
             for one in answer["verdicts"]:
                 verdict = verdict_from_json(one)

@@ -35,8 +35,8 @@ from uop.spec.uop import UOp, const, dims, param
 
 SCHEMA = json.loads(files("uop.conformance").joinpath("uop-report-1.schema.json").read_text())
 NOTHING = {"label": "", "values": {}, "rules": {}}
-ID = "op/ADD/float32/edges/0"
-SIN = "op/SIN/float32/edges/0"
+ID = "op/ADD/float32/edges/0@2"
+SIN = "op/SIN/float32/edges/0@2"
 PASSED = Verdict(ID, Status.PASSED, 1, 10, 9, 10)
 HELLO = Hello("some", "1", "", frozenset({"ADD", "SIN"}), frozenset({"float32", "float16"}))
 
@@ -102,11 +102,11 @@ def test_rules_count_where_they_say_something() -> None:
 
 
 def test_what_an_invalid_case_exercises_is_its_label() -> None:
-    found = exercised(case_by_id("invalid/ADD/void/arity/0"))
+    found = exercised(case_by_id("invalid/ADD/void/arity/0@2"))
     assert found == {"label": "ADD.arity", "values": {}, "rules": {}}
 
 
-@pytest.mark.parametrize("id", ["op/MUL/bfloat16/edges/0", "op/CAST/int8/to-bool/0", ID])
+@pytest.mark.parametrize("id", ["op/MUL/bfloat16/edges/0@2", "op/CAST/int8/to-bool/0@2", ID])
 def test_a_case_of_level_op_is_about_its_op_and_dtype(id: str) -> None:
     found = case_by_id(id)
     assert f"{found.op} {found.dtype}" in exercised(found)["values"]
@@ -143,7 +143,7 @@ def test_what_was_skipped_or_constrains_nothing_is_no_evidence() -> None:
 
 
 def test_the_order_and_division_of_checks_do_not_matter() -> None:
-    ids = [f"op/ADD/float32/edges/{k}" for k in range(5)]
+    ids = [f"op/ADD/float32/edges/{k}@2" for k in range(5)]
     one, two = ledger(*ids), ledger(*ids)
     for id in ids:
         one.add(replace(PASSED, id=id), {**NOTHING, "values": {"ADD float32": 3}})
@@ -239,7 +239,7 @@ def test_the_section_is_as_the_schema_says_and_adds_up(judged: Conform) -> None:
     open_points = [p for e in section["unchecked"] for p in e["points"]]
     assert section["checked"] + len(open_points) == section["total"]
     assert section["evidence"]["cell MAX float32"]["first"][0] in {
-        f"{name}/{k}" for name, marks in whole["cases"].items() for k in range(len(marks))
+        f"{name}/{k}@2" for name, marks in whole["cases"].items() for k in range(len(marks))
     }
     assert not set(open_points) & set(section["evidence"])
     lines = ledger_lines(section)
@@ -255,7 +255,7 @@ def test_a_run_that_is_stopped_too_early_is_inconclusive(judged: Conform) -> Non
 
 def test_a_narrowed_run_is_judged_on_what_was_selected(judged: Conform) -> None:
     assert (
-        judged(levels=LEVELS, cases=(ID, "invalid/ADD/void/arity/0")).conclusion
+        judged(levels=LEVELS, cases=(ID, "invalid/ADD/void/arity/0@2")).conclusion
         is Conclusion.CONFORMS
     )
 
@@ -271,18 +271,17 @@ def test_gaps_are_aimed_at_the_same_way_however_divided(judged: Conform) -> None
     chosen = {"ops": ("LOAD", "STORE"), "dtypes": ("float16", "int64"), "effort": "default"}
     one, three = (judged(workers=n, **chosen) for n in (1, 3))
     ids = {str(id) for id in selected(Options("interpreter", levels=("op",), **chosen))}
-    run = {f"{n}/{k}" for n, marks in one.to_json()["cases"].items() for k in range(len(marks))}
+    run = {f"{n}/{k}@2" for n, marks in one.to_json()["cases"].items() for k in range(len(marks))}
     further = run - ids
     assert ids <= run
-    # A second look at the ledger aims at what the first few did not show either.
-    assert FURTHER_OF_EACH * 4 < len(further) <= FURTHER["default"]
+    assert FURTHER_OF_EACH < len(further) <= FURTHER["default"]
     assert one.to_json()["ledger"]["unchecked"] == []
     assert one.to_json()["cases"] == three.to_json()["cases"]
     assert one.to_json()["ledger"] == three.to_json()["ledger"]
 
 
 def test_a_run_of_one_case_says_what_it_shows(judged: Conform) -> None:
-    found = judged(levels=LEVELS, cases=("graph/MIXED/int8/absent/0",)).to_json()["ledger"]
+    found = judged(levels=LEVELS, cases=("graph/MIXED/int8/absent/0@2",)).to_json()["ledger"]
     assert (found["total"], found["checked"]) == (0, 0)
     (line,) = ledger_lines(found)
     assert re.fullmatch(r"ledger: these cases show \d+ values, \d+ rules", line)
@@ -296,7 +295,7 @@ def test_a_run_of_one_case_says_what_it_shows(judged: Conform) -> None:
 def test_within_half_an_ulp_only_a_nan_may_be_several(
     dtype: str, value: str, is_used: bool
 ) -> None:
-    id, cell = f"op/RECIP/{dtype}/edges/0", f"RECIP {dtype}"
+    id, cell = f"op/RECIP/{dtype}/edges/0@2", f"RECIP {dtype}"
     found = ledger(id)
     found.add(replace(PASSED, id=id), {**NOTHING, "values": {cell: BIT[value]}})
     assert (Point("latitude", "RECIP", dtype) in found.points()) is is_used

@@ -19,7 +19,7 @@ from uop.conformance.report import Conclusion, Report, Tally
 from uop.conformance.run import conform
 from uop.conformance.verdict import Status, Verdict
 
-CASE = "op/ADD/int8/edges/0"
+CASE = "op/ADD/int8/edges/0@2"
 SIGNATURE = "result ADD int8"
 TODAY = date(2030, 6, 15)
 REST = 'reason = "r", repro = "r.uop"'
@@ -220,17 +220,17 @@ def test_a_program_of_which_nothing_follows_decides_nothing() -> None:
 
 def test_a_narrowed_run_tells_an_expired_line_that_it_met() -> None:
     found = settled(entry(expires=date(2020, 1, 1)))
-    assert not found.covers(SIGNATURE, ["op/ADD/int8/edges/9"])
+    assert not found.covers(SIGNATURE, ["op/ADD/int8/edges/9@2"])
     (line,) = found.told(found.asked(set()), {})
     assert (line.state, line.cases) == ("expired", ())
     assert line.stale == f"f.toml:4: {SIGNATURE} was accepted until 2020-01-01"
 
 
 def test_a_narrowed_run_asks_what_it_met() -> None:
-    found = settled(entry(), Entry("op/SIN/int8/edges/0", "other", "r", "r.uop"))
+    found = settled(entry(), Entry("op/SIN/int8/edges/0@2", "other", "r", "r.uop"))
     assert found.asked({CASE}) == [entry()]
     assert found.asked(set()) == []
-    found.covers("other", ["op/SIN/int8/edges/3"])
+    found.covers("other", ["op/SIN/int8/edges/3@2"])
     assert len(found.asked({CASE})) == 2
 
 
@@ -252,7 +252,7 @@ def test_known_failures_end_a_run_well_until_they_are_fixed(
     assert found["summary"]["failed"] == 0 < found["summary"]["known"]
     (known,) = found["known"]
     assert (known["state"], known["stale"]) == ("known", "")
-    assert known["cases"] == [CASE]
+    assert CASE in known["cases"]
     # On a backend that is right its program passes.
     path.write_text(path.read_text().replace(', backend = "backends_for_tests:Inaccurate"', ""))
     right = ("conform", "interpreter", *CHOSEN, "--profile", "strict")

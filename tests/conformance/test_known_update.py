@@ -25,7 +25,7 @@ from uop.conformance.report import (
     Tally,
 )
 
-CASE = "op/ADD/int8/edges/0"
+CASE = "op/ADD/int8/edges/0@2"
 REST = 'reason = "r", repro = "r.uop"'
 OWN = 'reason = "r", repro = "uop-known/a.uop"'
 REPRO = """case wrong
@@ -34,7 +34,7 @@ REPRO = """case wrong
 input 0 = [1]
 expect 0 = [2]
 """
-LINE = """  {{ case = "op/ADD/int8/edges/0", signature = "{}", reason = "not explained yet: m", \
+LINE = """  {{ case = "op/ADD/int8/edges/0@2", signature = "{}", reason = "not explained yet: m", \
 repro = "uop-known/{}.uop", backend = "b" }},
 """
 

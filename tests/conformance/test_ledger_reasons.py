@@ -23,8 +23,8 @@ from uop.spec.latitude import KNOBS
 from uop.spec.profile_text import parse_profile, profile_of
 
 NOTHING = {"label": "", "values": {}, "rules": {}}
-ADD = "op/ADD/float32/edges/0"
-SIN = "op/SIN/float32/edges/0"
+ADD = "op/ADD/float32/edges/0@2"
+SIN = "op/SIN/float32/edges/0@2"
 SHAPE = 1 << RULES.index("shape")
 
 
@@ -40,7 +40,7 @@ def tally(*verdicts: Verdict) -> Tally:
 
 
 def test_programs_that_were_skipped_say_why_a_rule_was_not_met() -> None:
-    mixed = "device/MIXED/int32/sharded/0"
+    mixed = "device/MIXED/int32/sharded/0@2"
     found = ledger(ADD, mixed, narrowed=False)
     skipped = Verdict(mixed, Status.SKIPPED, reason="one device")
     found.add(skipped, {**NOTHING, "rules": {"ADD": AXIS, "PAD": AXIS | SHAPE}})
@@ -63,7 +63,7 @@ def test_what_is_not_made_is_told_by_its_cell() -> None:
 
 
 def test_what_was_not_run_is_told_so() -> None:
-    why = ledger(ADD, "invalid/ADD/void/arity/0").unseen(Tally())
+    why = ledger(ADD, "invalid/ADD/void/arity/0@2").unseen(Tally())
     kinds = {(point.kind, reason) for point, reason in why.items()}
     ended = {(kind, ENDED) for kind in ("cell", "value", "latitude", "label", "decision")}
     # Programs about other ops may show what an op derives.

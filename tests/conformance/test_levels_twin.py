@@ -18,6 +18,7 @@ from uop.conformance.compare import Symptom
 from uop.conformance.drawn import HypothesisChoices
 from uop.conformance.judge import Judge
 from uop.conformance.levels import twin
+from uop.conformance.levels.graph import FLAVOURS
 from uop.conformance.protocol import Outcome, Outputs, Program
 from uop.conformance.repro import find_cause
 from uop.conformance.verdict import SETTLED, Status
@@ -42,13 +43,13 @@ def of_kind(kind: str) -> list[Case]:
 def test_who_takes_the_liberties_of_the_spec_is_not_accused(
     backend: InterpreterBackend | AdversaryBackend,
 ) -> None:
-    cases = [c for kind, _, _ in twin.KINDS for c in of_kind(f"-{kind}")[::4]]
+    cases = [c for kind, *_ in twin.KINDS for c in of_kind(f"-{kind}")[::4]]
     verdicts = Judge(Local(backend), STRICT).judge(cases)
     assert [v.fault for v in verdicts if v.status is not Status.PASSED] == []
 
 
 def test_a_twin_of_each_kind_is_another_program() -> None:
-    for kind, _, _ in twin.KINDS:
+    for kind, *_ in twin.KINDS:
         twins = [t for c in of_kind(f"-{kind}") for t in c.twins if t.root is not c.root]
         assert twins, kind
 
@@ -212,9 +213,9 @@ def test_two_equal_runs_give_equal_bits() -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 def test_hypothesis_drives_the_builder(
-    data: st.DataObject, kind: tuple[str, twin.Build, tuple[int, int, int]]
+    data: st.DataObject, kind: tuple[str, twin.Build, tuple[int, int, int], tuple[Op, ...]]
 ) -> None:
-    made = kind[1](dtypes.int32, "integers", HypothesisChoices(data), 0)
+    made = kind[1](dtypes.int32, FLAVOURS["integers"], HypothesisChoices(data), 0)
     case = Case(CaseId("twin", "MIXED", "int32", "test", 0), made.root, made.batches,
                 twins=made.twins)  # fmt: skip
     (verdict,) = Judge(Local(InterpreterBackend()), STRICT).judge([case])

@@ -163,10 +163,10 @@ def test_a_hunt_has_every_case_once_and_what_is_about_the_fault_first() -> None:
         order = [str(id) for id in in_order(find_mutant(name))]
         assert sorted(order) == every
     order = [str(id) for id in in_order(find_mutant("sums-start-at-one"))]
-    assert order[0] == "op/REDUCE/float32/hand-float32/0"
+    assert order[0] == "op/REDUCE/float32/hand-float32/0@2"
     # Behind a few of those about it what is by hand and holds it, before more of them.
-    held, more = "op/PAD/int32/hand-int32/0", "op/REDUCE/bool/ADD-axes/1"
-    assert order.index("op/REDUCE/bool/ADD-axes/0") < order.index(held) < order.index(more)
+    held, more = "op/PAD/int32/hand-int32/0@2", "op/REDUCE/bool/ADD-axes/1@2"
+    assert order.index("op/REDUCE/bool/ADD-axes/0@2") < order.index(held) < order.index(more)
 
 
 def test_a_crash_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +191,9 @@ def test_a_crash_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kill_is_about_what_was_computed(
     status: Status, symptom: Symptom, message: str, is_kill: bool
 ) -> None:
-    verdict = Verdict("op/ADD/int8/edges/0", status, fault=Fault(symptom, message))
+    verdict = Verdict("op/ADD/int8/edges/0@2", status, fault=Fault(symptom, message))
     assert shows(verdict) is is_kill
-    assert not shows(Verdict("op/ADD/int8/edges/0", Status.PASSED))
+    assert not shows(Verdict("op/ADD/int8/edges/0@2", Status.PASSED))
 
 
 def test_what_fails_without_the_fault_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_a_place_that_has_moved_is_an_error() -> None:
 
 def test_the_sums_fit_their_schema() -> None:
     found = (
-        Hunted("a", "one", Fate.KILLED, "op/ADD/int8/edges/0", True, 1.5, "saw"),
+        Hunted("a", "one", Fate.KILLED, "op/ADD/int8/edges/0@2", True, 1.5, "saw"),
         Hunted("b", "one", Fate.SURVIVED, seconds=3.0),
         Hunted("c", "two", Fate.EQUIVALENT, note="a proof"),
     )

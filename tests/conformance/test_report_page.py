@@ -47,7 +47,7 @@ LEDGER = {
     "kinds": {"label": {"says": "a constraint", "total": 5, "checked": 4}},
     "unchecked": [{"reason": "no case shows it", "points": ["label ADD.c3"]}],
     "not_of_runs": [{"reason": "it has no meaning", "points": ["CALL.u1", "IF.u1"]}],
-    "evidence": {"label ADD.c1": {"checks": 1, "first": ["invalid/ADD/void/c1/0"]}},
+    "evidence": {"label ADD.c1": {"checks": 1, "first": ["invalid/ADD/void/c1/0@2"]}},
 }
 ENTRY = {
     "point": "max_nan",
@@ -61,7 +61,7 @@ ENTRY = {
 }
 OPEN = ENTRY | {"point": "NaN payload", "knob": "", "observed": "kept", "declares": ""}
 SECTIONS = {"card": [ENTRY, OPEN | {"conflict": [], "consistent": True}], "ledger": LEDGER}
-KNOWN = KnownFailure("op/A/int8/b/0", "old", "http://a.b", "2030-12-31", "a.uop", (), "known", "")
+KNOWN = KnownFailure("op/A/int8/b/0@2", "old", "http://a.b", "2030-12-31", "a.uop", (), "known", "")
 PROBE = """<script>
 addEventListener('load', () => {
   const all = q => [...document.querySelectorAll(q)];
@@ -95,7 +95,7 @@ addEventListener('message', e => {
 def everything() -> Any:
     """A report with a cell for 100 ops and 15 dtypes and every part that a page can have."""
     ids = [
-        f"op/{op}/{dtype}/edges/{k}"
+        f"op/{op}/{dtype}/edges/{k}@2"
         for (op, dtype), k in product(product(OPS, sum(COLUMNS, ())), (0, 1))
     ]
     verdicts = [replace(FAILED if "TRUNC" in id else PASSED, id=id) for id in ids]
@@ -253,7 +253,7 @@ def test_the_verdict_of_a_page_counts_known_failures(
 def test_known_failures_have_a_mark_and_a_place_of_their_own() -> None:
     assert 'id="known"' not in page(report(PASSED).to_json())
     lines = (
-        replace(KNOWN, cases=("op/A/int8/b/0", "op/A/int8/b/1")),
+        replace(KNOWN, cases=("op/A/int8/b/0@2", "op/A/int8/b/1@2")),
         replace(KNOWN, state="fixed", stale="k.toml:2: remove this line", link="javascript:x()"),
         replace(KNOWN, state="expired", stale="k.toml:3: accepted until then", link="ticket 3"),
     )

@@ -11,7 +11,7 @@ from uop.conformance.options import OptionError
 from uop.conformance.report.sample import Again, judged_again, require_cases, sample
 from uop.conformance.verdict import Status
 
-IDS = [f"op/NEG/int8/edges/{k}" for k in range(0, 40, 2)]
+IDS = [f"op/NEG/int8/edges/{k}@2" for k in range(0, 40, 2)]
 MANY = report(*(replace(PASSED, id=id) for id in IDS), FAILED, SKIPPED, CRASHED).to_json()
 
 
@@ -47,10 +47,10 @@ def test_a_report_without_cases_has_none_to_judge_again() -> None:
 
 
 def test_verdicts_hold_or_do_not_and_what_is_no_case_any_more_is_said() -> None:
-    ids = ("op/NEG/int8/edges/0", "op/NEG/int8/shapes/0")
+    ids = ("op/NEG/int8/edges/0@2", "op/NEG/int8/shapes/0@2")
     right, lied = replace(PASSED, id=ids[0]), replace(FAILED, id=ids[1])
-    made = report(right, lied, replace(PASSED, id="op/NEG/int8/gone/0"), backend="interpreter")
+    made = report(right, lied, replace(PASSED, id="op/NEG/int8/gone/0@2"), backend="interpreter")
     found = {again.id: again for again in judged_again(made.to_json(), 10)}
     assert [found[id].holds for id in ids] == [True, False]
-    gone = found["op/NEG/int8/gone/0"]
-    assert (gone.now, gone.why) == (None, "this suite has no case 'op/NEG/int8/gone/0'")
+    gone = found["op/NEG/int8/gone/0@2"]
+    assert (gone.now, gone.why) == (None, "this suite has no case 'op/NEG/int8/gone/0@2'")

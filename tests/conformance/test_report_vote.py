@@ -70,7 +70,7 @@ def test_a_poll_tells_every_case_that_failed_somewhere() -> None:
 
 
 def test_a_suspected_interpreter_is_told_first() -> None:
-    other = replace(PASSED, id="op/ADD/int8/edges/0")
+    other = replace(PASSED, id="op/ADD/int8/edges/0@2")
     verdicts = [(ONE, replace(DEAD, id=other.id)), (ONE, other)]
     poll = Poll(tuple(report(*v, backend=name) for name, v in zip("ab", verdicts, strict=True)))
     first, second = vote_lines(poll)

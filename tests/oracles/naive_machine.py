@@ -29,6 +29,7 @@ INFIX: dict[Op, Callable[[int, int], int]] = {
     Op.CMPNE: operator.ne,
     Op.AND: operator.and_,
     Op.OR: operator.or_,
+    Op.XOR: operator.xor,
 }
 START = {Op.ADD: 0, Op.MUL: 1}
 

@@ -34,9 +34,8 @@ def run_on(name: str, root: UOp, given: Mapping[int, Array]) -> dict[int, Value]
             delivery = deliver(Case(id, root, (Batch(inputs),)), worker.hello)
             if delivery.reason:
                 raise UnsupportedError(delivery.reason)
-            worker.submit([delivery.program])
-            (given_back,) = worker.collect()
-            outcome = delivery.outcome(given_back)
+            worker.submit(delivery.programs)
+            outcome = delivery.outcome(worker.collect())
         finally:
             worker.close()
     arrays = outputs_of(name, outcome)
