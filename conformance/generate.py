@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
+from itertools import zip_longest
 
 from uop.conformance.case import (
     EFFORTS,
@@ -84,10 +85,10 @@ def further(
     Of each level in turn: those about an op come before the random graphs that hold it.
     """
     for level in LEVELS:
-        for group in groups(level, vocabulary):
-            if (group.op, group.dtype) in cells:
-                for index in range(group.count(effort), max(group.counts)):
-                    yield group.id(index)
+        about = [g for g in groups(level, vocabulary) if (g.op, g.dtype) in cells]
+        left = [[g.id(k) for k in range(g.count(effort), max(g.counts))] for g in about]
+        # One of each group before the second of any.
+        yield from (id for row in zip_longest(*left) for id in row if id is not None)
 
 
 def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
@@ -140,6 +141,8 @@ def _shared_out(
         totals[_kind(group)] = smoke, default, full
     for group in listed:
         smoke, default, full = (-(-n // share[_kind(group)]) for n in totals[_kind(group)])
+        if vocabulary.is_small:
+            smoke = max(smoke, default // 2)
         yield replace(group, counts=(smoke, default, full))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
 
@@ -38,6 +38,8 @@ SHAPES: tuple[tuple[Shape, ...], ...] = (
 )
 """Shapes of the first, second and third operand: rank 0, odd, large, no elements, broadcast."""
 
+TOLD = 3
+"""Constants of a program, each in every position."""
 SHIFTS = (Op.SHL, Op.SHR)
 CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 OF_NAN_EITHER = (Op.CMPGE, Op.CMPLE)
@@ -159,23 +161,26 @@ def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
 
 
 def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
-    """The op on constants only, with each operand in turn an input, and twice in a row.
+    """Constants that tell in each position beside inputs, in all of them, and twice in a row.
 
     Two constants in a row are not one, where a result is rounded.
     """
-    edges = edge_columns(op, dts)
-    drawn = [values.draw_mixed(d, 5, data_key(choices)) for d in dts]
-    inputs = guarded(op, dts, drawn)
-    params = _params(dts, ((5,),) * len(dts))
+    columns = [telling(d, choices) for d in dts]
+    n = max(len(values.specials(d)) for d in dts)
+    given = [np.resize(values.specials(d), n) for d in dts]
+    # Beside one another the special values of two inputs differ.
+    given[1:] = [np.roll(column, 1 + k) for k, column in enumerate(given[1:])]
+    inputs = guarded(op, dts, given)
+    params = _params(dts, ((n,),) * len(dts))
     outputs = []
-    for k in range(6):
-        row = choices.below(len(edges[0]))
-        constants = [constant(c[row], d) for c, d in zip(edges, dts, strict=True)]
-        kept = k % (len(dts) + 1) if len(dts) > 1 else 0
-        # Of two or more operands the one before `kept` stays an input, with kept 0 none does.
-        outputs.append(
-            UOp(op, *(params[p] if p == kept - 1 else c for p, c in enumerate(constants)))
-        )
+    for k in range(TOLD):
+        here, behind = (_row(op, dts, columns, TOLD * index + k + step) for step in (0, 1))
+        places = range(len(dts))
+        outputs += [UOp(op, *(*params[:p], here[p], *params[p + 1 :])) for p in places]
+        if len(dts) > 2:
+            outputs += [UOp(op, *(*here[:p], params[p], *behind[p + 1 :])) for p in places]
+    if len(dts) > 1:
+        outputs.append(UOp(op, *here))
     if op in CHAINED:
         first, second = (
             constant(c, dts[0]) for c in values.draw_ordinary(dts[0], 2, data_key(choices))
@@ -184,6 +189,27 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     root = UOp(Op.TUPLE, *outputs)
     used = {p.arg.slot for p in root.toposort() if p.op is Op.PARAM}  # type: ignore[union-attr]
     return program(root, {slot: a for slot, a in enumerate(inputs) if slot in used})
+
+
+def _row(op: Op, dts: DTypes, columns: Sequence[Array], k: int) -> list[UOp]:
+    """A constant for each operand, the k-th that tells."""
+    row = guarded(op, dts, [np.roll(column, -k)[:1] for column in columns])
+    return [constant(value[0], dtype) for value, dtype in zip(row, dts, strict=True)]
+
+
+def telling(dtype: DType, choices: Choices) -> Array:
+    """The numbers that rewrites look for: zeros, ones, two, a half, the ends, then special values.
+
+    A program takes some of them, and the next one those behind.
+    """
+    special = values.specials(dtype)
+    if dtype is dtypes.bool:
+        return special
+    numbers = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5] if dtype.is_float else [0, 1, 2, dtype.bits - 1]
+    numbers += [-1] if not dtype.is_float and dtype.is_signed else []
+    first = np.array(numbers, np.float64 if dtype.is_float else np.int64).astype(np_dtype(dtype))
+    start = choices.below(len(special))
+    return np.concatenate([first, np.roll(special, -start)])
 
 
 def constant(value: Array, dtype: DType) -> UOp:

@@ -64,10 +64,10 @@ def _marker(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
 
 
 def _load(dtype: DType, choices: Choices, index: int) -> Program:
-    """Of a value, then of a buffer: a copy."""
-    shape = _shape(choices, index)
-    source = buffer(0, shape, dtype) if index % 2 else param(0, shape, dtype)
-    return program(UOp(Op.LOAD, source), [_data(dtype, shape, choices)])
+    """Of every special value, then of a buffer: a copy."""
+    data = _data(dtype, _shape(choices, index), choices) if index else values.specials(dtype)
+    source = buffer(0, data.shape, dtype) if index % 2 else param(0, data.shape, dtype)
+    return program(UOp(Op.LOAD, source), [data])
 
 
 def _load_gated(dtype: DType, choices: Choices, index: int) -> Program:

@@ -138,8 +138,7 @@ def _made(make: Make, dtype: DType, shape: Shape, choices: Choices) -> Program:
     """A value of a shape out of one input."""
     root = make(choices, shape, partial(param, 0, dtype=dtype))
     shape_of_input = slots(root)[0].shape
-    drawn = values.draw_ordinary(dtype, prod(shape_of_input), data_key(choices))
-    return program(root, {0: drawn.reshape(shape_of_input)})
+    return program(root, {0: _mixed(dtype, shape_of_input, choices)})
 
 
 Input = Callable[[Shape], UOp]
