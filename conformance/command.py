@@ -127,7 +127,7 @@ class Command:
         if isinstance(outcome, Outputs) or outcome.kind is ProblemKind.UNSUPPORTED:
             return outcome
         told = [outcome.message, *self.process.last_words()]
-        return replace(outcome, message="\n".join(told))
+        return replace(outcome, message="; ".join(told))
 
     def _checked(self, request: Json) -> Outcome:
         reply = self.ask(request, SMALL_REPLY)

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
-from uop.conformance.processes import printable
 from uop.conformance.protocol import FORMS, OFFERS, Hello, Limits
+from uop.conformance.untrusted import sanitized
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.errors import UopError
@@ -37,12 +37,13 @@ class DeviationError(UopError):
     """A reply that the protocol does not allow: where, what was expected, what was found."""
 
     def __init__(self, place: str, expected: str, found: object) -> None:
-        super().__init__(printable(f"{place}: expected {expected}, found {shown(found)}"))
+        super().__init__(sanitized(f"{place}: expected {expected}, found {shown(found)}"))
 
 
 def shown(found: object) -> str:
     """The beginning of what was found in a reply."""
-    text = found or '""' if isinstance(found, str) else json.dumps(found, default=str)
+    is_plain = isinstance(found, str) and found != "" and found.isprintable()
+    text = str(found) if is_plain else json.dumps(found, default=str)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
@@ -52,7 +53,7 @@ def checked(hello: object) -> Hello:
         raise DeviationError("hello", "a Hello", type(hello).__name__)
     for name in ("name", "version", "device"):
         text = getattr(hello, name)
-        if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
+        if not isinstance(text, str) or not _is_a_name(text):
             raise DeviationError(f"hello: {name}", f"1 to {LONGEST} printable characters", text)
     for name, known in NAMED.items():
         given = getattr(hello, name)
@@ -70,6 +71,10 @@ def checked(hello: object) -> Hello:
     except UopError as error:
         raise DeviationError("hello: profile", f"known knobs ({error})", hello.profile) from None
     return hello
+
+
+def _is_a_name(text: str) -> bool:
+    return 0 < len(text) <= LONGEST and text.isprintable() and sanitized(text) == text
 
 
 def _are_names(given: object) -> bool:

@@ -21,6 +21,7 @@ from uop.conformance.processes import (
     tree_of,
 )
 from uop.conformance.protocol import ProblemKind
+from uop.conformance.untrusted import sanitized
 from uop.conformance.wire import Json
 from uop.conformance.workers import STDERR_SHOWN, LostError
 
@@ -113,7 +114,7 @@ class LineProcess:
     def lost(self, kind: ProblemKind, message: str) -> LostError:
         """A loss, with what the process printed that was no reply and the end of its stderr."""
         told = [message, *(f"not a reply: {note}" for note in self.notes)]
-        return LostError(kind, "\n".join([*told, *self.last_words()]))
+        return LostError(kind, "; ".join([*told, *self.last_words()]))
 
     def last_words(self) -> list[str]:
         """A line with the end of what it wrote to stderr since it was asked, if it wrote."""
@@ -210,7 +211,7 @@ class LineProcess:
 
     def _note(self, text: bytes) -> None:
         if len(self.notes) < NOTES:
-            shown = shorten(text)
+            shown = sanitized(shorten(text))
             self.notes.append(shown)
             print(f"{self.command[0]} printed what is no reply: {shown}", file=sys.stderr)
 

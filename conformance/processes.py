@@ -86,13 +86,6 @@ def how_it_ended(code: int | None) -> str:
     )
 
 
-def printable(text: str) -> str:
-    """A text of a worker as it may be shown and written: what controls a terminal is spelled."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
-
-
 def _marked(mark: str) -> Iterator[int]:
     """The processes whose environment has this variable."""
     for folder in PROC.glob("[0-9]*"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from uop.conformance.processes import printable
+from uop.conformance.untrusted import sanitized
 from uop.interpreter.values import Array
 
 FORMS = ("tensor", "kernel", "linear")
@@ -87,9 +87,9 @@ class Problem:
     label: str = ""
 
     def __post_init__(self) -> None:
-        """Both texts are shown and written: what controls a terminal in them is spelled."""
+        """Both texts are shown and written."""
         for name in ("message", "label"):
-            object.__setattr__(self, name, printable(getattr(self, name)))
+            object.__setattr__(self, name, sanitized(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

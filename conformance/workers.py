@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from uop.conformance import wire
-from uop.conformance.processes import environment, how_it_ended, printable
+from uop.conformance.processes import environment, how_it_ended
 from uop.conformance.protocol import (
     LOST,
     Backend,
@@ -24,6 +24,7 @@ from uop.conformance.protocol import (
     ProblemKind,
     Program,
 )
+from uop.conformance.untrusted import sanitized
 from uop.spec.errors import BackendError
 
 SERVE = "uop.conformance.serve"
@@ -239,7 +240,7 @@ class Worker:
         except wire.ClosedError:
             raise BackendError(f"{started}: {self._crashed()}") from None
         if "refused" in header:
-            raise BackendError(f"{started}: {printable(header['refused'])}")
+            raise BackendError(f"{started}: {sanitized(header['refused'])}")
         self.resident = self.resident_at_start = int(header["resident"])
         return wire.hello_from_json(header["hello"])
 

@@ -20,8 +20,8 @@ from uop.conformance.corpus.files import (
     read_arrays,
     read_sets,
 )
-from uop.conformance.processes import printable
 from uop.conformance.report import BackendInfo, Failure, Report, Tally
+from uop.conformance.untrusted import sanitized
 from uop.conformance.verdict import Fault, Status, Verdict
 
 SKIPPED = "skipped.txt"
@@ -97,7 +97,7 @@ def _verdict(case: Path, given: Path, entry: Entry) -> Verdict:
     skipped = given / SKIPPED
     if skipped.is_file():
         with skipped.open(encoding="utf-8", errors="replace") as file:
-            reason = printable(file.read(REASON).strip())
+            reason = sanitized(file.read(REASON).strip())
         return Verdict(entry.id, Status.SKIPPED, reason=reason)
     if not (given / OUTPUTS).exists():
         return Verdict(entry.id, Status.SKIPPED, reason="no outputs")

@@ -86,7 +86,9 @@ def markdown(report: Report) -> str:
         lines += _table(("op", "fails on"), rows)
     for failure in report.failures[:MOST]:
         lines += ["<details><summary><code>", _plain(failure.signature), "</code></summary>", ""]
-        lines += ["````text", failure.message, "", failure.text.rstrip(), "````", "</details>", ""]
+        shown = [failure.message, "", failure.text.rstrip()]
+        fence = _fence("\n".join(shown))
+        lines += [f"{fence}text", *shown, fence, "</details>", ""]
     lines += [f"- {_plain(line)}" for line in report.stale[:MOST]]
     lines += [f"- {_plain(line)}" for line in next_lines(report)]
     return "\n".join(lines) + "\n"
@@ -115,6 +117,11 @@ def _property(text: str) -> str:
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     lines = ["| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *rows)]
     return [*lines, ""]
+
+
+def _fence(text: str) -> str:
+    """What opens and closes a block of code, longer than any such thing in the text."""
+    return "`" * max(4, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 def _plain(text: str) -> str:

@@ -170,7 +170,7 @@ class Screen:
 def headline(hello: Hello, options: Options, cases: int) -> str:
     """Who is judged, by what, on how much."""
     return (
-        f"{hello.name} {hello.version} on {hello.device}, profile {options.profile}, "
+        f"judging {hello.name} {hello.version} on {hello.device}, profile {options.profile}, "
         f"seed {options.seed}: {cases:,} cases"
     )
 
@@ -182,7 +182,7 @@ def progress_of(tally: Tally) -> str:
 
 def summary(report: Report, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
-    head = [verdict_line(report), figures_line(report), ""]
+    head = [f"verdict: {verdict_line(report)}", figures_line(report), ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
     tail += [*known_lines(report), *ledger_of(report)]
     tail += next_lines(report)
@@ -263,7 +263,7 @@ def failure_lines(report: Report) -> list[str]:
     for failure in report.failures[:MOST_FAILURES]:
         inputs = failure.values[0].inputs if failure.values else ()
         said = f"for {', '.join(inputs)}: {failure.message}" if inputs else failure.message
-        lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {said}"))
+        lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {said}"))
         lines.append(f"       {repro_command(report.options, failure.repro)}")
     more = len(report.failures) - MOST_FAILURES
     return [*lines, f"... and {more} more causes"] if more > 0 else lines

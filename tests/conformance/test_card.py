@@ -155,7 +155,7 @@ def test_answers_that_mean_nothing_are_shown_and_declare_nothing() -> None:
     assert {entry.observed for entry in card.entries} == {"none of the known answers"}
     assert card.profile == Profile()
     lines = [line for entry in card.entries for line in entry.evidence]
-    assert any("internal, no MAX today" in line for line in lines)
+    assert any("internal, no MAX | today" in line for line in lines)
     assert any("something else than one array" in line for line in lines)
 
 

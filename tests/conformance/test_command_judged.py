@@ -167,8 +167,8 @@ def test_a_wrong_stage_is_named_and_the_source_is_in_the_repro(tmp_path: Path) -
         (verdict,) = judged.judge([case])
         assert verdict.fault is not None
         finding = find_cause(judged, case, verdict.fault)
-    assert "its stage 'fuse' leaves a program that gives something else" in finding.message
-    assert ";   return 0;" in finding.text
+    assert "its stage fuse leaves a program that gives something else" in finding.message
+    assert ";   |   return 0;" in finding.text
 
 
 def test_stages_that_are_right_say_so(tmp_path: Path) -> None:

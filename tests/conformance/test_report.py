@@ -181,7 +181,7 @@ def test_a_log_shows_the_first_result_at_once_and_the_verdict_after_the_progress
     lines = logged(report(PASSED))
     assert "some 1 on device" in lines[0]
     assert "1 programs" in lines[1]
-    assert lines[2] == "some conforms under the profile strict"
+    assert lines[2] == "verdict: some conforms under the profile strict"
 
 
 def test_a_failure_is_shown_with_the_commands_that_show_it_again() -> None:
@@ -256,6 +256,6 @@ def test_known_failures_are_told_apart() -> None:
 
 def test_a_stale_line_fails_the_run_by_name() -> None:
     made = report(PASSED, known=(known("fixed", "f.toml:5: k passes now: remove this line"),))
-    assert logged(made)[2] == "some fails: f.toml:5: k passes now: remove this line"
+    assert logged(made)[2] == "verdict: some fails: f.toml:5: k passes now: remove this line"
     suite = fromstring(junit_text(made.to_json()))[0]
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")

@@ -106,10 +106,10 @@ def test_each_command_can_be_copied_into_a_shell() -> None:
 def test_a_failure_is_told_with_the_inputs_of_its_element() -> None:
     said = summary(report(FAILED, failures=(FAILURE,)), 60)
     message = f"for 0x0p+0: {FAILURE.message}"
-    assert f"FAILED {FAILURE.id} [{FAILURE.signature}] {message}" in said
+    assert f"FAILED {FAILURE.id} [{FAILURE.signature}]: {message}" in said
     without = replace(FAILURE, values=(replace(FAILURE.values[0], inputs=()),))
     said = summary(report(FAILED, failures=(without,)), 60)
-    assert f"FAILED {FAILURE.id} [{FAILURE.signature}] {FAILURE.message}" in said
+    assert f"FAILED {FAILURE.id} [{FAILURE.signature}]: {FAILURE.message}" in said
 
 
 def test_a_command_judges_by_what_the_run_was_asked_to() -> None:
@@ -206,7 +206,7 @@ def test_github_gets_a_summary_that_is_appended(tmp_path: Path) -> None:
     assert text.startswith("before\n## ❌ some does not conform")
     assert "| `op EXP2` | float32 (1/2) |" in text
     assert TEXT.strip() in text
-    assert any(line.startswith("some does not conform") for line in lines)
+    assert any(line.startswith("verdict: some does not conform") for line in lines)
     assert any(line.startswith("::error file=") for line in lines)
 
 

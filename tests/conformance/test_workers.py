@@ -138,7 +138,7 @@ def test_a_backend_that_is_lost_too_often_ends_the_run(tmp_path: Path) -> None:
         ("Saying:no-dtypes", "hello: dtypes: expected a list of names, found null"),
         ("Saying:one-edition", "hello: editions: expected a list of names, found core"),
         ("Saying:number-profile", "hello: profile: expected a string, found 7"),
-        ("Saying:red-profile", r"hello: profile: expected .*, found \\x1b\[31m=1"),
+        ("Saying:red-profile", r"hello: profile: expected .*, found .\\u001b\[31m=1"),
     ],
 )
 def test_a_backend_that_does_not_start_says_why(tmp_path: Path, name: str, said: str) -> None:

@@ -32,10 +32,11 @@ def command(
     require_files(json, junit, html)
     report = score(corpus, outputs)
     problems = write_reports(report.to_json(), json, junit, html)
-    for line in (verdict_line(report), figures_line(report), "", *matrix(report, LINES)):
+    verdict = f"verdict: {verdict_line(report)}"
+    for line in (verdict, figures_line(report), "", *matrix(report, LINES)):
         click.echo(line)
     for failure in report.failures[:SHOWN]:
-        click.echo(one_line(f"FAILED {failure.id} {failure.message}"))
+        click.echo(one_line(f"FAILED {failure.id}: {failure.message}"))
     if len(report.failures) > SHOWN:
         click.echo(f"... and {len(report.failures) - SHOWN} more")
     if problems:

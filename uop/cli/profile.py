@@ -41,7 +41,7 @@ def show(backend: str, timeout: float | None, as_json: bool) -> int:
     if as_json:
         click.echo(dumps(card.to_json(), indent=1))
         return code
-    click.echo(f"{hello.name} {hello.version} on {hello.device}")
+    click.echo(f"backend: {hello.name} {hello.version} on {hello.device}")
     for entry in card.entries:
         mark = "" if entry.consistent else "  (two things)"
         click.echo(f"\n{entry.point}: {entry.observed}{mark}")

@@ -56,8 +56,8 @@ def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool)
     grave = sorted(replayed, key=lambda r: gravity.index(r.verdict.status))
     for one in grave[:MOST_LINES]:
         said = one.verdict.fault.message if one.verdict.fault else one.verdict.reason
-        words = f"{one.verdict.status.upper():7} {one.path} {one.case} {said}".split()
-        click.echo(" ".join(words))
+        about = " ".join(f"{one.verdict.status.upper():7} {one.path} {one.case}".split())
+        click.echo(": ".join(filter(None, [about, " ".join(said.split())])))
     if len(grave) > MOST_LINES:
         click.echo(f"... and {len(grave) - MOST_LINES} more cases")
     verdict = conclusion(replayed)
@@ -84,8 +84,8 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
     for again in broken[:MOST_LINES]:
         assert again.now is not None
         said = again.now.fault.message if again.now.fault else again.now.reason
-        words = f"{again.id} was {again.before}, is now {again.now.status} {said}".split()
-        click.echo(" ".join(words))
+        now = f"{again.id} was {again.before}, is now {again.now.status}"
+        click.echo(": ".join(filter(None, [now, " ".join(said.split())])))
     for again in unknown[: MOST_LINES - len(broken)]:
         click.echo(f"{again.id} was {again.before}, is not judged: {again.why}")
     held = len(found) - len(broken) - len(unknown)
