@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from uop.conformance.greeting import DeviationError
 from uop.conformance.processes import (
     Tree,
     end,
@@ -66,8 +67,8 @@ class LineProcess:
         self.received, self.said = bytearray(), bytearray()
         self.notes: list[str] = []
         """The first lines that were no replies."""
-        self.stray = ""
-        """Why the last of the replies to no request is none to the one that waits."""
+        self.stray, self.stray_at = "", 0.0
+        """The wrong id of what looks like the reply that is waited for, and when it came."""
         self.looked_at = 0.0
         self.most = 0
         """Bytes that the reply may have at most."""
@@ -76,7 +77,10 @@ class LineProcess:
         self.look()
 
     def ask(self, request: bytes, id: int, seconds: float, most: int) -> Json:
-        """The reply to a request, of at most `most` bytes. LostError where there is none."""
+        """The reply to a request, of at most `most` bytes.
+
+        LostError where there is none, DeviationError where it has a wrong id.
+        """
         deadline = time.monotonic() + seconds
         self.most = most
         self.said.clear()
@@ -89,6 +93,9 @@ class LineProcess:
             if taken > most:
                 raise self.lost(ProblemKind.PROTOCOL, f"more than {most} bytes without a reply")
             self._check(before)
+            if self.stray:
+                # The right one may stand right behind it, but is not waited for.
+                deadline = min(deadline, self.stray_at + TICK)
             if time.monotonic() > deadline:
                 raise self._late(id, seconds)
             events = self._events(bool(pending), min(TICK, deadline - time.monotonic()))
@@ -205,8 +212,10 @@ class LineProcess:
                 return reply
             if not text.strip():
                 continue
-            self.stray = strangeness(text, id) or self.stray
-            self._note(text)
+            if wrong := wrong_id(text, id):
+                self.stray, self.stray_at = wrong, time.monotonic()
+            else:
+                self._note(text)
         return None
 
     def _note(self, text: bytes) -> None:
@@ -215,11 +224,11 @@ class LineProcess:
             self.notes.append(shown)
             print(f"{self.command[0]} printed what is no reply: {shown}", file=sys.stderr)
 
-    def _late(self, id: int, seconds: float) -> LostError:
+    def _late(self, id: int, seconds: float) -> LostError | DeviationError:
         """Why there is no reply: closing stdin brings out what was never flushed."""
-        within = f"no reply within {seconds:g} s"
         if self.stray:
-            return self.lost(ProblemKind.HANG, f"{within}, but one whose {self.stray}")
+            return DeviationError("reply", f"the id {id}", self.stray)
+        within = f"no reply within {seconds:g} s"
         self._drain(time.monotonic() + min(PATIENCE, seconds))
         if self._reply(id) is not None:
             return self.lost(ProblemKind.HANG, f"{within}, but one came a little later")
@@ -278,13 +287,19 @@ def reply_in(text: bytes, id: int) -> Json | None:
     return found if is_answer or (found["id"] is None and "error" in found) else None
 
 
-def strangeness(text: bytes, id: int) -> str:
-    """What keeps a line that has an id from being the reply to this request."""
+def wrong_id(text: bytes, id: int) -> str:
+    """The id of a line that would be the reply to this request but for it; empty for others.
+
+    A second reply to a request of before is none.
+    """
     found = _object(text)
-    if found is None or not found.keys() & {"id", "outputs", "error", "protocol"}:
+    if found is None or not found.keys() & {"outputs", "valid", "error", "protocol"}:
         return ""
-    given = shorten(json.dumps(found["id"]).encode())[1:-1] if "id" in found else "missing"
-    return f"id is {given}, not {id}"
+    if "id" not in found:
+        return "no id"
+    given = found["id"]
+    is_repeated = type(given) is int and 0 <= given < id
+    return "" if is_repeated else f"the id {shorten(json.dumps(given).encode())[1:-1]}"
 
 
 def _object(text: bytes) -> Json | None:

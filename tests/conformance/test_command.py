@@ -120,8 +120,8 @@ def test_a_worker_runs_programs(tmp_path: Path) -> None:
         ("file-of-long-name", ProblemKind.PROTOCOL, "file: expected a file in"),
         ("escapes", ProblemKind.INTERNAL, "\\x1b[2J \\ud800 \\x00"),
         ("complains", ProblemKind.COMPILE, "does not build; stderr: line 3: expected ';'"),
-        ("text-as-id", ProblemKind.HANG, 'within 0.8 s, but one whose id is "2", not 2'),
-        ("without-id", ProblemKind.HANG, "within 0.8 s, but one whose id is missing, not 2"),
+        ("text-as-id", ProblemKind.PROTOCOL, 'reply: expected the id 2, found the id "2"'),
+        ("without-id", ProblemKind.PROTOCOL, "reply: expected the id 2, found no id"),
         ("late", ProblemKind.HANG, "no reply within 0.8 s, but one came a little later"),
     ],
 )

@@ -91,6 +91,14 @@ def test_only_the_culprit_in_a_batch_is_blamed(
         np.testing.assert_array_equal(result(run(worker, FINE)[0]), np.trunc(DATA))
 
 
+def test_a_hang_among_many_programs_costs_two_timeouts(tmp_path: Path) -> None:
+    """One together, one alone; by halves it would be waited for at each of them."""
+    with started("Hanging", tmp_path) as worker:
+        outcomes = run(worker, *[FINE] * 5, CULPRIT, *[FINE] * 10)
+        assert worker.starts == 3
+    assert [k for k, o in enumerate(outcomes) if isinstance(o, Problem)] == [5]
+
+
 def test_what_a_backend_says_before_it_crashes_is_told(tmp_path: Path) -> None:
     with started("Crashing", tmp_path) as worker:
         (outcome,) = run(worker, CULPRIT)

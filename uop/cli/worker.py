@@ -32,7 +32,10 @@ def command() -> None:
     help="How long a reply may take.",
 )
 def check(executable: str, arguments: tuple[str, ...], timeout: float) -> int:
-    """Send a worker fixed messages; each deviation is a line that says what was expected.
+    """Send a worker fixed messages, and say where its replies deviate from the protocol.
+
+    A program that fails is shown with its input, what came, what is accepted, and the command
+    that judges it again. A worker that gives no reply to a program is sent nothing more.
 
     Put `--` before arguments of the worker that begin with a dash.
     """
@@ -48,8 +51,11 @@ def check(executable: str, arguments: tuple[str, ...], timeout: float) -> int:
         found = checked(name, Path(folder), allowance)
     for line in found.notes:
         click.echo(line)
-    for line in found.deviations:
-        click.echo(f"deviates: {line}")
+    for deviation in found.deviations:
+        click.echo(f"deviates: {deviation.text}")
+        width = max((len(name) for name, _ in deviation.shown), default=0)
+        for name, text in deviation.shown:
+            click.echo(f"    {name:{width}}  {text}")
     if found.deviations:
         click.echo(f"deviations: {len(found.deviations)}; the protocol: docs/worker-protocol.md")
         return Exit.FAILED
