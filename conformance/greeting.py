@@ -6,6 +6,7 @@ A backend is greeted while its judge is loaded: nothing of the compiler is impor
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
@@ -23,6 +24,7 @@ SHOWN = 60
 NAMES_OF_DTYPES = tuple(name for name in DTYPES if name != dtypes.void.name)
 LONGEST = 200
 """Characters of a name of a backend."""
+VARIANT = re.compile(r"[A-Za-z0-9._+-]{0,60}")
 NAMED = {
     "ops": tuple(Op.__members__),
     "dtypes": NAMES_OF_DTYPES,
@@ -55,6 +57,8 @@ def checked(hello: object) -> Hello:
         text = getattr(hello, name)
         if not isinstance(text, str) or not _is_a_name(text):
             raise DeviationError(f"hello: {name}", f"1 to {LONGEST} printable characters", text)
+    if not isinstance(hello.variant, str) or not VARIANT.fullmatch(hello.variant):
+        raise DeviationError("hello: variant", "letters, digits and any of . _ + -", hello.variant)
     for name, known in NAMED.items():
         given = getattr(hello, name)
         if not _are_names(given):

@@ -63,19 +63,21 @@ def write_known(path: Path, report: Report, backend: str) -> Update:
     """
     text, old = _text_and_entries(path)
     fixed = {known.key for known in report.known if known.state == "fixed"}
-    gone = {e for e in old.of(backend).entries if e.key in fixed}
+    own = old.of(report.backend, backend).entries
+    gone = {e for e in own if e.key in fixed}
     kept = [e for e in old.entries if e not in gone]
     new: list[Entry] = []
     taken = {e.repro for e in old.entries}
     problems: list[str] = []
     for failure in report.failures:
-        keys = {e.key for e in kept if e.backend in ("", backend)}
+        keys = {e.key for e in own if e not in gone}
         if failure.level in LEVELS and failure.signature not in keys:
             name = _free_name(path.stem, Path(failure.repro), taken)
             taken.add(name)
             problems.append(write_file(path.parent / name, failure.text))
             why = UNEXPLAINED + " ".join(failure.message.split())
-            new.append(Entry(failure.id, failure.signature, why, name, backend=backend))
+            who = report.backend.identity
+            new.append(Entry(failure.id, failure.signature, why, name, backend=who))
     problems += [] if any(problems) else [_write(path, _edited(text, old, gone, new), kept + new)]
     if any(problems):
         return Update(problems=tuple(filter(None, problems)))

@@ -65,6 +65,8 @@ class Options:
     html: Path | None = None
     known: Path | None = None
     """The file of known failures."""
+    command: tuple[str, ...] = ()
+    """The words of the command line, for the report."""
 
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""

@@ -49,6 +49,8 @@ class Hello:
     """The words that it reads; programs are written in the first."""
     profile: str = ""
     """The liberties it declares, as knobs; none for those that the run allows."""
+    variant: str = ""
+    """Which of several it is, in a word that no version and no processor changes: `X86`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

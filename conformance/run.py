@@ -35,6 +35,7 @@ from uop.conformance.report.files import (
     write_reports,
     write_repros,
 )
+from uop.conformance.report.origin import Origin
 from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, as_found, finding_from_json
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
@@ -171,6 +172,10 @@ class _Run:
     profile_from: str = "declared"
     ledger: Ledger = field(default_factory=lambda: Ledger(()))
     settled: Settled = field(default_factory=Settled)
+    origin: Origin = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.origin = Origin.now(self.options.command)
 
     def result(self, started: Jury | None = None) -> Report:
         asked = self.options.to_json()
@@ -180,8 +185,10 @@ class _Run:
             ids = selected(self.options)
             self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
             if self.options.known is not None:
-                self.settled.file = read_known(self.options.known).of(self.options.backend)
+                self.settled.file = read_known(self.options.known)
             hello = jury.hello(self.options.workers)
+            backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
+            self.settled.file = self.settled.file.of(backend, self.options.backend)
             causes = self._judge(jury, ids, hello)
         finally:
             jury.end()
@@ -191,7 +198,7 @@ class _Run:
         if self.card is not None and self.profile_from == OBSERVED:
             failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
         return Report(
-            BackendInfo(hello.name, hello.version, hello.device),
+            backend,
             self.options.profile,
             asked,
             self.tally,
@@ -338,9 +345,10 @@ class _Run:
         return [verdict for found in by_gravity.values() for verdict in found]
 
     def _sections(self) -> Json:
-        """What a report says besides: the ledger, and the card where one was taken."""
+        """What a report says besides: the ledger, its origin, and the card if one was taken."""
         card = {} if self.card is None else {"card": self.card.to_json()}
-        return {**card, "ledger": self.ledger.to_json(self.tally)}
+        ledger = self.ledger.to_json(self.tally)
+        return {**card, "ledger": ledger, "origin": asdict(self.origin)}
 
     def _findings(self, causes: list[Verdict]) -> list[Finding]:
         """One finding per signature."""

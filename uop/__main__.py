@@ -25,7 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         heed(*ENDINGS)
     try:
-        outcome = cli.main(arguments, prog_name="uop", standalone_mode=False)
+        words = ["uop", *(sys.argv[1:] if arguments is None else arguments)]
+        outcome = cli.main(arguments, prog_name="uop", standalone_mode=False, obj=words)
         # Closed by `>&-`, it is None.
         if sys.stdout is not None:
             sys.stdout.flush()

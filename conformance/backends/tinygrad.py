@@ -85,6 +85,7 @@ class TinygradBackend:
             Limits(PROGRAMS, devices=1),
             forms=frozenset({"tensor", "kernel"}),
             profile=PROFILE + ENDED_BY_ZERO * (self.device == "CPU"),
+            variant=self.asked,
         )
 
     def _probed(self) -> wire.Json:

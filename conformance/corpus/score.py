@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from uop.conformance.corpus.files import (
     read_sets,
 )
 from uop.conformance.report import BackendInfo, Failure, Report, Tally
+from uop.conformance.report.origin import Origin
 from uop.conformance.untrusted import sanitized
 from uop.conformance.verdict import Fault, Status, Verdict
 
@@ -40,7 +41,7 @@ class Entry:
     outputs: tuple[Described, ...]
 
 
-def score(corpus: Path, outputs: Path) -> Report:
+def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
     """Judge every case of a corpus by the file `outputs/ID/outputs.bin`.
 
     A case without one is skipped, one of another size fails. CorpusError for a corpus that is none
@@ -65,7 +66,10 @@ def score(corpus: Path, outputs: Path) -> Report:
         "outputs": str(outputs),
         "seed": header["seed"],
     }
-    return Report(info, header["profile"], options, tally, tuple(failures), seconds)
+    origin = {"origin": asdict(Origin.now(command))}
+    return Report(
+        info, header["profile"], options, tally, tuple(failures), seconds, sections=origin
+    )
 
 
 def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[Entry]]:

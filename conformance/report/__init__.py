@@ -43,6 +43,12 @@ class BackendInfo:
     name: str
     version: str
     device: str
+    variant: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What it goes by in a file of known failures: `tinygrad:X86`."""
+        return f"{self.name}:{self.variant}" if self.variant else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,7 @@ class KnownFailure:
     """A line of the file of known failures: the cases that it covered, what its program shows now.
 
     The state is `known`, `fixed`, `expired`, or `undecided` where its program is not judged;
-    `stale` says what to do where it is not `known`.
+    `stale` says what to do where it is not `known`, `note` what else there is to say.
     """
 
     key: str
@@ -80,6 +86,7 @@ class KnownFailure:
     cases: tuple[str, ...]
     state: str
     stale: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,12 @@ def _suite(root: Element, report: Json) -> None:
     twofold = [failure for failure in report["failures"] if failure["level"] == "card"]
     inconclusive = summary["verdict"] == "inconclusive" or summary["interrupted"]
     stale = [known for known in report["known"] if known["stale"]]
+    origin = report.get("origin", {})
+    places = {"timestamp": origin.get("date"), "hostname": origin.get("host")}
     suite = SubElement(
         root,
         "testsuite",
+        {name: _xml(text) for name, text in places.items() if text},
         name=_xml(report["options"]["backend"]),
         tests=str(len(cells) + len(twofold) + len(stale) + inconclusive),
         failures=str(sum(c["failed"] > 0 for c in cells) + len(twofold) + len(stale)),
@@ -57,6 +60,11 @@ def _suite(root: Element, report: Json) -> None:
         skipped=str(sum(_is_skipped(cell) for cell in cells)),
         time=f"{summary['seconds']:.3f}",
     )
+    properties = [(name, origin.get(name)) for name in ("commit", "command") if origin.get(name)]
+    if properties:
+        listed = SubElement(suite, "properties")
+        for name, text in properties:
+            SubElement(listed, "property", name=name, value=_xml(text))
     for cell in cells:
         _test(suite, report, cell)
     for failure in twofold:

@@ -290,7 +290,9 @@ def known_lines(report: Report) -> list[str]:
         f"known failures: {counted(len(report.known), 'line')}, "
         f"{counted(count, 'program')} failed as they say"
     )
-    return [line, *(one_line(f"FAILED {stale}") for stale in report.stale[:MOST_FAILURES])]
+    idle = [known.note for known in report.known if known.note]
+    told = [f"FAILED {stale}" for stale in report.stale[:MOST_FAILURES]]
+    return [line, *map(one_line, [*told, *(f"note: {note}" for note in idle[:MOST_FAILURES])])]
 
 
 def ledger_of(report: Report) -> list[str]:

@@ -81,14 +81,16 @@ def test_a_program_that_fails_is_shown_with_all_that_one_needs(
     said = capsys.readouterr().out
     name = f"'command:{sys.executable} -I -S {WORKER} zeros'"
     case = "op/MUL/float32/edges/0"
-    # 1 times 1, shrunk to a scalar.
-    assert said.splitlines()[-8:-1] == [
-        f"deviates: MUL: {case} under the profile strict: output 0[] is 0x0p+0, accepted 0x1p+0",
+    # 0 times -0, shrunk to scalars.
+    assert said.splitlines()[-10:-1] == [
+        f"deviates: MUL: {case} under the profile strict: output 0[] is 0x0p+0, accepted -0x0p+0",
         "    program   %0 = PARAM [] {slot=0, dtype=float32} : float32[]",
-        "              %1 = MUL %0, %0 : float32[]",
-        "    input 0   0x1p+0",
+        "              %1 = PARAM [] {slot=1, dtype=float32} : float32[]",
+        "              %2 = MUL %0, %1 : float32[]",
+        "    input 0   0x0p+0",
+        "    input 1   -0x0p+0",
         "    came      output 0[] = 0x0p+0",
-        "    accepted  output 0 = 0x1p+0",
+        "    accepted  output 0 = -0x0p+0",
         f"    next      uop conform {name} --case {case} --profile strict --timeout 10",
     ]
 

@@ -136,7 +136,9 @@ def report_files(command: F) -> F:
     metavar="FOLDER",
     help="Where failing programs are written.",
 )
+@click.pass_context
 def command(
+    context: click.Context,
     backends: tuple[str, ...],
     ops: tuple[str, ...] | None,
     dtypes: tuple[str, ...] | None,
@@ -196,6 +198,7 @@ def command(
         junit,
         html,
         known_file(known, update_known),
+        tuple(context.obj or ()),
     )
     if update_known:
         if len(backends) > 1:

@@ -16,8 +16,14 @@ LINES = 60
 @click.argument("corpus", type=click.Path(path_type=Path))
 @click.argument("outputs", type=click.Path(path_type=Path))
 @report_files
+@click.pass_context
 def command(
-    corpus: Path, outputs: Path, json: Path | None, junit: Path | None, html: Path | None
+    context: click.Context,
+    corpus: Path,
+    outputs: Path,
+    json: Path | None,
+    junit: Path | None,
+    html: Path | None,
 ) -> int:
     """Judge output files by what `uop export` wrote.
 
@@ -30,7 +36,7 @@ def command(
     from uop.conformance.report.terminal import figures_line, matrix, one_line, verdict_line
 
     require_files(json, junit, html)
-    report = score(corpus, outputs)
+    report = score(corpus, outputs, tuple(context.obj or ()))
     problems = write_reports(report.to_json(), json, junit, html)
     verdict = f"verdict: {verdict_line(report)}"
     for line in (verdict, figures_line(report), "", *matrix(report, LINES)):
