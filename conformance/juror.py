@@ -23,7 +23,7 @@ JUDGING = "uop.conformance.judging"
 """The module that answers tasks: it takes as long to load as a backend to start."""
 
 
-def main(backend: str, profile: str, seed: str, timeout: str = "") -> None:
+def main(backend: str, profile: str, seed: str, timeout: str = "", log: str = "") -> None:
     """Say who is judged, then answer tasks until the other side closes."""
     out = os.dup(1)
     os.dup2(2, 1)
@@ -40,7 +40,7 @@ def main(backend: str, profile: str, seed: str, timeout: str = "") -> None:
         loading = meanwhile.submit(import_module, JUDGING)
         last.callback(_ignore)
         try:
-            worker = start(backend, Path(folder), allowance)
+            worker = start(backend, Path(folder), allowance, Path(log) if log else None)
         except UopError as error:
             wire.write(out, wire.Packer().frame({"lost": str(error)}))
             return

@@ -100,7 +100,8 @@ class Jury:
     def start(cls, options: Options) -> Jury:
         """The first process; the others would only slow it down until it has begun."""
         timeout = "" if options.timeout is None else str(options.timeout)
-        command = (JUROR, options.backend, options.profile, str(options.seed), timeout)
+        log = "" if options.log is None else str(options.log)
+        command = (JUROR, options.backend, options.profile, str(options.seed), timeout, log)
         return cls([_judging(command)], command)
 
     def hello(self, processes: int) -> Hello:

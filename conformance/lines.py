@@ -22,6 +22,7 @@ from uop.conformance.processes import (
     tree_of,
 )
 from uop.conformance.protocol import ProblemKind
+from uop.conformance.protocol_log import RECEIVED, SENT, ProtocolLog
 from uop.conformance.untrusted import sanitized
 from uop.conformance.wire import Json
 from uop.conformance.workers import STDERR_SHOWN, LostError
@@ -44,8 +45,14 @@ MARK = "UOP_WORKER"
 class LineProcess:
     """A started worker, its pipes, and what it printed that was no reply."""
 
-    def __init__(self, command: Sequence[str], folder: Path, most_bytes: int) -> None:
-        self.command, self.most_bytes = tuple(command), most_bytes
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        most_bytes: int,
+        log: ProtocolLog | None = None,
+    ) -> None:
+        self.command, self.most_bytes, self.log = tuple(command), most_bytes, log
         mark = uuid.uuid4().hex
         self.mark = f"{MARK}={mark}"
         self.process = subprocess.Popen(
@@ -85,6 +92,7 @@ class LineProcess:
         self.most = most
         self.said.clear()
         self.stray = ""
+        self._log(SENT, request)
         before = self._glance().resident
         pending, taken = memoryview(request), 0
         while True:
@@ -146,6 +154,9 @@ class LineProcess:
         """End the process and all that it started."""
         end(self.process.pid, self.mark)
         self.process.wait()
+        if self.received:
+            self._log(RECEIVED, bytes(self.received))
+            self.received.clear()
         self.selector.close()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None:
@@ -208,6 +219,7 @@ class LineProcess:
         while (size := self.received.find(b"\n")) >= 0:
             text = bytes(self.received[:size])
             del self.received[: size + 1]
+            self._log(RECEIVED, text)
             if (reply := reply_in(text, id)) is not None:
                 return reply
             if not text.strip():
@@ -217,6 +229,10 @@ class LineProcess:
             else:
                 self._note(text)
         return None
+
+    def _log(self, direction: str, line: bytes) -> None:
+        if self.log is not None:
+            self.log.write(self.process.pid, direction, line)
 
     def _note(self, text: bytes) -> None:
         if len(self.notes) < NOTES:

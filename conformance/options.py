@@ -14,7 +14,7 @@ from typing import Any
 
 from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
 from uop.conformance.protocol import Hello
-from uop.conformance.sessions import known
+from uop.conformance.sessions import COMMAND, known
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
@@ -65,6 +65,8 @@ class Options:
     html: Path | None = None
     known: Path | None = None
     """The file of known failures."""
+    log: Path | None = None
+    """Where the lines of a command are logged."""
     command: tuple[str, ...] = ()
     """The words of the command line, for the report."""
 
@@ -86,6 +88,7 @@ class Options:
             read_known(self.known)
         require_files(self.json, self.junit, self.html)
         writable(self.output / "repro.uop")
+        require_lines(self.log, self.backend)
         return self
 
     def _require_chosen(self, id: CaseId) -> None:
@@ -158,6 +161,12 @@ def require_files(*paths: Path | None) -> None:
         other = named.setdefault(os.path.realpath(path), path)
         if other is not path:
             raise OptionError(f"cannot write two forms of a report to {other} and {path}: one file")
+
+
+def require_lines(log: Path | None, backend: str) -> None:
+    """OptionError for a log of lines of a backend that speaks none."""
+    if log is not None and not backend.startswith(COMMAND):
+        raise OptionError(f"--log-protocol: expected {COMMAND}PROGRAM, found {backend!r}")
 
 
 def writable(path: Path) -> None:

@@ -15,7 +15,7 @@ from uop.conformance.case import Case as SuiteCase
 from uop.conformance.command import Command
 from uop.conformance.delivery import deliver
 from uop.conformance.judge import Judge
-from uop.conformance.options import OptionError
+from uop.conformance.options import OptionError, require_lines
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Conclusion
 from uop.conformance.sessions import COMMAND, known, start
@@ -46,12 +46,13 @@ class Replayed:
     verdict: Verdict
 
 
-def replay(paths: Sequence[Path], backend: str) -> list[Replayed]:
+def replay(paths: Sequence[Path], backend: str, log: Path | None = None) -> list[Replayed]:
     """Judge every case of the files and folders on a backend, in a process of its own."""
     known(backend)
+    require_lines(log, backend)
     cases = [(path, case) for path in files_of(paths) for case in _read(path)]
     with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        worker = start(backend, Path(folder))
+        worker = start(backend, Path(folder), log=log)
         try:
             verdicts = judge_files([case for _, case in cases], worker)
         finally:
@@ -62,10 +63,12 @@ def replay(paths: Sequence[Path], backend: str) -> list[Replayed]:
     ]
 
 
-def conclusions(paths: Sequence[Path], backend: str) -> dict[Path, Conclusion]:
+def conclusions(
+    paths: Sequence[Path], backend: str, log: Path | None = None
+) -> dict[Path, Conclusion]:
     """The verdict on each file by itself, all in one process."""
     found: dict[Path, list[Replayed]] = {path: [] for path in paths}
-    for one in replay(paths, backend):
+    for one in replay(paths, backend, log):
         found[one.path].append(one)
     return {path: conclusion(replayed) for path, replayed in found.items()}
 

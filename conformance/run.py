@@ -269,7 +269,7 @@ class _Run:
         if asked and not self.lost and not self.interrupted:
             repros = list(dict.fromkeys(self.settled.file.repro_of(entry) for entry in asked))
             try:
-                now = conclusions(repros, self.options.backend)
+                now = conclusions(repros, self.options.backend, self.options.log)
             except KeyboardInterrupt:
                 self.interrupted = True
             except UopError as error:

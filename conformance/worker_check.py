@@ -18,6 +18,7 @@ from uop.conformance.judge import Judge
 from uop.conformance.lines import PATIENCE
 from uop.conformance.options import STRICT
 from uop.conformance.protocol import OFFERS, Outputs, Problem, ProblemKind, Program
+from uop.conformance.protocol_log import ProtocolLog
 from uop.conformance.repro import find_cause
 from uop.conformance.shell import conform_command
 from uop.conformance.storage import from_literal, to_literal
@@ -62,12 +63,12 @@ class Checked:
     """Whether the worker gave no reply to a program: then it is sent nothing more."""
 
 
-def check(name: str, folder: Path, allowance: Allowance) -> Checked:
+def check(name: str, folder: Path, allowance: Allowance, log: ProtocolLog | None = None) -> Checked:
     """Start a worker by its backend name and go through what it says it can do."""
     found = Checked()
     begun = time.monotonic()
     try:
-        worker = Command(name, folder, allowance)
+        worker = Command(name, folder, allowance, log)
     except BackendError as error:
         found.deviations.append(Deviation(str(error)))
         return found

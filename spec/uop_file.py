@@ -3,8 +3,8 @@
     case ID                     opens a case; a file of one case needs none. %N is scoped to a case
     profile KNOBS               the profile it is judged by
     %N = ...                    the program; the lines below stand after it
-    input SLOT = VALUES         nested lists of values, or little-endian bytes: base64:... or, of more
-                                than 64 KiB, compressed with their sum: zlib:SHA256:...
+    input SLOT = VALUES         nested lists of values, or little-endian bytes: base64:..., of more
+                                than 64 KiB compressed, with their sum: zlib:SHA256:...
     expect OUTPUT = VALUES      bits, where every NaN stands for any NaN
     accept OUTPUT = SET, ...    one set per element, or one for all: parts joined by |
     undefined LABEL             the program has no meaning on these inputs; a label may say why

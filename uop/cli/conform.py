@@ -62,6 +62,31 @@ timeout_option = click.option(
 )
 
 
+log_option = click.option(
+    "--log-protocol",
+    "log",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Log every line to and from command:PROGRAM, each with its time and direction.",
+)
+
+
+def begin(log: Path | None, *backends: str) -> None:
+    """Make the log of lines, if one is asked for, of backends that speak lines."""
+    from uop.conformance.options import require_lines
+    from uop.conformance.protocol_log import begin_log
+
+    for backend in backends:
+        require_lines(log, backend)
+    if log is not None:
+        begin_log(log, words())
+
+
+def words() -> tuple[str, ...]:
+    """Those of the command line."""
+    return tuple(click.get_current_context().obj or ())
+
+
 def report_files(command: F) -> F:
     """The options that name the files of a report."""
     for name, help in reversed(REPORT_FILES.items()):
@@ -106,6 +131,7 @@ def report_files(command: F) -> F:
 @click.option(
     "--sanitize", is_flag=True, help="Run opencl on a simulator that watches memory (Oclgrind)."
 )
+@log_option
 @report_files
 @click.option(
     "--known",
@@ -136,9 +162,7 @@ def report_files(command: F) -> F:
     metavar="FOLDER",
     help="Where failing programs are written.",
 )
-@click.pass_context
 def command(
-    context: click.Context,
     backends: tuple[str, ...],
     ops: tuple[str, ...] | None,
     dtypes: tuple[str, ...] | None,
@@ -153,6 +177,7 @@ def command(
     profile: str | None,
     mutant: str | None,
     sanitize: bool,
+    log: Path | None,
     json: Path | None,
     junit: Path | None,
     html: Path | None,
@@ -180,6 +205,7 @@ def command(
     )
 
     backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
+    begin(log, *backends)
     options = Options(
         backends[0],
         levels or LEVELS,
@@ -198,7 +224,8 @@ def command(
         junit,
         html,
         known_file(known, update_known),
-        tuple(context.obj or ()),
+        log,
+        words(),
     )
     if update_known:
         if len(backends) > 1:

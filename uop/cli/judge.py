@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from uop.cli.conform import exit_code, report_files
+from uop.cli.conform import exit_code, report_files, words
 
 SHOWN = 20
 LINES = 60
@@ -16,9 +16,7 @@ LINES = 60
 @click.argument("corpus", type=click.Path(path_type=Path))
 @click.argument("outputs", type=click.Path(path_type=Path))
 @report_files
-@click.pass_context
 def command(
-    context: click.Context,
     corpus: Path,
     outputs: Path,
     json: Path | None,
@@ -36,7 +34,7 @@ def command(
     from uop.conformance.report.terminal import figures_line, matrix, one_line, verdict_line
 
     require_files(json, junit, html)
-    report = score(corpus, outputs, tuple(context.obj or ()))
+    report = score(corpus, outputs, words())
     problems = write_reports(report.to_json(), json, junit, html)
     verdict = f"verdict: {verdict_line(report)}"
     for line in (verdict, figures_line(report), "", *matrix(report, LINES)):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from uop.cli.conform import CODES
+from uop.cli.conform import CODES, begin, log_option
 from uop.conformance.exits import Exit
 
 MOST_LINES = 50
@@ -28,7 +28,10 @@ SAMPLE = 100
 @click.option(
     "--emit-requests", is_flag=True, help="Print what a worker would read on stdin instead."
 )
-def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool) -> int:
+@log_option
+def command(
+    arguments: tuple[str, ...], sample: int | None, emit_requests: bool, log: Path | None
+) -> int:
     """Judge the programs of files again, or some of the cases of a report.
 
     Programs run on BACKEND or on opencl. A file says itself what it accepts; where it does not, the
@@ -40,18 +43,22 @@ def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool)
     from uop.conformance.verdict import Status
 
     if sample is not None or Path(arguments[0]).suffix == REPORT:
-        if emit_requests:
-            raise click.UsageError("--emit-requests is for programs, not for a report")
+        if emit_requests or log is not None:
+            option = "--emit-requests" if emit_requests else "--log-protocol"
+            raise click.UsageError(f"{option} is for programs, not for a report")
         return replay_report(arguments, sample or SAMPLE)
     *first, last = arguments
     is_backend = bool(first) and (last in names() or ":" in last)
     backend, paths = (last, first) if is_backend else (DEFAULT, [*first, last])
+    if emit_requests and log is not None:
+        raise click.UsageError("--log-protocol: expected no --emit-requests, which runs nothing")
     if emit_requests:
         asked = backend if is_backend else ""
         for line in requests([Path(path) for path in paths], asked, partial(click.echo, err=True)):
             click.echo(line, nl=False)
         return Exit.OK
-    replayed = replay([Path(path) for path in paths], backend)
+    begin(log, backend)
+    replayed = replay([Path(path) for path in paths], backend, log)
     gravity = (Status.FAILED, Status.CRASHED, Status.SKIPPED, Status.PASSED)
     grave = sorted(replayed, key=lambda r: gravity.index(r.verdict.status))
     for one in grave[:MOST_LINES]:

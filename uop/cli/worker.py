@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from uop.cli.conform import seconds
+from uop.cli.conform import begin, log_option, seconds
 from uop.conformance.exits import Exit
 from uop.conformance.shell import uop_command
 
@@ -31,7 +31,8 @@ def command() -> None:
     callback=seconds,
     help="How long a reply may take.",
 )
-def check(executable: str, arguments: tuple[str, ...], timeout: float) -> int:
+@log_option
+def check(executable: str, arguments: tuple[str, ...], timeout: float, log: Path | None) -> int:
     """Send a worker fixed messages, and say where its replies deviate from the protocol.
 
     A program that fails is shown with its input, what came, what is accepted, and the command
@@ -41,6 +42,7 @@ def check(executable: str, arguments: tuple[str, ...], timeout: float) -> int:
     """
     import shlex
 
+    from uop.conformance.protocol_log import ProtocolLog
     from uop.conformance.sessions import COMMAND
     from uop.conformance.worker_check import check as checked
     from uop.conformance.workers import Allowance
@@ -48,7 +50,9 @@ def check(executable: str, arguments: tuple[str, ...], timeout: float) -> int:
     allowance = Allowance.within(timeout)
     name = COMMAND + shlex.join([executable.removeprefix(COMMAND), *arguments])
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        found = checked(name, Path(folder), allowance)
+        begin(log, name)
+        lines = None if log is None else ProtocolLog(log)
+        found = checked(name, Path(folder), allowance, lines)
     for line in found.notes:
         click.echo(line)
     for deviation in found.deviations:
