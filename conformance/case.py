@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,11 +11,17 @@ from uop.spec.errors import UopError
 from uop.spec.uop import UOp
 
 LEVELS = ("op", "invalid", "property", "function", "graph", "twin", "kernel", "schedule", "device")
+OWN = "cases"
+"""The level of cases that an adopter of a backend has written."""
+ALL_LEVELS = (*LEVELS, OWN)
 EFFORTS = ("smoke", "default", "full")
 MOST_DIGITS = 18
 """Of the index of a case."""
 MIXED = "MIXED"
 """The op of a case that is about many ops at once."""
+
+
+OWN_ID = re.compile(r"cases/(?P<group>(?P<file>.+?\.uop)/.+)")
 
 
 class NoSuchCaseError(UopError):
@@ -23,7 +30,10 @@ class NoSuchCaseError(UopError):
 
 @dataclass(frozen=True, slots=True)
 class CaseId:
-    """`level/op/dtype/group/index`: says what the case is, so no selection of cases changes it."""
+    """`level/op/dtype/group/index`: says what the case is, so no selection of cases changes it.
+
+    Or `cases/FILE/CASE`, where the file stands for the op, and for the group with the case.
+    """
 
     level: str
     op: str
@@ -32,11 +42,15 @@ class CaseId:
     index: int
 
     def __str__(self) -> str:
+        if self.level == OWN:
+            return f"{OWN}/{self.group}"
         return f"{self.level}/{self.op}/{self.dtype}/{self.group}/{self.index}"
 
     @classmethod
     def parse(cls, text: str) -> CaseId:
         """The inverse of str()."""
+        if own := OWN_ID.fullmatch(text):
+            return cls(OWN, own["file"], MIXED, own["group"], 0)
         parts = text.split("/")
         if len(parts) != 5 or not parts[4].isdecimal() or len(parts[4]) > MOST_DIGITS:
             raise NoSuchCaseError(f"expected level/op/dtype/group/index, found {text!r}")

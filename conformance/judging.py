@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from uop.conformance import wire
 from uop.conformance.card.card import observe
@@ -12,16 +13,16 @@ from uop.conformance.delivery import not_listed
 from uop.conformance.exercised import exercised
 from uop.conformance.generate import case_by_id
 from uop.conformance.judge import Judge
-from uop.conformance.options import OBSERVED, profile_of_run
-from uop.conformance.repro import find_cause
+from uop.conformance.options import OBSERVED, OptionError, profile_of_run
+from uop.conformance.own_cases import AnyCase, FileJudge, OwnCases
 from uop.conformance.verdict import Status, Verdict, fault_from_json
 from uop.conformance.workers import Session
-from uop.spec.errors import BackendError
+from uop.spec.errors import BackendError, MalformedError
 from uop.spec.latitude import STRICT
 from uop.spec.profile_text import parse_profile
 
 
-def answer(worker: Session, profile: str, seed: int, out: int) -> None:
+def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "") -> None:
     """Say who is judged on the descriptor `out`, then answer what comes on standard input.
 
     ClosedError when the other side has gone.
@@ -29,34 +30,50 @@ def answer(worker: Session, profile: str, seed: int, out: int) -> None:
     _reply(out, {"hello": wire.hello_to_json(worker.hello)})
     chosen = profile_of_run(profile, worker.hello)
     # One that is observed comes as a task.
-    judge = Judge(worker, STRICT if chosen == OBSERVED else parse_profile(chosen))
+    demanded = STRICT if chosen == OBSERVED else parse_profile(chosen)
     try:
+        cases = Cases(seed, OwnCases.read(Path(folder) if folder else None))
+        files = {cases.own.made[id]: file for id, file in cases.own.files.items()}
+        judge = FileJudge(worker, demanded, files)
         while True:
             task, _ = wire.read(0)
-            _reply(out, _answered(judge, task, seed))
-    except BackendError as error:
+            _reply(out, _answered(judge, task, cases))
+    except (BackendError, MalformedError, OptionError) as error:
         _reply(out, {"lost": str(error)})
 
 
-def _answered(judge: Judge, task: wire.Json, seed: int) -> wire.Json:
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """The cases of the suite by a seed, and those of the adopter."""
+
+    seed: int
+    own: OwnCases
+
+    def find(self, id: str) -> AnyCase:
+        return self.own.find(id) or case_by_id(id, self.seed)
+
+
+def _answered(judge: Judge, task: wire.Json, cases: Cases) -> wire.Json:
     if "card" in task:
         return {"card": observe(judge.session).to_json()}
     if "profile" in task:
         judge.profile = parse_profile(task["profile"])
         return {}
     if "fault" in task:
-        case = case_by_id(task["ids"][0], seed)
-        return {"finding": asdict(find_cause(judge, case, fault_from_json(task["fault"])))}
-    return _judged(judge, task["ids"], seed)
+        case = cases.find(task["ids"][0])
+        found = cases.own.find_cause(judge, case, fault_from_json(task["fault"]))
+        return {"finding": asdict(found)}
+    return _judged(judge, task["ids"], cases)
 
 
-def _judged(judge: Judge, ids: Sequence[str], seed: int) -> wire.Json:
+def _judged(judge: Judge, ids: Sequence[str], cases: Cases) -> wire.Json:
     """One verdict per id, and what each case exercises, or would where it is skipped.
 
     A case that the id alone shows to be beyond the backend is not made at all.
     """
-    reasons = {id: not_listed(CaseId.parse(id), judge.session.hello) for id in ids}
-    made = {id: case_by_id(id, seed) for id, reason in reasons.items() if not reason}
+    hello = judge.session.hello
+    reasons = {id: cases.own.meaningless(id) or not_listed(CaseId.parse(id), hello) for id in ids}
+    made = {id: cases.find(id) for id, reason in reasons.items() if not reason}
     judged = {verdict.id: verdict for verdict in judge.judge(list(made.values()))}
     verdicts = [
         judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()

@@ -101,7 +101,8 @@ class Jury:
         """The first process; the others would only slow it down until it has begun."""
         timeout = "" if options.timeout is None else str(options.timeout)
         log = "" if options.log is None else str(options.log)
-        command = (JUROR, options.backend, options.profile, str(options.seed), timeout, log)
+        told = (options.backend, options.profile, str(options.seed), timeout, log)
+        command = (JUROR, *told, "" if options.folder is None else str(options.folder))
         return cls([_judging(command)], command)
 
     def hello(self, processes: int) -> Hello:

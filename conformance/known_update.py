@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
-from uop.conformance.case import LEVELS
+from uop.conformance.case import ALL_LEVELS
 from uop.conformance.known import EXPIRES, TEXTS, Entry, KnownError, KnownFile, known_in, read_known
 from uop.conformance.report import Report, Tally
 from uop.conformance.report.files import write_file
@@ -71,7 +71,7 @@ def write_known(path: Path, report: Report, backend: str) -> Update:
     problems: list[str] = []
     for failure in report.failures:
         keys = {e.key for e in own if e not in gone}
-        if failure.level in LEVELS and failure.signature not in keys:
+        if failure.level in ALL_LEVELS and failure.signature not in keys:
             name = _free_name(path.stem, Path(failure.repro), taken)
             taken.add(name)
             problems.append(write_file(path.parent / name, failure.text))
@@ -93,7 +93,7 @@ def by_updated(report: Report) -> Report:
     stay = tuple(known for known in report.known if known.state != "fixed")
     bare = sum(len(known.cases) for known in report.known if known not in stay)
     counts = {Status.KNOWN: report.tally.programs - bare, Status.FAILED: bare}
-    failures = tuple(f for f in report.failures if f.level not in LEVELS)
+    failures = tuple(f for f in report.failures if f.level not in ALL_LEVELS)
     tally = Tally(counts=dict.fromkeys(Status, 0) | counts)
     return replace(report, tally=tally, failures=failures, known=stay)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
+from uop.conformance.case import ALL_LEVELS, EFFORTS, LEVELS, MIXED, OWN, CaseId
 from uop.conformance.protocol import Hello
 from uop.conformance.sessions import COMMAND, known
 from uop.spec.dtype import DTYPES
@@ -65,6 +65,8 @@ class Options:
     html: Path | None = None
     known: Path | None = None
     """The file of known failures."""
+    folder: Path | None = None
+    """Where cases of the adopter stand, besides those of the suite."""
     log: Path | None = None
     """Where the lines of a command are logged."""
     command: tuple[str, ...] = ()
@@ -73,12 +75,13 @@ class Options:
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""
         known(self.backend)
-        _one_of("--level", self.levels, LEVELS)
+        _one_of("--level", self.levels, ALL_LEVELS)
         _one_of("--op", self.ops or (), [*Op.__members__, MIXED])
         _one_of("--dtype", self.dtypes or (), [*DTYPES, MIXED])
         _one_of("--effort", (self.effort,), EFFORTS)
         for id in self.cases:
             self._require_chosen(CaseId.parse(id))
+        self._require_own_cases()
         parse_profile(STRICT if self.profile in ("", OBSERVED) else self.profile)
         if self.workers < 1 or (self.examples is not None and self.examples < 1):
             raise OptionError("-n and --examples: expected a positive number")
@@ -102,6 +105,24 @@ class Options:
             if chosen is not None and name not in chosen:
                 raise OptionError(f"{option}: {', '.join(chosen)}; but --case asks for {id}")
 
+    def _require_own_cases(self) -> None:
+        """OptionError, MalformedError unless the cases of the adopter that are asked for exist."""
+        own = [id for id in self.cases if CaseId.parse(id).level == OWN]
+        if self.folder is not None:
+            from uop.conformance.own_cases import OwnCases
+
+            found = OwnCases.read(self.folder)
+            for id in own:
+                found.find(id)
+        elif own or OWN in self.levels:
+            raise OptionError(f"{own[0] if own else f'--level {OWN}'}: expected --cases DIR")
+
+    @property
+    def takes_own(self) -> bool:
+        """Whether all cases of the adopter are selected."""
+        chosen = self.levels == LEVELS or OWN in self.levels
+        return chosen and MIXED in (self.ops or [MIXED]) and MIXED in (self.dtypes or [MIXED])
+
     @property
     def is_whole(self) -> bool:
         """Whether nothing that it would judge is left out."""
@@ -122,6 +143,7 @@ class Options:
             "seconds": self.seconds,
             "timeout": self.timeout,
             "profile": self.profile,
+            "folder": None if self.folder is None else str(self.folder),
             "known": None if self.known is None else str(self.known),
         }
 

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Protocol
 
 from uop.conformance.card.card import Card
-from uop.conformance.case import LEVELS, CaseId
+from uop.conformance.case import LEVELS, OWN, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.coverage import Ledger
 from uop.conformance.generate import case_by_id, further, group_of, groups
 from uop.conformance.jury import Jury, Task
 from uop.conformance.known import Settled, read_known
 from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
+from uop.conformance.own_cases import OwnCases
 from uop.conformance.points import Point
 from uop.conformance.protocol import Hello
 from uop.conformance.replay import conclusions
@@ -37,7 +38,7 @@ from uop.conformance.report.files import (
 )
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.vote import Poll
-from uop.conformance.repro import Finding, as_found, finding_from_json
+from uop.conformance.repro import Finding, finding_from_json
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError, UnsupportedError, UopError
@@ -136,11 +137,15 @@ def conform_all(
     return poll, [*problems, *_written(poll.to_json(), options)]
 
 
-def selected(options: Options) -> list[CaseId]:
-    """The ids of the cases of a run, in order."""
+def selected(options: Options, own: Sequence[CaseId] = ()) -> list[CaseId]:
+    """The ids of the cases of a run, in order; those of the adopter come first."""
     if options.cases:
         ids = [CaseId.parse(id) for id in options.cases]
-        return [group_of(id).id(id.index) for id in ids]
+        return [id if id.level == OWN else group_of(id).id(id.index) for id in ids]
+    return [*(own if options.takes_own else ()), *_of_the_suite(options)]
+
+
+def _of_the_suite(options: Options) -> list[CaseId]:
     return [
         group.id(index)
         for level in LEVELS
@@ -173,6 +178,7 @@ class _Run:
     ledger: Ledger = field(default_factory=lambda: Ledger(()))
     settled: Settled = field(default_factory=Settled)
     origin: Origin = field(init=False)
+    own: OwnCases = field(default_factory=OwnCases)
 
     def __post_init__(self) -> None:
         self.origin = Origin.now(self.options.command)
@@ -182,7 +188,8 @@ class _Run:
         jury = started or Jury.start(self.options)
         try:
             # Both are long enough for the backend to start meanwhile.
-            ids = selected(self.options)
+            self.own = OwnCases.read(self.options.folder)
+            ids = selected(self.options, self.own.ids)
             self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
             if self.options.known is not None:
                 self.settled.file = read_known(self.options.known)
@@ -359,9 +366,9 @@ class _Run:
         return list(found.values())
 
     def _unshrunk(self, verdict: Verdict) -> Finding:
-        case = case_by_id(verdict.id, self.options.seed)
+        case = self.own.find(verdict.id) or case_by_id(verdict.id, self.options.seed)
         assert verdict.fault is not None
-        return as_found(case, verdict.fault, parse_profile(self.options.profile))
+        return self.own.as_found(case, verdict.fault, parse_profile(self.options.profile))
 
     def _seconds(self) -> float:
         return time.monotonic() - self.begun

@@ -9,7 +9,7 @@ from enum import Enum
 from importlib.metadata import version
 from typing import Any
 
-from uop.conformance.case import CaseId
+from uop.conformance.case import MIXED, OWN, OWN_ID, CaseId
 from uop.conformance.elements import BINS, Element
 from uop.conformance.protocol import Hello
 from uop.conformance.verdict import MAY_END, Fault, Status, Verdict
@@ -335,7 +335,20 @@ def main_reason(reasons: Mapping[str, int]) -> str | None:
 
 def group_name(id: CaseId) -> str:
     """The id without its index: under this name a report lists the cases."""
+    if id.level == OWN:
+        return str(id)
     return f"{id.level}/{id.op}/{id.dtype}/{id.group}"
+
+
+def listed_id(name: str, index: int) -> str:
+    """The id of a case that a report lists under a name, at a place."""
+    return name if name.startswith(f"{OWN}/") else f"{name}/{index}"
+
+
+def cell_of(id: str) -> tuple[str, ...]:
+    """The level, op and dtype under which a case of this id counts, or a point of the card."""
+    own = OWN_ID.fullmatch(id)
+    return (OWN, own["file"], MIXED) if own else tuple(id.split("/")[:3])
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from uop.conformance.report import cell_of, listed_id
 from uop.conformance.shell import case_command, repro_command
 from uop.conformance.wire import Json
 
@@ -26,17 +27,15 @@ def junit_text(report: Json) -> str:
 
 def failures_in(report: Json, cell: Json) -> Iterator[Json]:
     """The causes whose first case lies in a cell."""
-    place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
-    return (failure for failure in report["failures"] if failure["id"].startswith(place))
+    return (f for f in report["failures"] if cell_of(f["id"]) == _place(cell))
 
 
 def first_failed(report: Json, cell: Json) -> str:
     """The id of the first case of a cell that failed."""
-    place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
     return next(
-        f"{name}/{index}"
+        listed_id(name, index)
         for name, marks in report["cases"].items()
-        if name.startswith(place)
+        if cell_of(listed_id(name, 0)) == _place(cell)
         for index, mark in enumerate(marks)
         if mark in FAILED
     )
@@ -109,15 +108,13 @@ def _is_skipped(cell: Json) -> bool:
 
 def _why_skipped(report: Json, cell: Json) -> str:
     """The reasons of the known failures in a cell, else why it was not judged."""
-    place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
-    lines = [known for known in report["known"] if place in _places(known)]
+    lines = [known for known in report["known"] if _place(cell) in map(cell_of, known["cases"])]
     known = "; ".join(f"known failure: {line['reason']} {line['link']}".strip() for line in lines)
     return known or cell["skipped_reason"]
 
 
-def _places(known: Json) -> set[str]:
-    """The cells of the cases that a known failure covered."""
-    return {"/".join(id.split("/")[:3]) + "/" for id in known["cases"]}
+def _place(cell: Json) -> tuple[str, str, str]:
+    return cell["level"], cell["op"], cell["dtype"]
 
 
 def _xml(text: str) -> str:

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from uop.conformance.card.card import card_from_json
-from uop.conformance.case import LEVELS
+from uop.conformance.case import ALL_LEVELS
 from uop.conformance.coverage import ledger_lines
 from uop.conformance.delivery import UNSUPPORTED
 from uop.conformance.options import OBSERVED, Options
@@ -151,7 +151,7 @@ class Screen:
         table = Table("level", caption=caption, caption_justify="left")
         for name in ("programs", "elements", "constrained", "failed"):
             table.add_column(name, justify="right")
-        for level in LEVELS:
+        for level in ALL_LEVELS:
             cells = [cell for cell in tally.cells.values() if cell.level == level]
             elements = sum(cell.elements for cell in cells)
             constrained = shown_share(sum(cell.constrained for cell in cells), elements)
@@ -227,7 +227,7 @@ def matrix(report: Report, most_lines: int) -> list[str]:
     rows: dict[str, list[Cell]] = {}
     for cell in report.tally.cells.values():
         rows.setdefault(cell.op if cell.level == "op" else cell.level, []).append(cell)
-    names = sorted(rows, key=lambda name: (name in LEVELS, name))
+    names = sorted(rows, key=lambda name: (name in ALL_LEVELS, name))
     entries = [f"{name:<{NAME_WIDTH}}{_cells(rows[name])}" for name in names]
     half = -(-len(entries) // 2)
     left, right = entries[:half], entries[half:] + [""] * (2 * half - len(entries))
@@ -306,7 +306,7 @@ def ledger_of(report: Report) -> list[str]:
 def next_lines(report: Report) -> list[str]:
     """What to do next."""
     asked = report.options
-    cases = [failure.id for failure in report.failures if failure.level in LEVELS]
+    cases = [failure.id for failure in report.failures if failure.level in ALL_LEVELS]
     if cases:
         return [*skipped_lines(report), f"the whole case again: {case_command(asked, cases[0])}"]
     if report.failures:

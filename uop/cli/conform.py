@@ -111,6 +111,14 @@ def report_files(command: F) -> F:
     "device.",
 )
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only the case of this id.")
+@click.option(
+    "--cases",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also the cases of your own .uop files, as level `cases`: ids are cases/FILE/CASE. A case "
+    "says itself what it accepts and by which profile; where it does not, the run does.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
 @click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")
 @click.option(
@@ -168,6 +176,7 @@ def command(
     dtypes: tuple[str, ...] | None,
     levels: tuple[str, ...] | None,
     cases: tuple[str, ...],
+    folder: Path | None,
     seed: int,
     examples: int | None,
     effort: str,
@@ -224,6 +233,7 @@ def command(
         junit,
         html,
         known_file(known, update_known),
+        folder,
         log,
         words(),
     )
@@ -256,7 +266,7 @@ def update(options: Options, form: str, known: Path) -> Exit:
 
 def updated(report: Report, options: Options, known: Path) -> Exit:
     """Put what failed in a run into the file of known failures, and end as by that."""
-    from uop.conformance.case import LEVELS
+    from uop.conformance.case import ALL_LEVELS
     from uop.conformance.known_update import by_updated, write_known
     from uop.conformance.options import OptionError
 
@@ -267,7 +277,7 @@ def updated(report: Report, options: Options, known: Path) -> Exit:
     if done.problems:
         raise OptionError("\n".join(done.problems))
     for failure in report.failures:
-        if failure.level not in LEVELS:
+        if failure.level not in ALL_LEVELS:
             click.echo(f"not written: {failure.signature}: declare a profile")
     for key in done.joined:
         click.echo(f"joined: {key}")
