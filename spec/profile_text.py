@@ -51,6 +51,11 @@ def knob_values(name: str) -> str:
     return f"{', '.join(first)} or {last}"
 
 
+def knob_choices(name: str) -> list[str]:
+    """The texts that a knob may have; of one that holds several, each of them alone."""
+    return list(_known(name))
+
+
 def _knob_value(name: str, text: str) -> Any:
     known, is_set = _known(name), isinstance(getattr(STRICT, name), frozenset)
     words = text.split(",") if is_set else [text]
