@@ -17,6 +17,7 @@ from uop.conformance.protocol import Hello
 from uop.conformance.sessions import COMMAND, known
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UopError
+from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
 from uop.spec.profile_text import parse_profile
 
@@ -216,4 +217,5 @@ def _obstacle(path: Path) -> str:
 def _one_of(option: str, given: Collection[str], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
-            raise OptionError(f"{option}: expected one of {', '.join(known)}; found {name!r}")
+            expected = f"expected one of {', '.join(known)}; found {name!r}"
+            raise OptionError(f"{option}: {expected}{did_you_mean(name, known)}")

@@ -59,7 +59,7 @@ class TinygradBackend:
     """
 
     def __init__(self, device: str = "PYTHON") -> None:
-        self.asked = device
+        self.asked = device.upper()
 
     def hello(self) -> Hello:
         if self.asked not in TARGETS:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from uop.cli import names as listed
+from uop.cli.names import BACKEND, Name, NameList
 from uop.conformance.exits import Exit
 
 if TYPE_CHECKING:
@@ -96,19 +98,32 @@ def report_files(command: F) -> F:
 
 
 @click.command("conform")
-@click.argument("backends", nargs=-1, required=True, metavar="BACKEND...")
-@click.option("--op", "ops", multiple=True, callback=names, metavar="OP", help="Only these ops.")
+@click.argument("backends", nargs=-1, required=True, type=BACKEND, metavar="BACKEND...")
 @click.option(
-    "--dtype", "dtypes", multiple=True, callback=names, metavar="DTYPE", help="Only these dtypes."
+    "--op",
+    "ops",
+    multiple=True,
+    type=NameList(listed.ops),
+    callback=names,
+    metavar="OP",
+    help="Only these ops.",
+)
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    type=NameList(listed.dtypes),
+    callback=names,
+    metavar="DTYPE",
+    help="Only these dtypes.",
 )
 @click.option(
     "--level",
     "levels",
     multiple=True,
+    type=NameList(listed.levels, shown=True),
     callback=names,
-    metavar="LEVEL",
-    help="Only these levels: op, invalid, property, function, graph, twin, kernel, schedule, "
-    "device.",
+    help="Only these levels; several are separated by commas.",
 )
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only the case of this id.")
 @click.option(
@@ -122,7 +137,11 @@ def report_files(command: F) -> F:
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
 @click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")
 @click.option(
-    "--effort", default="default", show_default=True, help="How many: smoke, default or full."
+    "--effort",
+    type=Name(listed.efforts, shown=True),
+    default="default",
+    show_default=True,
+    help="How many cases.",
 )
 @click.option(
     "--time", "duration", metavar="TIME", callback=seconds, help="Stop after 30s, 5m or 1h."

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from uop.cli import names as listed
+from uop.cli.names import BACKEND, Name
+
 if TYPE_CHECKING:
     from uop.conformance.explain.call import Call
     from uop.conformance.explain.section import Section
@@ -15,14 +18,19 @@ if TYPE_CHECKING:
 
 
 @click.command("explain", context_settings={"ignore_unknown_options": True})
-@click.argument("name")
+@click.argument("name", type=Name(listed.ops))
 @click.argument("values", nargs=-1, type=click.UNPROCESSED)
-@click.option("--dtype", metavar="DTYPE", help="The dtype of the values.")
-@click.option("--to", metavar="DTYPE", help="The target of CAST and BITCAST.")
+@click.option(
+    "--dtype", type=Name(listed.named_dtypes), metavar="DTYPE", help="The dtype of the values."
+)
+@click.option(
+    "--to", type=Name(listed.named_dtypes), metavar="DTYPE", help="The target of CAST and BITCAST."
+)
 @click.option(
     "--backend",
     "backends",
     multiple=True,
+    type=BACKEND,
     metavar="NAME",
     help="Ask this backend too what it gives on the values; may be given several times.",
 )
@@ -43,7 +51,7 @@ def command(
     profile: str | None,
     seed: int,
 ) -> None:
-    """Explain an op, a label or a decision, what an op gives on values, or what a case demands.
+    """Explain an op, a label, a decision, an op on values, or what a case demands.
 
     NAME is an op, a word of an edition, the label of an error, a decision, a knob of a profile, or
     a row of the published documents: PERMUTE, VECTORIZE, PERMUTE.c1, D-030, max_nan,
@@ -96,10 +104,13 @@ def command(
 
 def named_dtype(name: str | None) -> DType | None:
     from uop.spec.expression import NAMED_DTYPES
+    from uop.spec.nearest import did_you_mean
 
     if name is None or name in NAMED_DTYPES:
         return None if name is None else NAMED_DTYPES[name]
-    raise click.BadParameter(f"no dtype {repr(name)}; expected one of {', '.join(NAMED_DTYPES)}")
+    expected = f"expected one of {', '.join(NAMED_DTYPES)}"
+    near = did_you_mean(name, NAMED_DTYPES)
+    raise click.BadParameter(f"no dtype {repr(name)}; {expected}{near}")
 
 
 def section_lines(section: Section) -> list[str]:

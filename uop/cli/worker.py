@@ -7,12 +7,13 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from uop.cli import Suggesting
 from uop.cli.conform import begin, log_option, seconds
 from uop.conformance.exits import Exit
 from uop.conformance.shell import uop_command
 
 
-@click.group("worker")
+@click.group("worker", cls=Suggesting)
 def command() -> None:
     """Check an executable that is to be judged as a backend.
 
