@@ -17,7 +17,7 @@ from uop.conformance.options import OBSERVED, OptionError, profile_of_run
 from uop.conformance.own_cases import AnyCase, FileJudge, OwnCases
 from uop.conformance.verdict import Status, Verdict, fault_from_json
 from uop.conformance.workers import Session
-from uop.spec.errors import BackendError, MalformedError
+from uop.spec.errors import BackendError, InvalidError, MalformedError
 from uop.spec.latitude import STRICT
 from uop.spec.profile_text import parse_profile
 
@@ -28,61 +28,67 @@ def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "")
     ClosedError when the other side has gone.
     """
     _reply(out, {"hello": wire.hello_to_json(worker.hello)})
-    chosen = profile_of_run(profile, worker.hello)
-    # One that is observed comes as a task.
-    demanded = STRICT if chosen == OBSERVED else parse_profile(chosen)
     try:
-        cases = Cases(seed, OwnCases.read(Path(folder) if folder else None))
-        files = {cases.own.made[id]: file for id, file in cases.own.files.items()}
-        judge = FileJudge(worker, demanded, files)
+        court = Court.of(worker, profile, seed, Path(folder) if folder else None)
         while True:
             task, _ = wire.read(0)
-            _reply(out, _answered(judge, task, cases))
-    except (BackendError, MalformedError, OptionError) as error:
+            _reply(out, court.answered(task))
+    except (BackendError, MalformedError, InvalidError, OptionError) as error:
         _reply(out, {"lost": str(error)})
 
 
 @dataclass(frozen=True, slots=True)
-class Cases:
-    """The cases of the suite by a seed, and those of the adopter."""
+class Court:
+    """A judge, and the cases: those of the suite by a seed, and those of the adopter."""
 
+    judge: Judge
     seed: int
     own: OwnCases
 
-    def find(self, id: str) -> AnyCase:
+    @classmethod
+    def of(cls, session: Session, profile: str, seed: int, folder: Path | None) -> Court:
+        """The errors of `OwnCases.read` for files that are wrong."""
+        chosen, own = profile_of_run(profile, session.hello), OwnCases.read(folder)
+        # One that is observed comes as a task.
+        demanded = STRICT if chosen == OBSERVED else parse_profile(chosen)
+        files = {own.made[id]: file for id, file in own.files.items()}
+        return cls(FileJudge(session, demanded, files), seed, own)
+
+    def answered(self, task: wire.Json) -> wire.Json:
+        """The answer to a task. BackendError where the backend is lost for good."""
+        if "card" in task:
+            return {"card": observe(self.judge.session).to_json()}
+        if "profile" in task:
+            self.judge.profile = parse_profile(task["profile"])
+            return {}
+        if "fault" in task:
+            case = self._case(task["ids"][0])
+            found = self.own.find_cause(self.judge, case, fault_from_json(task["fault"]))
+            return {"finding": asdict(found)}
+        return self._judged(task["ids"])
+
+    def _case(self, id: str) -> AnyCase:
         return self.own.find(id) or case_by_id(id, self.seed)
 
+    def _judged(self, ids: Sequence[str]) -> wire.Json:
+        """One verdict per id, and what each case exercises, or would where it is skipped.
 
-def _answered(judge: Judge, task: wire.Json, cases: Cases) -> wire.Json:
-    if "card" in task:
-        return {"card": observe(judge.session).to_json()}
-    if "profile" in task:
-        judge.profile = parse_profile(task["profile"])
-        return {}
-    if "fault" in task:
-        case = cases.find(task["ids"][0])
-        found = cases.own.find_cause(judge, case, fault_from_json(task["fault"]))
-        return {"finding": asdict(found)}
-    return _judged(judge, task["ids"], cases)
-
-
-def _judged(judge: Judge, ids: Sequence[str], cases: Cases) -> wire.Json:
-    """One verdict per id, and what each case exercises, or would where it is skipped.
-
-    A case that the id alone shows to be beyond the backend is not made at all.
-    """
-    hello = judge.session.hello
-    reasons = {id: cases.own.meaningless(id) or not_listed(CaseId.parse(id), hello) for id in ids}
-    made = {id: cases.find(id) for id, reason in reasons.items() if not reason}
-    judged = {verdict.id: verdict for verdict in judge.judge(list(made.values()))}
-    verdicts = [
-        judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
-    ]
-    return {
-        "verdicts": [asdict(v) for v in verdicts],
-        "exercised": [exercised(made[v.id]) if v.id in made else None for v in verdicts],
-        "peak": judge.session.peak,
-    }
+        A case that the id alone shows to be beyond the backend is not made at all.
+        """
+        session, own = self.judge.session, self.own
+        reasons = {
+            id: own.meaningless(id) or not_listed(CaseId.parse(id), session.hello) for id in ids
+        }
+        made = {id: self._case(id) for id, reason in reasons.items() if not reason}
+        judged = {verdict.id: verdict for verdict in self.judge.judge(list(made.values()))}
+        verdicts = [
+            judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
+        ]
+        return {
+            "verdicts": [asdict(v) for v in verdicts],
+            "exercised": [exercised(made[v.id]) if v.id in made else None for v in verdicts],
+            "peak": session.peak,
+        }
 
 
 def _reply(out: int, header: wire.Json) -> None:

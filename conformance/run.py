@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from uop.conformance.card.card import Card
 from uop.conformance.case import LEVELS, OWN, CaseId
@@ -43,6 +43,12 @@ from uop.conformance.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError, UnsupportedError, UopError
 from uop.spec.profile_text import parse_profile
+
+if TYPE_CHECKING:
+    # It loads a judge, and that of a run is in other processes.
+    from uop.conformance.in_process import InProcess
+
+    AnyJury = Jury | InProcess
 
 CHUNKS = (4, 8, 16)
 """Sizes of the first tasks, for an early first result; then as many as the backend takes."""
@@ -80,7 +86,9 @@ class Silent:
     def finished(self, report: Report) -> None: ...
 
 
-def conform(options: Options, display: Display | None = None, jury: Jury | None = None) -> Report:
+def conform(
+    options: Options, display: Display | None = None, jury: AnyJury | None = None
+) -> Report:
     """Judge a backend, by a jury that these options, checked, have started, if one has been.
 
     Ctrl-C ends the run early: the report says so, and holds what was found. OptionError, the
@@ -183,9 +191,9 @@ class _Run:
     def __post_init__(self) -> None:
         self.origin = Origin.now(self.options.command)
 
-    def result(self, started: Jury | None = None) -> Report:
+    def result(self, started: AnyJury | None = None) -> Report:
         asked = self.options.to_json()
-        jury = started or Jury.start(self.options)
+        jury: AnyJury = started or Jury.start(self.options)
         try:
             # Both are long enough for the backend to start meanwhile.
             self.own = OwnCases.read(self.options.folder)
@@ -221,7 +229,7 @@ class _Run:
             known,
         )
 
-    def _judge(self, jury: Jury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
+    def _judge(self, jury: AnyJury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
         """Judge all, shrink one failure of each kind; gives the latter, whatever ended the run."""
         causes: list[Verdict] = []
         try:
@@ -247,7 +255,7 @@ class _Run:
             self.lost = str(error)
         return causes or self._one_of_each_kind(ids)[:CAUSES]
 
-    def _shrink(self, jury: Jury, failed: list[Verdict]) -> list[Verdict]:
+    def _shrink(self, jury: AnyJury, failed: list[Verdict]) -> list[Verdict]:
         """Shrink failures of different kinds; gives those whose cause is not known.
 
         Where it is, all of the kind count as known failures, of the same group of cases: another
@@ -283,7 +291,7 @@ class _Run:
                 self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
         return tuple(self.settled.told(asked, now))
 
-    def _take_profile(self, jury: Jury, hello: Hello) -> None:
+    def _take_profile(self, jury: AnyJury, hello: Hello) -> None:
         """Settle by what is judged; where that is to be observed, before the first case."""
         profile = profile_of_run(self.options.profile, hello)
         if profile == OBSERVED:
@@ -296,7 +304,7 @@ class _Run:
         self.options = replace(self.options, profile=profile)
         self.ledger.profile = parse_profile(profile)
 
-    def _judge_cases(self, jury: Jury, ids: list[CaseId], size: int) -> None:
+    def _judge_cases(self, jury: AnyJury, ids: list[CaseId], size: int) -> None:
         """Judge cases until all are or the time is over."""
         for _, answer in jury.answers(_tasks(ids, size), self._is_in_time):
             self.peak = max(self.peak, answer["peak"])
@@ -304,7 +312,7 @@ class _Run:
                 self._add(verdict_from_json(found), shown)
             self.display.progress(self.tally, self._seconds())
 
-    def _judge_further(self, jury: Jury, size: int) -> list[CaseId]:
+    def _judge_further(self, jury: AnyJury, size: int) -> list[CaseId]:
         """Judge cases for what the ledger lacks by now, until it gains nothing; gives them."""
         if self.options.cases or self.options.examples:
             return []

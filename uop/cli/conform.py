@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -158,6 +159,12 @@ def report_files(command: F) -> F:
 @click.option(
     "--sanitize", is_flag=True, help="Run opencl on a simulator that watches memory (Oclgrind)."
 )
+@click.option(
+    "--in-process",
+    is_flag=True,
+    help="Judge a module:Class in this process, for a debugger: breakpoints work, nothing is "
+    "timed, a crash or an exception ends the run. No known failures are read.",
+)
 @log_option
 @report_files
 @click.option(
@@ -205,6 +212,7 @@ def command(
     profile: str | None,
     mutant: str | None,
     sanitize: bool,
+    in_process: bool,
     log: Path | None,
     json: Path | None,
     junit: Path | None,
@@ -256,6 +264,10 @@ def command(
         log,
         words(),
     )
+    if in_process:
+        if len(backends) > 1 or update_known:
+            raise OptionError("--in-process: expected one backend, and no --update-known")
+        return judge_here(replace(options, known=known, workers=1), form)
     if update_known:
         if len(backends) > 1:
             raise OptionError("--update-known: expected one backend")
@@ -336,6 +348,20 @@ def judge(options: Options, form: str = "text") -> Exit:
 
     with shown(form) as display:
         return exit_code(conform(options, display(), jury))
+
+
+def judge_here(options: Options, form: str) -> Exit:
+    """Run the suite in this process, as plain lines: a debugger wants the terminal."""
+    from uop.conformance.in_process import WARNING, InProcess, require_in_process
+    from uop.conformance.report.github import GitHub
+    from uop.conformance.report.terminal import Log
+    from uop.conformance.run import conform
+
+    require_in_process(options)
+    jury = InProcess(options.checked())
+    click.echo(WARNING, err=True)
+    display = GitHub(click.echo, None) if form == "github" else Log(click.echo)
+    return exit_code(conform(options, display, jury))
 
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:

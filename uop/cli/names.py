@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 Known = Callable[[], Iterable[str]]
 
 
-class Name(click.ParamType):
+class Name(click.ParamType):  # type: ignore[type-arg]  # no older click takes an argument
     """A name of a list; what is not in it is left to who knows what else there may be."""
 
     name = "name"
