@@ -16,8 +16,11 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """That of a backend's process: kernels are compiled anew, unless the user names a cache."""
-    return {"POCL_CACHE_DIR": str(folder / "pocl"), **os.environ}
+    """That of a backend's process: kernels are compiled anew, unless the user names a cache.
+
+    What it leaves among the temporary files, being killed, goes with the folder.
+    """
+    return {"POCL_CACHE_DIR": str(folder / "pocl"), **os.environ, "TMPDIR": str(folder)}
 
 
 @dataclass(frozen=True, slots=True)

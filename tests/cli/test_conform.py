@@ -180,7 +180,7 @@ def test_github_gets_annotations_and_a_summary(
     outcome = uop("conform", "backends_for_tests:Inaccurate", *ADD, "--format", "github")
     assert outcome.code == 1
     (line,) = [line for line in outcome.out.splitlines() if line.startswith("::")]
-    assert line.startswith("::error file=uop-failures/result-ADD-int32.uop,line=")
+    assert line.startswith(f"::error title={CASE}%3A result ADD int32::")
     assert "does not conform" in Path("summary.md").read_text()
 
 

@@ -1,5 +1,7 @@
 """`uop explain`: pages on a screen, an op on values, and what it refuses."""
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,6 +89,31 @@ def test_a_backend_is_asked_on_request(uop: Any) -> None:
         assert [name, "-4", "accepted"] in [line.split() for line in lines]
 
 
+def test_no_temporary_folder_is_left(
+    uop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by a backend that makes one and is killed either."""
+    (tmp_path / "mine.py").write_text(LITTERING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    outcome = uop("explain", "ADD", "1", "2", "--backend", "mine:Littering")
+    assert outcome.out.splitlines()[-1].split() == ["mine:Littering", "3", "accepted"]
+    assert list(temporary.iterdir()) == []
+
+
+LITTERING = """\
+import tempfile
+from uop.conformance.backends.interpreter import InterpreterBackend
+
+
+class Littering(InterpreterBackend):
+    def hello(self):
+        self.folder = tempfile.TemporaryDirectory()
+        return super().hello()
+"""
 CASE = "op/MAX/float32/edges/0"
 
 
