@@ -15,6 +15,7 @@ from uop.conformance.case import ALL_LEVELS
 from uop.conformance.known import EXPIRES, TEXTS, Entry, KnownError, KnownFile, known_in, read_known
 from uop.conformance.report import Report, Tally
 from uop.conformance.report.files import write_file
+from uop.conformance.untrusted import in_one_line
 from uop.conformance.verdict import Status
 
 UNEXPLAINED = "not explained yet: "
@@ -75,7 +76,7 @@ def write_known(path: Path, report: Report, backend: str) -> Update:
             name = _free_name(path.stem, Path(failure.repro), taken)
             taken.add(name)
             problems.append(write_file(path.parent / name, failure.text))
-            why = UNEXPLAINED + " ".join(failure.message.split())
+            why = UNEXPLAINED + in_one_line(failure.message)
             who = report.backend.identity
             new.append(Entry(failure.id, failure.signature, why, name, backend=who))
     problems += [] if any(problems) else [_write(path, _edited(text, old, gone, new), kept + new)]

@@ -6,6 +6,7 @@ import re
 
 CONTINUED = "  | "
 """What stands before each line of such a text but the first, which stands behind words of ours."""
+MARKS = (".", ":", ";", ",", "!", "?", "(", "[", "{")
 CI_COMMAND = re.compile(r"##(?=\w*\[)")
 """How a command to a CI runner begins that is obeyed anywhere in a line, as `##[error]`.
 
@@ -21,6 +22,15 @@ def sanitized(text: str) -> str:
     spelled = text if text.isprintable() else "".join(map(_spelled, text))
     first, *more = CI_COMMAND.sub(r"#\\x23", spelled).split("\n")
     return "\n".join([first, *(CONTINUED + line.removeprefix(CONTINUED) for line in more)])
+
+
+def in_one_line(text: str) -> str:
+    """The lines of a message as one, joined by semicolons where they end without a mark."""
+    lines = (" ".join(line.removeprefix(CONTINUED).split()) for line in text.splitlines())
+    whole = ""
+    for line in filter(None, lines):
+        whole += f"{' ' if whole.endswith(MARKS) else '; '}{line}" if whole else line
+    return whole
 
 
 def _spelled(character: str) -> str:

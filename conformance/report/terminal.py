@@ -20,6 +20,7 @@ from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
 from uop.conformance.shell import case_command, conform_command, repro_command, uop_command
+from uop.conformance.untrusted import in_one_line
 from uop.conformance.verdict import Status, Verdict
 
 if TYPE_CHECKING:
@@ -340,7 +341,7 @@ def skipped_lines(report: Report) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    return clipped(" ".join(text.split()), MESSAGE_WIDTH)
+    return clipped(in_one_line(text), MESSAGE_WIDTH)
 
 
 def clipped(line: str, width: int) -> str:

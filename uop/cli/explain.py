@@ -181,6 +181,7 @@ def place_of(element: str | None) -> tuple[int, ...] | None:
 def backend_facts(made: Call, names: tuple[str, ...]) -> list[tuple[str, str]]:
     """What each backend returns, and whether that is accepted."""
     from uop.cli.backend import run_on
+    from uop.conformance.untrusted import in_one_line
     from uop.interpreter.show import show_value
     from uop.spec.errors import UopError
 
@@ -189,7 +190,7 @@ def backend_facts(made: Call, names: tuple[str, ...]) -> list[tuple[str, str]]:
         try:
             results = run_on(name, made.root, dict(made.inputs))
         except UopError as error:
-            facts.append((name, " ".join(str(error).split())))
+            facts.append((name, in_one_line(str(error))))
             continue
         fine = bool(made.accepted.contains(results[0].data).all())
         verdict = "accepted" if fine else "NOT accepted"

@@ -40,6 +40,7 @@ def command(
     """
     from uop.conformance.backends import names
     from uop.conformance.replay import conclusion, replay, requests
+    from uop.conformance.untrusted import in_one_line
     from uop.conformance.verdict import Status
 
     if sample is not None or Path(arguments[0]).suffix == REPORT:
@@ -64,7 +65,7 @@ def command(
     for one in grave[:MOST_LINES]:
         said = one.verdict.fault.message if one.verdict.fault else one.verdict.reason
         about = " ".join(f"{one.verdict.status.upper():7} {one.path} {one.case}".split())
-        click.echo(": ".join(filter(None, [about, " ".join(said.split())])))
+        click.echo(": ".join(filter(None, [about, in_one_line(said)])))
     if len(grave) > MOST_LINES:
         click.echo(f"... and {len(grave) - MOST_LINES} more cases")
     verdict = conclusion(replayed)
@@ -80,6 +81,7 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
     """
     from uop.conformance.report.reading import read_report
     from uop.conformance.report.sample import judged_again, require_cases
+    from uop.conformance.untrusted import in_one_line
 
     if len(arguments) > 2:
         raise click.UsageError("expected one REPORT.json and at most one BACKEND")
@@ -92,7 +94,7 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
         assert again.now is not None
         said = again.now.fault.message if again.now.fault else again.now.reason
         now = f"{again.id} was {again.before}, is now {again.now.status}"
-        click.echo(": ".join(filter(None, [now, " ".join(said.split())])))
+        click.echo(": ".join(filter(None, [now, in_one_line(said)])))
     for again in unknown[: MOST_LINES - len(broken)]:
         click.echo(f"{again.id} was {again.before}, is not judged: {again.why}")
     held = len(found) - len(broken) - len(unknown)
