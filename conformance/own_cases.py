@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from uop.conformance.accepted_text import accepted_of, output_keys
+from uop.conformance.backends import names
 from uop.conformance.case import MIXED, OWN, Batch, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.case import Case as SuiteCase
 from uop.conformance.judge import Judge
@@ -23,6 +24,7 @@ from uop.interpreter.values import Array, Value
 from uop.spec.case import Case, UopFile, outputs
 from uop.spec.errors import InvalidError, LabelledError
 from uop.spec.latitude import STRICT, Profile
+from uop.spec.nearest import did_you_mean
 from uop.spec.uop import UOp
 from uop.spec.uop_file import print_file, read_file
 
@@ -118,7 +120,8 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
         elif path.is_file():
             found.append(path)
         else:
-            raise OptionError(f"no file or folder {path}, and no backend of that name")
+            near = did_you_mean(str(path), names())
+            raise OptionError(f"no file or folder {path}, and no backend of that name{near}")
     if not found:
         raise OptionError(f"no {SUFFIX} file in {', '.join(map(str, paths))}")
     return found

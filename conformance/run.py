@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +13,7 @@ from uop.conformance.case import LEVELS, OWN, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.coverage import Ledger
 from uop.conformance.generate import case_by_id, further, group_of, groups
-from uop.conformance.jury import Jury, Task
+from uop.conformance.jury import Jury, Task, tasks_of
 from uop.conformance.known import Settled, read_known
 from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
 from uop.conformance.own_cases import OwnCases
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 
     AnyJury = Jury | InProcess
 
-CHUNKS = (4, 8, 16)
-"""Sizes of the first tasks, for an early first result; then as many as the backend takes."""
 CAUSES = 24
 """Causes that are reported, at most; the other failures are only counted."""
 SHRUNK = 3 * CAUSES
@@ -306,7 +303,7 @@ class _Run:
 
     def _judge_cases(self, jury: AnyJury, ids: list[CaseId], size: int) -> None:
         """Judge cases until all are or the time is over."""
-        for _, answer in jury.answers(_tasks(ids, size), self._is_in_time):
+        for _, answer in jury.answers(tasks_of(ids, size), self._is_in_time):
             self.peak = max(self.peak, answer["peak"])
             for found, shown in zip(answer["verdicts"], answer["exercised"], strict=True):
                 self._add(verdict_from_json(found), shown)
@@ -398,10 +395,3 @@ def _group(verdict: Verdict) -> tuple[str, ...]:
 
 def _written(report: Json, options: Options) -> list[str]:
     return write_reports(report, options.json, options.junit, options.html)
-
-
-def _tasks(ids: list[CaseId], size: int) -> Iterator[Task]:
-    rest = iter([str(id) for id in ids])
-    sizes = chain((min(n, size) for n in CHUNKS), repeat(size))
-    while chunk := list(islice(rest, next(sizes))):
-        yield {"ids": chunk}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from uop.cli import names as listed
+from uop.cli.debugging import begin, judge_here, log_option, words
 from uop.cli.names import BACKEND, Name, NameList
 from uop.conformance.exits import Exit
 
@@ -63,31 +64,6 @@ def seconds(context: click.Context, option: click.Parameter, given: str | None) 
 timeout_option = click.option(
     "--timeout", metavar="TIME", callback=seconds, help="How long a start or one program may take."
 )
-
-
-log_option = click.option(
-    "--log-protocol",
-    "log",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Log every line to and from command:PROGRAM, each with its time and direction.",
-)
-
-
-def begin(log: Path | None, *backends: str) -> None:
-    """Make the log of lines, if one is asked for, of backends that speak lines."""
-    from uop.conformance.options import require_lines
-    from uop.conformance.protocol_log import begin_log
-
-    for backend in backends:
-        require_lines(log, backend)
-    if log is not None:
-        begin_log(log, words())
-
-
-def words() -> tuple[str, ...]:
-    """Those of the command line."""
-    return tuple(click.get_current_context().obj or ())
 
 
 def report_files(command: F) -> F:
@@ -267,7 +243,7 @@ def command(
     if in_process:
         if len(backends) > 1 or update_known:
             raise OptionError("--in-process: expected one backend, and no --update-known")
-        return judge_here(replace(options, known=known, workers=1), form)
+        return exit_code(judge_here(replace(options, known=known, workers=1), form))
     if update_known:
         if len(backends) > 1:
             raise OptionError("--update-known: expected one backend")
@@ -348,20 +324,6 @@ def judge(options: Options, form: str = "text") -> Exit:
 
     with shown(form) as display:
         return exit_code(conform(options, display(), jury))
-
-
-def judge_here(options: Options, form: str) -> Exit:
-    """Run the suite in this process, as plain lines: a debugger wants the terminal."""
-    from uop.conformance.in_process import WARNING, InProcess, require_in_process
-    from uop.conformance.report.github import GitHub
-    from uop.conformance.report.terminal import Log
-    from uop.conformance.run import conform
-
-    require_in_process(options)
-    jury = InProcess(options.checked())
-    click.echo(WARNING, err=True)
-    display = GitHub(click.echo, None) if form == "github" else Log(click.echo)
-    return exit_code(conform(options, display, jury))
 
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:

@@ -71,27 +71,43 @@ def command(
         for line in case_lines(name, seed, element, (batch or 0, output or 0), profile):
             click.echo(line)
         return
-    if element or batch is not None or output is not None or profile is not None:
+    if any(given is not None for given in (element, batch, output, profile)):
         raise click.UsageError("--element, --batch, --output and --profile are for a case")
+    if values:
+        explain_values(name, values, dtype, to, backends)
+    elif dtype or to or backends:
+        raise click.UsageError("--dtype, --to and --backend are for values")
+    else:
+        explain_name(name)
+
+
+def explain_name(name: str) -> None:
+    """Print the page of what a name stands for."""
+    from uop.conformance.explain.find import find
+    from uop.conformance.explain.page import page_of
+
+    page = page_of(find(name))
+    lines = [page.title, *([f"  {page.lead}"] if page.lead else [])]
+    for section in page.sections:
+        lines += ["", *section_lines(section)]
+    click.echo("\n".join(lines))
+
+
+def explain_values(
+    name: str,
+    values: tuple[str, ...],
+    dtype: str | None,
+    to: str | None,
+    backends: tuple[str, ...],
+) -> None:
+    """Print what an op gives on values, and why."""
+    from uop.conformance.explain.call import call
     from uop.conformance.explain.find import find
     from uop.spec.registry import OpDef
 
     subject = find(name)
-    if not values:
-        if dtype or to or backends:
-            raise click.UsageError("--dtype, --to and --backend are for values")
-        from uop.conformance.explain.page import page_of
-
-        page = page_of(subject)
-        lines = [page.title, *([f"  {page.lead}"] if page.lead else [])]
-        for section in page.sections:
-            lines += ["", *section_lines(section)]
-        click.echo("\n".join(lines))
-        return
     if not isinstance(subject, OpDef):
         raise click.UsageError(f"{name} is no op: only an op takes values")
-    from uop.conformance.explain.call import call
-
     made = call(subject, values, named_dtype(dtype), named_dtype(to))
     click.echo(made.result)
     facts = made.facts + backend_facts(made, backends)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from uop.cli.conform import exit_code, report_files, words
+from uop.cli.conform import exit_code, report_files
+from uop.cli.debugging import words
 
 SHOWN = 20
 LINES = 60

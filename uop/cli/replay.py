@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from uop.cli.conform import CODES, begin, log_option
+from uop.cli.conform import CODES
+from uop.cli.debugging import begin, log_option
+from uop.cli.names import BACKEND
 from uop.conformance.exits import Exit
+
+if TYPE_CHECKING:
+    from uop.conformance.replay import Replayed
 
 MOST_LINES = 50
 DEFAULT = "opencl"
@@ -39,9 +46,7 @@ def command(
     on BACKEND.
     """
     from uop.conformance.backends import names
-    from uop.conformance.replay import conclusion, replay, requests
-    from uop.conformance.untrusted import in_one_line
-    from uop.conformance.verdict import Status
+    from uop.conformance.replay import replay, requests
 
     if sample is not None or Path(arguments[0]).suffix == REPORT:
         if emit_requests or log is not None:
@@ -49,6 +54,7 @@ def command(
             raise click.UsageError(f"{option} is for programs, not for a report")
         return replay_report(arguments, sample or SAMPLE)
     *first, last = arguments
+    last = BACKEND.convert(last, None, None)
     is_backend = bool(first) and (last in names() or ":" in last)
     backend, paths = (last, first) if is_backend else (DEFAULT, [*first, last])
     if emit_requests and log is not None:
@@ -59,7 +65,15 @@ def command(
             click.echo(line, nl=False)
         return Exit.OK
     begin(log, backend)
-    replayed = replay([Path(path) for path in paths], backend, log)
+    return told(replay([Path(path) for path in paths], backend, log), backend)
+
+
+def told(replayed: Sequence[Replayed], backend: str) -> Exit:
+    """Print what became of each case, the gravest first, and the verdict on all."""
+    from uop.conformance.replay import conclusion
+    from uop.conformance.untrusted import in_one_line
+    from uop.conformance.verdict import Status
+
     gravity = (Status.FAILED, Status.CRASHED, Status.SKIPPED, Status.PASSED)
     grave = sorted(replayed, key=lambda r: gravity.index(r.verdict.status))
     for one in grave[:MOST_LINES]:

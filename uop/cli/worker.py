@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 import click
 
 from uop.cli import Suggesting
-from uop.cli.conform import begin, log_option, seconds
+from uop.cli.conform import seconds
+from uop.cli.debugging import begin, log_option
 from uop.conformance.exits import Exit
 from uop.conformance.shell import uop_command
 
