@@ -22,6 +22,7 @@ from uop.conformance.judge import Judge
 from uop.conformance.messages import line, run_request
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello, Program
+from uop.conformance.report import Conclusion
 from uop.conformance.repro import find_cause
 from uop.conformance.run import conform
 from uop.conformance.verdict import Status, Verdict
@@ -262,11 +263,16 @@ def test_a_hang_ends_at_the_timeout(tmp_path: Path) -> None:
         cases=(str(first("op", "MUL", "float32").id),),
         workers=1,
         timeout=0.6,
+        profile="strict",
         output=tmp_path / "failures",
     )
     report = conform(options)
     assert report.failures[0].label == "hang"
     assert "no reply within 0.6 s" in report.failures[0].message
+    # Where its choices are to be observed first, that is where it hangs.
+    observed = conform(replace(options, profile=""))
+    assert observed.conclusion is Conclusion.INCONCLUSIVE
+    assert "it hangs on " in observed.open_because
 
 
 def first(level: str, op: str, dtype: str | None) -> Case:

@@ -48,7 +48,7 @@ def changed(a: Array, kept: Array, by: int) -> Array:
     return np.where(kept, a, np.roll(a, by).astype(a.dtype))
 
 
-@pytest.mark.parametrize("case", some_cases(), ids=lambda case: str(case.id))
+@pytest.mark.parametrize("case", list(some_cases()), ids=lambda case: str(case.id))
 def test_what_is_not_needed_may_change(case: Case) -> None:
     root = as_shown(case)
     inputs = {s: a for s, a in case.batches[0].inputs.items() if s in slots_of(root)}
