@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from uop.spec.errors import UopError
 from uop.spec.uop import UOp
 
 LEVELS = ("op", "invalid", "property", "function", "graph", "twin", "kernel", "schedule", "device")
+OWN = "cases"
+"""The level of cases that an adopter of a backend has written."""
+ALL_LEVELS = (*LEVELS, OWN)
 EFFORTS = ("smoke", "default", "full")
 MOST_DIGITS = 18
 """Of the index of a case."""
@@ -21,6 +25,9 @@ GENERATOR = 2
 """The version of what makes cases. A seed and an id name one case as long as it stays the same."""
 
 
+OWN_ID = re.compile(r"cases/(?P<group>(?P<file>.+?\.uop)/.+)")
+
+
 class NoSuchCaseError(UopError):
     """An id that names no case: says which part of it is wrong."""
 
@@ -30,7 +37,8 @@ class CaseId:
     """`level/op/dtype/group/index@version`: says what the case is, whichever cases are selected.
 
     The version is that of the generator. The group of a program that was drawn from a part of the
-    language ends in `+` and the key of its `Vocabulary`.
+    language ends in `+` and the key of its `Vocabulary`. A case of the adopter is
+    `cases/FILE/CASE`, where the file stands for the op, and for the group with the case.
     """
 
     level: str
@@ -41,11 +49,15 @@ class CaseId:
     version: int = GENERATOR
 
     def __str__(self) -> str:
+        if self.level == OWN:
+            return f"{OWN}/{self.group}"
         return f"{self.level}/{self.op}/{self.dtype}/{self.group}/{self.index}@{self.version}"
 
     @classmethod
     def parse(cls, text: str) -> CaseId:
         """The inverse of str(); without a version it is the case of this generator."""
+        if own := OWN_ID.fullmatch(text):
+            return cls(OWN, own["file"], MIXED, own["group"], 0)
         *parts, last = text.split("/")
         index, at, version = last.partition("@")
         numbers = (index, version) if at else (index,)

@@ -14,6 +14,7 @@ from uop.conformance.backends.attempt import problem_of
 from uop.conformance.greeting import DeviationError
 from uop.conformance.lines import LineProcess
 from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.protocol_log import ProtocolLog
 from uop.conformance.sessions import COMMAND
 from uop.conformance.wire import Json
 from uop.conformance.workers import Allowance, IsRight, LostError
@@ -30,8 +31,14 @@ class Command:
     BackendError where it cannot be started, or has been lost too often.
     """
 
-    def __init__(self, name: str, folder: Path, allowance: Allowance | None = None) -> None:
-        self.name, self.folder = name, folder
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        allowance: Allowance | None = None,
+        log: ProtocolLog | None = None,
+    ) -> None:
+        self.name, self.folder, self.log = name, folder, log
         self.command = command_of(name)
         self.allowance = allowance or Allowance()
         self.starts, self.asked = 0, 0
@@ -127,7 +134,7 @@ class Command:
         if isinstance(outcome, Outputs) or outcome.kind is ProblemKind.UNSUPPORTED:
             return outcome
         told = [outcome.message, *self.process.last_words()]
-        return replace(outcome, message="\n".join(told))
+        return replace(outcome, message="; ".join(told))
 
     def _checked(self, request: Json) -> Outcome:
         reply = self.ask(request, SMALL_REPLY)
@@ -148,7 +155,8 @@ class Command:
     def _start(self) -> Hello:
         self.starts += 1
         try:
-            self.process = LineProcess(self.command, self.folder, self.allowance.bytes)
+            held = self.allowance.bytes
+            self.process = LineProcess(self.command, self.folder, held, self.log)
         except OSError as error:
             raise BackendError(f"cannot start {self.command[0]}: {error.strerror}") from None
         with ExitStack() as undo:

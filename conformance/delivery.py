@@ -120,7 +120,8 @@ def _unpacked(case: Case, hello: Hello) -> Delivery | None:
     """
     if not unsupported(case.root, hello):
         return None
-    members, is_stack = (case.root,), False
+    members: tuple[UOp, ...] = (case.root,)
+    is_stack = False
     if case.root.op.name not in hello.ops and case.op != case.root.op.name:
         members = _members(case.root)
         is_stack = case.root.op is Op.STACK

@@ -6,12 +6,13 @@ A backend is greeted while its judge is loaded: nothing of the compiler is impor
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
-from uop.conformance.processes import printable
 from uop.conformance.protocol import FORMS, OFFERS, Hello, Limits
+from uop.conformance.untrusted import sanitized
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.errors import UopError
@@ -23,6 +24,7 @@ SHOWN = 60
 NAMES_OF_DTYPES = tuple(name for name in DTYPES if name != dtypes.void.name)
 LONGEST = 200
 """Characters of a name of a backend."""
+VARIANT = re.compile(r"[A-Za-z0-9._+-]{0,60}")
 NAMED = {
     "ops": tuple(Op.__members__),
     "dtypes": NAMES_OF_DTYPES,
@@ -37,12 +39,13 @@ class DeviationError(UopError):
     """A reply that the protocol does not allow: where, what was expected, what was found."""
 
     def __init__(self, place: str, expected: str, found: object) -> None:
-        super().__init__(printable(f"{place}: expected {expected}, found {shown(found)}"))
+        super().__init__(sanitized(f"{place}: expected {expected}, found {shown(found)}"))
 
 
 def shown(found: object) -> str:
     """The beginning of what was found in a reply."""
-    text = found or '""' if isinstance(found, str) else json.dumps(found, default=str)
+    is_plain = isinstance(found, str) and found != "" and found.isprintable()
+    text = str(found) if is_plain else json.dumps(found, default=str)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
@@ -52,8 +55,10 @@ def checked(hello: object) -> Hello:
         raise DeviationError("hello", "a Hello", type(hello).__name__)
     for name in ("name", "version", "device"):
         text = getattr(hello, name)
-        if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
+        if not isinstance(text, str) or not _is_a_name(text):
             raise DeviationError(f"hello: {name}", f"1 to {LONGEST} printable characters", text)
+    if not isinstance(hello.variant, str) or not VARIANT.fullmatch(hello.variant):
+        raise DeviationError("hello: variant", "letters, digits and any of . _ + -", hello.variant)
     for name, known in NAMED.items():
         given = getattr(hello, name)
         if not _are_names(given):
@@ -70,6 +75,10 @@ def checked(hello: object) -> Hello:
     except UopError as error:
         raise DeviationError("hello: profile", f"known knobs ({error})", hello.profile) from None
     return hello
+
+
+def _is_a_name(text: str) -> bool:
+    return 0 < len(text) <= LONGEST and text.isprintable() and sanitized(text) == text
 
 
 def _are_names(given: object) -> bool:

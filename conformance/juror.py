@@ -23,7 +23,9 @@ JUDGING = "uop.conformance.judging"
 """The module that answers tasks: it takes as long to load as a backend to start."""
 
 
-def main(backend: str, profile: str, seed: str, timeout: str = "") -> None:
+def main(
+    backend: str, profile: str, seed: str, timeout: str = "", log: str = "", folder: str = ""
+) -> None:
     """Say who is judged, then answer tasks until the other side closes."""
     out = os.dup(1)
     os.dup2(2, 1)
@@ -32,7 +34,7 @@ def main(backend: str, profile: str, seed: str, timeout: str = "") -> None:
     allowance = Allowance.within(float(timeout) if timeout else None)
     with (
         suppress(wire.ClosedError),
-        tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as scratch,
         ThreadPoolExecutor(1) as meanwhile,
         ExitStack() as last,
     ):
@@ -40,13 +42,13 @@ def main(backend: str, profile: str, seed: str, timeout: str = "") -> None:
         loading = meanwhile.submit(import_module, JUDGING)
         last.callback(_ignore)
         try:
-            worker = start(backend, Path(folder), allowance)
+            worker = start(backend, Path(scratch), allowance, Path(log) if log else None)
         except UopError as error:
             wire.write(out, wire.Packer().frame({"lost": str(error)}))
             return
         last.callback(worker.close)
         last.callback(_ignore)
-        loading.result().answer(worker, profile, int(seed), out)
+        loading.result().answer(worker, profile, int(seed), out, folder)
 
 
 def _leave(signal_number: int, frame: FrameType | None) -> None:

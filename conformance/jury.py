@@ -7,11 +7,13 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
 from uop.conformance import wire
+from uop.conformance.case import CaseId
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
 from uop.spec.errors import BackendError, PassError
@@ -26,6 +28,8 @@ CARD: Task = {"card": True}
 """The task whose answer is the card of the backend."""
 GREETING: Task = {"hello": True}
 """What every process answers first, unasked."""
+CHUNKS = (4, 8, 16)
+"""Sizes of the first tasks, for an early first result; then as many as the backend takes."""
 PATIENCE = 5.0
 JUROR = "uop.conformance.juror"
 """The module that a judging process runs."""
@@ -103,7 +107,9 @@ class Jury:
     def start(cls, options: Options) -> Jury:
         """The first process; the others would only slow it down until it has begun."""
         timeout = "" if options.timeout is None else str(options.timeout)
-        command = (JUROR, options.backend, options.profile, str(options.seed), timeout)
+        log = "" if options.log is None else str(options.log)
+        told = (options.backend, options.profile, str(options.seed), timeout, log)
+        command = (JUROR, *told, "" if options.folder is None else str(options.folder))
         return cls([_judging(command)], command)
 
     def hello(self, processes: int) -> Hello:
@@ -155,6 +161,14 @@ class Jury:
         task = next(tasks, None) if keep_on() else None
         if task is not None:
             juror.ask(task)
+
+
+def tasks_of(ids: Iterable[CaseId], size: int) -> Iterator[Task]:
+    """Cases to judge, in so many tasks that no judge waits long for the first or the last one."""
+    rest = iter([str(id) for id in ids])
+    sizes = chain((min(n, size) for n in CHUNKS), repeat(size))
+    while chunk := list(islice(rest, next(sizes))):
+        yield {"ids": chunk}
 
 
 def _judging(command: tuple[str, ...]) -> Juror:

@@ -12,7 +12,7 @@ from typing import Any
 
 from uop.conformance.case import CaseId
 from uop.conformance.options import KNOWN_FILE
-from uop.conformance.report import Conclusion, KnownFailure
+from uop.conformance.report import BackendInfo, Conclusion, KnownFailure
 from uop.spec.errors import UopError
 from uop.spec.uop_file import parse_file
 
@@ -29,7 +29,8 @@ class KnownError(UopError):
 class Entry:
     """One line: what fails, why, and the program that shows it, as a path from the file's folder.
 
-    `backend` is the name on the command line, or empty for any.
+    `backend` is a name in a hello, alone or with a variant, as `tinygrad:X86`; empty for any. Or it
+    is what stands on the command line.
     """
 
     case: str
@@ -57,9 +58,10 @@ class KnownFile:
     path: Path = KNOWN_FILE
     entries: tuple[Entry, ...] = ()
 
-    def of(self, backend: str) -> KnownFile:
-        """Only those about a backend."""
-        return replace(self, entries=tuple(e for e in self.entries if e.backend in ("", backend)))
+    def of(self, backend: BackendInfo, named: str) -> KnownFile:
+        """Only those about a backend, which is so named on the command line."""
+        names = ("", backend.name, backend.identity, named)
+        return replace(self, entries=tuple(e for e in self.entries if e.backend in names))
 
     def accepts(self, key: str, today: date) -> bool:
         """Whether failures of a case id or a signature are known, and may still be."""
@@ -183,8 +185,17 @@ class Settled:
             state, stale = "expired", f"{place}: {entry.key} was accepted until {entry.expires}"
         elif now is Conclusion.INCONCLUSIVE and (entry.backend or ids):
             state, stale = "undecided", f"{place}: nothing follows from its program {entry.repro}"
+        note = "" if ids or stale else f"{place}: {entry.key} matches no case of this run"
         expires = "" if entry.expires is None else str(entry.expires)
         repro = str(self.file.repro_of(entry))
         return KnownFailure(
-            entry.key, entry.reason, entry.link, expires, repro, tuple(sorted(ids)), state, stale
+            entry.key,
+            entry.reason,
+            entry.link,
+            expires,
+            repro,
+            tuple(sorted(ids)),
+            state,
+            stale,
+            note,
         )

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
-from uop.conformance.case import LEVELS
+from uop.conformance.case import ALL_LEVELS
 from uop.conformance.known import EXPIRES, TEXTS, Entry, KnownError, KnownFile, known_in, read_known
 from uop.conformance.report import Report, Tally
 from uop.conformance.report.files import write_file
+from uop.conformance.untrusted import in_one_line
 from uop.conformance.verdict import Status
 
 UNEXPLAINED = "not explained yet: "
@@ -63,19 +64,21 @@ def write_known(path: Path, report: Report, backend: str) -> Update:
     """
     text, old = _text_and_entries(path)
     fixed = {known.key for known in report.known if known.state == "fixed"}
-    gone = {e for e in old.of(backend).entries if e.key in fixed}
+    own = old.of(report.backend, backend).entries
+    gone = {e for e in own if e.key in fixed}
     kept = [e for e in old.entries if e not in gone]
     new: list[Entry] = []
     taken = {e.repro for e in old.entries}
     problems: list[str] = []
     for failure in report.failures:
-        keys = {e.key for e in kept if e.backend in ("", backend)}
-        if failure.level in LEVELS and failure.signature not in keys:
+        keys = {e.key for e in own if e not in gone}
+        if failure.level in ALL_LEVELS and failure.signature not in keys:
             name = _free_name(path.stem, Path(failure.repro), taken)
             taken.add(name)
             problems.append(write_file(path.parent / name, failure.text))
-            why = UNEXPLAINED + " ".join(failure.message.split())
-            new.append(Entry(failure.id, failure.signature, why, name, backend=backend))
+            why = UNEXPLAINED + in_one_line(failure.message)
+            who = report.backend.identity
+            new.append(Entry(failure.id, failure.signature, why, name, backend=who))
     problems += [] if any(problems) else [_write(path, _edited(text, old, gone, new), kept + new)]
     if any(problems):
         return Update(problems=tuple(filter(None, problems)))
@@ -91,7 +94,7 @@ def by_updated(report: Report) -> Report:
     stay = tuple(known for known in report.known if known.state != "fixed")
     bare = sum(len(known.cases) for known in report.known if known not in stay)
     counts = {Status.KNOWN: report.tally.programs - bare, Status.FAILED: bare}
-    failures = tuple(f for f in report.failures if f.level not in LEVELS)
+    failures = tuple(f for f in report.failures if f.level not in ALL_LEVELS)
     tally = Tally(counts=dict.fromkeys(Status, 0) | counts)
     return replace(report, tally=tally, failures=failures, known=stay)
 

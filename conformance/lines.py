@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from uop.conformance.greeting import DeviationError
 from uop.conformance.processes import (
     Tree,
     end,
@@ -21,6 +22,8 @@ from uop.conformance.processes import (
     tree_of,
 )
 from uop.conformance.protocol import ProblemKind
+from uop.conformance.protocol_log import RECEIVED, SENT, ProtocolLog
+from uop.conformance.untrusted import sanitized
 from uop.conformance.wire import Json
 from uop.conformance.workers import STDERR_SHOWN, LostError
 
@@ -42,8 +45,14 @@ MARK = "UOP_WORKER"
 class LineProcess:
     """A started worker, its pipes, and what it printed that was no reply."""
 
-    def __init__(self, command: Sequence[str], folder: Path, most_bytes: int) -> None:
-        self.command, self.most_bytes = tuple(command), most_bytes
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        most_bytes: int,
+        log: ProtocolLog | None = None,
+    ) -> None:
+        self.command, self.most_bytes, self.log = tuple(command), most_bytes, log
         mark = uuid.uuid4().hex
         self.mark = f"{MARK}={mark}"
         self.process = subprocess.Popen(
@@ -65,8 +74,8 @@ class LineProcess:
         self.received, self.said = bytearray(), bytearray()
         self.notes: list[str] = []
         """The first lines that were no replies."""
-        self.stray = ""
-        """Why the last of the replies to no request is none to the one that waits."""
+        self.stray, self.stray_at = "", 0.0
+        """The wrong id of what looks like the reply that is waited for, and when it came."""
         self.looked_at = 0.0
         self.most = 0
         """Bytes that the reply may have at most."""
@@ -75,11 +84,15 @@ class LineProcess:
         self.look()
 
     def ask(self, request: bytes, id: int, seconds: float, most: int) -> Json:
-        """The reply to a request, of at most `most` bytes. LostError where there is none."""
+        """The reply to a request, of at most `most` bytes.
+
+        LostError where there is none, DeviationError where it has a wrong id.
+        """
         deadline = time.monotonic() + seconds
         self.most = most
         self.said.clear()
         self.stray = ""
+        self._log(SENT, request)
         before = self._glance().resident
         pending, taken = memoryview(request), 0
         while True:
@@ -88,6 +101,9 @@ class LineProcess:
             if taken > most:
                 raise self.lost(ProblemKind.PROTOCOL, f"more than {most} bytes without a reply")
             self._check(before)
+            if self.stray:
+                # The right one may stand right behind it, but is not waited for.
+                deadline = min(deadline, self.stray_at + TICK)
             if time.monotonic() > deadline:
                 raise self._late(id, seconds)
             events = self._events(bool(pending), min(TICK, deadline - time.monotonic()))
@@ -113,7 +129,7 @@ class LineProcess:
     def lost(self, kind: ProblemKind, message: str) -> LostError:
         """A loss, with what the process printed that was no reply and the end of its stderr."""
         told = [message, *(f"not a reply: {note}" for note in self.notes)]
-        return LostError(kind, "\n".join([*told, *self.last_words()]))
+        return LostError(kind, "; ".join([*told, *self.last_words()]))
 
     def last_words(self) -> list[str]:
         """A line with the end of what it wrote to stderr since it was asked, if it wrote."""
@@ -138,6 +154,9 @@ class LineProcess:
         """End the process and all that it started."""
         end(self.process.pid, self.mark)
         self.process.wait()
+        if self.received:
+            self._log(RECEIVED, bytes(self.received))
+            self.received.clear()
         self.selector.close()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None:
@@ -200,25 +219,32 @@ class LineProcess:
         while (size := self.received.find(b"\n")) >= 0:
             text = bytes(self.received[:size])
             del self.received[: size + 1]
+            self._log(RECEIVED, text)
             if (reply := reply_in(text, id)) is not None:
                 return reply
             if not text.strip():
                 continue
-            self.stray = strangeness(text, id) or self.stray
-            self._note(text)
+            if wrong := wrong_id(text, id):
+                self.stray, self.stray_at = wrong, time.monotonic()
+            else:
+                self._note(text)
         return None
+
+    def _log(self, direction: str, line: bytes) -> None:
+        if self.log is not None:
+            self.log.write(self.process.pid, direction, line)
 
     def _note(self, text: bytes) -> None:
         if len(self.notes) < NOTES:
-            shown = shorten(text)
+            shown = sanitized(shorten(text))
             self.notes.append(shown)
             print(f"{self.command[0]} printed what is no reply: {shown}", file=sys.stderr)
 
-    def _late(self, id: int, seconds: float) -> LostError:
+    def _late(self, id: int, seconds: float) -> LostError | DeviationError:
         """Why there is no reply: closing stdin brings out what was never flushed."""
-        within = f"no reply within {seconds:g} s"
         if self.stray:
-            return self.lost(ProblemKind.HANG, f"{within}, but one whose {self.stray}")
+            return DeviationError("reply", f"the id {id}", self.stray)
+        within = f"no reply within {seconds:g} s"
         self._drain(time.monotonic() + min(PATIENCE, seconds))
         if self._reply(id) is not None:
             return self.lost(ProblemKind.HANG, f"{within}, but one came a little later")
@@ -277,13 +303,19 @@ def reply_in(text: bytes, id: int) -> Json | None:
     return found if is_answer or (found["id"] is None and "error" in found) else None
 
 
-def strangeness(text: bytes, id: int) -> str:
-    """What keeps a line that has an id from being the reply to this request."""
+def wrong_id(text: bytes, id: int) -> str:
+    """The id of a line that would be the reply to this request but for it; empty for others.
+
+    A second reply to a request of before is none.
+    """
     found = _object(text)
-    if found is None or not found.keys() & {"id", "outputs", "error", "protocol"}:
+    if found is None or not found.keys() & {"outputs", "valid", "error", "protocol"}:
         return ""
-    given = shorten(json.dumps(found["id"]).encode())[1:-1] if "id" in found else "missing"
-    return f"id is {given}, not {id}"
+    if "id" not in found:
+        return "no id"
+    given = found["id"]
+    is_repeated = type(given) is int and 0 <= given < id
+    return "" if is_repeated else f"the id {shorten(json.dumps(given).encode())[1:-1]}"
 
 
 def _object(text: bytes) -> Json | None:

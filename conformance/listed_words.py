@@ -54,7 +54,9 @@ class _Writer:
 
     def said(self, u: UOp) -> UOp | None:
         """The node in other words; None for one that stays as it is."""
-        is_given = u.op is Op.CONST or (u.op is Op.PARAM and u.addrspace is u.device is None)
+        is_given = u.op is Op.CONST or (
+            u.op is Op.PARAM and u.addrspace is None and u.device is None
+        )
         if is_given and u.dtype is dtypes.bool and not self.has_bools:
             return self._compared(u)
         if u.op is Op.CONST and u.dtype is not dtypes.index and not self.has_constants:

@@ -182,6 +182,7 @@ def read_hello(reply: Json) -> Hello:
         frozenset(_names(reply, "offers", [])),
         tuple(_names(reply, "editions", [CORE])),
         _text(reply, "profile", ""),
+        _text(reply, "variant", ""),
     )
     return checked(said)
 

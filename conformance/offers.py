@@ -8,8 +8,8 @@ from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
 from uop.conformance.greeting import DeviationError, shown
 from uop.conformance.messages import PROPERTIES
-from uop.conformance.processes import printable
 from uop.conformance.protocol import Outputs, Program
+from uop.conformance.untrusted import sanitized
 from uop.conformance.wire import Json
 from uop.conformance.workers import IsRight
 from uop.spec.errors import UopError
@@ -37,7 +37,7 @@ def wrong_property(reply: Json, root: UOp) -> str:
         for name in [name for name in right if name in said]:
             if _plain(said[name]) != _plain(right[name]):
                 place = f"node {number}, {u.op.name}: {name}"
-                return f"{place}: expected {right[name]}, found {printable(shown(said[name]))}"
+                return f"{place}: expected {right[name]}, found {sanitized(shown(said[name]))}"
     return ""
 
 
@@ -50,9 +50,10 @@ def first_wrong_stage(reply: Json, program: Program, is_right: IsRight) -> str:
     for name, text in stages:
         outcome = attempt(partial(interpret, Program(text, program.batches)))
         if not isinstance(outcome, Outputs):
-            return f"its stage {name!r} leaves what does not run: {outcome.message}"
+            said = f"its stage {shown(name)} leaves what does not run: {outcome.message}"
+            return sanitized(said)
         if not is_right(outcome):
-            return f"its stage {name!r} leaves a program that gives something else"
+            return sanitized(f"its stage {shown(name)} leaves a program that gives something else")
     return "what its stages leave is right: the fault comes after them" if stages else ""
 
 
@@ -62,7 +63,7 @@ def first_unreadable_stage(reply: Json) -> str:
         try:
             parse(text)
         except UopError as error:
-            return f"stage {name!r}: {error}"
+            return sanitized(f"stage {shown(name)}: {error}")
     return ""
 
 
@@ -71,7 +72,7 @@ def source(reply: Json) -> str:
     text = reply.get("source")
     if not isinstance(text, str):
         raise DeviationError("source", "a string", text)
-    return f"its source:\n{printable(text.rstrip())}"
+    return sanitized(f"its source:\n{text.rstrip()}")
 
 
 def _stages(reply: Json) -> list[tuple[str, str]]:

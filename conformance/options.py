@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uop.conformance.case import EFFORTS, LEVELS, MIXED, CaseId
+from uop.conformance.case import ALL_LEVELS, EFFORTS, LEVELS, MIXED, OWN, CaseId
 from uop.conformance.protocol import Hello
-from uop.conformance.sessions import known
+from uop.conformance.sessions import COMMAND, known
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UopError
+from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
 from uop.spec.profile_text import parse_profile
 
@@ -68,18 +69,25 @@ class Options:
     html: Path | None = None
     known: Path | None = None
     """The file of known failures."""
+    folder: Path | None = None
+    """Where cases of the adopter stand, besides those of the suite."""
+    log: Path | None = None
+    """Where the lines of a command are logged."""
+    command: tuple[str, ...] = ()
+    """The words of the command line, for the report."""
     vocabulary: Vocabulary | None = None
     """What random programs are drawn from; None for what the backend lists."""
 
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""
         known(self.backend)
-        _one_of("--level", self.levels, LEVELS)
+        _one_of("--level", self.levels, ALL_LEVELS)
         _one_of("--op", self.ops or (), [*Op.__members__, MIXED])
         _one_of("--dtype", self.dtypes or (), [*DTYPES, MIXED])
         _one_of("--effort", (self.effort,), EFFORTS)
         for id in self.cases:
             self._require_chosen(CaseId.parse(id))
+        self._require_own_cases()
         parse_profile(STRICT if self.profile in ("", OBSERVED) else self.profile)
         if self.workers < 1 or (self.examples is not None and self.examples < 1):
             raise OptionError("-n and --examples: expected a positive number")
@@ -89,6 +97,7 @@ class Options:
             read_known(self.known)
         require_files(self.json, self.junit, self.html)
         writable(self.output / "repro.uop")
+        require_lines(self.log, self.backend)
         return self
 
     def _require_chosen(self, id: CaseId) -> None:
@@ -101,6 +110,24 @@ class Options:
         for option, (name, chosen) in given.items():
             if chosen is not None and name not in chosen:
                 raise OptionError(f"{option}: {', '.join(chosen)}; but --case asks for {id}")
+
+    def _require_own_cases(self) -> None:
+        """OptionError, MalformedError unless the cases of the adopter that are asked for exist."""
+        own = [id for id in self.cases if CaseId.parse(id).level == OWN]
+        if self.folder is not None:
+            from uop.conformance.own_cases import OwnCases
+
+            found = OwnCases.read(self.folder)
+            for id in own:
+                found.find(id)
+        elif own or OWN in self.levels:
+            raise OptionError(f"{own[0] if own else f'--level {OWN}'}: expected --cases DIR")
+
+    @property
+    def takes_own(self) -> bool:
+        """Whether all cases of the adopter are selected."""
+        chosen = self.levels == LEVELS or OWN in self.levels
+        return chosen and MIXED in (self.ops or [MIXED]) and MIXED in (self.dtypes or [MIXED])
 
     @property
     def is_whole(self) -> bool:
@@ -122,6 +149,7 @@ class Options:
             "seconds": self.seconds,
             "timeout": self.timeout,
             "profile": self.profile,
+            "folder": None if self.folder is None else str(self.folder),
             "known": None if self.known is None else str(self.known),
         }
 
@@ -163,6 +191,12 @@ def require_files(*paths: Path | None) -> None:
             raise OptionError(f"cannot write two forms of a report to {other} and {path}: one file")
 
 
+def require_lines(log: Path | None, backend: str) -> None:
+    """OptionError for a log of lines of a backend that speaks none."""
+    if log is not None and not backend.startswith(COMMAND):
+        raise OptionError(f"--log-protocol: expected {COMMAND}PROGRAM, found {backend!r}")
+
+
 def writable(path: Path) -> None:
     """OptionError unless the file can be written, its missing folders created."""
     if str(path) == "-":
@@ -188,4 +222,5 @@ def _obstacle(path: Path) -> str:
 def _one_of(option: str, given: Collection[str], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
-            raise OptionError(f"{option}: expected one of {', '.join(known)}; found {name!r}")
+            expected = f"expected one of {', '.join(known)}; found {name!r}"
+            raise OptionError(f"{option}: {expected}{did_you_mean(name, known)}")

@@ -16,8 +16,11 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """That of a backend's process: kernels are compiled anew, unless the user names a cache."""
-    return {"POCL_CACHE_DIR": str(folder / "pocl"), **os.environ}
+    """That of a backend's process: kernels are compiled anew, unless the user names a cache.
+
+    What it leaves among the temporary files, being killed, goes with the folder.
+    """
+    return {"POCL_CACHE_DIR": str(folder / "pocl"), **os.environ, "TMPDIR": str(folder)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +87,6 @@ def how_it_ended(code: int | None) -> str:
     return (
         f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     )
-
-
-def printable(text: str) -> str:
-    """A text of a worker as it may be shown and written: what controls a terminal is spelled."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 def _marked(mark: str) -> Iterator[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from uop.conformance.processes import printable
+from uop.conformance.untrusted import sanitized
 from uop.interpreter.values import Array
 
 FORMS = ("tensor", "kernel", "linear")
@@ -49,6 +49,8 @@ class Hello:
     """The words that it reads; programs are written in the first."""
     profile: str = ""
     """The liberties it declares, as knobs; none for those that the run allows."""
+    variant: str = ""
+    """Which of several it is, in a word that no version and no processor changes: `X86`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,9 +89,9 @@ class Problem:
     label: str = ""
 
     def __post_init__(self) -> None:
-        """Both texts are shown and written: what controls a terminal in them is spelled."""
+        """Both texts are shown and written."""
         for name in ("message", "label"):
-            object.__setattr__(self, name, printable(getattr(self, name)))
+            object.__setattr__(self, name, sanitized(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uop.conformance import messages
-from uop.conformance.accepted_text import accepted_of, output_keys
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP
-from uop.conformance.case import Batch, CaseId, InvalidCase
-from uop.conformance.case import Case as SuiteCase
+from uop.conformance.case import CaseId
 from uop.conformance.command import Command
 from uop.conformance.delivery import deliver
-from uop.conformance.judge import Judge
-from uop.conformance.options import OptionError
+from uop.conformance.options import OptionError, require_lines
+from uop.conformance.own_cases import (
+    AnyCase,
+    FileJudge,
+    files_of,
+    read_cases,
+    suite_case,
+    why_undefined,
+)
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Conclusion
 from uop.conformance.sessions import COMMAND, known, start
-from uop.conformance.storage import from_literal
 from uop.conformance.verdict import Status, Verdict, skipped
 from uop.conformance.workers import Session
-from uop.interpreter.accept import accept
-from uop.interpreter.accepted.order import is_nan
-from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.inputs import bind_inputs
-from uop.interpreter.values import Array, Value
-from uop.spec.case import Case, outputs
-from uop.spec.errors import InvalidError, LabelledError, UnsupportedError, UopError
-from uop.spec.latitude import STRICT, Profile
-from uop.spec.uop import UOp
-from uop.spec.uop_file import read_file
-
-SUFFIX = ".uop"
-AnyCase = SuiteCase | InvalidCase
+from uop.spec.case import Case
+from uop.spec.errors import LabelledError, UnsupportedError, UopError
+from uop.spec.latitude import STRICT
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +40,13 @@ class Replayed:
     verdict: Verdict
 
 
-def replay(paths: Sequence[Path], backend: str) -> list[Replayed]:
+def replay(paths: Sequence[Path], backend: str, log: Path | None = None) -> list[Replayed]:
     """Judge every case of the files and folders on a backend, in a process of its own."""
     known(backend)
-    cases = [(path, case) for path in files_of(paths) for case in _read(path)]
+    require_lines(log, backend)
+    cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
     with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        worker = start(backend, Path(folder))
+        worker = start(backend, Path(folder), log=log)
         try:
             verdicts = judge_files([case for _, case in cases], worker)
         finally:
@@ -62,10 +57,12 @@ def replay(paths: Sequence[Path], backend: str) -> list[Replayed]:
     ]
 
 
-def conclusions(paths: Sequence[Path], backend: str) -> dict[Path, Conclusion]:
+def conclusions(
+    paths: Sequence[Path], backend: str, log: Path | None = None
+) -> dict[Path, Conclusion]:
     """The verdict on each file by itself, all in one process."""
     found: dict[Path, list[Replayed]] = {path: [] for path in paths}
-    for one in replay(paths, backend):
+    for one in replay(paths, backend, log):
         found[one.path].append(one)
     return {path: conclusion(replayed) for path, replayed in found.items()}
 
@@ -80,7 +77,7 @@ def requests(
     """
     hello = _hello_of(backend) if backend else Hello("any", "", "", EVERY_OP, EVERY_DTYPE)
     yield messages.line(messages.hello_request()).decode()
-    cases = [(path, case) for path in files_of(paths) for case in _read(path)]
+    cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
     left_out = number_of_request = 0
     for number, (path, case) in enumerate(cases):
         delivery = deliver(_suite_case(number, case), replace(hello, offers=CHECKS))
@@ -106,30 +103,14 @@ def _hello_of(backend: str) -> Hello:
     return worker.hello
 
 
-def files_of(paths: Sequence[Path]) -> list[Path]:
-    """The files that are named, and those below the folders that are named."""
-    found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            found += sorted(path.rglob(f"*{SUFFIX}"))
-        elif path.is_file():
-            found.append(path)
-        else:
-            raise OptionError(f"no file or folder {path}, and no backend of that name")
-    if not found:
-        raise OptionError(f"no {SUFFIX} file in {', '.join(map(str, paths))}")
-    return found
-
-
 def judge_files(cases: Sequence[Case], session: Session) -> list[Verdict]:
     """One verdict per case: by what the file accepts or expects, else by the spec."""
     given = [_suite_case(number, case) for number, case in enumerate(cases)]
-    judge = _FileJudge(session, dict(zip(given, cases, strict=True)))
+    judge = _TellingJudge(session, STRICT, dict(zip(given, cases, strict=True)))
     asked = [suite for suite, case in zip(given, cases, strict=True) if not case.undefined]
     verdicts = dict(zip(asked, judge.judge(asked), strict=True))
     return [
-        verdicts.get(suite)
-        or skipped(suite, f"a program without meaning {case.undefined_label}".rstrip())
+        verdicts.get(suite) or skipped(suite, why_undefined(case))
         for suite, case in zip(given, cases, strict=True)
     ]
 
@@ -142,25 +123,8 @@ def conclusion(replayed: Iterable[Replayed]) -> Conclusion:
     return Conclusion.CONFORMS if Status.PASSED in statuses else Conclusion.INCONCLUSIVE
 
 
-class _FileJudge(Judge):
-    """Takes what is accepted from the file, where it says so."""
-
-    def __init__(self, session: Session, files: Mapping[AnyCase, Case]) -> None:
-        super().__init__(session, STRICT)
-        self.files = files
-
-    def demanded(self, case: AnyCase) -> Profile:
-        return self.files[case].profile
-
-    def accepted(self, case: AnyCase) -> list[tuple[Accepted, ...]]:
-        if isinstance(case, InvalidCase):
-            return []
-        file = self.files[case]
-        try:
-            return [promised(case, file)]
-        except LabelledError as error:
-            error.where = file.place_of(error.subjects)
-            raise
+class _TellingJudge(FileJudge):
+    """Says more of what is not judged: there are few cases."""
 
     def not_judged(self, error: UopError) -> str:
         """Why, with what was found and the line of the file."""
@@ -171,43 +135,6 @@ class _FileJudge(Judge):
         return said
 
 
-def promised(case: SuiteCase, file: Case) -> tuple[Accepted, ...]:
-    """What each output may be: by the file, else by the spec under the profile of the file."""
-    inputs = case.batches[0].inputs
-    nodes, keys = outputs(case.root), output_keys(case.root, inputs)
-    found: dict[int, Accepted] = {}
-    for key in keys:
-        if key in file.accept:
-            found[key] = accepted_of(nodes[key], file.accept[key])
-        elif key in file.expect:
-            found[key] = _expected(from_literal(file.expect[key]), nodes[key])
-    if len(found) < len(keys):
-        found = dict(zip(keys, accept(case.root, inputs, file.profile), strict=True)) | found
-    return tuple(found[key] for key in keys)
-
-
-def _expected(array: Array, u: UOp) -> Accepted:
-    """These bits, but any NaN for a NaN."""
-    return Accepted(u.dtype, Value(array, free_nan=is_nan(array) if u.dtype.is_float else None))
-
-
 def _suite_case(number: int, case: Case) -> AnyCase:
-    if case.root is None:
-        id = CaseId("invalid", "MIXED", "MIXED", "replay", number)
-        return InvalidCase(id, case.invalid or "", case.text)
-    inputs = {slot: from_literal(a) for slot, a in case.inputs.items()}
-    return SuiteCase(CaseId("op", "MIXED", "MIXED", "replay", number), case.root, (Batch(inputs),))
-
-
-def _read(path: Path) -> list[Case]:
-    """The cases of a file; an input that does not fit is told with the name of the file."""
-    cases = list(read_file(path).cases)
-    for case in cases:
-        try:
-            if case.root is not None:
-                bind_inputs(case.root, {s: from_literal(a) for s, a in case.inputs.items()})
-        except InvalidError as error:
-            place = case.place_of(error.subjects)
-            error.where = f"{place}, case {case.id}" if case.id else place
-            raise
-    return cases
+    level = "invalid" if case.root is None else "op"
+    return suite_case(CaseId(level, "MIXED", "MIXED", "replay", number), case)

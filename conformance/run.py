@@ -6,19 +6,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from uop.conformance.card.card import Card
-from uop.conformance.case import LEVELS, CaseId
+from uop.conformance.case import LEVELS, OWN, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.coverage import Ledger
 from uop.conformance.delivery import not_listed
 from uop.conformance.generate import case_by_id, further, group_of, groups
-from uop.conformance.jury import Jury, Task
+from uop.conformance.jury import Jury, Task, tasks_of
 from uop.conformance.known import Settled, read_known
 from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
+from uop.conformance.own_cases import OwnCases
 from uop.conformance.points import Point
 from uop.conformance.protocol import Hello
 from uop.conformance.replay import conclusions
@@ -37,16 +37,21 @@ from uop.conformance.report.files import (
     write_reports,
     write_repros,
 )
+from uop.conformance.report.origin import Origin
 from uop.conformance.report.vote import Poll
-from uop.conformance.repro import Finding, as_found, finding_from_json
+from uop.conformance.repro import Finding, finding_from_json
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.wire import Json
 from uop.spec.errors import BackendError, PassError, UnsupportedError, UopError
 from uop.spec.profile_text import parse_profile
 
-CHUNKS = (4, 8, 16)
-"""Sizes of the first tasks, for an early first result; then as many as the backend takes."""
+if TYPE_CHECKING:
+    # It loads a judge, and that of a run is in other processes.
+    from uop.conformance.in_process import InProcess
+
+    AnyJury = Jury | InProcess
+
 CAUSES = 24
 """Causes that are reported, at most; the other failures are only counted."""
 SHRUNK = 3 * CAUSES
@@ -81,7 +86,9 @@ class Silent:
     def finished(self, report: Report) -> None: ...
 
 
-def conform(options: Options, display: Display | None = None, jury: Jury | None = None) -> Report:
+def conform(
+    options: Options, display: Display | None = None, jury: AnyJury | None = None
+) -> Report:
     """Judge a backend, by a jury that these options, checked, have started, if one has been.
 
     Ctrl-C ends the run early: the report says so, and holds what was found. OptionError, the
@@ -161,12 +168,24 @@ def _all_started(every: Sequence[Options]) -> Iterator[tuple[dict[Options, Jury]
 
 
 def selected(
-    options: Options, vocabulary: Vocabulary | None = None, hello: Hello | None = None
+    options: Options,
+    vocabulary: Vocabulary | None = None,
+    hello: Hello | None = None,
+    own: Sequence[CaseId] = (),
 ) -> list[CaseId]:
-    """The ids of the cases of a run, in order: those about ops and dtypes that `hello` lists."""
+    """The ids of the cases of a run, in order: those about ops and dtypes that `hello` lists.
+
+    Those of the adopter come first.
+    """
     if options.cases:
         ids = [CaseId.parse(id) for id in options.cases]
-        return [group_of(id, vocabulary).id(id.index) for id in ids]
+        return [id if id.level == OWN else group_of(id, vocabulary).id(id.index) for id in ids]
+    return [*(own if options.takes_own else ()), *_of_the_suite(options, vocabulary, hello)]
+
+
+def _of_the_suite(
+    options: Options, vocabulary: Vocabulary | None, hello: Hello | None
+) -> list[CaseId]:
     return [
         group.id(index)
         for level in LEVELS
@@ -201,20 +220,28 @@ class _Run:
     settled: Settled = field(default_factory=Settled)
     vocabulary: Vocabulary = field(default_factory=whole)
     """What random programs are drawn from: what the backend lists, unless that is given."""
+    origin: Origin = field(init=False)
+    own: OwnCases = field(default_factory=OwnCases)
 
-    def result(self, started: Jury | None = None) -> Report:
+    def __post_init__(self) -> None:
+        self.origin = Origin.now(self.options.command)
+
+    def result(self, started: AnyJury | None = None) -> Report:
         asked = self.options.to_json()
-        jury = started or Jury.start(self.options)
+        jury: AnyJury = started or Jury.start(self.options)
         try:
             # The groups of the whole language are made while the backend starts.
             for level in LEVELS:
                 groups(level)
+            self.own = OwnCases.read(self.options.folder)
             if self.options.known is not None:
-                self.settled.file = read_known(self.options.known).of(self.options.backend)
+                self.settled.file = read_known(self.options.known)
             hello = jury.hello(self.options.workers)
             self.vocabulary = self.options.vocabulary or vocabulary_of([hello])
-            ids = selected(self.options, self.vocabulary, hello)
+            ids = selected(self.options, self.vocabulary, hello, self.own.ids)
             self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
+            backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
+            self.settled.file = self.settled.file.of(backend, self.options.backend)
             causes = self._judge(jury, ids, hello)
         finally:
             jury.end()
@@ -224,7 +251,7 @@ class _Run:
         if self.card is not None and self.profile_from == OBSERVED:
             failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
         return Report(
-            BackendInfo(hello.name, hello.version, hello.device),
+            backend,
             self.options.profile,
             asked,
             self.tally,
@@ -241,7 +268,7 @@ class _Run:
             self.vocabulary,
         )
 
-    def _judge(self, jury: Jury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
+    def _judge(self, jury: AnyJury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
         """Judge all, shrink one failure of each kind; gives the latter, whatever ended the run."""
         causes: list[Verdict] = []
         try:
@@ -267,7 +294,7 @@ class _Run:
             self.lost = str(error)
         return causes or self._one_of_each_kind(ids)[:CAUSES]
 
-    def _shrink(self, jury: Jury, failed: list[Verdict]) -> list[Verdict]:
+    def _shrink(self, jury: AnyJury, failed: list[Verdict]) -> list[Verdict]:
         """Shrink failures of different kinds; gives those whose cause is not known.
 
         Where it is, all of the kind count as known failures, of the same group of cases: another
@@ -296,14 +323,14 @@ class _Run:
         if asked and not self.lost and not self.interrupted:
             repros = list(dict.fromkeys(self.settled.file.repro_of(entry) for entry in asked))
             try:
-                now = conclusions(repros, self.options.backend)
+                now = conclusions(repros, self.options.backend, self.options.log)
             except KeyboardInterrupt:
                 self.interrupted = True
             except UopError as error:
                 self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
         return tuple(self.settled.told(asked, now))
 
-    def _take_profile(self, jury: Jury, hello: Hello) -> None:
+    def _take_profile(self, jury: AnyJury, hello: Hello) -> None:
         """Settle by what is judged; where that is to be observed, before the first case."""
         profile = profile_of_run(self.options.profile, hello)
         if profile == OBSERVED:
@@ -317,15 +344,15 @@ class _Run:
         self.options = replace(self.options, profile=profile)
         self.ledger.profile = parse_profile(profile)
 
-    def _judge_cases(self, jury: Jury, ids: list[CaseId], size: int) -> None:
+    def _judge_cases(self, jury: AnyJury, ids: list[CaseId], size: int) -> None:
         """Judge cases until all are or the time is over."""
-        for _, answer in jury.answers(_tasks(ids, size), self._is_in_time):
+        for _, answer in jury.answers(tasks_of(ids, size), self._is_in_time):
             self.peak = max(self.peak, answer["peak"])
             for found, shown in zip(answer["verdicts"], answer["exercised"], strict=True):
                 self._add(verdict_from_json(found), shown)
             self.display.progress(self.tally, self._seconds())
 
-    def _judge_further(self, jury: Jury, size: int) -> list[CaseId]:
+    def _judge_further(self, jury: AnyJury, size: int) -> list[CaseId]:
         """Judge cases for what the ledger lacks by now, until it gains nothing; gives them."""
         if self.options.cases or self.options.examples:
             return []
@@ -373,9 +400,10 @@ class _Run:
         return [verdict for found in by_gravity.values() for verdict in found]
 
     def _sections(self) -> Json:
-        """What a report says besides: the ledger, and the card where one was taken."""
+        """What a report says besides: the ledger, its origin, and the card if one was taken."""
         card = {} if self.card is None else {"card": self.card.to_json()}
-        return {**card, "ledger": self.ledger.to_json(self.tally)}
+        ledger = self.ledger.to_json(self.tally)
+        return {**card, "ledger": ledger, "origin": asdict(self.origin)}
 
     def _findings(self, causes: list[Verdict]) -> list[Finding]:
         """One finding per signature."""
@@ -386,9 +414,11 @@ class _Run:
         return list(found.values())
 
     def _unshrunk(self, verdict: Verdict) -> Finding:
-        case = case_by_id(verdict.id, self.options.seed, self.vocabulary)
+        case = self.own.find(verdict.id) or case_by_id(
+            verdict.id, self.options.seed, self.vocabulary
+        )
         assert verdict.fault is not None
-        return as_found(case, verdict.fault, parse_profile(self.options.profile))
+        return self.own.as_found(case, verdict.fault, parse_profile(self.options.profile))
 
     def _seconds(self) -> float:
         return time.monotonic() - self.begun
@@ -410,10 +440,3 @@ def _group(verdict: Verdict) -> tuple[str, ...]:
 
 def _written(report: Json, options: Options) -> list[str]:
     return write_reports(report, options.json, options.junit, options.html)
-
-
-def _tasks(ids: list[CaseId], size: int) -> Iterator[Task]:
-    rest = iter([str(id) for id in ids])
-    sizes = chain((min(n, size) for n in CHUNKS), repeat(size))
-    while chunk := list(islice(rest, next(sizes))):
-        yield {"ids": chunk}

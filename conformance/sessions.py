@@ -42,12 +42,18 @@ def _check_text(name: str) -> None:
         raise NoSuchBackendError(f"no backend {name!r}: expected no NUL and no half a character")
 
 
-def start(name: str, folder: Path, allowance: Allowance | None = None) -> Session:
-    """The backend of this name in a process of its own. BackendError where it does not start."""
+def start(
+    name: str, folder: Path, allowance: Allowance | None = None, log: Path | None = None
+) -> Session:
+    """The backend of this name in a process of its own. BackendError where it does not start.
+
+    The lines of a command are appended to `log`.
+    """
     if name.startswith(COMMAND):
         from uop.conformance.command import Command  # what writes its lines is large
+        from uop.conformance.protocol_log import ProtocolLog
 
-        return Command(name, folder, allowance)
+        return Command(name, folder, allowance, None if log is None else ProtocolLog(log))
     if name.startswith(MUTANT):
         mutant = find_mutant(name.removeprefix(MUTANT))
         return Worker(mutant.backend, folder, allowance, (RUN, mutant.name, SERVE))

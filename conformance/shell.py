@@ -43,6 +43,8 @@ def conform_command(options: Mapping[str, Any], *words: object) -> str:
         told += ["--profile", options["profile"]]
     if options.get("timeout") is not None:
         told += ["--timeout", f"{options['timeout']:.10g}"]
+    if options.get("folder"):
+        told += ["--cases", options["folder"]]
     if options.get("known") not in (None, str(KNOWN_FILE)):
         told += ["--known", options["known"]]
     return uop_command("conform", options["backend"], *words, *told)

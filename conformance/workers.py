@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from uop.conformance import wire
-from uop.conformance.processes import environment, how_it_ended, printable
+from uop.conformance.processes import environment, how_it_ended
 from uop.conformance.protocol import (
     LOST,
     Backend,
@@ -24,6 +24,7 @@ from uop.conformance.protocol import (
     ProblemKind,
     Program,
 )
+from uop.conformance.untrusted import sanitized
 from uop.spec.errors import BackendError
 
 SERVE = "uop.conformance.serve"
@@ -151,12 +152,16 @@ class Worker:
         self._kill()
 
     def _after_loss(self, programs: tuple[Program, ...], lost: LostError) -> list[Outcome]:
-        """Find the culprits by halves, each half in a process that has seen nothing else."""
+        """Find the culprits by halves, each half in a process that has seen nothing else.
+
+        Where one hangs, one by one: each half with the culprit in it would be waited for again.
+        """
         self._restart()
         if len(programs) == 1:
             return [lost.problem]
-        middle = len(programs) // 2
-        outcomes = [*self._alone(programs[:middle]), *self._alone(programs[middle:])]
+        size = 1 if lost.problem.kind is ProblemKind.HANG else -(-len(programs) // 2)
+        parts = [programs[k : k + size] for k in range(0, len(programs), size)]
+        outcomes = [outcome for part in parts for outcome in self._alone(part)]
         if not any(isinstance(o, Problem) and o.kind in LOST for o in outcomes):
             together = f"{lost} (on {len(programs)} programs together, not on fewer)"
             outcomes[0] = Problem(lost.problem.kind, together)
@@ -239,7 +244,7 @@ class Worker:
         except wire.ClosedError:
             raise BackendError(f"{started}: {self._crashed()}") from None
         if "refused" in header:
-            raise BackendError(f"{started}: {printable(header['refused'])}")
+            raise BackendError(f"{started}: {sanitized(header['refused'])}")
         self.resident = self.resident_at_start = int(header["resident"])
         return wire.hello_from_json(header["hello"])
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from uop.spec.codec import decode_scalar, encode_scalar, shown
+from uop.spec.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
 from uop.spec.dtype import DType, Number, Scalar
 from uop.spec.errors import MalformedError
 from uop.spec.literal import Literal, Word
@@ -16,7 +17,7 @@ from uop.spec.literal import Literal, Word
 Shape = tuple[int, ...]
 
 LIST_LIMIT = 256
-"""Up to so many elements an array is written as a list of values, above as base64."""
+"""Up to so many elements an array is written as a list of values, above as its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,11 @@ class Array:
 
 
 def encode_array(array: Array) -> Literal:
-    """The literal of an array: nested lists where it is small, else base64 of its bytes."""
+    """The literal of an array: nested lists where it is small, else its bytes in base64, of a large
+    one compressed.
+    """
+    if len(array.data) > COMPRESSED_FROM:
+        return compress(array.data)
     if math.prod(array.shape) > LIST_LIMIT:
         return Word("base64:" + base64.b64encode(array.data).decode())
     items: list[Literal] = [encode_scalar(b, array.dtype) for b in array.bits]
@@ -65,10 +70,11 @@ def encode_array(array: Array) -> Literal:
 
 
 def decode_array(literal: Literal, dtype: DType, shape: Shape) -> Array:
-    """The array of a literal: nested lists of this shape, a flat list, or base64 of its bytes."""
+    """The array of a literal: nested lists of this shape, a flat list, or its bytes."""
     what, size = f"{dtype.name}[{','.join(map(str, shape))}]", math.prod(shape)
-    if isinstance(literal, str) and literal.startswith("base64:"):
-        data = _base64(literal)
+    if isinstance(literal, str) and literal.startswith(("base64:", PREFIX)):
+        is_plain = literal.startswith("base64:")
+        data = _base64(literal) if is_plain else decompress(literal, size * dtype.itemsize)
         if len(data) != size * dtype.itemsize:
             expected = f"{shown(size * dtype.itemsize)} bytes for {what}"
             raise MalformedError(f"expected {expected}, found {len(data)}")

@@ -11,6 +11,7 @@ from uop.spec import uop  # noqa: F401
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.errors import UopError
 from uop.spec.latitude import STRICT, Profile
+from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 
@@ -39,7 +40,9 @@ def profile_of(knobs: Mapping[str, str]) -> Profile:
     hints = get_type_hints(Profile)
     for name in knobs:
         if name not in hints:
-            raise ProfileError(f"profile: no knob {name!r}; expected one of {', '.join(hints)}")
+            near = did_you_mean(name, hints)
+            expected = f"expected one of {', '.join(hints)}{near}"
+            raise ProfileError(f"profile: no knob {name!r}; {expected}")
     return replace(STRICT, **{name: _knob_value(name, text) for name, text in knobs.items()})
 
 
@@ -49,6 +52,11 @@ def knob_values(name: str) -> str:
     if isinstance(getattr(STRICT, name), frozenset):
         return f"some of {', '.join([*first, last])}, separated by commas"
     return f"{', '.join(first)} or {last}"
+
+
+def knob_choices(name: str) -> list[str]:
+    """The texts that a knob may have; of one that holds several, each of them alone."""
+    return list(_known(name))
 
 
 def _knob_value(name: str, text: str) -> Any:

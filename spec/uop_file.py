@@ -3,14 +3,16 @@
     case ID                     opens a case; a file of one case needs none. %N is scoped to a case
     profile KNOBS               the profile it is judged by
     %N = ...                    the program; the lines below stand after it
-    input SLOT = VALUES         nested lists of values, or base64: of little-endian bytes
+    input SLOT = VALUES         nested lists of values, or little-endian bytes: base64:..., of more
+                                than 64 KiB compressed, with their sum: zlib:SHA256:...
     expect OUTPUT = VALUES      bits, where every NaN stands for any NaN
     accept OUTPUT = SET, ...    one set per element, or one for all: parts joined by |
     undefined LABEL             the program has no meaning on these inputs; a label may say why
     invalid LABEL               the next node is the last, and breaks this constraint
 
 A part of a SET is a value, `[lo,hi]`, `nan` (any NaN), `nan:0x7fc00001` (these bits) or `any`. An
-OUTPUT is 0 for a value, a position for a TUPLE, a slot for effects.
+OUTPUT is 0 for a value, a position for a TUPLE, a slot for effects. Sets of more than 64 KiB are
+their text, compressed in the same way.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from uop.spec.array import Array, decode_array, encode_array
 from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs, slots
 from uop.spec.clauses import undefined_labels
 from uop.spec.codec import shown
+from uop.spec.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.literal import Line, Literal, print_literal
@@ -97,9 +100,12 @@ def _print_sets(case: Case, key: int, sets: tuple[ElementSet, ...]) -> str:
     assert case.root is not None
     dtype = outputs(case.root)[key].dtype
     shown = sets[:1] if len(set(sets)) == 1 else sets
-    return ", ".join(encode_set(one, dtype) for one in shown)
+    text = ", ".join(encode_set(one, dtype) for one in shown)
+    return text if len(text) <= COMPRESSED_FROM else compress(text.encode())
 
 
+LONGEST_SET = 200
+"""Characters of the text of a set, at most: four values and what stands around them."""
 _DIRECTIVE = re.compile(r"\s*([A-Za-z_]+)(?:\s+|$)(.*)", re.DOTALL)
 _KNOWN = "case, profile, input, expect, accept, undefined or invalid"
 
@@ -267,7 +273,9 @@ def _read_data(case: _Open, name: str, line: Line) -> None:
         u = _sized(case, u, line)
     try:
         if name == "accept":
-            case.accept[key] = _sets(_read_sets(line), u)
+            is_packed = start.text.startswith(PREFIX)
+            sets = _compressed_sets(line.next().text, u) if is_packed else _read_sets(line)
+            case.accept[key] = _sets(sets, u)
         elif name == "input":
             case.inputs[key] = decode_array(line.literal("[]"), u.dtype, u.shape)
         else:
@@ -288,6 +296,21 @@ def _sized(case: _Open, u: UOp, line: Line) -> UOp:
         return bind(u, values)
     except InvalidError as error:
         raise line.fail(f"sizes that are none, {error.label}: found {error.found}") from None
+
+
+def _compressed_sets(word: str, u: UOp) -> list[list[Literal]]:
+    """The sets whose text a word holds compressed."""
+    text = decompress(word, LONGEST_SET * math.prod(u.shape))
+    try:
+        line = Line(text.decode("ascii"))
+        sets = _read_sets(line)
+        line.need_end()
+    except UnicodeDecodeError:
+        raise MalformedError("expected sets in the compressed data, found no text") from None
+    except MalformedError as error:
+        where = f"column {error.column} of the compressed text"
+        raise MalformedError(f"{where}: {error.message}") from None
+    return sets
 
 
 def _read_sets(line: Line) -> list[list[Literal]]:

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from io import StringIO, TextIOWrapper
+from io import TextIOWrapper
 from types import FrameType
 from typing import TextIO
 
@@ -25,7 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         heed(*ENDINGS)
     try:
-        outcome = cli.main(arguments, prog_name="uop", standalone_mode=False)
+        words = ["uop", *(sys.argv[1:] if arguments is None else arguments)]
+        outcome = cli.main(arguments, prog_name="uop", standalone_mode=False, obj=words)
         # Closed by `>&-`, it is None.
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -33,21 +34,32 @@ def main(arguments: list[str] | None = None) -> int:
         say("interrupted")
         return Exit.INTERRUPTED
     except click.ClickException as error:
-        shown = StringIO()
-        error.show(shown)
-        say(shown.getvalue().rstrip())
+        say(f"error: {in_one_style(error)}")
         return Exit.USAGE
     except UopError as error:
         say(f"error: {error}")
         return exit_code(error)
-    except SystemExit:
-        # So click leaves when the reader of a pipe has gone: `uop explain ADD | head -1`.
-        return Exit.INTERRUPTED
+    except SystemExit as left:
+        # So click leaves when it has told a shell what may come next, and, with 1, when the reader
+        # of a pipe has gone: `uop explain ADD | head -1`.
+        return Exit.INTERRUPTED if left.code else Exit.OK
     except OSError as error:
         # What a command opens it says itself; left is mostly the output: a full disk.
         return unwritten(error)
     # click returns the status of --help and --version, and what a command returns.
     return Exit.OK if outcome is None else int(outcome)
+
+
+def in_one_style(error: click.ClickException) -> str:
+    """What click refuses, in the words of the other errors: the option, then what is wrong."""
+    said = error.format_message()
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+        option = error.param.opts[0] if error.param is not None else ""
+        place = option if option.startswith("-") else option.upper()
+        said = f"{place}: {error.message}" if place else error.message
+    said = said[:1].lower() + said[1:] if said[1:2].islower() else said
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return said if context is None else f"{said}\ntry: {context.command_path} --help"
 
 
 def heed(*signals: int) -> None:

@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from uop.conformance.protocol import Backend
 from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.nearest import did_you_mean
 
 GROUP = "uop.backends"
 OWN = f"{__name__}."
@@ -35,7 +36,9 @@ class Named:
         try:
             made: Callable[..., Backend] = self.entry.load()
         except (ImportError, AttributeError) as error:
-            raise UnsupportedError(f"backend {name!r} cannot be imported: {error}") from error
+            said = f"backend {name!r} cannot be imported: {error}"
+            near = did_you_mean(name.partition(":")[0], names())
+            raise UnsupportedError(f"{said}{near}") from error
         if not callable(made):
             raise UnsupportedError(f"backend {name!r}: {self.entry.value} is no class")
         if not self.argument:
@@ -67,7 +70,8 @@ def find(name: str) -> Named:
     written = f"{first}:{attribute}"
     if EntryPoint.pattern.match(written):
         return Named(EntryPoint(written, written, GROUP), argument)
-    raise NoSuchBackendError(f"no backend {name!r}; known: {', '.join(names())}, or module:Class")
+    known = f"known: {', '.join(names())}, or module:Class"
+    raise NoSuchBackendError(f"no backend {name!r}; {known}{did_you_mean(first, names())}")
 
 
 def _registered() -> dict[str, EntryPoint]:

@@ -39,7 +39,13 @@ class CompiledBackend:
             Limits(PROGRAMS),
             offers=CHECKS,
             profile=str(STRICT),
+            variant=self.variant,
         )
+
+    @property
+    def variant(self) -> str:
+        """The driver of the opened device, in a word; empty where a target has but one."""
+        return ""
 
     def opened(self) -> Device:
         """The device that runs the programs."""

@@ -59,7 +59,7 @@ class TinygradBackend:
     """
 
     def __init__(self, device: str = "PYTHON") -> None:
-        self.asked = device
+        self.asked = device.upper()
 
     def hello(self) -> Hello:
         if self.asked not in TARGETS:
@@ -85,6 +85,7 @@ class TinygradBackend:
             Limits(PROGRAMS, devices=1),
             forms=frozenset({"tensor", "kernel"}),
             profile=PROFILE + ENDED_BY_ZERO * (self.device == "CPU"),
+            variant=self.asked,
         )
 
     def _probed(self) -> wire.Json:

@@ -19,6 +19,7 @@ from uop.interpreter.numeric import np_dtype, to_bits
 from uop.interpreter.values import Array
 from uop.spec.case import Case as FileCase
 from uop.spec.case import UopFile
+from uop.spec.errors import BackendError
 from uop.spec.latitude import Profile
 from uop.spec.profile_text import profile_of
 from uop.spec.uop_file import print_file
@@ -92,7 +93,7 @@ def card_from_json(entries: Iterable[Json]) -> Card:
 def observe(session: Session) -> Card:
     """Probe a started backend. It is sent what it lists, and lacks an entry for the rest.
 
-    BackendError where it is lost for good.
+    BackendError where it is lost for good, or hangs: nothing is learned from hanging more often.
     """
     points = (*knob_points(), *free_points())
     asked = [
@@ -104,7 +105,8 @@ def observe(session: Session) -> Card:
     ]
     safe = [pair for pair in asked if not pair[0].ended]
     size = session.hello.limits.programs
-    answers = _answers(session, safe, size)
+    # The first one alone: where each of them hangs, one is enough to know.
+    answers = _answers(session, safe[:1], size) | _answers(session, safe[1:], size)
     # Last, and apart: a division by zero may end the process.
     answers |= _answers(session, [pair for pair in asked if pair[0].ended], size)
     entries = (_entry(point, answers) for point in points)
@@ -124,7 +126,18 @@ def _answers(
         session.submit([delivery.program for _, delivery in some])
         for (witness, delivery), outcome in zip(some, session.collect(), strict=True):
             found[witness] = delivery.outcome([outcome])
+            if isinstance(outcome, Problem) and outcome.kind is ProblemKind.HANG:
+                _require_an_end(witness, outcome)
     return found
+
+
+def _require_an_end(witness: Witness, problem: Problem) -> None:
+    """BackendError unless a backend may be ended by a witness on which it hung."""
+    if not witness.ended:
+        raise BackendError(
+            f"it hangs on {witness.asked(0)}, which was to show a choice: {problem.message}; "
+            "with a profile that it declares, or --profile, it is not asked"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from uop.conformance.corpus.files import (
     read_arrays,
     read_sets,
 )
-from uop.conformance.processes import printable
 from uop.conformance.report import BackendInfo, Failure, Report, Tally
+from uop.conformance.report.origin import Origin
+from uop.conformance.untrusted import sanitized
 from uop.conformance.verdict import Fault, Status, Verdict
 
 SKIPPED = "skipped.txt"
@@ -40,7 +41,7 @@ class Entry:
     outputs: tuple[Described, ...]
 
 
-def score(corpus: Path, outputs: Path) -> Report:
+def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
     """Judge every case of a corpus by the file `outputs/ID/outputs.bin`.
 
     A case without one is skipped, one of another size fails. CorpusError for a corpus that is none
@@ -65,7 +66,10 @@ def score(corpus: Path, outputs: Path) -> Report:
         "outputs": str(outputs),
         "seed": header["seed"],
     }
-    return Report(info, header["profile"], options, tally, tuple(failures), seconds)
+    origin = {"origin": asdict(Origin.now(command))}
+    return Report(
+        info, header["profile"], options, tally, tuple(failures), seconds, sections=origin
+    )
 
 
 def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[Entry]]:
@@ -97,7 +101,7 @@ def _verdict(case: Path, given: Path, entry: Entry) -> Verdict:
     skipped = given / SKIPPED
     if skipped.is_file():
         with skipped.open(encoding="utf-8", errors="replace") as file:
-            reason = printable(file.read(REASON).strip())
+            reason = sanitized(file.read(REASON).strip())
         return Verdict(entry.id, Status.SKIPPED, reason=reason)
     if not (given / OUTPUTS).exists():
         return Verdict(entry.id, Status.SKIPPED, reason="no outputs")

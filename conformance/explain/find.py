@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 
-from uop.compiler.pipeline import TARGETS
-from uop.compiler.stages.select import selected_for
 from uop.spec import optimization
 from uop.spec.clauses import clauses
 from uop.spec.decisions import Decision, decisions
@@ -19,6 +17,7 @@ from uop.spec.forms import FORMS
 from uop.spec.labels import CONDITIONS, Condition
 from uop.spec.latitude import KNOBS
 from uop.spec.ledger.rows import Row, rows
+from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, labels
 
 NEAREST = 4
@@ -70,6 +69,8 @@ def find(name: str) -> Subject:
     """
     if name in KNOBS:
         return Knob(name)
+    if name.upper() in Op.__members__:
+        return DECLARATIONS[Op[name.upper()]]
     known = _known()
     found = known.get(name.casefold())
     if found is None or isinstance(found, Rows):
@@ -119,6 +120,10 @@ def conditions() -> dict[str, Conditions]:
 
 
 def _placed() -> Iterator[tuple[str, Condition]]:
+    # The compiler is long to load, and few ask for what a target lacks.
+    from uop.compiler.pipeline import TARGETS
+    from uop.compiler.stages.select import selected_for
+
     for condition in (*CONDITIONS.values(), *optimization.CONDITIONS.values()):
         yield "", condition
     for form in FORMS.values():

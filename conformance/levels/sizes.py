@@ -225,23 +225,24 @@ KINDS: dict[Op, Build] = {
 }
 MARKERS = tuple(op for op, d in DECLARATIONS.items() if d.section == "marker")
 UINTS = tuple(DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
+MAKES: dict[Op, Make] = {
+    Op.RESHAPE: _reshaped,
+    Op.EXPAND: _expanded,
+    Op.SHRINK: _shrunk,
+    Op.PAD: _padded,
+    Op.FLIP: _turned,
+    Op.REPLICATED: _replicated,
+    Op.CAST: _cast,
+    Op.BITCAST: _bitcast,
+    Op.GETTUPLE: _called,
+    Op.AFTER: _after,
+    Op.LOAD: partial(_as_it_is, Op.LOAD),
+    **{op: partial(_as_it_is, op) for op in MARKERS},
+}
 RANKED: dict[Op, Build] = {
-    op: partial(_made, make)
-    for op, make in {
-        Op.RESHAPE: _reshaped,
-        Op.EXPAND: _expanded,
-        Op.SHRINK: _shrunk,
-        Op.PAD: _padded,
-        Op.FLIP: _turned,
-        Op.REPLICATED: _replicated,
-        Op.CAST: _cast,
-        Op.BITCAST: _bitcast,
-        Op.GETTUPLE: _called,
-        Op.AFTER: _after,
-        Op.LOAD: partial(_as_it_is, Op.LOAD),
-        **{op: partial(_as_it_is, op) for op in MARKERS},
-    }.items()
-} | {Op.STACK: _stacked}
+    **{op: partial(_made, make) for op, make in MAKES.items()},
+    Op.STACK: _stacked,
+}
 """How an op gives a result with any number of axes."""
 ORDER = sorted(values.VALUES, key=lambda dtype: dtype.name not in OF_ALL)
 """Those dtypes first that a smoke run takes: together they see every rank."""

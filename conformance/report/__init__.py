@@ -9,7 +9,7 @@ from enum import Enum
 from importlib.metadata import version
 from typing import Any
 
-from uop.conformance.case import GENERATOR, CaseId
+from uop.conformance.case import GENERATOR, MIXED, OWN, OWN_ID, CaseId
 from uop.conformance.elements import BINS, Element
 from uop.conformance.protocol import Hello
 from uop.conformance.verdict import MAY_END, Fault, Status, Verdict
@@ -44,6 +44,12 @@ class BackendInfo:
     name: str
     version: str
     device: str
+    variant: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What it goes by in a file of known failures: `tinygrad:X86`."""
+        return f"{self.name}:{self.variant}" if self.variant else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ class KnownFailure:
     """A line of the file of known failures: the cases that it covered, what its program shows now.
 
     The state is `known`, `fixed`, `expired`, or `undecided` where its program is not judged;
-    `stale` says what to do where it is not `known`.
+    `stale` says what to do where it is not `known`, `note` what else there is to say.
     """
 
     key: str
@@ -81,6 +87,7 @@ class KnownFailure:
     cases: tuple[str, ...]
     state: str
     stale: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +339,20 @@ def main_reason(reasons: Mapping[str, int]) -> str | None:
 
 def group_name(id: CaseId) -> str:
     """The id without its index: under this name a report lists the cases."""
+    if id.level == OWN:
+        return str(id)
     return f"{id.level}/{id.op}/{id.dtype}/{id.group}"
+
+
+def listed_id(name: str, index: int, version: int) -> str:
+    """The id of a case that a report lists under a name, at a place."""
+    return name if name.startswith(f"{OWN}/") else f"{name}/{index}@{version}"
+
+
+def cell_of(id: str) -> tuple[str, ...]:
+    """The level, op and dtype under which a case of this id counts, or a point of the card."""
+    own = OWN_ID.fullmatch(id)
+    return (OWN, own["file"], MIXED) if own else tuple(id.split("/")[:3])
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:

@@ -1,21 +1,27 @@
-"""A report for GitHub: an annotation per cause, and a summary of the job in Markdown."""
+"""A report for GitHub: an annotation per cause, and a summary of the job in Markdown.
+
+An annotation stands at a file of the checkout, which repros are not: of them it tells the case.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from uop.conformance.case import OWN_ID
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello
-from uop.conformance.report import Conclusion, Report, Tally, in_order
+from uop.conformance.report import Conclusion, Failure, Report, Tally, in_order
 from uop.conformance.report.terminal import Log, figures_line, next_lines, verdict_line
+from uop.conformance.shell import repro_command
 from uop.conformance.verdict import Verdict
 
 MOST = 10
 """Annotations of one kind that a step may show."""
-FIRST_NODE = re.compile(r"^%0 = ", re.MULTILINE)
+FILE_AND_LINE = re.compile(r"(?P<file>.+?):(?P<line>\d+): ")
 MARKS = {Conclusion.CONFORMS: "✅", Conclusion.DOES_NOT: "❌", Conclusion.INCONCLUSIVE: "⚠️"}
 
 
@@ -50,23 +56,22 @@ class GitHub:
 
 
 def commands(report: Report) -> list[str]:
-    """`::error` for each cause, in the file of its repro, and for each line that is stale.
-
-    For a run that says nothing, one.
-    """
+    """`::error` for each cause and each line that is stale; for a run that says nothing, one."""
     if report.conclusion is Conclusion.INCONCLUSIVE:
         return [_command("error", verdict_line(report), title="inconclusive")]
     lines = [
         _command(
             "error",
-            f"{failure.message}\n{failure.text}",
-            file=failure.repro,
-            line=str(_line_of_program(failure.text)),
-            title=failure.signature,
+            f"{f.message}\n{repro_command(report.options, f.repro)}\n{f.text}",
+            **_place_of_case(report, f),
+            title=f"{f.id}: {f.signature}",
         )
-        for failure in report.failures[:MOST]
+        for f in report.failures[:MOST]
     ]
-    lines += [_command("error", stale, title="known failure") for stale in report.stale[:MOST]]
+    lines += [
+        _command("error", stale, **_place_of_line(stale), title="known failure")
+        for stale in report.stale[:MOST]
+    ]
     more = len(report.failures) - MOST
     return [*lines, _command("notice", f"{more} more causes")] if more > 0 else lines
 
@@ -86,16 +91,43 @@ def markdown(report: Report) -> str:
         lines += _table(("op", "fails on"), rows)
     for failure in report.failures[:MOST]:
         lines += ["<details><summary><code>", _plain(failure.signature), "</code></summary>", ""]
-        lines += ["````text", failure.message, "", failure.text.rstrip(), "````", "</details>", ""]
+        shown = [failure.message, "", failure.text.rstrip()]
+        fence = _fence("\n".join(shown))
+        lines += [f"{fence}text", *shown, fence, "</details>", ""]
     lines += [f"- {_plain(line)}" for line in report.stale[:MOST]]
     lines += [f"- {_plain(line)}" for line in next_lines(report)]
     return "\n".join(lines) + "\n"
 
 
-def _line_of_program(text: str) -> int:
-    """The line of the first node in the text of a repro, from 1."""
-    found = FIRST_NODE.search(text)
-    return 1 + text.count("\n", 0, found.start()) if found else 1
+def _place_of_case(report: Report, failure: Failure) -> dict[str, str]:
+    """Where a case of the adopter stands in the checkout; those of the suite stand nowhere."""
+    own, folder = OWN_ID.fullmatch(failure.id), report.options.get("folder")
+    if own is None or not folder:
+        return {}
+    path = Path(folder) / own["file"] if Path(folder).is_dir() else Path(folder)
+    name = own["group"].removeprefix(f"{own['file']}/")
+    opening = re.compile(rf"\s*case\s+{re.escape(name)}\s*(;.*)?")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    lines = enumerate(text.splitlines(), 1)
+    return _place(path, next((n for n, line in lines if opening.fullmatch(line)), 1))
+
+
+def _place_of_line(stale: str) -> dict[str, str]:
+    """Where a line of known failures stands, which is told first."""
+    found = FILE_AND_LINE.match(stale)
+    return _place(Path(found["file"]), int(found["line"])) if found else {}
+
+
+def _place(path: Path, line: int) -> dict[str, str]:
+    """A place for an annotation, if the file is one of the checkout: by its path from there."""
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or ".").resolve()
+    full = path.resolve()
+    if not full.is_file() or not full.is_relative_to(root):
+        return {}
+    return {"file": full.relative_to(root).as_posix(), "line": str(line)}
 
 
 def _command(kind: str, message: str, **places: str) -> str:
@@ -115,6 +147,11 @@ def _property(text: str) -> str:
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     lines = ["| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *rows)]
     return [*lines, ""]
+
+
+def _fence(text: str) -> str:
+    """What opens and closes a block of code, longer than any such thing in the text."""
+    return "`" * max(4, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 def _plain(text: str) -> str:

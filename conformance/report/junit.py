@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from uop.conformance.report import cell_of, listed_id
 from uop.conformance.report.reading import version_of
 from uop.conformance.shell import case_command, repro_command
 from uop.conformance.wire import Json
@@ -27,17 +28,15 @@ def junit_text(report: Json) -> str:
 
 def failures_in(report: Json, cell: Json) -> Iterator[Json]:
     """The causes whose first case lies in a cell."""
-    place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
-    return (failure for failure in report["failures"] if failure["id"].startswith(place))
+    return (f for f in report["failures"] if cell_of(f["id"]) == _place(cell))
 
 
 def first_failed(report: Json, cell: Json) -> str:
     """The id of the first case of a cell that failed."""
-    place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
     return next(
-        f"{name}/{index}@{version_of(report)}"
+        listed_id(name, index, version_of(report))
         for name, marks in report["cases"].items()
-        if name.startswith(place)
+        if cell_of(listed_id(name, 0, 1)) == _place(cell)
         for index, mark in enumerate(marks)
         if mark in FAILED
     )
@@ -48,9 +47,12 @@ def _suite(root: Element, report: Json) -> None:
     twofold = [failure for failure in report["failures"] if failure["level"] == "card"]
     inconclusive = summary["verdict"] == "inconclusive" or summary["interrupted"]
     stale = [known for known in report["known"] if known["stale"]]
+    origin = report.get("origin", {})
+    places = {"timestamp": origin.get("date"), "hostname": origin.get("host")}
     suite = SubElement(
         root,
         "testsuite",
+        {name: _xml(text) for name, text in places.items() if text},
         name=_xml(report["options"]["backend"]),
         tests=str(len(cells) + len(twofold) + len(stale) + inconclusive),
         failures=str(sum(c["failed"] > 0 for c in cells) + len(twofold) + len(stale)),
@@ -58,6 +60,11 @@ def _suite(root: Element, report: Json) -> None:
         skipped=str(sum(_is_skipped(cell) for cell in cells)),
         time=f"{summary['seconds']:.3f}",
     )
+    properties = [(name, origin.get(name)) for name in ("commit", "command") if origin.get(name)]
+    if properties:
+        listed = SubElement(suite, "properties")
+        for name, text in properties:
+            SubElement(listed, "property", name=name, value=_xml(text))
     for cell in cells:
         _test(suite, report, cell)
     for failure in twofold:
@@ -102,15 +109,13 @@ def _is_skipped(cell: Json) -> bool:
 
 def _why_skipped(report: Json, cell: Json) -> str:
     """The reasons of the known failures in a cell, else why it was not judged."""
-    place = f"{cell['level']}/{cell['op']}/{cell['dtype']}/"
-    lines = [known for known in report["known"] if place in _places(known)]
+    lines = [known for known in report["known"] if _place(cell) in map(cell_of, known["cases"])]
     known = "; ".join(f"known failure: {line['reason']} {line['link']}".strip() for line in lines)
     return known or cell["skipped_reason"]
 
 
-def _places(known: Json) -> set[str]:
-    """The cells of the cases that a known failure covered."""
-    return {"/".join(id.split("/")[:3]) + "/" for id in known["cases"]}
+def _place(cell: Json) -> tuple[str, str, str]:
+    return cell["level"], cell["op"], cell["dtype"]
 
 
 def _xml(text: str) -> str:

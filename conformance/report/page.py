@@ -220,6 +220,7 @@ def _run(report: Json) -> Html:
         ("results tightly bounded", f"{summary['constrained_share']:.1%}"),
         ("memory, at most", f"{summary['peak_bytes'] >> 20:,} MiB"),
         ("version of the suite", escape(report["suite"])),
+        *((name, code(text)) for name, text in report.get("origin", {}).items() if text),
         ("do its verdicts hold?", code("uop replay REPORT.json --sample 100")),
     ]
     return pairs(found)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from uop.conformance.explain.words import latitude_words, signature
+from uop.conformance.report import cell_of
 from uop.conformance.report.junit import first_failed
 from uop.conformance.report.markup import (
     Html,
@@ -95,7 +96,7 @@ def rules(every: Sequence[Json]) -> Html:
 
 def _cell(failure: Json) -> tuple[str, ...]:
     """The level, op and dtype under which its case counts."""
-    return tuple(failure["id"].split("/")[:3])
+    return cell_of(failure["id"])
 
 
 def _anchor(failure: Json, number: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from uop.conformance.case import LEVELS
-from uop.conformance.report.markup import Html, tag
+from uop.conformance.case import ALL_LEVELS
+from uop.conformance.report.markup import Html, in_id, tag
 from uop.conformance.report.terminal import COLUMNS
 from uop.conformance.wire import Json
 
@@ -27,6 +27,7 @@ WHOLE = {
     "kernel": "kernels",
     "schedule": "schedules",
     "device": "several devices",
+    "cases": "your own cases",
 }
 """What the levels about many ops are called."""
 Rows = dict[str, dict[str, list[Json]]]
@@ -84,7 +85,7 @@ def _table(caption: str, names: Sequence[str], rows: Rows, columns: Sequence[str
     body = "".join(
         tag(
             "tr",
-            tag("th", escape(WHOLE.get(name, name) if name in LEVELS else name), scope="row")
+            tag("th", escape(WHOLE.get(name, name) if name in ALL_LEVELS else name), scope="row")
             + "".join(_cell(name, dtype, rows[name].get(dtype, [])) for dtype in columns),
         )
         for name in names
@@ -112,7 +113,7 @@ def _cell(name: str, dtype: str, cells: Sequence[Json]) -> Html:
 
 def anchor(report: int, cell: Json) -> str:
     """The id of the place on the page that tells of a failed cell."""
-    return f"f{report}-{cell['level']}-{cell['op']}-{cell['dtype']}"
+    return in_id(f"f{report}-{cell['level']}-{cell['op']}-{cell['dtype']}")
 
 
 def _state(cell: Json) -> str:

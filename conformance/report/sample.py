@@ -9,7 +9,7 @@ from uop.conformance.case import CaseId, NoSuchCaseError
 from uop.conformance.generate import group_of
 from uop.conformance.jury import Jury
 from uop.conformance.options import OptionError, Options
-from uop.conformance.report import MARKS, NOT_RUN
+from uop.conformance.report import MARKS, NOT_RUN, listed_id
 from uop.conformance.report.reading import version_of, vocabulary_in
 from uop.conformance.shell import CORPUS
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
@@ -76,7 +76,7 @@ def _judged(report: Json) -> Iterator[tuple[str, Status]]:
     for name, marks in report["cases"].items():
         for index, mark in enumerate(marks):
             if mark != NOT_RUN and STATUSES[mark] is not Status.SKIPPED:
-                yield f"{name}/{index}@{version_of(report)}", STATUSES[mark]
+                yield listed_id(name, index, version_of(report)), STATUSES[mark]
 
 
 def _spread(cases: Sequence[tuple[str, Status]], count: int) -> list[tuple[str, Status]]:

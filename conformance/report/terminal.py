@@ -13,13 +13,14 @@ from rich.live import Live
 from rich.table import Table
 
 from uop.conformance.card.card import card_from_json
-from uop.conformance.case import LEVELS
+from uop.conformance.case import ALL_LEVELS
 from uop.conformance.coverage import ledger_lines
 from uop.conformance.delivery import UNSUPPORTED
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
 from uop.conformance.shell import case_command, conform_command, repro_command, uop_command
+from uop.conformance.untrusted import in_one_line
 from uop.conformance.verdict import Status, Verdict
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Screen:
         table = Table("level", caption=caption, caption_justify="left")
         for name in ("programs", "elements", "constrained", "failed"):
             table.add_column(name, justify="right")
-        for level in LEVELS:
+        for level in ALL_LEVELS:
             cells = [cell for cell in tally.cells.values() if cell.level == level]
             elements = sum(cell.elements for cell in cells)
             constrained = shown_share(sum(cell.constrained for cell in cells), elements)
@@ -170,7 +171,7 @@ class Screen:
 def headline(hello: Hello, options: Options, cases: int) -> str:
     """Who is judged, by what, on how much."""
     return (
-        f"{hello.name} {hello.version} on {hello.device}, profile {options.profile}, "
+        f"judging {hello.name} {hello.version} on {hello.device}, profile {options.profile}, "
         f"seed {options.seed}: {cases:,} cases"
     )
 
@@ -182,7 +183,7 @@ def progress_of(tally: Tally) -> str:
 
 def summary(report: Report, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
-    head = [verdict_line(report), figures_line(report), ""]
+    head = [f"verdict: {verdict_line(report)}", figures_line(report), ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
     tail += [*known_lines(report), *ledger_of(report)]
     tail += next_lines(report)
@@ -227,7 +228,7 @@ def matrix(report: Report, most_lines: int) -> list[str]:
     rows: dict[str, list[Cell]] = {}
     for cell in report.tally.cells.values():
         rows.setdefault(cell.op if cell.level == "op" else cell.level, []).append(cell)
-    names = sorted(rows, key=lambda name: (name in LEVELS, name))
+    names = sorted(rows, key=lambda name: (name in ALL_LEVELS, name))
     entries = [f"{name:<{NAME_WIDTH}}{_cells(rows[name])}" for name in names]
     half = -(-len(entries) // 2)
     left, right = entries[:half], entries[half:] + [""] * (2 * half - len(entries))
@@ -263,7 +264,7 @@ def failure_lines(report: Report) -> list[str]:
     for failure in report.failures[:MOST_FAILURES]:
         inputs = failure.values[0].inputs if failure.values else ()
         said = f"for {', '.join(inputs)}: {failure.message}" if inputs else failure.message
-        lines.append(one_line(f"FAILED {failure.id} [{failure.signature}] {said}"))
+        lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {said}"))
         lines.append(f"       {repro_command(report.options, failure.repro)}")
     more = len(report.failures) - MOST_FAILURES
     return [*lines, f"... and {more} more causes"] if more > 0 else lines
@@ -290,7 +291,9 @@ def known_lines(report: Report) -> list[str]:
         f"known failures: {counted(len(report.known), 'line')}, "
         f"{counted(count, 'program')} failed as they say"
     )
-    return [line, *(one_line(f"FAILED {stale}") for stale in report.stale[:MOST_FAILURES])]
+    idle = [known.note for known in report.known if known.note]
+    told = [f"FAILED {stale}" for stale in report.stale[:MOST_FAILURES]]
+    return [line, *map(one_line, [*told, *(f"note: {note}" for note in idle[:MOST_FAILURES])])]
 
 
 def ledger_of(report: Report) -> list[str]:
@@ -304,7 +307,7 @@ def ledger_of(report: Report) -> list[str]:
 def next_lines(report: Report) -> list[str]:
     """What to do next."""
     asked = report.options
-    cases = [failure.id for failure in report.failures if failure.level in LEVELS]
+    cases = [failure.id for failure in report.failures if failure.level in ALL_LEVELS]
     if cases:
         return [*skipped_lines(report), f"the whole case again: {case_command(asked, cases[0])}"]
     if report.failures:
@@ -338,7 +341,7 @@ def skipped_lines(report: Report) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    return clipped(" ".join(text.split()), MESSAGE_WIDTH)
+    return clipped(in_one_line(text), MESSAGE_WIDTH)
 
 
 def clipped(line: str, width: int) -> str:

@@ -118,7 +118,7 @@ def test_a_backend_that_stops_may_say_the_clause() -> None:
     with pytest.raises(UndefinedError) as caught:
         backend.outputs_of("elsewhere", outcome)
     assert caught.value.label == "INDEX.u1"
-    assert str(caught.value) == "INDEX.u1: backend 'elsewhere': too far\n  found: 3"
+    assert str(caught.value) == "INDEX.u1: backend 'elsewhere': too far\n  |   found: 3"
 
 
 def test_results_of_effects_are_numbered_by_slot() -> None:

@@ -113,9 +113,9 @@ def test_a_year_is_not_too_long_to_wait(uop: Any) -> None:
         (["interpreter", "--timeout", "8761h"], "--timeout: expected at most a year, 8760h"),
         (["interpreter", "--time", "9" * 400], "--time: expected at most a year"),
         (["interpreter", "--case", "op/ADD"], "'op/ADD'"),
-        (["interpreter", "--op", ""], "'--op': expected a name, found none"),
-        (["interpreter", "--dtype", ","], "'--dtype': expected a name, found none"),
-        (["interpreter", "--level", ""], "'--level': expected a name, found none"),
+        (["interpreter", "--op", ""], "--op: expected a name, found none"),
+        (["interpreter", "--dtype", ","], "--dtype: expected a name, found none"),
+        (["interpreter", "--level", ""], "--level: expected a name, found none"),
         (["interpreter", "--case", CASE, "--op", "MUL"], f"--op: MUL; but --case asks for {CASE}"),
         (["interpreter", "--case", CASE, "--dtype", "int8"], "--dtype: int8; but --case asks for"),
         (["interpreter", "--case", CASE, "--level", "twin"], "--level: twin; but --case asks for"),
@@ -180,7 +180,7 @@ def test_github_gets_annotations_and_a_summary(
     outcome = uop("conform", "backends_for_tests:Inaccurate", *ADD, "--format", "github")
     assert outcome.code == 1
     (line,) = [line for line in outcome.out.splitlines() if line.startswith("::")]
-    assert line.startswith("::error file=uop-failures/result-ADD-int32.uop,line=")
+    assert line.startswith(f"::error title={CASE}%3A result ADD int32::")
     assert "does not conform" in Path("summary.md").read_text()
 
 

@@ -1,5 +1,7 @@
 """`uop explain`: pages on a screen, an op on values, and what it refuses."""
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,7 +72,7 @@ def test_a_row_is_explained(uop: Any, name: str) -> None:
     ],
 )
 def test_an_op_on_values(uop: Any, arguments: list[str], first: str, accepted: str) -> None:
-    outcome = uop("explain", *arguments, "--no-backends")
+    outcome = uop("explain", *arguments)
     assert outcome.code == 0, outcome.err
     lines = outcome.out.splitlines()
     assert lines[0] == first
@@ -79,9 +81,91 @@ def test_an_op_on_values(uop: Any, arguments: list[str], first: str, accepted: s
 
 
 @pytest.mark.usefixtures("opencl")
-def test_each_usable_backend_is_asked(uop: Any) -> None:
-    lines = uop("explain", "IDIV", "-7", "2", "--dtype", "int8").out.splitlines()
-    assert ["opencl", "-4", "accepted"] in [line.split() for line in lines]
+def test_a_backend_is_asked_on_request(uop: Any) -> None:
+    asked = ("explain", "IDIV", "-7", "2", "--dtype", "int8")
+    assert "opencl" not in uop(*asked).out
+    lines = uop(*asked, "--backend", "opencl", "--backend", "interpreter").out.splitlines()
+    for name in ("opencl", "interpreter"):
+        assert [name, "-4", "accepted"] in [line.split() for line in lines]
+
+
+def test_no_temporary_folder_is_left(
+    uop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by a backend that makes one and is killed either."""
+    (tmp_path / "mine.py").write_text(LITTERING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    outcome = uop("explain", "ADD", "1", "2", "--backend", "mine:Littering")
+    assert outcome.out.splitlines()[-1].split() == ["mine:Littering", "3", "accepted"]
+    assert list(temporary.iterdir()) == []
+
+
+LITTERING = """\
+import tempfile
+from uop.conformance.backends.interpreter import InterpreterBackend
+
+
+class Littering(InterpreterBackend):
+    def hello(self):
+        self.folder = tempfile.TemporaryDirectory()
+        return super().hello()
+"""
+CASE = "op/MAX/float32/edges/0"
+
+
+def test_a_case_is_explained_element_by_element(uop: Any) -> None:
+    outcome = uop("explain", CASE, "--element", "6")
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert lines[0].endswith("batch 0 of 3, output 0 of 1, element [6] of [2704]")
+    assert "      [6] = 0.0 or nan" in lines
+    assert (
+        "      latitude  with one NaN: NaN or the other operand; of two zeros either one" in lines
+    )
+    assert "      row       2026-05/elementwise/MAX, 2026-05/derived/MAX" in outcome.out
+    assert "      reading   D-033 MAX of a NaN, and of two zeros" in lines
+    assert lines[-3:] == [
+        "demanded: 0.0 or nan",
+        "with max_nan=propagate: nan",
+        "with max_nan=number: 0.0",
+    ]
+    lines = uop("explain", CASE, "--element", "6", "--profile", "max_nan=number").out.splitlines()
+    assert lines[-3:] == ["demanded: 0.0", "with max_nan=either: 0.0 or nan",
+                          "with max_nan=propagate: nan"]  # fmt: skip
+
+
+def test_a_case_to_be_rejected_is_explained_by_its_label(uop: Any) -> None:
+    outcome = uop("explain", "invalid/ADD/void/c1/0")
+    assert outcome.code == 0
+    assert "to be rejected: it breaks ADD.c1; uop explain ADD.c1" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["op/NONE/float32/edges/0"], "no case 'op/NONE/float32/edges/0'"),
+        (["op/MAX/float32/edges"], "expected level/op/dtype/group/index"),
+        ([CASE, "--element", "2704"], "--element: expected 1 numbers below [2704]; found 2704"),
+        ([CASE, "--element", "1,1"], "--element: expected 1 numbers below [2704]; found 1,1"),
+        ([CASE, "--element", "-1"], "found -1"),
+        ([CASE, "--element", "x"], "expected numbers separated by commas, found 'x'"),
+        ([CASE, "--batch", "3"], "--batch: expected a number below 3, found 3"),
+        ([CASE, "--batch", "-1"], "--batch: expected a number below 3, found -1"),
+        ([CASE, "--output", "1"], "--output: expected a number below 1, found 1"),
+        ([CASE, "--profile", "lax"], "expected knob=value"),
+        ([CASE, "1"], "a case takes --element, --batch, --output, --profile, --seed"),
+        (["MAX", "1", "2", "--element", "0"], "are for a case"),
+        (["MAX", "--backend", "opencl"], "--dtype, --to and --backend are for values"),
+    ],
+)
+def test_what_no_case_has_is_told(uop: Any, arguments: list[str], said: str) -> None:
+    outcome = uop("explain", *arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -99,7 +183,7 @@ def test_each_usable_backend_is_asked(uop: Any) -> None:
         (["XOR", "1.0", "2.0"], "XOR.c1"),
         (["ADD", "300", "1", "--dtype", "uint8"], "300 is outside uint8"),
         (["ADD.c1", "1"], "ADD.c1 is no op"),
-        (["ADD", "--dtype", "int8"], "--dtype and --to are for values"),
+        (["ADD", "--dtype", "int8"], "--dtype, --to and --backend are for values"),
     ],
 )
 def test_bad_input_is_exit_2(uop: Any, arguments: list[str], said: str) -> None:

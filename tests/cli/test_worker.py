@@ -74,6 +74,48 @@ def test_each_deviation_is_a_line(
     assert deviation in lines[0]
 
 
+def test_a_program_that_fails_is_shown_with_all_that_one_needs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert check("zeros") == Exit.FAILED
+    said = capsys.readouterr().out
+    name = f"'command:{sys.executable} -I -S {WORKER} zeros'"
+    case = "op/MUL/float32/edges/0"
+    # 0 times -0, shrunk to scalars.
+    assert said.splitlines()[-10:-1] == [
+        f"deviates: MUL: {case} under the profile strict: output 0[] is 0x0p+0, accepted -0x0p+0",
+        "    program   %0 = PARAM [] {slot=0, dtype=float32} : float32[]",
+        "              %1 = PARAM [] {slot=1, dtype=float32} : float32[]",
+        "              %2 = MUL %0, %1 : float32[]",
+        "    input 0   0x0p+0",
+        "    input 1   -0x0p+0",
+        "    came      output 0[] = 0x0p+0",
+        "    accepted  output 0 = -0x0p+0",
+        f"    next      uop conform {name} --case {case} --profile strict --timeout 10",
+    ]
+
+
+def test_a_large_program_is_shown_in_part(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check("trap") == Exit.FAILED
+    lines = capsys.readouterr().out.splitlines()
+    assert any("input 0 " in line and line.endswith(" elements]") for line in lines)
+    assert any("accepted  output 0 = " in line for line in lines)
+    assert max(map(len, lines)) < 300
+
+
+def test_a_worker_that_hangs_is_waited_for_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check("silent", "--timeout", "1s") == Exit.FAILED
+    said = capsys.readouterr().out
+    assert said.count("no reply within 1 s") == 2  # that it deviates, and what came
+    assert "not checked further: it gives no reply" in said
+
+
+def test_a_wrong_id_is_told_without_waiting(capsys: pytest.CaptureFixture[str]) -> None:
+    """For the time that a reply may take: here more than a test may."""
+    assert check("text-as-id", "--timeout", "1h") == Exit.FAILED
+    assert 'protocol: reply: expected the id 16, found the id "16"' in capsys.readouterr().out
+
+
 def test_a_timeout_is_a_duration(capsys: pytest.CaptureFixture[str]) -> None:
     assert check("none", "--timeout", "soon") == Exit.USAGE
     assert "--timeout: expected a duration" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def judged(tmp_path: Path) -> Conform:
 
 def without_time(report: Report) -> dict[str, Any]:
     found = report.to_json()
-    del found["summary"]["seconds"], found["summary"]["peak_bytes"]
+    del found["summary"]["seconds"], found["summary"]["peak_bytes"], found["origin"]
     return found
 
 

@@ -17,13 +17,14 @@ from uop.conformance.card.free import free_points
 from uop.conformance.card.points import knob_points
 from uop.conformance.card.probe import Point
 from uop.conformance.options import OBSERVED, Options, profile_named
-from uop.conformance.protocol import Backend
+from uop.conformance.protocol import Backend, Outcome, Problem, ProblemKind
 from uop.conformance.replay import replay
 from uop.conformance.report import Conclusion, Report
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import summary
 from uop.conformance.run import conform
 from uop.conformance.workers import Local
+from uop.spec.errors import BackendError
 from uop.spec.latitude import KNOBS, STRICT, Profile
 from uop.spec.profile_text import parse_profile, profile_of
 
@@ -155,8 +156,27 @@ def test_answers_that_mean_nothing_are_shown_and_declare_nothing() -> None:
     assert {entry.observed for entry in card.entries} == {"none of the known answers"}
     assert card.profile == Profile()
     lines = [line for entry in card.entries for line in entry.evidence]
-    assert any("internal, no MAX today" in line for line in lines)
+    assert any("internal, no | MAX today" in line for line in lines)
     assert any("something else than one array" in line for line in lines)
+
+
+class Hung(Local):
+    """A session with a backend that gives no reply, and counts for how long one waits."""
+
+    def __init__(self) -> None:
+        super().__init__(InterpreterBackend())
+        self.waits = 0
+
+    def collect(self) -> list[Outcome]:
+        self.waits += len(self.submitted)
+        return [Problem(ProblemKind.HANG, "no reply within 10 s")] * len(self.submitted)
+
+
+def test_a_backend_that_hangs_is_asked_once() -> None:
+    session = Hung()
+    with pytest.raises(BackendError, match=r"it hangs on .*: no reply within 10 s; with a profile"):
+        observe(session)
+    assert session.waits == 1
 
 
 def test_a_card_survives_json(reference: Card) -> None:

@@ -15,7 +15,8 @@ from uop.__main__ import main
 from uop.conformance.exits import Exit
 from uop.conformance.known import Entry, KnownError, KnownFile, Settled, read_known
 from uop.conformance.options import Options
-from uop.conformance.report import Conclusion, Report, Tally
+from uop.conformance.report import BackendInfo, Conclusion, Report, Tally
+from uop.conformance.report.terminal import known_lines
 from uop.conformance.run import conform
 from uop.conformance.verdict import Status, Verdict
 
@@ -57,7 +58,49 @@ def test_entries_are_read_with_their_lines(file: Write) -> None:
     assert first == Entry(CASE, "", "r", "r.uop", line=3)
     assert second == Entry("", "s", "r", "r.uop", "l", "b", date(2030, 1, 2), 5)
     assert (first.key, second.key) == (CASE, "s")
-    assert read_known(path).of("another").entries == (first,)
+    assert read_known(path).of(BackendInfo("c", "1", ""), "module:Class").entries == (first,)
+
+
+@pytest.mark.parametrize(
+    ("backend", "matches"),
+    [
+        ("", True),
+        ("tinygrad", True),
+        ("tinygrad:X86", True),
+        ("tinygrad:CPU", False),
+        ("X86", False),
+        ("opencl", False),
+        # As files of before say it.
+        ("mine:Adapter:X86", True),
+    ],
+)
+def test_a_line_is_about_a_backend_by_its_name_and_variant(
+    backend: str, matches: bool, file: Write
+) -> None:
+    about = f', backend = "{backend}"' if backend else ""
+    path = file(f'known = [\n  {{ signature = "s", {REST}{about} }},\n]\n')
+    info = BackendInfo("tinygrad", "0.14.2", "X86 (some processor)", "X86")
+    assert bool(read_known(path).of(info, "mine:Adapter:X86").entries) == matches
+
+
+def test_a_line_that_matches_no_case_is_told(file: Write, tmp_path: Path) -> None:
+    lines = (f'  {{ signature = "{s}", {REST} }},' for s in (SIGNATURE, "result NEG int8"))
+    known = file("known = [\n" + "\n".join(lines) + "\n]\n")
+    options = Options(
+        "backends_for_tests:Inaccurate",
+        cases=(CASE,),
+        workers=1,
+        profile="strict",
+        known=known,
+        output=tmp_path / "failures",
+    )
+    met = conform(options)
+    assert [line.note for line in met.known] == [""]
+    whole = settled(entry())
+    (told,) = whole.told(whole.asked(None), {})
+    assert told.note == f"f.toml:4: {SIGNATURE} matches no case of this run"
+    shown = known_lines(replace(met, known=(told,)))
+    assert shown[-1] == f"note: {told.note}"
 
 
 def test_tables_of_many_lines_are_read_too(file: Write) -> None:
@@ -254,7 +297,7 @@ def test_known_failures_end_a_run_well_until_they_are_fixed(
     assert (known["state"], known["stale"]) == ("known", "")
     assert CASE in known["cases"]
     # On a backend that is right its program passes.
-    path.write_text(path.read_text().replace(', backend = "backends_for_tests:Inaccurate"', ""))
+    path.write_text(path.read_text().replace(', backend = "Inaccurate"', ""))
     right = ("conform", "interpreter", *CHOSEN, "--profile", "strict")
     assert main([*right]) == Exit.FAILED
     assert (

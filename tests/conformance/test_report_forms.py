@@ -106,10 +106,10 @@ def test_each_command_can_be_copied_into_a_shell() -> None:
 def test_a_failure_is_told_with_the_inputs_of_its_element() -> None:
     said = summary(report(FAILED, failures=(FAILURE,)), 60)
     message = f"for 0x0p+0: {FAILURE.message}"
-    assert f"FAILED {FAILURE.id} [{FAILURE.signature}] {message}" in said
+    assert f"FAILED {FAILURE.id} [{FAILURE.signature}]: {message}" in said
     without = replace(FAILURE, values=(replace(FAILURE.values[0], inputs=()),))
     said = summary(report(FAILED, failures=(without,)), 60)
-    assert f"FAILED {FAILURE.id} [{FAILURE.signature}] {FAILURE.message}" in said
+    assert f"FAILED {FAILURE.id} [{FAILURE.signature}]: {FAILURE.message}" in said
 
 
 def test_a_command_judges_by_what_the_run_was_asked_to() -> None:
@@ -162,10 +162,12 @@ def test_junit_is_as_the_schema_of_jenkins_has_it() -> None:
             assert int(suite.get("tests", "")) == len(tests)
 
 
-def test_github_marks_the_program_of_each_cause() -> None:
+def test_github_tells_the_case_of_each_cause_its_program_and_what_shows_it_again() -> None:
+    """The repro is on the machine of the job, and in no checkout."""
     (line,) = commands(report(FAILED, failures=(FAILURE,)))
-    head = "::error file=uop-failures/result-EXP2-float32.uop,line=3,title=result EXP2 float32::"
+    head = f"::error title={FAILURE.id}%3A result EXP2 float32::"
     assert line.startswith(head + "output 0[] is 0x1p+1")
+    assert "%0Auop replay uop-failures/result-EXP2-float32.uop some%0A" in line
     assert "\n" not in line
     assert "%0A%0 = PARAM" not in line
     assert "%0A%250 = PARAM" in line
@@ -186,11 +188,50 @@ def test_github_gets_the_lines_of_known_failures_that_fail_the_run() -> None:
     assert "- k.toml:5: gone" in markdown(made)
 
 
+def test_github_marks_lines_of_files_that_are_in_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    made = report(PASSED, known=(replace(KNOWN, state="fixed", stale="k.toml:5: gone"),))
+    assert commands(made) == ["::error title=known failure::k.toml:5: gone"]
+    (below / "k.toml").write_text("known = []\n")
+    place = "file=below/k.toml,line=5"
+    assert commands(made) == [f"::error {place},title=known failure::k.toml:5: gone"]
+    # Another checkout, or none of its files.
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / "elsewhere"))
+    assert commands(made) == ["::error title=known failure::k.toml:5: gone"]
+
+
+@pytest.mark.parametrize(
+    ("file", "place"),
+    [
+        ("; a comment\n\ncase one\n%0 = ...\n case  two ; behind\n", "file=mine/a.uop,line=5,"),
+        ("%0 = PARAM []\n", "file=mine/a.uop,line=1,"),
+        (None, ""),
+    ],
+)
+def test_github_marks_a_case_of_the_adopter(
+    file: str | None, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    Path("mine").mkdir()
+    if file is not None:
+        Path("mine/a.uop").write_text(file)
+    own = replace(FAILURE, id="cases/a.uop/two", level="cases")
+    made = report(FAILED, failures=(own,))
+    made = replace(made, options={**made.options, "folder": "mine"})
+    (line,) = commands(made)
+    assert line.startswith(f"::error {place}title=cases/a.uop/two%3A result EXP2 float32::")
+
+
 def test_parts_of_a_command_cannot_end_it() -> None:
     odd = replace(FAILURE, signature="a:b,c%\nd", repro="x,line=9:\n.uop", message="::stop\r\n")
     (line,) = commands(report(FAILED, failures=(odd,)))
-    assert "title=a%3Ab%2Cc%25%0Ad::" in line
-    assert "file=x%2Cline=9%3A%0A.uop," in line
+    assert f"title={FAILURE.id}%3A a%3Ab%2Cc%25%0Ad::" in line
     assert not {"\n", "\r"} & set(line)
 
 
@@ -206,8 +247,8 @@ def test_github_gets_a_summary_that_is_appended(tmp_path: Path) -> None:
     assert text.startswith("before\n## ❌ some does not conform")
     assert "| `op EXP2` | float32 (1/2) |" in text
     assert TEXT.strip() in text
-    assert any(line.startswith("some does not conform") for line in lines)
-    assert any(line.startswith("::error file=") for line in lines)
+    assert any(line.startswith("verdict: some does not conform") for line in lines)
+    assert any(line.startswith("::error title=") for line in lines)
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")

@@ -83,6 +83,7 @@ def test_a_program_that_ends_the_process_costs_only_itself(
 
 def test_it_says_where_it_runs_and_what_its_pad_does(backend: TinygradBackend) -> None:
     hello = backend.hello()
+    assert (hello.name, hello.variant) == ("tinygrad", "PYTHON")
     assert hello.device == "PYTHON (PythonRenderer)"
     assert hello.dtypes == frozenset(DTYPES)
     assert hello.forms == {"tensor", "kernel"}

@@ -91,6 +91,14 @@ def test_only_the_culprit_in_a_batch_is_blamed(
         np.testing.assert_array_equal(result(run(worker, FINE)[0]), np.trunc(DATA))
 
 
+def test_a_hang_among_many_programs_costs_two_timeouts(tmp_path: Path) -> None:
+    """One together, one alone; by halves it would be waited for at each of them."""
+    with started("Hanging", tmp_path) as worker:
+        outcomes = run(worker, *[FINE] * 5, CULPRIT, *[FINE] * 10)
+        assert worker.starts == 3
+    assert [k for k, o in enumerate(outcomes) if isinstance(o, Problem)] == [5]
+
+
 def test_what_a_backend_says_before_it_crashes_is_told(tmp_path: Path) -> None:
     with started("Crashing", tmp_path) as worker:
         (outcome,) = run(worker, CULPRIT)
@@ -138,7 +146,7 @@ def test_a_backend_that_is_lost_too_often_ends_the_run(tmp_path: Path) -> None:
         ("Saying:no-dtypes", "hello: dtypes: expected a list of names, found null"),
         ("Saying:one-edition", "hello: editions: expected a list of names, found core"),
         ("Saying:number-profile", "hello: profile: expected a string, found 7"),
-        ("Saying:red-profile", r"hello: profile: expected .*, found \\x1b\[31m=1"),
+        ("Saying:red-profile", r"hello: profile: expected .*, found .\\u001b\[31m=1"),
     ],
 )
 def test_a_backend_that_does_not_start_says_why(tmp_path: Path, name: str, said: str) -> None:

@@ -73,7 +73,6 @@ REPLIES: dict[str, Json] = {
     "file-of-long-name": {"outputs": [[{"dtype": "float32", "shape": [3], "file": "a" * 9999}]]},
     "escapes": {"error": {"class": "internal", "message": "\x1b[2J \ud800 \0"}},
     "complains": {"error": {"class": "compile", "message": "does not build"}},
-    "text-as-id": {"id": "2"},
 }
 kept: list[bytes] = []
 MEANING = {"ADD": operator.add, "MUL": operator.mul}
@@ -113,12 +112,17 @@ def answer(fault: str, request: Json) -> Json:
     if fault == "changing" and len(given) > 1 and given[0] == given[1]:
         outputs["outputs"][1][0]["data"] = "00" * (len(outputs["outputs"][1][0]["data"]) // 2)
     is_culprit = "MUL" in (node["op"] for node in request["program"]["nodes"])
+    if fault == "zeros" and is_culprit:
+        for array_ in itertools.chain.from_iterable(outputs["outputs"]):
+            array_["data"] = "00" * (len(array_["data"]) // 2)
     if is_culprit:
         outputs = REPLIES.get(fault, outputs)
     shapes = [n["shape"] for n in request["program"]["nodes"] if n["op"] == "PARAM"]
     if fault == "one-shape" and not is_culprit and shapes[0] != shapes[-1]:
         outputs = {"error": {"class": "internal", "message": "shapes differ"}}
     reply = {"id": request["id"], **outputs}
+    if fault == "text-as-id" and is_culprit:
+        reply["id"] = str(reply["id"])
     if fault == "without-id" and is_culprit:
         del reply["id"]
     return reply

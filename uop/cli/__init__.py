@@ -1,5 +1,6 @@
 """The command line: one file per command, imported when the command runs."""
 
+import reprlib
 from importlib import import_module
 from importlib.metadata import version
 
@@ -12,7 +13,7 @@ COMMANDS = {
     "backends": "List the backends and say which can be used here.",
     "conform": "Judge a backend, or several, by the conformance suite.",
     "diff": "Say what is better and what is worse in one report than in another.",
-    "explain": "Explain an op, a label or a decision, or what an op gives on values.",
+    "explain": "Explain an op, a label, a decision, an op on values, or what a case demands.",
     "eval": "Evaluate one expression and print what a backend may return.",
     "export": "Write the suite as files, for checkers in any language.",
     "judge": "Judge output files by what `uop export` wrote.",
@@ -23,7 +24,24 @@ COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class Suggesting(click.Group):
+    """A group that knows which command was meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            if args[0].startswith("-"):
+                raise
+            from uop.spec.nearest import did_you_mean
+
+            near = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"no command {reprlib.repr(args[0])}{near}", ctx) from None
+
+
+class Commands(Suggesting):
     """A group that imports a command's file only to run that command or print its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -54,6 +72,10 @@ Exit codes:
   3    the backend could not be started
   4    inconclusive: too little was checked, or the backend was lost
   130  interrupted
+
+\b
+Completion of commands, options and names, for bash; for others zsh_source or fish_source:
+  eval "$(_UOP_COMPLETE=bash_source uop)"
 """
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from uop.cli import names as listed
+from uop.cli.debugging import begin, judge_here, log_option, words
+from uop.cli.names import BACKEND, Name, NameList
 from uop.conformance.exits import Exit
 
 if TYPE_CHECKING:
@@ -71,25 +75,50 @@ def report_files(command: F) -> F:
 
 
 @click.command("conform")
-@click.argument("backends", nargs=-1, required=True, metavar="BACKEND...")
-@click.option("--op", "ops", multiple=True, callback=names, metavar="OP", help="Only these ops.")
+@click.argument("backends", nargs=-1, required=True, type=BACKEND, metavar="BACKEND...")
 @click.option(
-    "--dtype", "dtypes", multiple=True, callback=names, metavar="DTYPE", help="Only these dtypes."
+    "--op",
+    "ops",
+    multiple=True,
+    type=NameList(listed.ops),
+    callback=names,
+    metavar="OP",
+    help="Only these ops.",
+)
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    type=NameList(listed.dtypes),
+    callback=names,
+    metavar="DTYPE",
+    help="Only these dtypes.",
 )
 @click.option(
     "--level",
     "levels",
     multiple=True,
+    type=NameList(listed.levels, shown=True),
     callback=names,
-    metavar="LEVEL",
-    help="Only these levels: op, invalid, property, function, graph, twin, kernel, schedule, "
-    "device.",
+    help="Only these levels; several are separated by commas.",
 )
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only the case of this id.")
+@click.option(
+    "--cases",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also the cases of your own .uop files, as level `cases`: ids are cases/FILE/CASE. A case "
+    "says itself what it accepts and by which profile; where it does not, the run does.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
 @click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")
 @click.option(
-    "--effort", default="default", show_default=True, help="How many: smoke, default or full."
+    "--effort",
+    type=Name(listed.efforts, shown=True),
+    default="default",
+    show_default=True,
+    help="How many cases.",
 )
 @click.option(
     "--time", "duration", metavar="TIME", callback=seconds, help="Stop after 30s, 5m or 1h."
@@ -106,6 +135,13 @@ def report_files(command: F) -> F:
 @click.option(
     "--sanitize", is_flag=True, help="Run opencl on a simulator that watches memory (Oclgrind)."
 )
+@click.option(
+    "--in-process",
+    is_flag=True,
+    help="Judge a module:Class in this process, for a debugger: breakpoints work, nothing is "
+    "timed, a crash or an exception ends the run. No known failures are read.",
+)
+@log_option
 @report_files
 @click.option(
     "--known",
@@ -142,6 +178,7 @@ def command(
     dtypes: tuple[str, ...] | None,
     levels: tuple[str, ...] | None,
     cases: tuple[str, ...],
+    folder: Path | None,
     seed: int,
     examples: int | None,
     effort: str,
@@ -151,6 +188,8 @@ def command(
     profile: str | None,
     mutant: str | None,
     sanitize: bool,
+    in_process: bool,
+    log: Path | None,
     json: Path | None,
     junit: Path | None,
     html: Path | None,
@@ -178,6 +217,7 @@ def command(
     )
 
     backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
+    begin(log, *backends)
     options = Options(
         backends[0],
         levels or LEVELS,
@@ -196,7 +236,14 @@ def command(
         junit,
         html,
         known_file(known, update_known),
+        folder,
+        log,
+        words(),
     )
+    if in_process:
+        if len(backends) > 1 or update_known:
+            raise OptionError("--in-process: expected one backend, and no --update-known")
+        return exit_code(judge_here(replace(options, known=known, workers=1), form))
     if update_known:
         if len(backends) > 1:
             raise OptionError("--update-known: expected one backend")
@@ -226,7 +273,7 @@ def update(options: Options, form: str, known: Path) -> Exit:
 
 def updated(report: Report, options: Options, known: Path) -> Exit:
     """Put what failed in a run into the file of known failures, and end as by that."""
-    from uop.conformance.case import LEVELS
+    from uop.conformance.case import ALL_LEVELS
     from uop.conformance.known_update import by_updated, write_known
     from uop.conformance.options import OptionError
 
@@ -237,7 +284,7 @@ def updated(report: Report, options: Options, known: Path) -> Exit:
     if done.problems:
         raise OptionError("\n".join(done.problems))
     for failure in report.failures:
-        if failure.level not in LEVELS:
+        if failure.level not in ALL_LEVELS:
             click.echo(f"not written: {failure.signature}: declare a profile")
     for key in done.joined:
         click.echo(f"joined: {key}")

@@ -2,63 +2,115 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from reprlib import repr
 from typing import TYPE_CHECKING
 
 import click
+
+from uop.cli import names as listed
+from uop.cli.names import BACKEND, Name
 
 if TYPE_CHECKING:
     from uop.conformance.explain.call import Call
     from uop.conformance.explain.section import Section
     from uop.spec.dtype import DType
 
-JUDGES = ("interpreter", "adversary")
-"""Backends that are the reference itself."""
-
 
 @click.command("explain", context_settings={"ignore_unknown_options": True})
-@click.argument("name")
+@click.argument("name", type=Name(listed.ops))
 @click.argument("values", nargs=-1, type=click.UNPROCESSED)
-@click.option("--dtype", metavar="DTYPE", help="The dtype of the values.")
-@click.option("--to", metavar="DTYPE", help="The target of CAST and BITCAST.")
-@click.option("--no-backends", is_flag=True, help="Ask the interpreter only.")
+@click.option(
+    "--dtype", type=Name(listed.named_dtypes), metavar="DTYPE", help="The dtype of the values."
+)
+@click.option(
+    "--to", type=Name(listed.named_dtypes), metavar="DTYPE", help="The target of CAST and BITCAST."
+)
+@click.option(
+    "--backend",
+    "backends",
+    multiple=True,
+    type=BACKEND,
+    metavar="NAME",
+    help="Ask this backend too what it gives on the values; may be given several times.",
+)
+@click.option("--element", metavar="I,J,...", help="Of a case: which element; else the first.")
+@click.option("--batch", type=int, metavar="N", help="Of a case: which of its inputs.")
+@click.option("--output", type=int, metavar="N", help="Of a case: which of its outputs.")
+@click.option("--profile", metavar="PROFILE", help="Of a case: what it is judged by; else strict.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of a case: as of its run.")
 def command(
-    name: str, values: tuple[str, ...], dtype: str | None, to: str | None, no_backends: bool
+    name: str,
+    values: tuple[str, ...],
+    dtype: str | None,
+    to: str | None,
+    backends: tuple[str, ...],
+    element: str | None,
+    batch: int | None,
+    output: int | None,
+    profile: str | None,
+    seed: int,
 ) -> None:
-    """Explain an op, a label or a decision, or what an op gives on values.
+    """Explain an op, a label, a decision, an op on values, or what a case demands.
 
     NAME is an op, a word of an edition, the label of an error, a decision, a knob of a profile, or
     a row of the published documents: PERMUTE, VECTORIZE, PERMUTE.c1, D-030, max_nan,
-    2026-05/movement/PAD. With values the op is evaluated on them, and every backend that can be
-    used here is asked too.
+    2026-05/movement/PAD. With values the op is evaluated on them. Of the id of a case it is told
+    what one element of its result may be, how that comes about, and which knobs change it.
 
     \b
     uop explain IDIV
     uop explain IDIV -7 2 --dtype int8
-    uop explain CAST 300 --to uint8
+    uop explain CAST 300 --to uint8 --backend opencl
     uop explain MAX nan invalid --dtype float16
+    uop explain op/MAX/float32/edges/0 --element 3
     """
+    if is_case(name):
+        if values or dtype or to or backends:
+            raise click.UsageError("a case takes --element, --batch, --output, --profile, --seed")
+        for line in case_lines(name, seed, element, (batch or 0, output or 0), profile):
+            click.echo(line)
+        return
+    if any(given is not None for given in (element, batch, output, profile)):
+        raise click.UsageError("--element, --batch, --output and --profile are for a case")
+    if values:
+        explain_values(name, values, dtype, to, backends)
+    elif dtype or to or backends:
+        raise click.UsageError("--dtype, --to and --backend are for values")
+    else:
+        explain_name(name)
+
+
+def explain_name(name: str) -> None:
+    """Print the page of what a name stands for."""
     from uop.conformance.explain.find import find
     from uop.conformance.explain.page import page_of
+
+    page = page_of(find(name))
+    lines = [page.title, *([f"  {page.lead}"] if page.lead else [])]
+    for section in page.sections:
+        lines += ["", *section_lines(section)]
+    click.echo("\n".join(lines))
+
+
+def explain_values(
+    name: str,
+    values: tuple[str, ...],
+    dtype: str | None,
+    to: str | None,
+    backends: tuple[str, ...],
+) -> None:
+    """Print what an op gives on values, and why."""
+    from uop.conformance.explain.call import call
+    from uop.conformance.explain.find import find
     from uop.spec.registry import OpDef
 
     subject = find(name)
-    if not values:
-        if dtype or to:
-            raise click.UsageError("--dtype and --to are for values")
-        page = page_of(subject)
-        lines = [page.title, *([f"  {page.lead}"] if page.lead else [])]
-        for section in page.sections:
-            lines += ["", *section_lines(section)]
-        click.echo("\n".join(lines))
-        return
     if not isinstance(subject, OpDef):
         raise click.UsageError(f"{name} is no op: only an op takes values")
-    from uop.conformance.explain.call import call
-
     made = call(subject, values, named_dtype(dtype), named_dtype(to))
     click.echo(made.result)
-    facts = made.facts + ([] if no_backends else backend_facts(made))
+    facts = made.facts + backend_facts(made, backends)
     width = max(len(key) for key, _ in facts)
     before = ""
     for key, said in facts:
@@ -68,10 +120,13 @@ def command(
 
 def named_dtype(name: str | None) -> DType | None:
     from uop.spec.expression import NAMED_DTYPES
+    from uop.spec.nearest import did_you_mean
 
     if name is None or name in NAMED_DTYPES:
         return None if name is None else NAMED_DTYPES[name]
-    raise click.BadParameter(f"no dtype {repr(name)}; expected one of {', '.join(NAMED_DTYPES)}")
+    expected = f"expected one of {', '.join(NAMED_DTYPES)}"
+    near = did_you_mean(name, NAMED_DTYPES)
+    raise click.BadParameter(f"no dtype {repr(name)}; {expected}{near}")
 
 
 def section_lines(section: Section) -> list[str]:
@@ -87,25 +142,71 @@ def section_lines(section: Section) -> list[str]:
     return lines
 
 
-def backend_facts(made: Call) -> list[tuple[str, str]]:
-    """What each usable backend returns, and whether that is accepted."""
+def is_case(name: str) -> bool:
+    """Whether a name is the id of a case of the suite: a row has no such level."""
+    from uop.conformance.case import LEVELS
+
+    level, *rest = name.split("/")
+    return level in LEVELS and len(rest) > 1
+
+
+def case_lines(
+    id: str, seed: int, element: str | None, at: tuple[int, int], profile: str | None
+) -> Iterator[str]:
+    """What is demanded of an element of a case, and how that comes about."""
+    from uop.conformance.case import InvalidCase
+    from uop.conformance.explain.derivation import Asked, derive
+    from uop.conformance.generate import case_by_id
+    from uop.conformance.options import STRICT, profile_named
+    from uop.spec.profile_text import parse_profile
+
+    case = case_by_id(id, seed)
+    if isinstance(case, InvalidCase):
+        yield f"{id} is to be rejected: it breaks {case.label}; uop explain {case.label}"
+        yield from (f"  {line}" for line in case.text.strip().splitlines())
+        return
+    demanded = parse_profile(STRICT if profile is None else profile_named(profile))
+    found = derive(case, Asked(*at, place_of(element), demanded))
+    yield f"{id} under the profile {demanded}: {found.where}"
+    yield from (f"  {note}" for note in found.notes)
+    for step in found.steps:
+        yield f"  {step.line}"
+        more = f"  ... and {step.left_out:,} more elements" if step.left_out else ""
+        yield f"      {'  '.join(f'{place} = {said}' for place, said in step.elements)}{more}"
+        yield from (f"      {name:8}  {said}" for name, said in step.reasons)
+    yield f"demanded: {found.demanded}"
+    if not found.knobs:
+        yield "no knob of a profile changes that"
+    for knob, said in found.knobs:
+        yield f"with {knob}: {said}"
+
+
+def place_of(element: str | None) -> tuple[int, ...] | None:
+    """The indices of an element, as they are typed."""
+    from uop.conformance.options import OptionError
+
+    if element is None:
+        return None
+    try:
+        return tuple(int(word) for word in element.strip("[]").split(",") if word.strip())
+    except ValueError:
+        said = f"expected numbers separated by commas, found {element!r}"
+        raise OptionError(f"--element: {said}") from None
+
+
+def backend_facts(made: Call, names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """What each backend returns, and whether that is accepted."""
     from uop.cli.backend import run_on
-    from uop.conformance.backends import names
+    from uop.conformance.untrusted import in_one_line
     from uop.interpreter.show import show_value
-    from uop.spec.errors import BackendError, UopError
+    from uop.spec.errors import UopError
 
     facts = []
-    for name in names():
-        if name in JUDGES:
-            continue
+    for name in names:
         try:
             results = run_on(name, made.root, dict(made.inputs))
-        except BackendError as error:
-            if "did not start" not in str(error):
-                facts.append((name, str(error).splitlines()[0]))
-            continue
         except UopError as error:
-            facts.append((name, str(error).splitlines()[0]))
+            facts.append((name, in_one_line(str(error))))
             continue
         fine = bool(made.accepted.contains(results[0].data).all())
         verdict = "accepted" if fine else "NOT accepted"

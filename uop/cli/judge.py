@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from uop.cli.conform import exit_code, report_files
+from uop.cli.debugging import words
 
 SHOWN = 20
 LINES = 60
@@ -17,7 +18,11 @@ LINES = 60
 @click.argument("outputs", type=click.Path(path_type=Path))
 @report_files
 def command(
-    corpus: Path, outputs: Path, json: Path | None, junit: Path | None, html: Path | None
+    corpus: Path,
+    outputs: Path,
+    json: Path | None,
+    junit: Path | None,
+    html: Path | None,
 ) -> int:
     """Judge output files by what `uop export` wrote.
 
@@ -30,12 +35,13 @@ def command(
     from uop.conformance.report.terminal import figures_line, matrix, one_line, verdict_line
 
     require_files(json, junit, html)
-    report = score(corpus, outputs)
+    report = score(corpus, outputs, words())
     problems = write_reports(report.to_json(), json, junit, html)
-    for line in (verdict_line(report), figures_line(report), "", *matrix(report, LINES)):
+    verdict = f"verdict: {verdict_line(report)}"
+    for line in (verdict, figures_line(report), "", *matrix(report, LINES)):
         click.echo(line)
     for failure in report.failures[:SHOWN]:
-        click.echo(one_line(f"FAILED {failure.id} {failure.message}"))
+        click.echo(one_line(f"FAILED {failure.id}: {failure.message}"))
     if len(report.failures) > SHOWN:
         click.echo(f"... and {len(report.failures) - SHOWN} more")
     if problems:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from uop.cli import Suggesting
 from uop.cli.conform import timeout_option
+from uop.cli.names import BACKEND
 from uop.conformance.exits import Exit
 from uop.conformance.shell import uop_command
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from uop.conformance.protocol import Hello
 
 
-@click.group("profile")
+@click.group("profile", cls=Suggesting)
 def command() -> None:
     """Show or write what a backend does where the spec leaves a choice.
 
@@ -26,7 +28,7 @@ def command() -> None:
 
 
 @command.command("show")
-@click.argument("backend")
+@click.argument("backend", type=BACKEND)
 @timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
 def show(backend: str, timeout: float | None, as_json: bool) -> int:
@@ -41,7 +43,7 @@ def show(backend: str, timeout: float | None, as_json: bool) -> int:
     if as_json:
         click.echo(dumps(card.to_json(), indent=1))
         return code
-    click.echo(f"{hello.name} {hello.version} on {hello.device}")
+    click.echo(f"backend: {hello.name} {hello.version} on {hello.device}")
     for entry in card.entries:
         mark = "" if entry.consistent else "  (two things)"
         click.echo(f"\n{entry.point}: {entry.observed}{mark}")
@@ -55,7 +57,7 @@ def show(backend: str, timeout: float | None, as_json: bool) -> int:
 
 
 @command.command("init")
-@click.argument("backend")
+@click.argument("backend", type=BACKEND)
 @timeout_option
 @click.option(
     "--output",

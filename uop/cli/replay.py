@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from uop.cli.conform import CODES
+from uop.cli.debugging import begin, log_option
+from uop.cli.names import BACKEND
 from uop.conformance.exits import Exit
+
+if TYPE_CHECKING:
+    from uop.conformance.replay import Replayed
 
 MOST_LINES = 50
 DEFAULT = "opencl"
@@ -28,7 +35,10 @@ SAMPLE = 100
 @click.option(
     "--emit-requests", is_flag=True, help="Print what a worker would read on stdin instead."
 )
-def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool) -> int:
+@log_option
+def command(
+    arguments: tuple[str, ...], sample: int | None, emit_requests: bool, log: Path | None
+) -> int:
     """Judge the programs of files again, or some of the cases of a report.
 
     Programs run on BACKEND or on opencl. A file says itself what it accepts; where it does not, the
@@ -36,28 +46,40 @@ def command(arguments: tuple[str, ...], sample: int | None, emit_requests: bool)
     on BACKEND.
     """
     from uop.conformance.backends import names
-    from uop.conformance.replay import conclusion, replay, requests
-    from uop.conformance.verdict import Status
+    from uop.conformance.replay import replay, requests
 
     if sample is not None or Path(arguments[0]).suffix == REPORT:
-        if emit_requests:
-            raise click.UsageError("--emit-requests is for programs, not for a report")
+        if emit_requests or log is not None:
+            option = "--emit-requests" if emit_requests else "--log-protocol"
+            raise click.UsageError(f"{option} is for programs, not for a report")
         return replay_report(arguments, sample or SAMPLE)
     *first, last = arguments
+    last = BACKEND.convert(last, None, None)
     is_backend = bool(first) and (last in names() or ":" in last)
     backend, paths = (last, first) if is_backend else (DEFAULT, [*first, last])
+    if emit_requests and log is not None:
+        raise click.UsageError("--log-protocol: expected no --emit-requests, which runs nothing")
     if emit_requests:
         asked = backend if is_backend else ""
         for line in requests([Path(path) for path in paths], asked, partial(click.echo, err=True)):
             click.echo(line, nl=False)
         return Exit.OK
-    replayed = replay([Path(path) for path in paths], backend)
+    begin(log, backend)
+    return told(replay([Path(path) for path in paths], backend, log), backend)
+
+
+def told(replayed: Sequence[Replayed], backend: str) -> Exit:
+    """Print what became of each case, the gravest first, and the verdict on all."""
+    from uop.conformance.replay import conclusion
+    from uop.conformance.untrusted import in_one_line
+    from uop.conformance.verdict import Status
+
     gravity = (Status.FAILED, Status.CRASHED, Status.SKIPPED, Status.PASSED)
     grave = sorted(replayed, key=lambda r: gravity.index(r.verdict.status))
     for one in grave[:MOST_LINES]:
         said = one.verdict.fault.message if one.verdict.fault else one.verdict.reason
-        words = f"{one.verdict.status.upper():7} {one.path} {one.case} {said}".split()
-        click.echo(" ".join(words))
+        about = " ".join(f"{one.verdict.status.upper():7} {one.path} {one.case}".split())
+        click.echo(": ".join(filter(None, [about, in_one_line(said)])))
     if len(grave) > MOST_LINES:
         click.echo(f"... and {len(grave) - MOST_LINES} more cases")
     verdict = conclusion(replayed)
@@ -73,6 +95,7 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
     """
     from uop.conformance.report.reading import read_report
     from uop.conformance.report.sample import judged_again, require_cases
+    from uop.conformance.untrusted import in_one_line
 
     if len(arguments) > 2:
         raise click.UsageError("expected one REPORT.json and at most one BACKEND")
@@ -84,8 +107,8 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
     for again in broken[:MOST_LINES]:
         assert again.now is not None
         said = again.now.fault.message if again.now.fault else again.now.reason
-        words = f"{again.id} was {again.before}, is now {again.now.status} {said}".split()
-        click.echo(" ".join(words))
+        now = f"{again.id} was {again.before}, is now {again.now.status}"
+        click.echo(": ".join(filter(None, [now, in_one_line(said)])))
     for again in unknown[: MOST_LINES - len(broken)]:
         click.echo(f"{again.id} was {again.before}, is not judged: {again.why}")
     held = len(found) - len(broken) - len(unknown)

@@ -17,6 +17,7 @@ from uop.cli.files import (
     said_by_line,
     write_array,
 )
+from uop.cli.names import BACKEND
 
 if TYPE_CHECKING:
     from uop.interpreter.tensor import FullOutput
@@ -57,7 +58,9 @@ def slot_files(
 @click.option(
     "--output", type=click.Path(path_type=Path), help="Write results as .npy to a folder."
 )
-@click.option("--backend", default=INTERPRETER, show_default=True, help="Who runs it.")
+@click.option(
+    "--backend", type=BACKEND, default=INTERPRETER, show_default=True, help="Who runs it."
+)
 @click.option(
     "--memory",
     type=click.FloatRange(min=0, min_open=True),

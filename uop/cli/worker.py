@@ -7,12 +7,14 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from uop.cli import Suggesting
 from uop.cli.conform import seconds
+from uop.cli.debugging import begin, log_option
 from uop.conformance.exits import Exit
 from uop.conformance.shell import uop_command
 
 
-@click.group("worker")
+@click.group("worker", cls=Suggesting)
 def command() -> None:
     """Check an executable that is to be judged as a backend.
 
@@ -31,13 +33,18 @@ def command() -> None:
     callback=seconds,
     help="How long a reply may take.",
 )
-def check(executable: str, arguments: tuple[str, ...], timeout: float) -> int:
-    """Send a worker fixed messages; each deviation is a line that says what was expected.
+@log_option
+def check(executable: str, arguments: tuple[str, ...], timeout: float, log: Path | None) -> int:
+    """Send a worker fixed messages, and say where its replies deviate from the protocol.
+
+    A program that fails is shown with its input, what came, what is accepted, and the command
+    that judges it again. A worker that gives no reply to a program is sent nothing more.
 
     Put `--` before arguments of the worker that begin with a dash.
     """
     import shlex
 
+    from uop.conformance.protocol_log import ProtocolLog
     from uop.conformance.sessions import COMMAND
     from uop.conformance.worker_check import check as checked
     from uop.conformance.workers import Allowance
@@ -45,11 +52,16 @@ def check(executable: str, arguments: tuple[str, ...], timeout: float) -> int:
     allowance = Allowance.within(timeout)
     name = COMMAND + shlex.join([executable.removeprefix(COMMAND), *arguments])
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        found = checked(name, Path(folder), allowance)
+        begin(log, name)
+        lines = None if log is None else ProtocolLog(log)
+        found = checked(name, Path(folder), allowance, lines)
     for line in found.notes:
         click.echo(line)
-    for line in found.deviations:
-        click.echo(f"deviates: {line}")
+    for deviation in found.deviations:
+        click.echo(f"deviates: {deviation.text}")
+        width = max((len(name) for name, _ in deviation.shown), default=0)
+        for name, text in deviation.shown:
+            click.echo(f"    {name:{width}}  {text}")
     if found.deviations:
         click.echo(f"deviations: {len(found.deviations)}; the protocol: docs/worker-protocol.md")
         return Exit.FAILED

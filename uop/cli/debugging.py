@@ -1,0 +1,50 @@
+"""What helps to debug a backend: a log of its lines, and a run in the process of the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from uop.conformance.options import Options
+    from uop.conformance.report import Report
+
+log_option = click.option(
+    "--log-protocol",
+    "log",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Log every line to and from command:PROGRAM, each with its time and direction.",
+)
+
+
+def begin(log: Path | None, *backends: str) -> None:
+    """Make the log of lines, if one is asked for, of backends that speak lines."""
+    from uop.conformance.options import require_lines
+    from uop.conformance.protocol_log import begin_log
+
+    for backend in backends:
+        require_lines(log, backend)
+    if log is not None:
+        begin_log(log, words())
+
+
+def words() -> tuple[str, ...]:
+    """Those of the command line."""
+    return tuple(click.get_current_context().obj or ())
+
+
+def judge_here(options: Options, form: str) -> Report:
+    """Run the suite in this process, as plain lines: a debugger wants the terminal."""
+    from uop.conformance.in_process import WARNING, InProcess, require_in_process
+    from uop.conformance.report.github import GitHub
+    from uop.conformance.report.terminal import Log
+    from uop.conformance.run import conform
+
+    require_in_process(options)
+    jury = InProcess(options.checked())
+    click.echo(WARNING, err=True)
+    display = GitHub(click.echo, None) if form == "github" else Log(click.echo)
+    return conform(options, display, jury)
