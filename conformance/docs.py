@@ -1,6 +1,7 @@
-"""Writes the pages of the ops, docs/ops: `python -m uop.conformance.docs docs/ops`.
+"""Writes what is generated of the folder docs: `python -m uop.conformance.docs docs`.
 
-A page holds what `uop explain` prints, and a drawing of its example.
+A page in docs/ops holds what `uop explain` prints of an op, and a drawing of its example;
+docs/glossary.md holds every word of the glossary.
 """
 
 from __future__ import annotations
@@ -9,25 +10,28 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from uop.conformance.explain.glossary import chapters, legend
 from uop.conformance.explain.page import Page, op_page
 from uop.conformance.explain.section import Section
 from uop.spec.draw import svg
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
 
-HEAD = "<!-- Written by `python -m uop.conformance.docs docs/ops`; not by hand. -->\n"
+HEAD = "<!-- Written by `python -m uop.conformance.docs docs`; not by hand. -->\n"
+OPS = "ops"
 GRAPHS = "graphs"
 INDEX = "README.md"
+GLOSSARY = "glossary.md"
 
 
 def files() -> dict[str, str]:
-    """Every file of the folder by its path in it."""
-    found = {INDEX: _index()}
+    """Every generated file by its path in the folder docs."""
+    found = {GLOSSARY: glossary(), f"{OPS}/{INDEX}": _index()}
     for op, declaration in DECLARATIONS.items():
         page = op_page(declaration)
-        found[f"{op.name}.md"] = markdown(page, declaration)
+        found[f"{OPS}/{op.name}.md"] = markdown(page, declaration)
         if page.example is not None:
-            found[f"{GRAPHS}/{op.name}.svg"] = svg(page.example.root)
+            found[f"{OPS}/{GRAPHS}/{op.name}.svg"] = svg(page.example.root)
     return found
 
 
@@ -43,13 +47,23 @@ def write(folder: Path) -> None:
 
 
 def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
-    """What differs in a folder from what it should hold: missing, changed, or left over."""
+    """What differs in a folder from what it should hold: missing, changed, or left over in ops."""
     there = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
-        for path in folder.rglob("*")
-        if path.suffix in (".md", ".svg")
+        for path in [folder / GLOSSARY, *(folder / OPS).rglob("*")]
+        if path.suffix in (".md", ".svg") and path.is_file()
     }
     return sorted(p for p in wanted.keys() | there.keys() if wanted.get(p) != there.get(p))
+
+
+def glossary() -> str:
+    """Every word by chapter, then the legend of the figures under a verdict."""
+    parts = [f"{HEAD}# Glossary\n", "`uop explain WORD` prints the same.\n"]
+    for title, words in chapters().items():
+        parts.append(f"## {title}\n")
+        parts += [f"**{t.word}**: {' '.join(filter(None, (t.says, t.more)))}\n" for t in words]
+    parts += ["## The figures, in their order\n", *_table(("printed", "counts"), legend().lines)]
+    return "\n".join(parts) + "\n"
 
 
 def markdown(page: Page, declaration: OpDef) -> str:
@@ -94,4 +108,6 @@ def _index() -> str:
 
 
 if __name__ == "__main__":
+    if not Path(sys.argv[1], OPS).is_dir():
+        sys.exit(f"expected the folder docs, found {sys.argv[1]}")
     write(Path(sys.argv[1]))

@@ -16,6 +16,7 @@ from uop.conformance.explain.find import (
     own_conditions,
     words_of,
 )
+from uop.conformance.explain.glossary import Legend, Term, legend
 from uop.conformance.explain.knobs import knob_sections
 from uop.conformance.explain.meaningless import clause_sections
 from uop.conformance.explain.readings import reading_of
@@ -72,6 +73,10 @@ def page_of(subject: Subject) -> Page:
             return Page(name, KNOBS[name], tuple(knob_sections(name)))
         case Rows(name, found):
             return Page(name, "", (_row_section(found),))
+        case Term():
+            return term_page(subject)
+        case Legend(lines=lines):
+            return Page("The figures under a verdict", "", (Section("", ("", ""), lines),))
 
 
 def op_page(declaration: OpDef) -> Page:
@@ -150,6 +155,24 @@ def words_page(name: str, words: tuple[tuple[str, Word], ...]) -> Page:
     lead = next((row.says for row in found), words[0][1].doc)
     kept = tuple(s for s in sections if s.table or s.code or s.text)
     return Page(name, lead, kept)
+
+
+def term_page(term: Term) -> Page:
+    """The page of a word; of one that stands under a verdict, with all that stands there."""
+    sections = []
+    if term.more:
+        sections.append(Section("", text=term.more))
+    if term.see:
+        sections.append(
+            Section("See", text=", ".join(f"uop explain {_quoted(s)}" for s in term.see))
+        )
+    if term.figure:
+        sections.append(Section("Under a verdict", ("", ""), legend().lines))
+    return Page(term.word, term.says, tuple(sections))
+
+
+def _quoted(name: str) -> str:
+    return f"'{name}'" if " " in name else name
 
 
 def _places(subject: Conditions) -> Section:

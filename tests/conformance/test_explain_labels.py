@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import uop
+from uop.conformance.explain import glossary
 from uop.conformance.explain.find import Conditions, Words, conditions, find, own_conditions
 from uop.conformance.explain.page import page_of
 from uop.spec.clauses import clauses
@@ -90,7 +91,7 @@ def test_every_label_is_found_and_says_what_holds(label: str) -> None:
 @pytest.mark.parametrize("name", WORDS)
 def test_every_word_of_an_edition_is_explained(name: str) -> None:
     # Of an op and a knob of one name the knob is the one in small letters.
-    found = find(name if name.lower() in KNOBS else name.lower())
+    found = find(name if name.lower() in {*KNOBS, *glossary.terms()} else name.lower())
     page = page_of(found)
     assert page.lead
     having = [edition for edition in EDITIONS.values() if name in edition.words]
