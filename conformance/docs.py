@@ -6,6 +6,7 @@ docs/glossary.md holds every word of the glossary.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +14,9 @@ from pathlib import Path
 from uop.conformance.explain.glossary import chapters, legend
 from uop.conformance.explain.page import Page, op_page
 from uop.conformance.explain.section import Section
+from uop.conformance.explain.words import field_words
 from uop.spec.draw import svg
+from uop.spec.json_form import to_json
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
 
@@ -21,12 +24,31 @@ HEAD = "<!-- Written by `python -m uop.conformance.docs docs`; not by hand. -->\
 OPS = "ops"
 GRAPHS = "graphs"
 INDEX = "README.md"
+ARGS = "args.md"
 GLOSSARY = "glossary.md"
+ARGS_HEAD = """# The arg of every op
+
+An example of each as JSON writes it, then its fields. The text writes the same fields:
+`{op=ADD, axes=(1)}`. An op that is not listed has no arg: `"arg": null`.
+
+| type | JSON | text |
+|---|---|---|
+| int | a number; outside -2^53 to 2^53 a string of digits | digits |
+| DType, Op, a choice of words | a string: `"float32"`, `"ADD"`, `"ZERO"` | the bare word |
+| a list | a list | `(1,0)` |
+| str | a string | a string in quotes |
+| bytes | a string: `"hex:00ff"` | `hex:00ff` |
+| device | a string; for several devices a list of strings | in quotes |
+| any with `?` | left out where it is not set | left out |
+
+The `value` of a CONST is a number, `true` or `false`; of a float dtype it is a string: `"0x1.8p+1"`
+(hex, exact), `"inf"`, `"-inf"`, or a NaN by its bits: `"nan:0x7fc00001"`.
+"""
 
 
 def files() -> dict[str, str]:
     """Every generated file by its path in the folder docs."""
-    found = {GLOSSARY: glossary(), f"{OPS}/{INDEX}": _index()}
+    found = {GLOSSARY: glossary(), f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
     for op, declaration in DECLARATIONS.items():
         page = op_page(declaration)
         found[f"{OPS}/{op.name}.md"] = markdown(page, declaration)
@@ -104,7 +126,20 @@ def _index() -> str:
     known = [DECLARATIONS[op] for op in Op if op in DECLARATIONS]
     rows = [(f"[{d.op.name}]({d.op.name}.md)", d.section, d.doc) for d in known]
     table = "\n".join(_table(("op", "section", "meaning"), rows))
-    return f"{HEAD}# The ops\n\n{table}\n"
+    return f"{HEAD}# The ops\n\n[The arg of every op]({ARGS}), as JSON and as text.\n\n{table}\n"
+
+
+def _args() -> str:
+    """An example and the fields of each arg."""
+    rows = []
+    for op in Op:
+        page = op_page(DECLARATIONS[op]) if op in DECLARATIONS else None
+        arg = DECLARATIONS[op].arg if page else None
+        if page is not None and page.example is not None and arg is not None:
+            written = to_json(page.example.op_node)["nodes"][-1]["arg"]
+            fields = "value: a literal, dtype: DType" if op is Op.CONST else field_words(arg)
+            rows.append((f"[{op.name}]({op.name}.md)", f"`{json.dumps(written)}`", fields))
+    return f"{HEAD}{ARGS_HEAD}\n" + "\n".join(_table(("op", "an example", "fields"), rows)) + "\n"
 
 
 if __name__ == "__main__":
