@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from pages import BLOCK, PAGES, ROOT, bash, blocks, prepare, run_page
+from pages import BLOCK, PAGES, ROOT, RUN, bash, blocks, prepare, run_page
 
 from uop.cli import COMMANDS
 from uop.conformance.exits import Exit
@@ -21,9 +21,6 @@ DOCS = ROOT / "docs"
 COMMAND_LINE = (DOCS / "command-line.md").read_text("utf-8")
 NEEDS = {"python.md": "opencl"}
 """The fixture of what a page needs to run."""
-ELSEWHERE = {"worker-protocol.md", "corpus.md"}
-"""Pages whose blocks other tests run: test_worker_examples.py, conformance/test_corpus.py."""
-RUN = [page for page in PAGES if page.name not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
