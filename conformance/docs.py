@@ -7,20 +7,25 @@ docs/glossary.md holds every word of the glossary.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from uop.conformance.explain.elsewhere import FINDINGS
 from uop.conformance.explain.glossary import chapters, legend
 from uop.conformance.explain.page import Page, op_page
 from uop.conformance.explain.section import Section
 from uop.conformance.explain.words import field_words
+from uop.spec.decisions import decisions
 from uop.spec.draw import svg
 from uop.spec.json_form import to_json
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
 
 HEAD = "<!-- Written by `python -m uop.conformance.docs docs`; not by hand. -->\n"
+ROOT = "../.."
+DECISIONS = f"{ROOT}/spec/DECISIONS.md"
 OPS = "ops"
 GRAPHS = "graphs"
 INDEX = "README.md"
@@ -95,9 +100,10 @@ def markdown(page: Page, declaration: OpDef) -> str:
         f"`{page.title}` · {declaration.section}\n",
         f"{page.lead}\n",
     ]
-    parts += [_section(section) for section in page.sections]
-    if page.example is not None:
-        parts.append(f"![The example as a graph]({GRAPHS}/{declaration.op.name}.svg)\n")
+    for section in page.sections:
+        parts.append(_section(section))
+        if section.title == "Example":
+            parts.append(f"![The example as a graph]({GRAPHS}/{declaration.op.name}.svg)\n")
     return "\n".join(parts)
 
 
@@ -119,7 +125,19 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
 def _row(cells: tuple[str, ...]) -> str:
     # A star, a bar or an angle in a cell is itself.
     escaped = (c.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*") for c in cells)
-    return "| " + " | ".join(c.replace("<", "&lt;") for c in escaped) + " |"
+    return "| " + " | ".join(_linked(c.replace("<", "&lt;")) for c in escaped) + " |"
+
+
+def _linked(cell: str) -> str:
+    """A cell whose decisions and findings are links."""
+    cell = re.sub(r"\bD-\d{3}\b", lambda m: f"[{m[0]}]({DECISIONS}#{anchor(m[0])})", cell)
+    return re.sub(rf"{FINDINGS}/(\w+)\.py", rf"[\1]({ROOT}/{FINDINGS}/\1.py)", cell)
+
+
+def anchor(number: str) -> str:
+    """Where the heading of a decision is in DECISIONS.md, as GitHub names it."""
+    heading = f"{number} {decisions()[number].title}".lower()
+    return re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
 
 
 def _index() -> str:

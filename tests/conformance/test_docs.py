@@ -8,11 +8,12 @@ from xml.etree import ElementTree
 
 from reports import failing
 
-from uop.conformance.docs import files, stale, write
+from uop.conformance.docs import anchor, files, stale, write
 from uop.conformance.explain import glossary
 from uop.conformance.explain.find import find
 from uop.conformance.points import KINDS
 from uop.conformance.report.terminal import figures_line
+from uop.spec.decisions import decisions
 from uop.spec.registry import DECLARATIONS
 
 FOLDER = Path(__file__).parents[2] / "docs"
@@ -32,8 +33,25 @@ def test_every_op_has_a_page_and_the_index_names_it() -> None:
 def test_links_lead_to_files() -> None:
     for path, text in WANTED.items():
         if path.endswith(".md"):
-            for target in re.findall(r"\]\(([^)]+\.(?:md|svg))\)", text):
+            for target in re.findall(r"\]\(([^)]+\.(?:md|svg|py))(?:#[^)]+)?\)", text):
                 assert (FOLDER / path).parent.joinpath(target).is_file(), (path, target)
+
+
+def test_decisions_lead_to_their_headings() -> None:
+    assert anchor("D-038") == "d-038-cast"
+    assert anchor("D-040") == "d-040-cast-to-fp8e4m3-which-has-no-infinity"
+    headings = (FOLDER.parent / "spec" / "DECISIONS.md").read_text("utf-8").lower()
+    for number in decisions():
+        (heading,) = re.findall(rf"^## ({number.lower()} .+)$", headings, re.MULTILINE)
+        kept = "".join(c for c in heading if c.isalnum() or c in " -_")
+        assert anchor(number) == kept.replace(" ", "-")
+    assert "(../../spec/DECISIONS.md#d-038-cast)" in WANTED["ops/CAST.md"]
+
+
+def test_the_example_of_a_page_comes_first() -> None:
+    for op in DECLARATIONS:
+        titles = re.findall(r"^## (.+)$", WANTED[f"ops/{op.name}.md"], re.MULTILINE)
+        assert titles[0] == "Example"
 
 
 def test_tables_are_rectangular() -> None:

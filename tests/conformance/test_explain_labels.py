@@ -98,7 +98,8 @@ def test_every_word_of_an_edition_is_explained(name: str) -> None:
     if name in Op.__members__:
         assert isinstance(found, OpDef)
         (table,) = [s.table for s in page.sections if s.title == "Editions"]
-        assert [row[0] for row in table] == [edition.name for edition in having]
+        named = [name for row in table for name in row[0].split()]
+        assert sorted(named) == sorted(edition.name for edition in having)
         assert all(row[1].startswith(f"{name}(") for row in table)
         return
     assert isinstance(found, Words)
@@ -128,4 +129,4 @@ def test_every_op_that_the_ledger_names_is_explained() -> None:
 
 def test_ops_that_an_edition_keeps_are_shown_with_their_operands() -> None:
     (table,) = [s.table for s in page_of(DECLARATIONS[Op.ADD]).sections if s.title == "Editions"]
-    assert set(table) == {(name, "ADD(A, B)") for name in EDITIONS}
+    assert table == ((" ".join(EDITIONS), "ADD(A, B)"),)
