@@ -25,15 +25,17 @@ JUDGES = ("interpreter", "adversary")
 def command(
     name: str, values: tuple[str, ...], dtype: str | None, to: str | None, no_backends: bool
 ) -> None:
-    """Explain an op, a label or a decision, or what an op gives on values.
+    """Explain an op, a label, a decision or a word, or what an op gives on values.
 
-    NAME is an op, a word of an edition, the label of an error, a decision, a knob of a profile, or
-    a row of the published documents: PERMUTE, VECTORIZE, PERMUTE.c1, D-030, max_nan,
-    2026-05/movement/PAD. With values the op is evaluated on them, and every backend that can be
-    used here is asked too.
+    NAME is an op (PERMUTE), a word of an edition (VECTORIZE), the label of an error (PERMUTE.c1), a
+    decision (D-030), a knob of a profile (max_nan), a word of this project (constrained; `figures`
+    for all that stands under a verdict), or a row of the published documents
+    (2026-05/movement/PAD). With values it evaluates the op on them, and asks every backend that can
+    be used here too.
 
     \b
     uop explain IDIV
+    uop explain figures
     uop explain IDIV -7 2 --dtype int8
     uop explain CAST 300 --to uint8
     uop explain MAX nan invalid --dtype float16

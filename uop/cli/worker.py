@@ -14,9 +14,9 @@ from uop.conformance.shell import uop_command
 
 @click.group("worker")
 def command() -> None:
-    """Check an executable that is to be judged as a backend.
+    """Check that an executable keeps to the protocol for backends.
 
-    Such a worker answers lines of JSON and is judged as command:./worker.
+    Such a worker answers lines of JSON; `uop conform command:./worker` judges it.
     """
 
 
@@ -32,7 +32,7 @@ def command() -> None:
     help="How long a reply may take.",
 )
 def check(executable: str, arguments: tuple[str, ...], timeout: float) -> int:
-    """Send a worker fixed messages; each deviation is a line that says what was expected.
+    """Send a worker fixed messages, and print a line for each deviation from the protocol.
 
     Put `--` before arguments of the worker that begin with a dash.
     """
