@@ -27,14 +27,12 @@ def command(
 ) -> None:
     """Explain an op, a label, a decision or a word, or what an op gives on values.
 
-    NAME is an op (PERMUTE), a word of an edition (VECTORIZE), the label of an error (PERMUTE.c1), a
-    decision (D-030), a knob of a profile (max_nan), a word of this project (constrained; `figures`
-    for all that stands under a verdict), or a row of the published documents
-    (2026-05/movement/PAD). With values it evaluates the op on them, and asks every backend that can
-    be used here too.
+    NAME is an op (PERMUTE), a word of an edition (VECTORIZE), a label (PERMUTE.c1), a decision
+    (D-030), a knob (max_nan), a word of this project (constrained; `figures` for all that stands
+    under a verdict), or a row of a document (2026-05/movement/PAD). With values it evaluates the op
+    on them, and asks every backend that can be used here.
 
     \b
-    uop explain IDIV
     uop explain figures
     uop explain IDIV -7 2 --dtype int8
     uop explain CAST 300 --to uint8
