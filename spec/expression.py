@@ -8,38 +8,47 @@
     - ! ~        NEG NOT, all bits flipped
     **           POW
     dtype(x)     a constant of that dtype, or a CAST;  u8 i8 f32 bf16 and so on are short names
-    op(x, y)     an elementwise or marker op by its name; bitcast(x, dtype)
+    op(x, y)     an op by its name: max(x, y), reshape(x, [2,3]), INDEX(x, 0), for index is a dtype
+    op(x, f=v)   with fields of its arg: permute(x, order=[1,0]); a bare word is the first of them:
+                 bitcast(x, u32), pad(x, [1], [4], zero), reduce(max, x), which folds all axes
     [x, y]       STACK
 
 Binding grows downwards. A number without a dtype takes that of the other operand; alone an integer
-is int32, any other number float32, unless the op takes neither.
+is int32, any other number float32, unless the op takes neither. Shapes and offsets are of index.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import NamedTuple
+from functools import partial
+from typing import TypeVar
 
-from uop.spec.args import ConstArg, DTypeArg
-from uop.spec.codec import decode_scalar
+from uop.spec.args import (
+    AddrSpace,
+    Arg,
+    AxisType,
+    ConstArg,
+    DTypeArg,
+    PadFill,
+    ReduceArg,
+    Unit,
+)
+from uop.spec.codec import decode_arg, decode_scalar
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.literal import Literal, Word
+from uop.spec.expression_tokens import Token, cut, tokens
+from uop.spec.literal import Literal, Quoted, Word
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
+from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.uop import UOp
 
 DEEPEST = 64
 """Parentheses, brackets and signs inside each other."""
 
-LONGEST = 3000
-"""Characters of a number. The exact decimals of every float64 fit."""
-
-EXPONENT = {"e": 4, "p": 5}
-"""Digits of an exponent, by its letter."""
+T = TypeVar("T")
 
 NAMED_DTYPES: dict[str, DType] = {
     **{d.name: d for d in DTYPES.values() if d.kind is not Kind.VOID},
@@ -48,40 +57,21 @@ NAMED_DTYPES: dict[str, DType] = {
     "bf16": dtypes.bfloat16,
 }
 
-NAMED_OPS: dict[str, Op] = {
-    op.name: op
-    for op, declared in DECLARATIONS.items()
-    if (declared.dtypes or declared.section == "marker") and declared.arg is None
-}
+NAMED_OPS: dict[str, Op] = {op.name: op for op in DECLARATIONS}
+
+INDICES = frozenset({"s", "s'", "o", "i", "offset", "bound"})
+"""What declarations call operands that are shapes, offsets and indices."""
 
 WORDS = ("true", "false", "inf", "nan")
 """Values that have a name."""
 
-QUOTED = 60
-"""Characters that an error quotes of a name or a number."""
-
-_TOKEN = re.compile(
-    r"""\s*(?:
-      (?P<number>nan:0x[0-9a-fA-F]+
-        | 0[xX][0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?(?:[pP][-+]?[0-9]+)?
-        | [0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)
-    | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-    | (?P<mark>\*\*|//|<<|>>|[=!<>]=|[-+*/%&|^~!<>()\[\],])
-    | (?P<end>$)
-    | (?P<bad>.)
-    )""",
-    re.VERBOSE | re.ASCII | re.DOTALL,
+CHOICES = frozenset(
+    name for kind in (Op, AddrSpace, AxisType, PadFill, Unit) for name in kind.__members__
 )
+"""What a field of an arg may be, in capitals or not."""
 
-_BINARY: tuple[dict[str, Op], ...] = (
-    {
-        "==": Op.CMPEQ,
-        "!=": Op.CMPNE,
-        "<": Op.CMPLT,
-        "<=": Op.CMPLE,
-        ">": Op.CMPGT,
-        ">=": Op.CMPGE,
-    },
+_LEVELS = (
+    {"==": Op.CMPEQ, "!=": Op.CMPNE, "<": Op.CMPLT, "<=": Op.CMPLE, ">": Op.CMPGT, ">=": Op.CMPGE},
     {"|": Op.OR},
     {"^": Op.XOR},
     {"&": Op.AND},
@@ -89,7 +79,9 @@ _BINARY: tuple[dict[str, Op], ...] = (
     {"+": Op.ADD, "-": Op.SUB},
     {"*": Op.MUL, "/": Op.DIV, "//": Op.IDIV, "%": Op.MOD},
 )
-"""From the loosest to the tightest."""
+_BINARY = {mark: (level, op) for level, marks in enumerate(_LEVELS) for mark, op in marks.items()}
+"""How tight an operator binds, and its op."""
+_NO_OPERATOR = (-1, Op.NOOP)
 
 
 def read_expression(text: str) -> UOp:
@@ -106,12 +98,6 @@ def read_expression(text: str) -> UOp:
     except InvalidError as error:
         # The expression is the place; no line of the user's made this node.
         raise InvalidError(error.label, error.title, error.node, error.found, text) from None
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    column: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,32 +130,22 @@ class _Reader:
     """A cursor over the tokens."""
 
     def __init__(self, text: str) -> None:
-        self._tokens: list[_Token] = []
+        self._tokens = tokens(text)
         self._at = 0
         self._depth = 0
-        for match in _TOKEN.finditer(text):
-            kind = match.lastgroup or "bad"
-            token = _Token(kind, match[kind], match.start(kind) + 1)
-            self._tokens.append(token)
-            if kind == "bad":
-                raise self._fail(f"unexpected {token.text!r}", token.column)
-            if kind == "number" and (reason := _too_large(token.text)):
-                raise self._fail(reason, token.column)
-            if kind == "end":
-                break
 
-    def binary(self, level: int) -> _Open:
-        """Operators of a level and all that bind tighter, grouped from the left."""
-        if level == len(_BINARY):
-            return self._unary()
-        left = self.binary(level + 1)
-        while (token := self._peek()).kind == "mark" and token.text in _BINARY[level]:
+    def binary(self, least: int) -> _Open:
+        """Operators that bind as tight as this level or tighter, grouped from the left."""
+        left = self._unary()
+        while True:
+            level, op = _BINARY.get(self._peek().text, _NO_OPERATOR)
+            if level < least:
+                return left
             self._next()
-            right = self.binary(level + 1)
-            left = self._apply(_BINARY[level][token.text], [left, right])
+            left = self._apply(op, [left, self.binary(level + 1)])
             if level == 0:
-                break
-        return left
+                # Comparisons do not chain.
+                return left
 
     def settled(self, value: _Open, dtype: DType | None) -> UOp:
         """With a dtype for the numbers that have none: the given one, else their own."""
@@ -177,16 +153,17 @@ class _Reader:
             case _Number():
                 return self._constant(value, dtype or value.dtype)
             case _List():
+                if not value.items and dtype is not dtypes.index:
+                    raise self._fail("expected a value between the brackets", value.column)
                 wanted = dtype or self._wanted(list(value.items))
                 return UOp(Op.STACK, *(self.settled(item, wanted) for item in value.items))
         return value
 
-    def need(self, kind: str, text: str) -> _Token:
+    def need(self, kind: str, text: str) -> Token:
         token = self._next()
         if token.kind != kind or (text and token.text != text):
             expected = repr(text) if text else "the end"
-            found = "the end" if token.kind == "end" else repr(token.text)
-            raise self._fail(f"expected {expected}, found {found}", token.column)
+            raise self._fail(f"expected {expected}, found {token.shown}", token.column)
         return token
 
     def _unary(self) -> _Open:
@@ -219,71 +196,136 @@ class _Reader:
     def _atom(self) -> _Open:
         token = self._next()
         if token.kind == "number":
-            return _Number(_plain(token.text), token.column)
+            return _Number(token.plain, token.column)
         if token.kind == "name":
             return self._named(token)
         if token.text == "(":
-            value = self._deeper(lambda: self.binary(0))
+            value = self._deeper(partial(self.binary, 0))
             self.need("mark", ")")
             return value
         if token.text == "[":
-            items = self._items("]")
-            if not items:
-                raise self._fail("expected a value between the brackets", token.column)
-            return _List(tuple(items), token.column)
-        found = "the end" if token.kind == "end" else repr(token.text)
-        raise self._fail(f"expected a value, found {found}", token.column)
+            return _List(tuple(self._items("]")), token.column)
+        raise self._fail(f"expected a value, found {token.shown}", token.column)
 
-    def _named(self, token: _Token) -> _Open:
+    def _named(self, token: Token) -> _Open:
         name = token.text
         if name in WORDS:
             return _Number(name, token.column)
         if name in NAMED_DTYPES:
             self.need("mark", "(")
             return self._converted(NAMED_DTYPES[name], self._items(")"), token)
-        if name.upper() == "BITCAST":
-            self.need("mark", "(")
-            return self._bitcast()
         if name.upper() not in NAMED_OPS:
             raise self._fail(_unknown(name), token.column)
         self.need("mark", "(")
-        return self._apply(NAMED_OPS[name.upper()], self._items(")"))
+        return self._call(NAMED_OPS[name.upper()], token)
 
     def _items(self, closing: str) -> list[_Open]:
         """Values up to the closing mark, which is taken too."""
-        items: list[_Open] = []
+        return self._until(closing, partial(self.binary, 0))
+
+    def _until(self, closing: str, read: Callable[[], T]) -> list[T]:
+        items: list[T] = []
         while self._peek().text != closing:
-            items.append(self._deeper(lambda: self.binary(0)))
+            items.append(self._deeper(read))
             if self._peek().text != ",":
                 break
             self._next()
         self.need("mark", closing)
         return items
 
-    def _converted(self, dtype: DType, items: list[_Open], token: _Token) -> UOp:
+    def _converted(self, dtype: DType, items: list[_Open], token: Token) -> UOp:
         if len(items) != 1:
             raise self._fail(f"{token.text} takes one value, found {len(items)}", token.column)
         u = self.settled(items[0], dtype)
         return u if u.dtype is dtype else UOp(Op.CAST, u, arg=DTypeArg(dtype))
 
-    def _bitcast(self) -> UOp:
-        value = self.settled(self._deeper(lambda: self.binary(0)), None)
-        self.need("mark", ",")
-        name = self._next()
-        if name.text not in NAMED_DTYPES:
-            raise self._fail(f"expected a dtype, found {_cut(name.text)!r}", name.column)
-        self.need("mark", ")")
-        return UOp(Op.BITCAST, value, arg=DTypeArg(NAMED_DTYPES[name.text]))
+    def _call(self, op: Op, token: Token) -> UOp:
+        """An op with its operands and the fields of its arg."""
+        given: dict[str, Literal] = {}
 
-    def _apply(self, op: Op, operands: list[_Open]) -> UOp:
+        def read() -> _Open | None:
+            field = self._field_next(DECLARATIONS[op].arg, given)
+            if not field:
+                return self.binary(0)
+            given[field] = self._literal()
+            return None
+
+        operands = [value for value in self._until(")", read) if value is not None]
+        return self._apply(op, operands, given, token.column)
+
+    def _field_next(self, kind: type[Arg] | None, given: Container[str]) -> str:
+        """The field that is next, by its name or as a bare word; empty where an operand is."""
+        token = self._peek()
+        if kind is None or token.kind != "name":
+            return ""
+        after = self._tokens[self._at + 1]
+        if after.text == "=" and token.text in given:
+            raise self._fail(f"the field {cut(token.text)!r} stands twice", token.column)
+        if after.text == "=":
+            self._at += 2
+            return token.text
+        first = fields(kind)[0].name
+        is_bare = after.text in (",", ")") and token.text not in WORDS and first not in given
+        return first if is_bare else ""
+
+    def _literal(self) -> Literal:
+        """The value of a field: a number, a word, a string, or a list of them."""
+        token = self._next()
+        match token.kind, token.text:
+            case "mark", "[":
+                return tuple(self._until("]", self._literal))
+            case "mark", "-" if self._peek().kind == "number":
+                return -int(self._integer(self._next()))
+            case "number", _:
+                return self._integer(token)
+            case "string", text:
+                return Quoted(text[1:-1])
+            case "name", "true" | "false" as text:
+                return text == "true"
+            case "name", text:
+                found = text.upper() if text.upper() in CHOICES else text
+                return Word(NAMED_DTYPES[text].name if text in NAMED_DTYPES else found)
+        raise self._fail(f"expected the value of a field, found {token.shown}", token.column)
+
+    def _integer(self, token: Token) -> int:
+        text = token.plain
+        if not re.fullmatch(r"[0-9]+", text):
+            raise self._fail(f"expected an integer, found {token.shown}", token.column)
+        return int(text)
+
+    def _apply(
+        self,
+        op: Op,
+        operands: list[_Open],
+        given: Mapping[str, Literal] | None = None,
+        column: int = 1,
+    ) -> UOp:
         """The node, its numbers in the dtype of the other operands; a condition stays bool."""
-        free = operands[:1] if op is Op.WHERE else []
-        rest = operands[len(free) :]
+        declaration = DECLARATIONS[op]
+        names = [n.rstrip("?*") for n in declaration.src] or [""]
+        named = [names[min(k, len(names) - 1)] for k in range(len(operands))]
+        rest = [v for v, name in zip(operands, named, strict=True) if name not in INDICES | {"P"}]
         wanted = self._wanted(rest)
         if not any(isinstance(v, UOp) for v in rest):
-            wanted = _taken(DECLARATIONS[op].dtypes, wanted)
-        src = [self.settled(v, None) for v in free] + [self.settled(v, wanted) for v in rest]
-        return UOp(op, *src)
+            wanted = _taken(declaration.dtypes, wanted)
+        alone = {"P": None} | dict.fromkeys(INDICES, dtypes.index)
+        src = [
+            self.settled(v, alone.get(name, wanted))
+            for v, name in zip(operands, named, strict=True)
+        ]
+        return UOp(op, *src, arg=self._arg(declaration, given or {}, src, column))
+
+    def _arg(
+        self, declaration: OpDef, given: Mapping[str, Literal], src: list[UOp], column: int
+    ) -> Arg | None:
+        if declaration.arg is ReduceArg and src and "axes" not in given:
+            given = {**given, "axes": tuple(range(len(src[0].shape)))}
+        if not given and (declaration.arg is None or declaration.default_arg is not None):
+            return None
+        try:
+            return decode_arg(declaration, given)
+        except MalformedError as error:
+            raise self._fail(error.message, column) from None
 
     def _wanted(self, values: list[_Open]) -> DType | None:
         """The dtype for numbers without one: that of the first value with one, else their own."""
@@ -307,11 +349,11 @@ class _Reader:
                 literal = int(text)
             return UOp(Op.CONST, arg=ConstArg(decode_scalar(literal, dtype), dtype))
         except MalformedError as error:
-            raise self._fail(error.message.replace(text, _cut(text)), number.column) from None
+            raise self._fail(error.message.replace(text, cut(text)), number.column) from None
         except ValueError as error:
-            raise self._fail(str(error).replace(text, _cut(text)), number.column) from None
+            raise self._fail(str(error).replace(text, cut(text)), number.column) from None
 
-    def _deeper(self, read: Callable[[], _Open]) -> _Open:
+    def _deeper(self, read: Callable[[], T]) -> T:
         self._depth += 1
         if self._depth > DEEPEST:
             raise self._fail(f"nested more than {DEEPEST} deep", self._peek().column)
@@ -319,10 +361,10 @@ class _Reader:
         self._depth -= 1
         return value
 
-    def _peek(self) -> _Token:
+    def _peek(self) -> Token:
         return self._tokens[self._at]
 
-    def _next(self) -> _Token:
+    def _next(self) -> Token:
         token = self._tokens[self._at]
         self._at += token.kind != "end"
         return token
@@ -338,33 +380,9 @@ def _taken(allowed: tuple[DType, ...], wanted: DType | None) -> DType | None:
     return dtypes.float32 if dtypes.float32 in allowed else allowed[0]
 
 
-def _too_large(number: str) -> str:
-    """Why a number is not read: a computer would not come back from some; empty where it is."""
-    if len(number) > LONGEST:
-        return f"a number has at most {LONGEST} characters, found {len(number)}"
-    letter = "p" if number[:2] in ("0x", "0X") else "e"
-    exponent = "" if number.startswith("nan") else number.lower().partition(letter)[2]
-    digits = len(exponent.lstrip("+-"))
-    if digits <= EXPONENT[letter]:
-        return ""
-    return f"an exponent has at most {EXPONENT[letter]} digits, found {digits}"
-
-
 def _unknown(name: str) -> str:
     """What is wrong with a name, and which one is near."""
     known = [*NAMED_DTYPES, *(op.lower() for op in NAMED_OPS), *WORDS]
     near = get_close_matches(name.lower(), known, 1, 0.7)
-    said = f"{_cut(name)!r} is neither a dtype nor an elementwise op"
+    said = f"{cut(name)!r} is neither a dtype nor an op"
     return f"{said}; near: {near[0]}" if near else said
-
-
-def _cut(text: str) -> str:
-    """A text as far as an error quotes it."""
-    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
-
-
-def _plain(number: str) -> str:
-    """Hexadecimal integers as decimals; all else as it stands."""
-    if re.fullmatch(r"0[xX][0-9a-fA-F]+", number):
-        return str(int(number, 16))
-    return number

@@ -108,8 +108,8 @@ def _arg(declaration: OpDef, to: DType | None) -> DTypeArg | None:
     if takes_values(declaration) or declaration.section == "marker":
         return None
     raise UnsupportedError(
-        f"{declaration.op.name} takes more than values: elementwise and marker ops, "
-        "CAST and BITCAST can be evaluated here; `uop run` takes whole programs"
+        f"{declaration.op.name} takes more than values; ask `uop eval`, which takes every op: "
+        "uop eval 'reduce(max, [1, nan])'"
     )
 
 

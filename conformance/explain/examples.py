@@ -17,7 +17,6 @@ from uop.interpreter.rules.codegen import custom
 from uop.interpreter.show import dtype_of, show_value
 from uop.interpreter.tensor import FullOutput
 from uop.interpreter.values import Array, Value
-from uop.spec.args import DTypeArg
 from uop.spec.case import Case
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
@@ -77,7 +76,7 @@ def results_text(result: FullOutput) -> list[str]:
 def example_of(op: Op) -> Example | None:
     """The example of an op; None for one that no program shows."""
     declaration = DECLARATIONS[op]
-    if takes_values(declaration) or op is Op.CAST:
+    if takes_values(declaration):
         return _elementwise(declaration)
     own = [case for case in _written() if case.id == op.name]
     cases = [*own, *by_file("op").get(op.name, ()), *_written()]
@@ -117,7 +116,7 @@ def usual_dtype(declaration: OpDef) -> DType:
 
 def _elementwise(declaration: OpDef) -> Example:
     usual = usual_dtype(declaration)
-    taken = operand_dtypes(declaration, usual) if declaration.arg is None else (usual,)
+    taken = operand_dtypes(declaration, usual)
     columns = []
     for position, dtype in enumerate(taken):
         table = _FLOATS if dtype.is_float else _BOOLS if dtype.kind is Kind.BOOL else _INTS
@@ -126,6 +125,4 @@ def _elementwise(declaration: OpDef) -> Example:
             row = _COUNTS
         columns.append(np.array(row, np_dtype(dtype)))
     params = [param(k, (4,), dtype) for k, dtype in enumerate(taken)]
-    arg = None if declaration.arg is None else DTypeArg(dtypes.int8)
-    root = UOp(declaration.op, *params, arg=arg)
-    return Example(declaration.op, root, dict(enumerate(columns)))
+    return Example(declaration.op, UOp(declaration.op, *params), dict(enumerate(columns)))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 
+from uop.conformance.explain import glossary
+from uop.conformance.explain.glossary import Legend, Term
 from uop.spec import optimization
 from uop.spec.clauses import clauses
 from uop.spec.decisions import Decision, decisions
@@ -58,17 +60,19 @@ class Knob:
     name: str
 
 
-Subject = OpDef | Constraint | Clause | Conditions | Words | Decision | Rows | Knob
+Subject = OpDef | Constraint | Clause | Conditions | Words | Decision | Rows | Knob | Term | Legend
 
 
 def find(name: str) -> Subject:
     """What a name means, in any case of letters. NoSuchNameError where it means nothing.
 
-    Words are found by their spelling as types too: BufferView is BUFFER_VIEW. Of a knob and an op
-    of one name, such as `wmma` and `WMMA`, the knob is the one in small letters.
+    Words are found by their spelling as types too: BufferView is BUFFER_VIEW. Of an op and a knob
+    or a word of the glossary, such as `WMMA` and `wmma`, the op is the one in capitals.
     """
     if name in KNOBS:
         return Knob(name)
+    if name in glossary.terms():
+        return glossary.terms()[name]
     if name.upper() in Op.__members__:
         return DECLARATIONS[Op[name.upper()]]
     known = _known()
@@ -83,7 +87,7 @@ def find(name: str) -> Subject:
     shown = name if len(name) <= LONGEST else f"{name[:LONGEST]}..."
     raise NoSuchNameError(
         f"nothing is called {shown!r}"
-        + (f"; near: {', '.join(_written(n, known[n]) for n in near)}" * bool(near))
+        + (f"; near: {', '.join(dict.fromkeys(_written(n, known[n]) for n in near))}" * bool(near))
     )
 
 
@@ -146,6 +150,8 @@ def _known() -> dict[str, Subject]:
         table[tail] = Rows(found[0].id.rpartition("/")[2], tuple(found))
     for edition in EDITIONS.values():
         table |= {name.casefold(): Words(name, words_of(name)) for name in edition.words}
+    table |= glossary.terms()
+    table[glossary.LEGEND] = glossary.legend()
     table |= {number.casefold(): d for number, d in decisions().items()}
     table |= {name.casefold(): Knob(name) for name in KNOBS}
     table |= {label.casefold(): c for label, c in conditions().items()}
@@ -166,6 +172,6 @@ def _written(name: str, subject: Subject) -> str:
             return label
         case Rows(rows=(row,)) if row.id.casefold() == name:
             return row.id
-        case Rows(name=written) | Words(name=written) | Knob(name=written):
+        case Rows(name=written) | Words(name=written) | Knob(name=written) | Term(word=written):
             return written
     return name

@@ -6,11 +6,22 @@ from collections.abc import Iterator
 
 from uop.conformance.card.points import knob_points
 from uop.conformance.explain.section import Section
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import KNOBS, STRICT
+from uop.spec.ops.names import Op
 from uop.spec.profile_text import knob_values
 
 PROGRAMS = 6
 """Programs of one point that are shown, each on its first element."""
+
+
+def knobs_of(op: Op) -> list[tuple[str, str]]:
+    """The knobs about an op: their sentence names it, or a program that shows them ends in it."""
+    ends = {(p.knob, w.root.op) for p in knob_points() for w in p.witnesses}
+    return [
+        (name, says)
+        for name, says in KNOBS.items()
+        if op.name in says.replace(",", "").split() or (name, op) in ends
+    ]
 
 
 def knob_sections(name: str) -> Iterator[Section]:

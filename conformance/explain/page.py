@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeVar, cast
 
+from uop.conformance.explain.elsewhere import facts
 from uop.conformance.explain.examples import Example, example_of
 from uop.conformance.explain.find import (
     Conditions,
@@ -16,7 +18,8 @@ from uop.conformance.explain.find import (
     own_conditions,
     words_of,
 )
-from uop.conformance.explain.knobs import knob_sections
+from uop.conformance.explain.glossary import Legend, Term, chapters, legend
+from uop.conformance.explain.knobs import knob_sections, knobs_of
 from uop.conformance.explain.meaningless import clause_sections
 from uop.conformance.explain.readings import reading_of
 from uop.conformance.explain.section import Section
@@ -38,6 +41,8 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import Clause, Constraint, OpDef
 from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp, param
+
+T = TypeVar("T")
 
 ELSE = {"u": "else no meaning", "n": "else unsupported"}
 """What becomes of a program for which a clause does not hold, by the letter of its label."""
@@ -72,6 +77,10 @@ def page_of(subject: Subject) -> Page:
             return Page(name, KNOBS[name], tuple(knob_sections(name)))
         case Rows(name, found):
             return Page(name, "", (_row_section(found),))
+        case Term():
+            return term_page(subject)
+        case Legend(lines=lines):
+            return Page("The figures under a verdict", "", (Section("", ("", ""), lines),))
 
 
 def op_page(declaration: OpDef) -> Page:
@@ -79,29 +88,31 @@ def op_page(declaration: OpDef) -> Page:
     name = declaration.op.name
     example = example_of(declaration.op)
     sections = [
+        Section("Example", code=example.text if example else ""),
         _dtypes(declaration),
-        Section("Properties", ("property", "rule"), tuple(property_words(declaration))),
+        *special_values(declaration),
+        Section("Latitude", ("dtypes", "accepted"), tuple(latitude_words(declaration))),
+        Section("Knobs", ("knob", "about"), tuple(knobs_of(declaration.op))),
+        Section("No value", text=declaration.undefined),
+        Section("Words", ("word", "means"), _words_about(name)),
+        _elsewhere(name),
         Section(
             "Constraints",
             ("label", "holds"),
             tuple((c.label, c.title) for c in declaration.constraints),
         ),
-        Section("Latitude", ("dtypes", "accepted"), tuple(latitude_words(declaration))),
-        Section("No value", text=declaration.undefined),
         Section(
             "When it runs",
             ("label", "holds"),
             tuple((c.label, f"{c.title}; {ELSE[c.label[-2]]}") for c in declaration.clauses),
         ),
+        Section("Properties", ("property", "rule"), tuple(property_words(declaration))),
         _decomposition(declaration, example.op_node if example else None),
         _gradient(declaration, example.op_node if example else None),
-        *special_values(declaration),
         _editions(name),
         _row_section(rows_of(name)),
         _decision_section(rows_of(name)),
     ]
-    if example is not None:
-        sections.append(Section("Example", code=example.text))
     kept = tuple(s for s in sections if s.table or s.code or s.text)
     return Page(signature(declaration), declaration.doc, kept, example)
 
@@ -152,6 +163,24 @@ def words_page(name: str, words: tuple[tuple[str, Word], ...]) -> Page:
     return Page(name, lead, kept)
 
 
+def term_page(term: Term) -> Page:
+    """The page of a word; of one that stands under a verdict, with all that stands there."""
+    sections = []
+    if term.more:
+        sections.append(Section("", text=term.more))
+    if term.see:
+        sections.append(
+            Section("See", text=", ".join(f"uop explain {_quoted(s)}" for s in term.see))
+        )
+    if term.figure:
+        sections.append(Section("Under a verdict", ("", ""), legend().lines))
+    return Page(term.word, term.says, tuple(sections))
+
+
+def _quoted(name: str) -> str:
+    return f"'{name}'" if " " in name else name
+
+
 def _places(subject: Conditions) -> Section:
     """Where a label is one of an edition or a target, with what it says there."""
     table = tuple((place, c.title) for place, c in subject.found if place)
@@ -159,12 +188,9 @@ def _places(subject: Conditions) -> Section:
 
 
 def _editions(name: str) -> Section:
-    """How each edition writes a node of this name; one without such a word is not listed."""
-    return Section(
-        "Editions",
-        ("edition", "signature"),
-        tuple((edition, word_signature(word)) for edition, word in words_of(name)),
-    )
+    """How the editions write a node of this name; one without such a word is not listed."""
+    written = ((word_signature(word), edition) for edition, word in words_of(name))
+    return Section("Editions", ("edition", "signature"), _by_said(written))
 
 
 def _dtypes(declaration: OpDef) -> Section:
@@ -198,11 +224,30 @@ def _gradient(declaration: OpDef, u: UOp | None) -> Section:
 
 
 def _row_section(found: tuple[Row, ...]) -> Section:
-    return Section(
-        "In the documents",
-        ("row", "says", "here"),
-        tuple((row.id, row.says, row.status) for row in found),
-    )
+    """The rows of the documents; what several say in the same words stands once."""
+    documents = (((row.id.partition("/")[2], row.says, row.status), row.document) for row in found)
+    rows = tuple((said[0], *said[1]) for said in _by_said(documents))
+    return Section("In the documents", ("document", "row", "says", "here"), rows)
+
+
+def _by_said(pairs: Iterable[tuple[T, str]]) -> tuple[tuple[str, T], ...]:
+    """What was said, each once, behind the names of those who say it."""
+    found: dict[T, list[str]] = {}
+    for said, name in pairs:
+        found.setdefault(said, []).append(name)
+    return tuple((" ".join(names), said) for said, names in found.items())
+
+
+def _words_about(name: str) -> tuple[tuple[str, str], ...]:
+    """The words of the glossary that lead to an op."""
+    about = (t for words in chapters().values() for t in words if name in t.see)
+    return tuple((t.word, f"{t.says} {t.more}") for t in about if t.word.upper() != name)
+
+
+def _elsewhere(name: str) -> Section:
+    """What others do."""
+    rows = tuple((fact.who, fact.text, fact.source) for fact in facts().get(name, ()))
+    return Section("Elsewhere", ("in", "what happens", "source"), rows)
 
 
 def _decision_section(found: tuple[Row, ...]) -> Section:

@@ -23,6 +23,7 @@ from uop.spec.uop import UOp, param
 
 INF, NAN, LARGEST, LEAST = float("inf"), float("nan"), 3.4028234663852886e38, 2.0**-149
 UNARY = (-INF, -2.5, -1.0, -0.0, 0.0, LEAST, 0.5, 1.0, 2.5, LARGEST, INF, NAN)
+CASTED = (-INF, -1.7, -0.9, -0.0, 0.0, LEAST, 0.5, 2.7, 3.5, 300.0, LARGEST, INF, NAN)
 PAIRED = (-INF, -1.0, -0.0, 0.0, 1.0, INF, NAN)
 TRIPLES = (
     (INF, 0.0, 1.0),
@@ -110,7 +111,7 @@ def _matrix(title: str, op: Op, taken: Sequence[DType]) -> Section:
 
 
 def _casts(dtype: DType) -> Section:
-    values = _values(dtype) if dtype.is_float else (-129, -1, 0, 1, 255, 256, 65520)
+    values = CASTED if dtype.is_float else (-129, -1, 0, 1, 255, 256, 65520)
     column = np.array(values, np_dtype(dtype))
     made = [_accepted(Op.CAST, [dtype], [column], DTypeArg(target)) for target in CAST_TARGETS]
     lines = [

@@ -80,15 +80,18 @@ def word_signature(word: Word) -> str:
 
 def _signature(name: str, src: tuple[str, ...], arg: type[Arg] | None, given: Arg | None) -> str:
     text = f"{name}({', '.join(src)})"
-    if arg is None:
-        return text
+    return text if arg is None else f"{text} {{{field_words(arg, given)}}}"
+
+
+def field_words(arg: type[Arg], given: Arg | None = None) -> str:
+    """`fill: INVALID|ZERO = INVALID`, the fields of an arg."""
     hints = get_type_hints(arg)
     shown = []
     for field in fields(arg):
         value = field.default if given is None else getattr(given, field.name)
         default = f" = {value.name}" if isinstance(value, Enum) else ""
         shown.append(f"{field.name}: {type_words(hints[field.name])}{default}")
-    return f"{text} {{{', '.join(shown)}}}"
+    return ", ".join(shown)
 
 
 def type_words(hint: Any) -> str:

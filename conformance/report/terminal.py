@@ -16,6 +16,7 @@ from uop.conformance.card.card import card_from_json
 from uop.conformance.case import ALL_LEVELS
 from uop.conformance.coverage import ledger_lines
 from uop.conformance.delivery import UNSUPPORTED
+from uop.conformance.explain.glossary import LOOK
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
@@ -183,7 +184,7 @@ def progress_of(tally: Tally) -> str:
 
 def summary(report: Report, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
-    head = [f"verdict: {verdict_line(report)}", figures_line(report), ""]
+    head = [f"verdict: {verdict_line(report)}", figures_line(report), LOOK, ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
     tail += [*known_lines(report), *ledger_of(report)]
     tail += next_lines(report)

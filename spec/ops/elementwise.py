@@ -108,8 +108,8 @@ elementwise(
 elementwise(
     Op.CAST,
     ("T",),
-    "Convert to the dtype of the arg: integers wrap, floats round once to nearest even, "
-    "to bool is x != 0.",
+    "Convert to the dtype of the arg: float to integer truncates, integers wrap, to a float rounds "
+    "once to nearest even, to bool is x != 0.",
     VALUES,
     arg=DTypeArg,
     result=dtype.from_arg,
@@ -140,7 +140,7 @@ elementwise(
 elementwise(
     Op.MAX,
     AB,
-    "The larger one: a NaN wins, +0 is above -0, on bool OR.",
+    "The larger one: a NaN wins unless `max_nan` says otherwise, +0 is above -0, on bool OR.",
     VALUES,
     interval=min_max.maximum,
     latitude=lat.MAX,

@@ -188,7 +188,8 @@ define(
 define(
     OpDef(
         Op.PAD,
-        doc="T at offset o in a space of shape s' that is filled with INVALID elements or zeros.",
+        doc="T at offset o in a space of shape s'; the elements around it are absent (INVALID) "
+        "or 0 (ZERO), as its fill says.",
         src=("T", "o", "s'"),
         arg=PadArg,
         default_arg=PadArg(),

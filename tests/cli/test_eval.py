@@ -14,6 +14,10 @@ import pytest
         ("1.0 >= nan", ["false : bool", "accepted: false or true"]),
         ("[7, 8] // [2, 0]", ["[3, unspecified] : int32[2]", "accepted: 3, anything"]),
         ("f32(0.0) * -1", ["-0.0 : float32", "accepted: -0.0"]),
+        ("reduce(max, [1, nan])", ["[nan] : float32[1]", "accepted: -inf to 1.0 or nan"]),
+        ("pad([7], [1], [2])", ["[invalid, 7] : int32[2]", "accepted: anything, 7"]),
+        ("pad([7], [1], [2], zero)", ["[0, 7] : int32[2]", "accepted: 0, 7"]),
+        ("permute([[1, 2]], order=[1, 0])", ["[[1],", " [2]] : int32[2,1]", "accepted: 1, 2"]),
     ],
 )
 def test_value_dtype_and_accepted_set(uop: Any, expression: str, lines: list[str]) -> None:
@@ -28,7 +32,13 @@ def test_the_words_of_a_shell_are_one_expression(uop: Any) -> None:
 
 @pytest.mark.parametrize(
     ("expression", "said"),
-    [("u8(300)", "1:4: 300 is outside uint8"), ("f32(1) + i32(1)", "ADD.c2"), ("open(1)", "1:1")],
+    [
+        ("u8(300)", "1:4: 300 is outside uint8"),
+        ("f32(1) + i32(1)", "ADD.c2"),
+        ("open(1)", "1:1"),
+        ("tuple(1, 2)", "TUPLE has no value"),
+        ("param([2], slot=0, dtype=f32)", "INPUT.c3"),
+    ],
 )
 def test_what_is_no_expression_is_exit_2(uop: Any, expression: str, said: str) -> None:
     outcome = uop("eval", expression)

@@ -19,7 +19,8 @@ def test_an_op_is_explained(uop: Any) -> None:
         "  IDIV.c2     operands have one dtype",
         "  Elements whose divisor is 0.",
         "  -128    1     -128  unspecified  -128  -19  -2",
-        "  2026-06/elementwise/IDIV      The quotient, rounded down.  implemented",
+        "  2026-05 2026-06  elementwise/IDIV  The quotient, rounded down.  implemented",
+        "  C  `-7 / 2` is -3: rounds toward zero  C17 6.5.5p6",
         "  D-030  IDIV floors, MOD has the sign of the divisor",
         "  0 : int32[4] = [3, -4, -3, -3]",
     ):

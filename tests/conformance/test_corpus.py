@@ -79,6 +79,17 @@ def test_every_case_of_the_reference_passes(corpus: Path, outputs: Path) -> None
     assert report.tally.counts[Status.PASSED] == len(lines(corpus)) - 1
 
 
+def test_the_command_of_the_documentation_writes_its_reports(
+    corpus: Path, outputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (command,) = re.findall(r"```sh\nuop (.*?)\n```", DOCS.read_text("utf-8"), re.DOTALL)
+    given = {"DIR": str(corpus), "OUTPUTS": str(outputs)}
+    words = [given.get(word, word) for word in command.split()]
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == Exit.OK
+    assert {path.name for path in tmp_path.iterdir()} == {w for w in words if "report." in w}
+
+
 def checker() -> Check:
     """The checker that the documentation prints."""
     (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)

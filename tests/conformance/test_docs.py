@@ -1,4 +1,4 @@
-"""The pages of the ops are those that the declarations give, and their links lead somewhere."""
+"""The generated pages are those that the declarations give, and their links lead somewhere."""
 
 from __future__ import annotations
 
@@ -6,28 +6,52 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from uop.conformance.docs import files, stale, write
+from reports import failing
+
+from uop.conformance.docs import anchor, files, stale, write
+from uop.conformance.explain import glossary
+from uop.conformance.explain.find import find
+from uop.conformance.points import KINDS
+from uop.conformance.report.terminal import figures_line
+from uop.spec.decisions import decisions
 from uop.spec.registry import DECLARATIONS
 
-FOLDER = Path(__file__).parents[2] / "docs" / "ops"
+FOLDER = Path(__file__).parents[2] / "docs"
 WANTED = files()
 
 
 def test_no_page_is_stale() -> None:
-    assert stale(FOLDER, WANTED) == [], "run `python -m uop.conformance.docs docs/ops`"
+    assert stale(FOLDER, WANTED) == [], "run `python -m uop.conformance.docs docs`"
 
 
 def test_every_op_has_a_page_and_the_index_names_it() -> None:
     for op in DECLARATIONS:
-        assert f"# {op.name}\n" in WANTED[f"{op.name}.md"]
-        assert f"[{op.name}]({op.name}.md)" in WANTED["README.md"]
+        assert f"# {op.name}\n" in WANTED[f"ops/{op.name}.md"]
+        assert f"[{op.name}]({op.name}.md)" in WANTED["ops/README.md"]
 
 
 def test_links_lead_to_files() -> None:
     for path, text in WANTED.items():
         if path.endswith(".md"):
-            for target in re.findall(r"\]\(([^)]+\.(?:md|svg))\)", text):
-                assert target in WANTED, (path, target)
+            for target in re.findall(r"\]\(([^)]+\.(?:md|svg|py))(?:#[^)]+)?\)", text):
+                assert (FOLDER / path).parent.joinpath(target).is_file(), (path, target)
+
+
+def test_decisions_lead_to_their_headings() -> None:
+    assert anchor("D-038") == "d-038-cast"
+    assert anchor("D-040") == "d-040-cast-to-fp8e4m3-which-has-no-infinity"
+    headings = (FOLDER.parent / "spec" / "DECISIONS.md").read_text("utf-8").lower()
+    for number in decisions():
+        (heading,) = re.findall(rf"^## ({number.lower()} .+)$", headings, re.MULTILINE)
+        kept = "".join(c for c in heading if c.isalnum() or c in " -_")
+        assert anchor(number) == kept.replace(" ", "-")
+    assert "(../../spec/DECISIONS.md#d-038-cast)" in WANTED["ops/CAST.md"]
+
+
+def test_the_example_of_a_page_comes_first() -> None:
+    for op in DECLARATIONS:
+        titles = re.findall(r"^## (.+)$", WANTED[f"ops/{op.name}.md"], re.MULTILINE)
+        assert titles[0] == "Example"
 
 
 def test_tables_are_rectangular() -> None:
@@ -44,8 +68,26 @@ def test_drawings_are_well_formed() -> None:
 
 
 def test_writing_brings_a_folder_up_to_date(tmp_path: Path) -> None:
-    (tmp_path / "GONE.md").write_text("of an op that is no more")
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "ops" / "GONE.md").write_text("of an op that is no more")
+    (tmp_path / "by-hand.md").write_text("a page that nobody generates")
     write(tmp_path)
     assert stale(tmp_path, WANTED) == []
-    (tmp_path / "ADD.md").write_text("changed")
-    assert stale(tmp_path, WANTED) == ["ADD.md"]
+    assert (tmp_path / "by-hand.md").is_file()
+    (tmp_path / "ops" / "ADD.md").write_text("changed")
+    assert stale(tmp_path, WANTED) == ["ops/ADD.md"]
+
+
+def test_every_word_is_explained_and_leads_on() -> None:
+    for word, term in glossary.terms().items():
+        assert find(word) == term
+        assert f"**{term.word}**: {term.says}" in WANTED["glossary.md"]
+        for other in term.see:
+            assert find(other) != term
+
+
+def test_the_legend_has_every_figure_under_a_verdict() -> None:
+    printed = re.findall(r"(?:[\d,.]+%?|-) ([a-z][a-z ]+)", figures_line(failing()))
+    assert len(printed) == 7
+    counted = {glossary.terms()[name] for name in (*printed, *KINDS)}
+    assert counted <= set(glossary.legend().terms)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import uop
+from uop.conformance.explain import glossary
 from uop.conformance.explain.find import Conditions, Words, conditions, find, own_conditions
 from uop.conformance.explain.page import page_of
 from uop.spec.clauses import clauses
@@ -90,14 +91,15 @@ def test_every_label_is_found_and_says_what_holds(label: str) -> None:
 @pytest.mark.parametrize("name", WORDS)
 def test_every_word_of_an_edition_is_explained(name: str) -> None:
     # Of an op and a knob of one name the knob is the one in small letters.
-    found = find(name if name.lower() in KNOBS else name.lower())
+    found = find(name if name.lower() in {*KNOBS, *glossary.terms()} else name.lower())
     page = page_of(found)
     assert page.lead
     having = [edition for edition in EDITIONS.values() if name in edition.words]
     if name in Op.__members__:
         assert isinstance(found, OpDef)
         (table,) = [s.table for s in page.sections if s.title == "Editions"]
-        assert [row[0] for row in table] == [edition.name for edition in having]
+        named = [name for row in table for name in row[0].split()]
+        assert sorted(named) == sorted(edition.name for edition in having)
         assert all(row[1].startswith(f"{name}(") for row in table)
         return
     assert isinstance(found, Words)
@@ -127,4 +129,4 @@ def test_every_op_that_the_ledger_names_is_explained() -> None:
 
 def test_ops_that_an_edition_keeps_are_shown_with_their_operands() -> None:
     (table,) = [s.table for s in page_of(DECLARATIONS[Op.ADD]).sections if s.title == "Editions"]
-    assert set(table) == {(name, "ADD(A, B)") for name in EDITIONS}
+    assert table == ((" ".join(EDITIONS), "ADD(A, B)"),)

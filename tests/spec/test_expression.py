@@ -10,13 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import ConstArg, DTypeArg
+from uop.spec.args import (
+    ConstArg,
+    DTypeArg,
+    FlipArg,
+    LoadArg,
+    PadArg,
+    PadFill,
+    PermuteArg,
+    ReduceArg,
+)
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.expression import DEEPEST, NAMED_OPS, read_expression
+from uop.spec.expression import DEEPEST, INDICES, read_expression
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.uop import UOp, const
+from uop.spec.uop import UOp, const, dims
 
 
 def number(value: int | float, dtype: DType) -> UOp:
@@ -24,6 +33,7 @@ def number(value: int | float, dtype: DType) -> UOp:
 
 
 ONE, TWO, THREE = (number(k, dtypes.int32) for k in (1, 2, 3))
+PAIR, SWAP = UOp(Op.STACK, ONE, TWO), PermuteArg((1, 0))
 
 
 @pytest.mark.parametrize(
@@ -45,6 +55,20 @@ ONE, TWO, THREE = (number(k, dtypes.int32) for k in (1, 2, 3))
             UOp(Op.BITCAST, const(1, dtypes.float32), arg=DTypeArg(dtypes.uint32)),
         ),
         ("contiguous(1)", UOp(Op.CONTIGUOUS, ONE)),
+        ("cast(f32(1), u8)", UOp(Op.CAST, const(1, dtypes.float32), arg=DTypeArg(dtypes.uint8))),
+        ("reshape([1, 2], [2, 1])", UOp(Op.RESHAPE, PAIR, dims((2, 1)))),
+        ("reshape([1], [])", UOp(Op.RESHAPE, UOp(Op.STACK, ONE), dims(()))),
+        ("permute([[1, 2]], order=[1, 0])", UOp(Op.PERMUTE, UOp(Op.STACK, PAIR), arg=SWAP)),
+        ("flip([1, 2], flags=[true])", UOp(Op.FLIP, PAIR, arg=FlipArg((True,)))),
+        ("pad([1, 2], [1], [4])", UOp(Op.PAD, PAIR, dims((1,)), dims((4,)), arg=PadArg())),
+        (
+            "pad([1, 2], [1], [4], zero)",
+            UOp(Op.PAD, PAIR, dims((1,)), dims((4,)), arg=PadArg(PadFill.ZERO)),
+        ),
+        ("reduce(max, [1, 2])", UOp(Op.REDUCE, PAIR, arg=ReduceArg(Op.MAX, (0,)))),
+        ("reduce([1, 2], op=add, axes=[])", UOp(Op.REDUCE, PAIR, arg=ReduceArg(Op.ADD, ()))),
+        ("INDEX([1, 2], 1)", UOp(Op.INDEX, PAIR, const(1, dtypes.index))),
+        ('load(1, device="GPU")', UOp(Op.LOAD, ONE, arg=LoadArg("GPU"))),
     ],
 )
 def test_what_an_expression_builds(text: str, expected: UOp) -> None:
@@ -91,6 +115,12 @@ def test_a_number_is_rounded_once(text: str, bits: int) -> None:
     u = read_expression(text)
     assert isinstance(u.arg, ConstArg)
     assert u.arg.bits == bits
+
+
+ARGUMENTS = (
+    "1", "nan", "[1, 2]", "[]", "[2]", "true", "add", "i8", "zero", "op=max", "axes=[0]", "id=3",
+    "order=[0]", "dtype=f32", "idx=0", 'name="x"', "size=1", "device=[\"A\", \"B\"]",
+)  # fmt: skip
 
 
 def of_sums() -> st.SearchStrategy[str]:
@@ -142,14 +172,21 @@ def _exact(node: ast.expr) -> int:
         ("1 2", 3, "expected the end, found '2'"),
         ("1 $ 2", 3, "unexpected '$'"),
         ("1 < 2 < 3", 7, "expected the end, found '<'"),
-        ("foo(1)", 1, "'foo' is neither a dtype nor an elementwise op"),
+        ("foo(1)", 1, "'foo' is neither a dtype nor an op"),
         ("__import__('os')", 12, 'unexpected "\'"'),
-        ("reshape(1)", 1, "'reshape' is neither a dtype nor an elementwise op"),
+        ("cast(1)", 1, "CAST lacks the arg field 'dtype'"),
+        ("cast(1, u9)", 1, "field 'dtype': expected a dtype, found u9"),
+        ("max(1, size=2)", 8, "'size' is neither a dtype nor an op"),
+        ("pad(1, 2, fill=zero, fill=zero)", 22, "the field 'fill' stands twice"),
+        ("pad(1, 2, fill=*)", 16, "expected the value of a field, found '*'"),
+        ("permute(1, order=[0.5])", 19, "expected an integer, found '0.5'"),
+        ("permute(1, order", 12, "'order' is neither a dtype nor an op"),
+        ("reduce(max, [])", 13, "expected a value between the brackets"),
         ("u8(256)", 4, "256 is outside uint8: expected 0..255"),
         ("u8(0.5)", 4, "expected an integer, found 0.5"),
         ("1 + true", 5, "expected an integer, found true"),
         ("u8(1, 2)", 1, "u8 takes one value, found 2"),
-        ("bitcast(1, 2)", 12, "expected a dtype, found '2'"),
+        ("bitcast(1, 2)", 1, "BITCAST lacks the arg field 'dtype'"),
         ("[]", 1, "expected a value between the brackets"),
         ("(1", 3, "expected ')', found the end"),
         ("(" * 100 + "1", DEEPEST + 2, f"nested more than {DEEPEST} deep"),
@@ -190,6 +227,18 @@ def test_any_text_is_a_graph_or_refused(text: str) -> None:
     assert u.toposort()[-1] is u
 
 
-def test_every_elementwise_op_without_arg_can_be_called() -> None:
-    wanted = {op.name for op, d in DECLARATIONS.items() if d.is_elementwise and d.arg is None}
-    assert wanted <= NAMED_OPS.keys()
+@given(st.sampled_from(Op), st.lists(st.sampled_from(ARGUMENTS), max_size=4).map(", ".join))
+def test_any_call_is_a_graph_or_refused(op: Op, arguments: str) -> None:
+    try:
+        u = read_expression(f"{op.name}({arguments})")
+    except (MalformedError, InvalidError):
+        return
+    assert u.op is op
+
+
+def test_every_operand_that_is_a_shape_or_an_offset_is_one_of_index() -> None:
+    named = {n.rstrip("?*") for d in DECLARATIONS.values() for n in d.src}
+    assert named >= INDICES
+    for declaration in DECLARATIONS.values():
+        shapes = [c.label for c in declaration.constraints if "STACK of ()-shaped" in c.title]
+        assert len(shapes) == len({n for n in declaration.src if n in ("s", "s'", "o")})

@@ -12,15 +12,15 @@ COMMANDS = {
     "compile": "Compile a program and print its source, or the program that a stage leaves.",
     "backends": "List the backends and say which can be used here.",
     "conform": "Judge a backend, or several, by the conformance suite.",
-    "diff": "Say what is better and what is worse in one report than in another.",
-    "explain": "Explain an op, a label, a decision, an op on values, or what a case demands.",
+    "diff": "Compare two reports: what is better now, and what is worse.",
+    "explain": "Explain an op, a label, a word, an op on values, or what a case demands.",
     "eval": "Evaluate one expression and print what a backend may return.",
     "export": "Write the suite as files, for checkers in any language.",
-    "judge": "Judge output files by what `uop export` wrote.",
-    "mutants": "Show which seeded faults the suite finds.",
+    "judge": "Judge outputs in files for the cases that `uop export` wrote.",
+    "mutants": "Measure the suite: seed faults and count which ones it finds.",
     "profile": "Show or write what a backend does where the spec leaves a choice.",
-    "worker": "Check an executable that is to be judged as a backend.",
-    "replay": "Judge the programs of files again, or some of the cases of a report.",
+    "worker": "Check that an executable keeps to the protocol for backends.",
+    "replay": "Judge programs in files again, or some cases of a report.",
 }
 
 

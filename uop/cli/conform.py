@@ -128,8 +128,8 @@ def report_files(command: F) -> F:
 @click.option(
     "--profile",
     metavar="PROFILE",
-    help="What is demanded: strict, observed, knobs such as 'max_nan=number', or a file.toml that "
-    "`uop profile init` wrote. By default what the backend declares, else what is observed.",
+    help="The profile to demand: strict, observed, knobs such as 'max_nan=number', or a file.toml "
+    "that `uop profile init` wrote. By default what the backend declares, else what is observed.",
 )
 @click.option("--mutant", metavar="NAME", help="Put a seeded fault into the backend.")
 @click.option(
@@ -147,14 +147,14 @@ def report_files(command: F) -> F:
     "--known",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Known failures, by default uop-known.toml where it is there: they do not fail the run; "
-    "a line whose program passes or is not judged, or that has expired, does.",
+    help="Known failures, by default uop-known.toml if it exists: they do not fail the run. A line "
+    "fails it whose program passes or is not judged, or that has expired.",
 )
 @click.option(
     "--update-known",
     is_flag=True,
     help="Then edit that file: failures join it, what passes leaves it. The exit code is that of a "
-    "run by the file as it is then.",
+    "run with the edited file.",
 )
 @click.option(
     "--format",
@@ -162,7 +162,7 @@ def report_files(command: F) -> F:
     type=click.Choice(["text", "github"]),
     default="text",
     show_default=True,
-    help="What is printed: lines, or also annotations and a summary for GitHub.",
+    help="Print lines only, or also annotations and a summary for GitHub.",
 )
 @click.option(
     "--output",
@@ -203,9 +203,9 @@ def command(
     BACKEND is a name that `uop backends` lists, module:Class, or command:PROGRAM for an executable
     that answers lines of JSON (docs/worker-protocol.md); quote it where the program has options.
 
-    Ends with the verdict: it conforms, it does not, or nothing was learned. Each cause of failure
-    is shrunk and written as a file for `uop replay`. Several backends are judged on the same cases,
-    and for each case that fails somewhere it is said which of them is alone.
+    The verdict is one of: conforms, does not conform, inconclusive. Each cause of failure is shrunk
+    and written as a file for `uop replay`. Several backends are judged on the same cases; for each
+    case that fails somewhere a line says which of them is alone.
     """
     from uop.conformance.case import LEVELS
     from uop.conformance.options import (

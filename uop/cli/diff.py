@@ -16,11 +16,12 @@ MOST_LINES = 40
 @click.argument("before", type=click.Path(path_type=Path), metavar="A.json")
 @click.argument("after", type=click.Path(path_type=Path), metavar="B.json")
 def command(before: Path, after: Path) -> int:
-    """Say what is better and what is worse in one report than in another.
+    """Compare two reports: what is better now, and what is worse.
 
-    From A to B, both written by `uop conform --json`. Compared are the verdict, each level, op and
-    dtype, the causes of failure, the largest errors and what was skipped. A failure that became
-    known, or is no longer known, is neither. The exit code is 1 where something got worse.
+    A is the older report, B the newer one, both written by `uop conform --json`. It compares the
+    verdict, each level, op and dtype, the causes of failure, the largest errors and the skipped
+    cases. A failure that became known, or is no longer known, counts as neither. It exits with 1 if
+    something is worse.
     """
     from uop.conformance.report.diff import Turn, changes, notes
     from uop.conformance.report.reading import read_report

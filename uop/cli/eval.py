@@ -13,24 +13,30 @@ MOST = 64
 def command(expression: tuple[str, ...]) -> None:
     """Evaluate one expression and print what a backend may return.
 
-    A number takes the dtype of the other operand; written u8(200), f16(0.1) or bool(true) it has
-    its own. A dtype around a value with one is a CAST. Operators are those of Python, ops are
-    functions: max(a, b), where(p, a, b), exp2(x), bitcast(x, u32). [1, 2, 3] is a STACK.
+    A number takes the dtype of the other operand; u8(200), f16(0.1) and bool(true) have their own.
+    A dtype around a value is a CAST. Operators are those of Python, [1, 2, 3] is a STACK, and every
+    op is a function. Fields of its arg stand behind the operands; a bare word is the first field.
 
     \b
     uop eval 'u8(200) + u8(100)'
-    uop eval 'i8(-128) // -1'
     uop eval 'max(nan, 1.0)'
+    uop eval 'bitcast(1.0, u32)'
+    uop eval 'reduce(max, [1, nan])'
+    uop eval 'pad([1, 2], [1], [4], zero)'
+    uop eval 'permute([[1, 2, 3], [4, 5, 6]], order=[1, 0])'
     """
     from uop.interpreter.accept import accept
     from uop.interpreter.evaluate import evaluate_full
     from uop.interpreter.show import accepted_words, show_value
     from uop.interpreter.values import Value
-    from uop.spec.errors import LabelledError
+    from uop.spec.dtype import Kind
+    from uop.spec.errors import LabelledError, UnsupportedError
     from uop.spec.expression import read_expression
 
     text = " ".join(expression)
     root = read_expression(text)
+    if root.dtype.kind is Kind.VOID:
+        raise UnsupportedError(f"{root.op.name} has no value; `uop run` takes whole programs")
     try:
         value = evaluate_full(root)
         (accepted,) = accept(root)

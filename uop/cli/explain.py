@@ -51,15 +51,16 @@ def command(
     profile: str | None,
     seed: int,
 ) -> None:
-    """Explain an op, a label, a decision, an op on values, or what a case demands.
+    """Explain an op, a label, a decision or a word, an op on values, or what a case demands.
 
-    NAME is an op, a word of an edition, the label of an error, a decision, a knob of a profile, or
-    a row of the published documents: PERMUTE, VECTORIZE, PERMUTE.c1, D-030, max_nan,
-    2026-05/movement/PAD. With values the op is evaluated on them. Of the id of a case it is told
-    what one element of its result may be, how that comes about, and which knobs change it.
+    NAME is an op (PERMUTE), a word of an edition (VECTORIZE), a label (PERMUTE.c1), a decision
+    (D-030), a knob (max_nan), a word of this project (constrained; `figures` for all that stands
+    under a verdict), or a row of a document (2026-05/movement/PAD). With values it evaluates the op
+    on them. For the id of a case it shows what one element of the result may be, step by step, and
+    which knobs change it.
 
     \b
-    uop explain IDIV
+    uop explain figures
     uop explain IDIV -7 2 --dtype int8
     uop explain CAST 300 --to uint8 --backend opencl
     uop explain MAX nan invalid --dtype float16

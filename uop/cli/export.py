@@ -12,17 +12,22 @@ from uop.conformance.exits import Exit
 @click.command("export")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
-@click.option("--profile", default="strict", show_default=True, help="What is allowed, as knobs.")
+@click.option(
+    "--profile",
+    default="strict",
+    show_default=True,
+    help="The profile that the accepted results are computed for.",
+)
 @click.option(
     "--size", type=click.FloatRange(min=0.1), default=20.0, show_default=True, metavar="MIB",
-    help="What the files may take.",
+    help="The most that the files may hold.",
 )  # fmt: skip
 def command(folder: Path, seed: int, profile: str, size: float) -> int:
     """Write the suite as files, for checkers in any language.
 
-    One folder per case: the program, its inputs, and what is accepted, as raw bits.
-    The folder must be empty. docs/corpus.md describes the files; `uop judge` scores outputs that
-    anyone has written for them.
+    Writes one folder per case: the program, its inputs and the accepted results, as raw bits.
+    FOLDER must be empty. docs/corpus.md describes the files; `uop judge` judges outputs that anyone
+    has written for them.
     """
     from uop.conformance.corpus.export import MEBIBYTE, cases_of_all, export
 

@@ -24,10 +24,10 @@ def command(
     junit: Path | None,
     html: Path | None,
 ) -> int:
-    """Judge output files by what `uop export` wrote.
+    """Judge outputs in files for the cases that `uop export` wrote.
 
-    OUTPUTS/ID/outputs.bin holds the outputs of the case of that id, one after the other; a case
-    without it is skipped.
+    OUTPUTS/ID/outputs.bin holds the outputs of the case with that id, one after the other. A case
+    without such a file is skipped.
     """
     from uop.conformance.corpus.score import score
     from uop.conformance.options import OptionError, require_files

@@ -23,9 +23,9 @@ WIDTH = 100
 
 @click.command("mutants")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--class", "kinds", multiple=True, metavar="CLASS", help="Only of this class.")
+@click.option("--class", "kinds", multiple=True, metavar="CLASS", help="Only faults of this class.")
 @click.option("--list", "listed", is_flag=True, help="Describe them without the answer.")
-@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the sums.")
+@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the counts.")
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 def command(
     names: tuple[str, ...],
@@ -34,15 +34,15 @@ def command(
     json: Path | None,
     workers: int | None,
 ) -> int:
-    """Show which seeded faults the suite finds.
+    """Measure the suite: seed faults and count which ones it finds.
 
-    Puts one fault after the other into a backend, or into what judges, and runs the cases until one
-    fails: this is how strong the suite is.
+    Puts one fault after the other into a backend, or into the judging code, and runs cases until
+    one fails.
 
-    `--list` says which backend each is put into, under a name that gives nothing away, and
-    `uop conform BACKEND --mutant NAME` judges that backend with the fault; `uop mutants NAME` tells
-    what it is. Those of `judge` are in the suite itself and are only hunted.
-    Ctrl-C ends with what was found so far.
+    To play: `--list` names each fault, without the answer, and the backend it goes into;
+    `uop conform BACKEND --mutant NAME` judges that backend with the fault; `uop mutants NAME` gives
+    the answer. Faults of `judge` are in the suite itself and can only be measured. Ctrl-C ends with
+    the results so far.
     """
     from uop.conformance.options import OptionError, cores, writable
 

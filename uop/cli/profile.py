@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def command() -> None:
     """Show or write what a backend does where the spec leaves a choice.
 
-    The points are the knobs of a profile, each explained by `uop explain KNOB`, and what the spec
-    gives no value for: payloads of NaNs, shift counts and casts out of range, division by zero.
+    Such choices are the knobs of a profile (`uop explain KNOB`), and results without a value:
+    payloads of NaNs, shift counts and casts out of range, division by zero.
     """
 
 
@@ -32,9 +32,9 @@ def command() -> None:
 @timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
 def show(backend: str, timeout: float | None, as_json: bool) -> int:
-    """Print the device card: each point, what was observed, and the programs that showed it.
+    """Print the card: each choice, what was observed, and the programs that showed it.
 
-    Exits with 1 where a backend that declares no profile does two things at the point of a knob.
+    Exits with 1 if the backend declares no profile and does two things at one knob.
     """
     from json import dumps
 
@@ -63,10 +63,10 @@ def show(backend: str, timeout: float | None, as_json: bool) -> int:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.toml",
-    help="Where to write it; without it, it is printed. A file that exists is left alone.",
+    help="Where to write it; by default it is printed. An existing file is never overwritten.",
 )
 def init(backend: str, timeout: float | None, output: Path | None) -> int:
-    """Write the observed profile as TOML, with the evidence, to edit and to commit.
+    """Write the observed profile as TOML, with the evidence, to edit and commit.
 
     The file has a key for its schema and one for every knob: a word, true or false, or a list of
     names.

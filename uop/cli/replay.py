@@ -39,11 +39,11 @@ SAMPLE = 100
 def command(
     arguments: tuple[str, ...], sample: int | None, emit_requests: bool, log: Path | None
 ) -> int:
-    """Judge the programs of files again, or some of the cases of a report.
+    """Judge programs in files again, or some cases of a report.
 
-    Programs run on BACKEND or on opencl. A file says itself what it accepts; where it does not, the
-    spec does. Of a report by `uop conform --json` some cases are judged again, on its backend or
-    on BACKEND.
+    Programs run on BACKEND, by default opencl. A file may say what it accepts; otherwise the spec
+    does. Given a report that `uop conform --json` wrote, it judges some cases again, on the
+    report's backend or on BACKEND.
     """
     from uop.conformance.backends import names
     from uop.conformance.replay import replay, requests

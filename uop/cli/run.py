@@ -53,19 +53,21 @@ def slot_files(
     multiple=True,
     callback=slot_files,
     metavar="SLOT=FILE.npy",
-    help="The array of a slot; without it, the one in the file.",
+    help="The array of a slot, in place of the one in the file.",
 )
 @click.option(
-    "--output", type=click.Path(path_type=Path), help="Write results as .npy to a folder."
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the results as .npy files into a folder.",
 )
 @click.option(
-    "--backend", type=BACKEND, default=INTERPRETER, show_default=True, help="Who runs it."
+    "--backend", type=BACKEND, default=INTERPRETER, show_default=True, help="What runs it."
 )
 @click.option(
     "--memory",
     type=click.FloatRange(min=0, min_open=True),
     metavar="GIB",
-    help="What the interpreter may need for values; without it, what the machine has.",
+    help="Memory for the values of the interpreter; by default all that the machine has.",
 )
 @click.option("--trace", is_flag=True, help="Print the value of every node.")
 def command(
@@ -79,9 +81,9 @@ def command(
 ) -> None:
     """Run a program and print its results.
 
-    The results are numbered: a value is 0, the members of a TUPLE count from 0, the buffers that a
-    SINK writes go by their slots. With --output each is written as N.npy, and where elements are
-    absent or open, a mask N.invalid.npy or N.unspecified.npy beside it.
+    The results are numbered: a value is 0, the members of a TUPLE count from 0, a buffer that a
+    SINK writes has the number of its slot. --output writes each as N.npy, and a mask
+    N.invalid.npy or N.unspecified.npy if elements are absent or unspecified.
     """
     if trace and backend != INTERPRETER:
         raise click.UsageError("--trace is for the interpreter: a backend gives its results only")

@@ -16,9 +16,9 @@ from uop.conformance.shell import uop_command
 
 @click.group("worker", cls=Suggesting)
 def command() -> None:
-    """Check an executable that is to be judged as a backend.
+    """Check that an executable keeps to the protocol for backends.
 
-    Such a worker answers lines of JSON and is judged as command:./worker.
+    Such a worker answers lines of JSON; `uop conform command:./worker` judges it.
     """
 
 
@@ -35,10 +35,10 @@ def command() -> None:
 )
 @log_option
 def check(executable: str, arguments: tuple[str, ...], timeout: float, log: Path | None) -> int:
-    """Send a worker fixed messages, and say where its replies deviate from the protocol.
+    """Send a worker fixed messages, and print a line for each deviation from the protocol.
 
-    A program that fails is shown with its input, what came, what is accepted, and the command
-    that judges it again. A worker that gives no reply to a program is sent nothing more.
+    For a program that fails it prints the program, its input, what came, what is accepted and the
+    command that judges it again. A worker that gives no reply to a program receives nothing more.
 
     Put `--` before arguments of the worker that begin with a dash.
     """
