@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from uop.conformance.case import CaseId
-from uop.conformance.delivery import not_listed
+from uop.conformance.delivery import UNSUPPORTED, not_listed
 from uop.conformance.points import (
     KINDS,
     Key,
@@ -52,7 +52,7 @@ class Ledger:
 
     ids: Sequence[CaseId]
     narrowed: bool = False
-    """Whether the run was narrowed to some ops, dtypes or cases."""
+    """Whether the run is about some ops, dtypes or cases only, as options or the backend say."""
     profile: Profile = STRICT
     seen: dict[Key, Evidence] = field(default_factory=dict)
     skipped: dict[Key, Counter[str]] = field(default_factory=dict)
@@ -114,17 +114,30 @@ class Ledger:
 
         Each op on each dtype that it lists, as far as selected, needs a judged program of which
         something is constrained, or that have no elements, unless the backend declined them all;
-        most need one anyway.
+        half of them need one anyway.
         """
-        listed = [p for p in self.expected() if p.kind == "cell" and _is_listed(p, hello)]
-        reasons = self.unseen(tally)
-        without = [p for p in listed if p in reasons and not _is_empty(p, tally)]
+        listed, reasons = self.cells(hello), self.unseen(tally)
+        without = self._without(listed, reasons, tally)
         declined = [p for p in without if _is_declined(p, tally)]
         found = [f"{p.about} {p.dtype}: {reasons[p]}" for p in without if p not in declined]
-        if 2 * len(declined) > len(listed):
-            kept = main_reason(Counter(reasons[p] for p in declined))
-            found.append(f"{len(declined)} of {len(listed)} ops and dtypes: {kept}")
+        if 2 * len(without) > len(listed):
+            kept = main_reason(Counter(reasons[p] for p in without))
+            found.append(f"{len(without)} of {len(listed)} ops and dtypes: {kept}")
         return tuple(found)
+
+    def cells(self, hello: Hello) -> list[Point]:
+        """Each op on each dtype that the backend lists, as far as selected."""
+        return [p for p in self.expected() if p.kind == "cell" and _is_listed(p, hello)]
+
+    def judged(self, hello: Hello, tally: Tally) -> int:
+        """How many of those cells have evidence."""
+        listed = self.cells(hello)
+        return len(listed) - len(self._without(listed, self.unseen(tally), tally))
+
+    def _without(
+        self, listed: Sequence[Point], reasons: Mapping[Point, str], tally: Tally
+    ) -> list[Point]:
+        return [p for p in listed if p in reasons and not _is_empty(p, tally)]
 
     def to_json(self, tally: Tally) -> Json:
         """The section `ledger` of a report."""
@@ -182,7 +195,11 @@ def ledger_lines(ledger: Json) -> list[str]:
         for kind, of in ledger["kinds"].items()
         if of["total"]
     )
-    told = [f"{len(u['points']):,} {u['reason']}" for u in unchecked]
+    counts = Counter[str]()
+    for u in unchecked:
+        who, verb, _ = u["reason"].partition(UNSUPPORTED)
+        counts[f"{who}{verb}what it takes" if verb else u["reason"]] += len(u["points"])
+    told = [f"{n:,} {reason}" for reason, n in counts.items()]
     lines = [f"{line}: {kinds}" if kinds else line]
     return [*lines, f"not checked: {'; '.join(told)}"] if told else lines
 

@@ -14,7 +14,7 @@ from uop.conformance.case import LEVELS, OWN, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.coverage import Ledger
 from uop.conformance.delivery import not_listed
-from uop.conformance.generate import case_by_id, further, group_of, groups
+from uop.conformance.generate import AnyGroup, case_by_id, further, group_of, groups
 from uop.conformance.jury import Jury, Task, tasks_of
 from uop.conformance.known import Settled, read_known
 from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
@@ -40,6 +40,7 @@ from uop.conformance.report.files import (
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, finding_from_json
+from uop.conformance.strength import Strength, opened, programs_of
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.wire import Json
@@ -188,13 +189,21 @@ def _of_the_suite(
 ) -> list[CaseId]:
     return [
         group.id(index)
+        for group in groups_of(options, vocabulary)
+        if not (hello and not_listed(group.id(0), hello))
+        for index in range(min(group.count(options.effort), options.examples or 1 << 60))
+    ]
+
+
+def groups_of(options: Options, vocabulary: Vocabulary | None = None) -> list[AnyGroup]:
+    """The groups that the options select, in order."""
+    return [
+        group
         for level in LEVELS
         if level in options.levels
         for group in groups(level, vocabulary)
         if (options.ops is None or group.op in options.ops)
         and (options.dtypes is None or group.dtype in options.dtypes)
-        and not (hello and not_listed(group.id(0), hello))
-        for index in range(min(group.count(options.effort), options.examples or 1 << 60))
     ]
 
 
@@ -239,7 +248,8 @@ class _Run:
             hello = jury.hello(self.options.workers)
             self.vocabulary = self.options.vocabulary or vocabulary_of([hello])
             ids = selected(self.options, self.vocabulary, hello, self.own.ids)
-            self.ledger = Ledger(tuple(ids), is_narrowed(self.options))
+            is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
+            self.ledger = Ledger(tuple(ids), is_part)
             backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
             self.settled.file = self.settled.file.of(backend, self.options.backend)
             causes = self._judge(jury, ids, hello)
@@ -261,7 +271,7 @@ class _Run:
             self.interrupted,
             self.peak,
             untried(hello, self.tally),
-            self._sections(),
+            self._sections(hello),
             self.profile_from,
             self.ledger.missing(hello, self.tally),
             known,
@@ -399,11 +409,26 @@ class _Run:
         by_gravity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
         return [verdict for found in by_gravity.values() for verdict in found]
 
-    def _sections(self) -> Json:
+    def _sections(self, hello: Hello) -> Json:
         """What a report says besides: the ledger, its origin, and the card if one was taken."""
         card = {} if self.card is None else {"card": self.card.to_json()}
         ledger = self.ledger.to_json(self.tally)
-        return {**card, "ledger": ledger, "origin": asdict(self.origin)}
+        strength = self._strength(hello).to_json()
+        return {**card, "ledger": ledger, "origin": asdict(self.origin), "strength": strength}
+
+    def _strength(self, hello: Hello) -> Strength:
+        """What the run judged of what it might have judged; of chosen cases nothing is left out."""
+        options = self.options
+        chosen = [] if options.cases else groups_of(options)
+        counts = (g.count(options.effort) for g in chosen if g.level != "invalid")
+        judged = programs_of(self.tally)
+        return Strength(
+            self.ledger.judged(hello, self.tally),
+            len(self.ledger.cells(hello)),
+            judged,
+            sum(min(n, options.examples or n) for n in counts) or judged,
+            opened(chosen, options.effort, hello, self.tally, options.seed),
+        )
 
     def _findings(self, causes: list[Verdict]) -> list[Finding]:
         """One finding per signature."""

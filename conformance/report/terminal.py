@@ -21,6 +21,7 @@ from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
 from uop.conformance.shell import case_command, conform_command, repro_command, uop_command
+from uop.conformance.strength import strength_line
 from uop.conformance.untrusted import in_one_line
 from uop.conformance.verdict import Status, Verdict
 
@@ -44,7 +45,6 @@ MOST_LINES = 60
 MOST_FAILURES = 5
 MOST_REASONS = 20
 MESSAGE_WIDTH = 150
-LEDGER_WIDTH = 200
 FIRST_STEP = 1.0
 
 
@@ -184,7 +184,10 @@ def progress_of(tally: Tally) -> str:
 
 def summary(report: Report, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
-    head = [f"verdict: {verdict_line(report)}", figures_line(report), LOOK, ""]
+    head = [f"verdict: {verdict_line(report)}", figures_line(report)]
+    if "strength" in report.sections:
+        head.append(strength_line(report.sections["strength"]))
+    head += [LOOK, ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
     tail += [*known_lines(report), *ledger_of(report)]
     tail += next_lines(report)
@@ -300,9 +303,8 @@ def known_lines(report: Report) -> list[str]:
 def ledger_of(report: Report) -> list[str]:
     """How much of the spec was exercised, and why the rest was not."""
     section = report.sections.get("ledger")
-    return (
-        [] if section is None else [clipped(line, LEDGER_WIDTH) for line in ledger_lines(section)]
-    )
+    lines = [] if section is None else ledger_lines(section)
+    return [part for line in lines for part in whole_lines(line)]
 
 
 def next_lines(report: Report) -> list[str]:
@@ -320,25 +322,34 @@ def next_lines(report: Report) -> list[str]:
 
 
 def skipped_lines(report: Report) -> list[str]:
-    """A line per reason, the most frequent first; reasons that look alike are one, and so is all
-    that somebody does not support.
+    """What was skipped, the most frequent reason first, in lines that are whole.
+
+    What somebody does not support is one reason, with a count for each op and dtype.
     """
     reasons: Counter[str] = Counter()
-    lacking: dict[str, set[str]] = {}
+    lacking: dict[str, Counter[str]] = {}
     for cell in report.tally.cells.values():
         for reason, n in cell.skipped.items():
             who, verb, what = reason.partition(UNSUPPORTED)
             if verb:
-                lacking.setdefault(who, set()).update(what.split(", "))
-            reasons[who + verb if verb else one_line(reason)] += n
-    for who, names in lacking.items():
-        count = reasons.pop(who + UNSUPPORTED)
-        reasons[one_line(f"{who}{UNSUPPORTED}{', '.join(sorted(names))}")] = count
+                missing = lacking.setdefault(who + verb, Counter())
+                missing.update(dict.fromkeys(what.split(", "), n))
+            # What was found tells one program from another of the same reason.
+            reasons[who + verb if verb else in_one_line(reason).partition(": found ")[0]] += n
     told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    lines = [f"skipped {n:,}: {reason}" for reason, n in told[:MOST_REASONS]]
+    lines = []
+    for reason, n in told[:MOST_REASONS]:
+        by_name = sorted(lacking.get(reason, {}).items(), key=lambda item: (-item[1], item[0]))
+        names = ", ".join(f"{name} ({k:,})" for name, k in by_name)
+        lines += whole_lines(f"skipped {n:,}: {reason}{names}")
     rest = told[MOST_REASONS:]
     more = f"skipped {sum(n for _, n in rest):,} for {len(rest)} more reasons"
     return [*lines, more] if rest else lines
+
+
+def whole_lines(line: str) -> list[str]:
+    """All of a line, in several where it is long."""
+    return wrap(line, MESSAGE_WIDTH, subsequent_indent="  ", break_long_words=False)
 
 
 def one_line(text: str) -> str:

@@ -140,7 +140,7 @@ def test_the_json_is_as_the_shipped_schema_says(made: Report) -> None:
     jsonschema.validate(found, SCHEMA)
 
 
-OPTIONAL = {"card", "generator", "ledger", "origin", "others", "vote"}
+OPTIONAL = {"card", "generator", "ledger", "origin", "others", "strength", "vote"}
 """Parts that only some reports have, or none did at first."""
 OF_LATER = {"variant", "note"}
 """Keys that reports of before lack."""
