@@ -103,8 +103,8 @@ def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
     if id.key and id.key != vocabulary.key:
         raise NoSuchCaseError(
             f"no case {str(id)!r}: it was drawn for a backend that lists other ops, dtypes or "
-            f"limits (key {id.key}) than this one (key {vocabulary.key or 'none'}); its report "
-            "holds that list: uop replay REPORT.json --case ID"
+            f"limits (key {id.key}) than this one (key {vocabulary.key or 'none'}); the report "
+            "that names it holds that list: uop conform BACKEND --list REPORT.json --case ID"
         )
     group = _by_name(id.level, vocabulary).get((id.op, id.dtype, id.group))
     if group is None or id.index >= max(group.counts):

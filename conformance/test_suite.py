@@ -27,6 +27,7 @@ from uop.conformance.plugin import JUDGED
 from uop.conformance.repro import NOT_SHRUNK, as_found, find_cause
 from uop.conformance.sessions import known, start
 from uop.conformance.verdict import Fault, Status
+from uop.conformance.vocabulary import vocabulary_of
 from uop.spec.errors import BackendError, UopError
 from uop.spec.profile_text import parse_profile
 
@@ -67,7 +68,8 @@ def judge(
 @pytest.mark.parametrize(("level", "op"), CELLS, ids=[f"{level}-{op}" for level, op in CELLS])
 def test_conforms(level: str, op: str, judge: Judge, request: pytest.FixtureRequest) -> None:
     """No program of this op and level gives what the spec does not allow."""
-    chosen, reasons = listed([group for group in groups(level) if group.op == op], judge)
+    vocabulary = vocabulary_of([judge.session.hello])
+    chosen, reasons = listed([g for g in groups(level, vocabulary) if g.op == op], judge)
     programs = cast(int, request.config.getoption("--programs"))
     trial = Trial(judge, programs, reasons)
 

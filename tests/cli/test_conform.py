@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import reports
 
+from uop.__main__ import main
 from uop.conformance.exits import Exit
 from uop.conformance.report.reading import read_report
 from uop.conformance.workers import Allowance
@@ -339,3 +340,20 @@ def test_ctrl_c_gives_the_verdict_so_far_and_leaves_the_report(tmp_path: Path) -
     report = read_report(tmp_path / "report.json")
     assert report["summary"]["interrupted"]
     assert sum(len(marks.replace(" ", "")) for marks in report["cases"].values()) > 0
+
+
+def test_a_case_of_a_small_backend_is_made_again_from_the_list_in_its_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, known = tmp_path / "r.json", "uop.conformance.mutants.small:SmallBackend"
+    asked = ("--level", "graph", "--examples", "1", "--effort", "smoke", "-n", "1")
+    assert main(["conform", known, *asked, "--json", str(path)]) == Exit.OK
+    report = json.loads(path.read_text())
+    key = report["generator"]["vocabulary"]["key"]
+    name = next(name for name in report["cases"] if name.endswith(f"+{key}"))
+    capsys.readouterr()
+    case = ("--case", f"{name}/0@{report['generator']['version']}", "-n", "1")
+    assert main(["conform", "interpreter", *case]) == Exit.USAGE
+    assert "--list REPORT.json" in capsys.readouterr().err
+    assert main(["conform", "interpreter", *case, "--list", str(path)]) == Exit.OK
+    assert "1 programs" in capsys.readouterr().out

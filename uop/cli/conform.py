@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uop.conformance.options import Options
     from uop.conformance.report import Report
     from uop.conformance.run import Display
+    from uop.conformance.vocabulary import Vocabulary
 
 CODES = {
     "conforms": Exit.OK,
@@ -111,6 +112,14 @@ def report_files(command: F) -> F:
     help="Also the cases of your own .uop files, as level `cases`: ids are cases/FILE/CASE. A case "
     "says itself what it accepts and by which profile; where it does not, the run does.",
 )
+@click.option(
+    "--list",
+    "report",
+    type=click.Path(path_type=Path),
+    metavar="REPORT",
+    help="Draw random programs from what this JSON report lists, as the ids in it do. By default "
+    "from what the backend lists.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
 @click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")
 @click.option(
@@ -179,6 +188,7 @@ def command(
     levels: tuple[str, ...] | None,
     cases: tuple[str, ...],
     folder: Path | None,
+    report: Path | None,
     seed: int,
     examples: int | None,
     effort: str,
@@ -239,6 +249,7 @@ def command(
         folder,
         log,
         words(),
+        vocabulary_of_report(report),
     )
     if in_process:
         if len(backends) > 1 or update_known:
@@ -249,6 +260,19 @@ def command(
             raise OptionError("--update-known: expected one backend")
         return update(options, form, known or KNOWN_FILE)
     return judge(options, form) if len(backends) == 1 else vote(options, backends, form)
+
+
+def vocabulary_of_report(path: Path | None) -> Vocabulary | None:
+    """What the random programs of a report were drawn from."""
+    from uop.conformance.options import OptionError
+    from uop.conformance.report.reading import read_report, vocabulary_in
+
+    if path is None:
+        return None
+    found = vocabulary_in(read_report(path))
+    if found is None:
+        raise OptionError(f"--list: {path} does not say what its cases were drawn from")
+    return found
 
 
 def known_file(known: Path | None, is_written: bool) -> Path | None:
