@@ -47,6 +47,15 @@ WORKAROUNDS = (
         "tests/compiler/test_pipeline.py::test_a_copy_beside_arithmetic_keeps_its_bits",
     ),
     Workaround(
+        "complement-of-max",
+        "Intel's CPU runtime 2026.2, work items one by one, optimised",
+        "the complement of a maximum or minimum of 32 or 64 bits, which -1 - x and the maximum of "
+        "two complements become too, is not taken; in loops the compiler may crash",
+        "MAX of such integers is a function that is not inlined",
+        "compiler/targets/prelude_int.py",
+        "tests/compiler/test_targets_ops.py::test_complements_around_a_maximum",
+    ),
+    Workaround(
         "contraction",
         "PoCL 3.0",
         "a * b + c is fused unless the source forbids it",
