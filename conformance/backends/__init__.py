@@ -67,7 +67,8 @@ def find(name: str) -> Named:
     written = f"{first}:{attribute}"
     if EntryPoint.pattern.match(written):
         return Named(EntryPoint(written, written, GROUP), argument)
-    raise NoSuchBackendError(f"no backend {name!r}; known: {', '.join(names())}, or module:Class")
+    known = ", ".join(names()) or "none, as uop is not installed"
+    raise NoSuchBackendError(f"no backend {name!r}; known: {known}, or module:Class")
 
 
 def _registered() -> dict[str, EntryPoint]:
