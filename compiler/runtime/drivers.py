@@ -24,6 +24,13 @@ FOLDERS = tuple(
     Path(root, "etc/OpenCL/vendors") for root in ("/", "/opt/homebrew", "/usr/local")
 )  # fmt: skip
 """Where systems list drivers; Homebrew has a root of its own."""
+DEFAULTS = {
+    # Its own cache has to be written where it is imported, in a home that may be read-only.
+    "PYOPENCL_NO_CACHE": "1",
+    # Workaround vectorizer-crash: Intel's computes work items one by one.
+    "CL_CONFIG_CPU_VECTORIZER_MODE": "1",
+}
+"""What pyopencl and drivers read, where the user does not say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +102,12 @@ def alone(driver: Driver) -> Iterator[None]:
 
 
 def open_loader() -> None:
-    """Open it before pyopencl does.
+    """Open it before pyopencl does, with the defaults of the environment.
 
     It also lists the drivers beside it, by names that are found only where pyopencl has opened it.
     """
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
     found = loader()
     if found is not None and "pyopencl" not in sys.modules:
         ctypes.CDLL(str(found))

@@ -65,8 +65,6 @@ def variant_of(platform: str) -> str:
 def _pyopencl() -> Any:
     """pyopencl, its loader opened by itself."""
     open_loader()
-    # Its own cache has to be written where it is imported, in a home that may be read-only.
-    os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
     return require("pyopencl", "opencl")
 
 

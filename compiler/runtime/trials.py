@@ -23,7 +23,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 
-from uop.compiler.runtime.drivers import WHEELS, Driver, embedded, listed, loader
+from uop.compiler.runtime.drivers import DEFAULTS, WHEELS, Driver, embedded, listed, loader
 from uop.compiler.runtime.kernel_cache import VARIABLE as KERNELS
 from uop.compiler.runtime.kernel_cache import refusal_of, why_it_keeps_nothing
 from uop.spec.errors import UnsupportedError
@@ -205,7 +205,8 @@ def _place(driver: Driver) -> Path:
 def _content(driver: Driver) -> str:
     """All that a trial depends on, in short: what came out holds as long as this is the same."""
     paths = [driver.library, driver.source, str(loader()), *_beside(driver)]
-    variables = [item for item in os.environ.items() if item[0].startswith(READ_BY_DRIVERS)]
+    environment = {**DEFAULTS, **os.environ}.items()
+    variables = [item for item in environment if item[0].startswith(READ_BY_DRIVERS)]
     about = [
         [_state(path) for path in paths],
         sorted(item for item in variables if item[0] != KERNELS),

@@ -50,10 +50,19 @@ WORKAROUNDS = (
         "complement-of-max",
         "Intel's CPU runtime 2026.2, work items one by one, optimised",
         "the complement of a maximum or minimum of 32 or 64 bits, which -1 - x and the maximum of "
-        "two complements become too, is not taken; in loops the compiler may crash",
+        "two complements become too, is not taken",
         "MAX of such integers is a function that is not inlined",
         "compiler/targets/prelude_int.py",
         "tests/compiler/test_targets_ops.py::test_complements_around_a_maximum",
+    ),
+    Workaround(
+        "vectorizer-crash",
+        "Intel's CPU runtime 2026.2",
+        "building a loop with a value that is chosen inside it ends the process, in SimplifyCFG",
+        "work items are computed one by one",
+        "compiler/runtime/drivers.py",
+        "tests/conformance/test_findings.py::"
+        "test_a_loop_is_built_where_work_items_are_computed_one_by_one",
     ),
     Workaround(
         "contraction",
