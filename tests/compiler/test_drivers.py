@@ -261,8 +261,10 @@ def test_without_room_for_a_trial_nothing_is_kept(
 @needs_a_wheel
 @pytest.mark.parametrize("driver", WHEELS, ids=lambda driver: driver.variant)
 def test_each_driver_of_a_wheel_runs_by_its_name(driver: Driver) -> None:
-    if refusals := [each.refusal for each in trial_of(driver).devices if each.refusal]:
-        pytest.skip(f"{driver.source} cannot be used on this machine: {refusals[0]}")
+    trial = trial_of(driver)
+    refusals = [trial.failure, *(each.refusal for each in trial.devices)]
+    if any(refusals):
+        pytest.skip(f"{driver.source} cannot be used here: {'; '.join(filter(None, refusals))}")
     done = which(UOP_OPENCL_PLATFORM=driver.variant)
     assert done.stdout.strip() == driver.variant, done.stderr
 
