@@ -1,16 +1,54 @@
-"""Shared by all tests: the OpenCL device, which no main job needs."""
+"""Shared by all tests: which uop they test, and the OpenCL device, which no main job needs."""
 
 from __future__ import annotations
 
+import json
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
 import pytest
 
-from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl, use_cache_dir
+import uop
+from uop.compiler.runtime.kernel_cache import use_cache_dir
+from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.spec.errors import UnsupportedError
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--uop", help="the folder uop/ to test, if not the one that is installed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whose folder comes first on the import path is easily another one than was meant."""
+    told, found = config.getoption("--uop"), Path(str(uop.__file__)).resolve().parent
+    wanted = installed() if told is None else Path(told).resolve()
+    if found != wanted:
+        raise pytest.UsageError(
+            f"these tests are for {wanted or 'an installed uop, and none is'}, and import {found}; "
+            f"install it, start pytest in another way, or say --uop {found}"
+        )
+
+
+def installed() -> Path | None:
+    """The folder of the installed package: in a clone, where it is installed editable."""
+    try:
+        found = distribution("uop")
+    except PackageNotFoundError:
+        return None
+    origin = json.loads(found.read_text("direct_url.json") or "{}")
+    if origin.get("dir_info", {}).get("editable"):
+        return Path(url2pathname(urlsplit(origin["url"]).path)).resolve() / "uop"
+    return Path(str(found.locate_file("uop"))).resolve()
 
 
 @pytest.fixture(scope="session")
 def opencl(tmp_path_factory: pytest.TempPathFactory) -> OpenCLDevice:
-    """A device with a kernel cache of its own; where none builds kernels the test is skipped."""
+    """The first device that can be used; UOP_OPENCL_PLATFORM names another, as intel does.
+
+    PoCL has a kernel cache of its own. Where no device builds kernels the test is skipped.
+    """
     use_cache_dir(tmp_path_factory.mktemp("pocl"))
     try:
         return open_opencl()

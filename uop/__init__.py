@@ -1,5 +1,6 @@
 """The public names of uop, each imported on first use, so that `import uop` costs nothing."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp as UOp
     from uop.spec.uop import const as const
     from uop.spec.uop import param as param
+
+_FOLDER = os.path.dirname(__file__)
+if not os.path.isdir(os.path.join(_FOLDER, "spec")):
+    # In a clone, where the packages stand beside this folder; an installation holds them in it.
+    __path__.append(os.path.dirname(_FOLDER))
 
 # Public name -> the module that defines it.
 _HOME = {

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from importlib.metadata import PackageNotFoundError
 from io import TextIOWrapper
 from types import FrameType
 from typing import TextIO
@@ -39,6 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
     except UopError as error:
         say(f"error: {error}")
         return exit_code(error)
+    except PackageNotFoundError as error:
+        say(f"error: {error}; install it with: pip install -e '.[opencl,suite]'")
+        return Exit.USAGE
     except SystemExit as left:
         # So click leaves when it has told a shell what may come next, and, with 1, when the reader
         # of a pipe has gone: `uop explain ADD | head -1`.

@@ -2,96 +2,118 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
+import re
+import sys
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from uop.compiler.runtime.device import Contents, Launch, check_group, empty_like, require
+from uop.compiler.runtime.drivers import Driver, alone, open_loader
+from uop.compiler.runtime.trials import Seen, choose
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
-POCL = "Portable Computing Language"
-PLATFORM_VARIABLE = "UOP_OPENCL_PLATFORM"
+SHORT = {"Portable Computing Language": "pocl", "Intel(R) OpenCL": "intel"}
+"""The platforms that come in wheels, by a shorter name than their own."""
 NO_WARNINGS = "-w"
 CORRECTLY_ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
 TRIAL = "kernel void trial() {}"
-NEWER = "on a processor newer than PoCL's LLVM, Debian's pocl-opencl-icd may do"
 
 
-def use_cache_dir(folder: Path) -> None:
-    """Keep PoCL's compiled kernels in `folder`: processes that share one wait for each other.
+def open_opencl(place: str = "") -> OpenCLDevice:
+    """Open the first device that builds kernels and has float64: PoCL, else Intel's, else any.
 
-    PoCL reads the variable once, so this comes before the first device of the process is opened.
+    `place` is pocl, intel or another platform in short, or the numbers of a platform and a device
+    such as 0:1; without it UOP_OPENCL_PLATFORM says one. UnsupportedError where no device is left,
+    with what each one lacks.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    os.environ["POCL_CACHE_DIR"] = str(folder)
-
-
-def open_opencl(platform: str | None = None) -> OpenCLDevice:
-    """Open a device of the platform with `platform` in its name.
-
-    Without it: as UOP_OPENCL_PLATFORM says; else PoCL, which runs on every CPU; else any that has
-    float64. A device that builds no kernel at all is passed over: PoCL does so on a processor that
-    is newer than its LLVM. Which platforms a process sees is decided by the loader
-    (OCL_ICD_VENDORS). UnsupportedError where no device is left, with what each one said.
-    """
-    cl = require("pyopencl", "opencl")
-    wanted = platform or os.environ.get(PLATFORM_VARIABLE, "")
-    platforms = _devices(cl)
-    devices = [device for found in platforms for device in found]
-    usable = [d for d in devices if d.double_fp_config and wanted in d.platform.name]
-    if not usable:
-        seen = ", ".join(sorted({d.platform.name for d in devices})) or "none"
-        raise UnsupportedError(
-            f"no OpenCL device with float64 on a platform named *{wanted}*; seen: {seen}"
-        )
-    return _first_that_builds(cl, sorted(usable, key=lambda d: d.platform.name != POCL))
-
-
-def open_opencl_by_number(place: str) -> OpenCLDevice:
-    """Open the device at `place`: the numbers of its platform and of it there, such as 0:1.
-
-    UnsupportedError where there is none, with those that there are.
-    """
-    cl = require("pyopencl", "opencl")
-    found = {
-        f"{p}:{d}": device
-        for p, devices in enumerate(_devices(cl))
-        for d, device in enumerate(devices)
-    }
-    if place not in found:
-        seen = ", ".join(f"{place} {device.name.strip()}" for place, device in found.items())
-        raise UnsupportedError(f"no OpenCL device {place!r}, expected one of: {seen}")
-    if not found[place].double_fp_config:
-        raise UnsupportedError(f"OpenCL device {place} has no float64")
-    return _first_that_builds(cl, [found[place]])
-
-
-def _devices(cl: Any) -> list[list[Any]]:
-    """The devices of each platform. UnsupportedError where there is no platform."""
-    try:
-        return [platform.get_devices() for platform in cl.get_platforms()]
-    except cl.Error as error:
-        raise UnsupportedError(
-            f'no OpenCL platform ({error}); install one with: pip install "uop[opencl]"'
-        ) from error
-
-
-def _first_that_builds(cl: Any, devices: Sequence[Any]) -> OpenCLDevice:
-    refusals = []
-    for opened in (OpenCLDevice.of(cl, device) for device in devices):
-        try:
-            opened.build(TRIAL)
-        except BackendError as error:
-            refusals.append(f"{opened.version}: {error}")
-        else:
-            return opened
+    cl = _pyopencl()
+    found = choose(place)
+    seen = found.seen
+    with alone(found.driver):
+        platforms = _platforms(cl)
+    for each in platforms:
+        if (each.name, each.version) == (seen.platform, seen.version):
+            return OpenCLDevice.of(cl, each.get_devices()[seen.device])
+    there = ", ".join(each.name for each in platforms) or "none"
     raise UnsupportedError(
-        f"no OpenCL device builds an empty kernel; {NEWER}: " + "; ".join(refusals)
+        f"a process opens one OpenCL driver, and this one has opened {there}, not {seen.platform}"
     )
+
+
+def open_driver(driver: Driver) -> OpenCLDevice:
+    """Open the first device of a driver, in a process that may end with it."""
+    cl = _pyopencl()
+    with alone(driver):
+        platforms = _platforms(cl)
+    for device in (device for each in platforms for device in each.get_devices()):
+        return OpenCLDevice.of(cl, device)
+    raise UnsupportedError(f"{driver.source}: {_why_none(driver)}")
+
+
+def variant_of(platform: str) -> str:
+    """A platform in short: pocl, intel, or its name in lower case as in nvidia-cuda."""
+    return SHORT.get(platform) or re.sub(r"[^a-z0-9]+", "-", platform.lower()).strip("-")
+
+
+def _pyopencl() -> Any:
+    """pyopencl, its loader opened by itself."""
+    open_loader()
+    return require("pyopencl", "opencl")
+
+
+def _platforms(cl: Any) -> list[Any]:
+    try:
+        return list(cl.get_platforms())
+    except cl.Error:
+        # So the loader says that there is none.
+        return []
+
+
+def _try(library: str) -> dict[str, Any]:
+    """What a driver has, as `trials.Trial` keeps it."""
+    driver = Driver(library, library)
+    cl = _pyopencl()
+    with alone(driver):
+        platforms = _platforms(cl)
+    seen = [
+        asdict(_see(cl, each, number, device))
+        for number, each in enumerate(platforms)
+        for device in range(len(each.get_devices()))
+    ]
+    return {"devices": seen, "failure": "" if seen else _why_none(driver)}
+
+
+def _see(cl: Any, platform: Any, number: int, device: int) -> Seen:
+    found = platform.get_devices()[device]
+    refusal = "" if found.double_fp_config else "it has no float64"
+    try:
+        OpenCLDevice.of(cl, found).build(TRIAL)
+    except (cl.Error, BackendError) as error:
+        refusal = _brief(str(error))
+    names = platform.name, platform.version, variant_of(platform.name)
+    return Seen(*names, number, device, found.name.strip(), refusal)
+
+
+def _brief(log: str) -> str:
+    """The first line in which a driver says what is wrong, else the whole of what it says."""
+    lines = [line.strip() for line in log.splitlines()]
+    return next((line for line in lines if line.startswith("error:")), " ".join(lines))
+
+
+def _why_none(driver: Driver) -> str:
+    """Why a driver has no device, as the system says it."""
+    try:
+        ctypes.CDLL(driver.library)
+    except OSError as error:
+        return str(error)
+    return "it has no device"
 
 
 @dataclass(slots=True, eq=False)
@@ -117,6 +139,8 @@ class OpenCLDevice:
 
     name: str
     version: str
+    variant: str
+    """Its platform in short, the same on every machine: pocl, intel."""
     options: tuple[str, ...]
     cl: Any
     context: Any
@@ -130,6 +154,7 @@ class OpenCLDevice:
         return cls(
             name=device.name.strip(),
             version=f"{device.version.strip()} {device.driver_version.strip()}",
+            variant=variant_of(device.platform.name),
             options=(NO_WARNINGS, CORRECTLY_ROUNDED) if rounds else (NO_WARNINGS,),
             cl=cl,
             context=context,
@@ -144,8 +169,11 @@ class OpenCLDevice:
     def build(self, source: str) -> BuiltOpenCL:
         program = self.cl.Program(self.context, source)
         try:
-            # Only the driver caches: a second cache above it would hide which sources were built.
-            return BuiltOpenCL(program.build(list(self.options), cache_dir=False), self.cl)
+            with warnings.catch_warnings():
+                # A driver may say something of a source that is right.
+                warnings.simplefilter("ignore", self.cl.CompilerWarning)
+                # Only the driver caches: another cache would hide which sources were built.
+                return BuiltOpenCL(program.build(list(self.options), cache_dir=False), self.cl)
         except self.cl.Error as error:
             raise BackendError(f"{self.name} refuses the source: {error}") from error
 
@@ -191,3 +219,16 @@ class OpenCLDevice:
         kernel.set_args(*(held[i] for i in launch.buffers), *map(np.int32, launch.integers))
         size = tuple(g * n for g, n in zip(launch.groups, launch.local_size, strict=True))
         self.cl.enqueue_nd_range_kernel(self.queue, kernel, size, launch.local_size)
+
+
+def main(library: str) -> None:
+    """Try a driver, and print what it has as JSON and nothing else."""
+    out = os.dup(1)
+    # A driver may print too.
+    os.dup2(2, 1)
+    found = json.dumps(_try(library))
+    os.write(out, found.encode())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -174,7 +174,9 @@ def render_source(kernels: Sequence[str], target: Target) -> str:
 
 def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:
     helpers = [helper.text for helper in used_helpers("\n".join(kernels))]
-    define = [f"#define FN {function}"] if helpers else []
+    heads = {"FN": function, "APART": dialect.function_apart}
+    text = "\n".join(helpers)
+    define = [f"#define {name} {head}" for name, head in heads.items() if f"{name} " in text]
     return "\n\n".join([dialect.header, *define, *helpers, *kernels]) + "\n"
 
 

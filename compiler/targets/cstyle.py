@@ -156,6 +156,9 @@ def _shift(sign: str) -> Callable[[Operation], str]:
 
 
 def _max(node: Operation) -> str:
+    # Workaround complement-of-max: integers that are not promoted to int.
+    if not node.dtype.is_float and node.dtype.bits >= 32:
+        return _helper("max")(node)
     # One comparison means the same on every device; max and fmax differ in NaN and zeros.
     a, b = node.args
     return f"{a} < {b} ? {b} : {a}"

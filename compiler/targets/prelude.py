@@ -36,7 +36,7 @@ def _split(text: str) -> dict[str, Helper]:
     """Functions stand apart by a blank line, each below those it calls and its own comment."""
     helpers: dict[str, Helper] = {}
     for block in filter(None, map(str.strip, text.split("\n\n"))):
-        match = re.search(r"^FN \w+ (\w+)\(", block, re.MULTILINE)
+        match = re.search(r"^(?:FN|APART) \w+ (\w+)\(", block, re.MULTILINE)
         if match is None:
             raise ValueError(f"a prelude block without a function:\n{block}")
         helpers[match[1]] = Helper(match[1], block, tuple(_called(block, helpers)))

@@ -1,4 +1,4 @@
-"""Prelude: integer division without undefined behaviour, and THREEFRY.
+"""Prelude: integer division without undefined behaviour, MAX, and THREEFRY.
 
 C leaves x / 0 and MIN / -1 undefined, and a compiler may do a division that the source guards. So
 the divisor itself is made harmless before it divides.
@@ -34,6 +34,17 @@ FN uN floor_mod_uN(uN x, uN y) {
 }
 """
 
+# Workaround complement-of-max: apart, no compiler joins it with what its result is used for.
+MAX = """
+APART iN max_iN(iN x, iN y) {
+  return x < y ? y : x;
+}
+
+APART uN max_uN(uN x, uN y) {
+  return x < y ? y : x;
+}
+"""
+
 THREEFRY = """
 FN u32 rotate_left(u32 x, u32 r) {
   return (x << r) | (x >> (32 - r));
@@ -65,5 +76,7 @@ def _for_width(template: str, bits: int) -> str:
 
 
 TEXT = "\n\n".join(
-    [_for_width(text, bits) for bits in (8, 16, 32, 64) for text in (SIGNED, UNSIGNED)] + [THREEFRY]
+    [_for_width(text, bits) for bits in (8, 16, 32, 64) for text in (SIGNED, UNSIGNED)]
+    + [_for_width(MAX, bits) for bits in (32, 64)]
+    + [THREEFRY]
 )

@@ -47,6 +47,33 @@ WORKAROUNDS = (
         "tests/compiler/test_pipeline.py::test_a_copy_beside_arithmetic_keeps_its_bits",
     ),
     Workaround(
+        "complement-of-max",
+        "Intel's CPU runtime 2026.2, work items one by one, optimised",
+        "the complement of a maximum or minimum of 32 or 64 bits, which -1 - x and the maximum of "
+        "two complements become too, is not taken",
+        "MAX of such integers is a function that is not inlined",
+        "compiler/targets/prelude_int.py",
+        "tests/compiler/test_targets_ops.py::test_complements_around_a_maximum",
+    ),
+    Workaround(
+        "integer-minus-zero",
+        "Intel's CPU runtime 2026.2, optimised",
+        "a float64 cast to int32 and back is truncated only: -0.5 becomes -0.0, not the 0 of an "
+        "integer",
+        "casts of floats to integers are functions that are not inlined",
+        "compiler/targets/prelude_float.py",
+        "tests/compiler/test_targets_constants.py::test_literals_fold_to_what_is_computed",
+    ),
+    Workaround(
+        "vectorizer-crash",
+        "Intel's CPU runtime 2026.2",
+        "building a loop with a value that is chosen inside it ends the process, in SimplifyCFG",
+        "work items are computed one by one",
+        "compiler/runtime/drivers.py",
+        "tests/conformance/test_findings.py::"
+        "test_a_loop_is_built_where_work_items_are_computed_one_by_one",
+    ),
+    Workaround(
         "contraction",
         "PoCL 3.0",
         "a * b + c is fused unless the source forbids it",

@@ -70,8 +70,9 @@ def find(name: str) -> Named:
     written = f"{first}:{attribute}"
     if EntryPoint.pattern.match(written):
         return Named(EntryPoint(written, written, GROUP), argument)
-    known = f"known: {', '.join(names())}, or module:Class"
-    raise NoSuchBackendError(f"no backend {name!r}; {known}{did_you_mean(first, names())}")
+    known = ", ".join(names()) or "none, as uop is not installed"
+    near = did_you_mean(first, names())
+    raise NoSuchBackendError(f"no backend {name!r}; known: {known}, or module:Class{near}")
 
 
 def _registered() -> dict[str, EntryPoint]:

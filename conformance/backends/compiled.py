@@ -10,7 +10,7 @@ from uop.compiler.batch import Job, run_many
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import Compiled, compile
 from uop.compiler.runtime.device import Device
-from uop.compiler.runtime.opencl import open_opencl_by_number
+from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
 from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, Program
@@ -82,15 +82,19 @@ class CompiledBackend:
 
 
 class OpenCLBackend(CompiledBackend):
-    """An OpenCL device: PoCL or, with a place such as 0:1, that device of that platform."""
+    """An OpenCL device, the first that can be used; `place` names one: pocl, intel or 0:1."""
 
     target = "opencl"
 
     def __init__(self, place: str = "") -> None:
         self.place = place
 
+    @property
+    def variant(self) -> str:
+        return cast(OpenCLDevice, self.device).variant
+
     def opened(self) -> Device:
-        return cast(Device, open_opencl_by_number(self.place)) if self.place else super().opened()
+        return cast(Device, open_opencl(self.place)) if self.place else super().opened()
 
 
 class CUDABackend(CompiledBackend):

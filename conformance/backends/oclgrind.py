@@ -18,7 +18,8 @@ from typing import cast
 
 from uop.compiler.pipeline import Compiled
 from uop.compiler.runtime.device import Device
-from uop.compiler.runtime.opencl import open_opencl
+from uop.compiler.runtime.drivers import Driver
+from uop.compiler.runtime.opencl import open_driver
 from uop.compiler.stages.render import node_at
 from uop.conformance.backends.compiled import CompiledBackend
 from uop.conformance.backends.interpreter import in_order
@@ -27,7 +28,6 @@ from uop.interpreter.values import Array
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.uop import described
 
-PLATFORM = "Oclgrind"
 UNOPTIMIZED = "-cl-opt-disable"
 """Optimised code holds instructions that the simulator does not know."""
 LIBRARY = Path("lib", "oclgrind", "liboclgrind-rt-icd.so")
@@ -48,11 +48,8 @@ class OclgrindBackend(CompiledBackend):
     def opened(self) -> Device:
         self.folder = TemporaryDirectory(prefix="uop-oclgrind-")
         self.log = Path(self.folder.name, "log")
-        driver = Path(self.folder.name, "oclgrind.icd")
-        driver.write_text(f"{library()}\n", "utf-8")
-        os.environ.update({"OCL_ICD_VENDORS": str(driver), "OCLGRIND_LOG": str(self.log)})
-        os.environ.update(dict.fromkeys(WATCHED, "1"))
-        opened = open_opencl(PLATFORM)
+        os.environ.update({"OCLGRIND_LOG": str(self.log), **dict.fromkeys(WATCHED, "1")})
+        opened = open_driver(Driver(str(library()), "Oclgrind"))
         self.simulator = replace(opened, options=(*opened.options, UNOPTIMIZED))
         return cast(Device, self.simulator)
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from math import prod
-from pathlib import Path
 from subprocess import SubprocessError
 from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
 
+from uop.compiler.runtime.drivers import loader
+from uop.compiler.runtime.trials import choose
 from uop.conformance import wire
 from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
@@ -279,13 +280,11 @@ def load(device: str) -> ModuleType:
 
 
 def _find_opencl() -> None:
-    """Let tinygrad load the library that comes with pyopencl, which must be loaded first."""
-    try:
-        folder = Path(str(import_module("pyopencl._cl").__file__)).parent
-    except ImportError:
+    """Let tinygrad load the loader that comes with pyopencl, and that a driver which builds."""
+    if (library := loader()) is None:
         return
-    for library in sorted(folder.glob(".libs/libOpenCL*")):
-        os.environ.setdefault("OPENCL_PATH", str(library))
+    os.environ.setdefault("OPENCL_PATH", str(library))
+    os.environ.update(choose().driver.variables())
 
 
 def _said(error: Exception) -> str:

@@ -10,6 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from uop.compiler.runtime.device import Launch
+from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.compiler.stages.render import render_source
+from uop.compiler.targets.cstyle import Operation, c_type, spell
+from uop.compiler.targets.opencl import OPENCL
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.ops.names import Op
 
@@ -257,3 +262,32 @@ def test_threefry_vectors(run_ops: RunOps) -> None:
     x, key, expected = (np.array(column, np.uint64) for column in zip(*vectors, strict=True))
     (got,) = run_ops([(Op.THREEFRY, dtypes.uint64)], [dtypes.uint64] * 2, [x, key])
     np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("group", [1, 8, 64])
+@pytest.mark.parametrize(
+    "dtype", [dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64], ids=lambda d: d.name
+)
+def test_complements_around_a_maximum(opencl: OpenCLDevice, dtype: DType, group: int) -> None:
+    """Compilers exchange them, and one loses them where work items are computed one by one."""
+    c = c_type(dtype)
+    larger = spell(Operation(Op.MAX, dtype, (dtype, dtype), ("x", "y")))
+    bodies = [
+        f"{c} x = a[i], y = b[i]; {c} m = {larger}; out[i] = ~m;",
+        f"{c} x = a[i], y = b[i]; {c} m = {larger}; out[i] = -1 - m;",
+        f"{c} x = ~a[i], y = ~b[i]; out[i] = {larger};",
+    ]
+    # Each alone: what else uses the maximum hides the fault.
+    kernels = [
+        f"kernel void k{n}(global {c}* a, global {c}* b, global {c}* out) {{\n"
+        f"  i64 i = get_global_id(0);\n  {body}\n}}"
+        for n, body in enumerate(bodies)
+    ]
+    numbers = np.arange(64, dtype=storage(dtype))
+    a, b = numbers, numbers[::-1].copy()
+    launches = [Launch(f"k{n}", (0, 1, 2 + n), (64 // group,), (group,)) for n in range(3)]
+    built = opencl.build(render_source(kernels, OPENCL))
+    below, subtracted, above = opencl.run(built, launches, [a, b, *(np.zeros_like(a),) * 3])[2:]
+    np.testing.assert_array_equal(below, ~np.maximum(a, b))
+    np.testing.assert_array_equal(subtracted, ~np.maximum(a, b))
+    np.testing.assert_array_equal(above, np.maximum(~a, ~b))

@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
-POCL_WAYS = (
-    ("Linux on x86-64", 'pip install "uop[opencl]"'),
+WAYS = (
+    ("Linux on x86-64, Windows", 'pip install "uop[opencl]"'),
     ("Debian and Ubuntu", "apt install pocl-opencl-icd"),
     ("Fedora", "dnf install pocl"),
     ("macOS", "brew install pocl"),
 )
-"""Where PoCL, an OpenCL driver for every CPU, comes from."""
+"""Where an OpenCL driver for the CPU comes from."""
 
 
 @click.command("backends")
 def command() -> None:
     """List the backends and say which can be used here.
 
-    Each is started in a process of its own. Installed packages add theirs by an entry point in the
-    group `uop.backends`; none replaces a backend of this package.
+    Each is started in a process of its own. Below `opencl` stands every OpenCL device with the
+    names by which it can be asked for, and why not where it cannot be used. Installed packages add
+    backends by an entry point in the group `uop.backends`; none replaces one of this package.
     """
     from uop.conformance.backends import names
 
     known = names()
     width = max(map(len, known), default=0)
     for name in known:
+        # Before it starts: what is found here holds for it too.
+        below = list(devices()) if name == "opencl" else []
         usable, said = probe(name)
         first, *more = said.splitlines()
         click.echo(f"{name:{width}}  {'ready' if usable else 'missing':7}  {first}")
-        for line in more:
+        for line in [*more, *below]:
             click.echo(" " * (width + 11) + line)
         if name == "opencl" and not usable:
-            click.echo(ways_to_pocl())
+            click.echo(ways())
 
 
 def probe(name: str) -> tuple[bool, str]:
@@ -53,9 +58,25 @@ def probe(name: str) -> tuple[bool, str]:
     return True, f"{hello.device} ({hello.version})"
 
 
-def ways_to_pocl() -> str:
+def devices() -> Iterator[str]:
+    """A line for each OpenCL device, tried anew, and for each driver without any."""
+    from uop.compiler.runtime.drivers import embedded, listed
+    from uop.compiler.runtime.trials import by_number, try_anew
+
+    if find_spec("pyopencl") is None:
+        return
+    trials = [try_anew(driver) for driver in (*listed(), *embedded())]
+    for place, found in by_number(trials).items():
+        said = found.seen.refusal or f"{found.seen.name}, {found.seen.version}"
+        yield f"opencl:{place}  opencl:{found.seen.variant}  {said} ({found.driver.source})"
+    for trial in trials:
+        if trial.failure:
+            yield f"{trial.driver.source}  {trial.failure}"
+
+
+def ways() -> str:
     """How to get an OpenCL driver for the CPU."""
     here = f"{platform.system()} on {platform.machine()}"
-    lines = [f"    This is {here}. PoCL, an OpenCL driver for every CPU, comes by:"]
-    lines += [f"      {where:18} {how}" for where, how in POCL_WAYS]
+    lines = [f"    This is {here}. An OpenCL driver for the CPU comes by:"]
+    lines += [f"      {where:24} {how}" for where, how in WAYS]
     return "\n".join(lines)

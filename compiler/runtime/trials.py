@@ -1,0 +1,242 @@
+"""Each OpenCL driver tried in a process of its own, and the choice of a device among all of them.
+
+A trial takes longer than opening the device. So what came out is kept in the user's cache until the
+driver changes, the processor, or what drivers read of the environment. Where nothing can be kept,
+as in a read-only home, every process tries anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, files, version
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+from typing import Any
+
+from uop.compiler.runtime.drivers import DEFAULTS, WHEELS, Driver, embedded, listed, loader
+from uop.compiler.runtime.kernel_cache import VARIABLE as KERNELS
+from uop.compiler.runtime.kernel_cache import refusal_of, why_it_keeps_nothing
+from uop.spec.errors import UnsupportedError
+
+MODULE = "uop.compiler.runtime.opencl"
+"""Run with a library it tries it, and prints what it saw."""
+SECONDS = 120
+"""The most that a trial may take."""
+PLATFORM_VARIABLE = "UOP_OPENCL_PLATFORM"
+NUMBERS = re.compile(r"\d+:\d+")
+READ_BY_DRIVERS = ("POCL_", "CL_CONFIG_", "LD_")
+PROCESSOR = Path("/proc/cpuinfo")
+IDENTITY = ("vendor_id", "cpu family", "model", "stepping", "flags")
+SHOWN = 300
+INSTALL = 'install one with: pip install "uop[opencl]"; `uop backends` tells other ways'
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A device as a trial saw it."""
+
+    platform: str
+    version: str
+    """Of the platform."""
+    variant: str
+    """The platform in short, as in `opencl:NAME`."""
+    number: int
+    """Of the platform among those of its driver."""
+    device: int
+    """The number of the device on the platform."""
+    name: str
+    refusal: str
+    """Why it cannot be used; empty where it builds a kernel and has float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came out for a driver: its devices, or why there are none."""
+
+    driver: Driver
+    devices: tuple[Seen, ...]
+    failure: str = ""
+
+    @property
+    def variant(self) -> str:
+        """That of its first device."""
+        return next((seen.variant for seen in self.devices), self.driver.variant)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A device and the driver that has it."""
+
+    driver: Driver
+    seen: Seen
+
+
+def choose(place: str = "") -> Found:
+    """The first device that can be used, by name or number; UnsupportedError where there is none.
+
+    Without a place UOP_OPENCL_PLATFORM says one, or else it is any device.
+    """
+    place = place or os.environ.get(PLATFORM_VARIABLE, "")
+    if NUMBERS.fullmatch(place):
+        return _choose_by_number(place)
+    refusals: list[str] = []
+    for trial in _preferred(place):
+        refusals += [f"{trial.driver.source}: {trial.failure}"] if trial.failure else []
+        for seen in trial.devices:
+            if place not in ("", seen.variant):
+                continue
+            if not (refusal := _refusal(seen)):
+                return Found(trial.driver, seen)
+            refusals.append(f"{seen.variant} of {trial.driver.source}: {refusal}")
+    what = f"OpenCL device {place!r}" if place else "OpenCL device"
+    raise UnsupportedError(f"no {what} can be used: " + "; ".join([*refusals, INSTALL]))
+
+
+def by_number(trials: Iterable[Trial]) -> dict[str, Found]:
+    """The devices of all drivers by the numbers of their platform and of them there, as 0:1."""
+    found: dict[str, Found] = {}
+    first = 0
+    for trial in trials:
+        for seen in trial.devices:
+            found[f"{first + seen.number}:{seen.device}"] = Found(trial.driver, seen)
+        first += max((seen.number + 1 for seen in trial.devices), default=0)
+    return found
+
+
+def trial_of(driver: Driver) -> Trial:
+    """What is known of a driver as it is now; it is tried where nothing is."""
+    with suppress(OSError, ValueError, TypeError, LookupError):
+        kept = json.loads(_place(driver).read_text("utf-8"))
+        if kept["content"] == _content(driver):
+            return _read(driver, kept["found"])
+    return try_anew(driver)
+
+
+def try_anew(driver: Driver) -> Trial:
+    """Try a driver whatever is known of it, and keep what comes out."""
+    with TemporaryDirectory(prefix="uop-trial-", ignore_cleanup_errors=True) as folder:
+        if refusal := refusal_of(Path(folder)):
+            # Says nothing of the driver.
+            return Trial(driver, (), f"cannot be tried in {folder}: {refusal}")
+        trial = _tried(driver, folder)
+    found = {"devices": [asdict(seen) for seen in trial.devices], "failure": trial.failure}
+    kept = _place(driver)
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile("w", encoding="utf-8", dir=kept.parent, delete=False) as file:
+            json.dump({"content": _content(driver), "found": found}, file)
+        # Whole at once: other processes read it.
+        os.replace(file.name, kept)
+    return trial
+
+
+def _preferred(name: str) -> Iterator[Trial]:
+    """PoCL, then Intel's, then any other; the system's before those of wheels, tried when asked."""
+    system = [trial_of(driver) for driver in listed()]
+    for wheel in WHEELS:
+        yield from (trial for trial in system if trial.variant == wheel.variant)
+        if name in ("", wheel.variant):
+            yield from (trial_of(d) for d in embedded() if d.variant == wheel.variant)
+    known = {wheel.variant for wheel in WHEELS}
+    yield from (trial for trial in system if trial.variant not in known)
+
+
+def _choose_by_number(place: str) -> Found:
+    found = by_number(trial_of(driver) for driver in (*listed(), *embedded()))
+    if place not in found:
+        there = ", ".join(f"{number} {each.seen.name}" for number, each in found.items())
+        raise UnsupportedError(f"no OpenCL device {place!r}, expected one of: {there or INSTALL}")
+    if refusal := _refusal(found[place].seen):
+        raise UnsupportedError(f"OpenCL device {place} cannot be used: {refusal}")
+    return found[place]
+
+
+def _refusal(seen: Seen) -> str:
+    return seen.refusal or (why_it_keeps_nothing() if seen.variant == "pocl" else "")
+
+
+def _tried(driver: Driver, folder: str) -> Trial:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", MODULE, driver.library],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, KERNELS: folder},
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Trial(driver, (), f"builds no kernel within {SECONDS} s")
+    if done.returncode:
+        return Trial(driver, (), f"ends the process that opens it: {_ending(done)}")
+    return _read(driver, json.loads(done.stdout))
+
+
+def _read(driver: Driver, found: Mapping[str, Any]) -> Trial:
+    return Trial(driver, tuple(Seen(**seen) for seen in found["devices"]), found["failure"])
+
+
+def _ending(done: subprocess.CompletedProcess[str]) -> str:
+    """How a process ended that did not tell what it saw, and its last line."""
+    code, said = done.returncode, done.stderr.strip()
+    how = f"exit code {code}" if code > 0 else signal.Signals(-code).name
+    return f"{how}: {said.splitlines()[-1][:SHOWN]}" if said else how
+
+
+def _place(driver: Driver) -> Path:
+    """Where what is known of a driver is kept."""
+    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    name = hashlib.sha256(repr(driver).encode()).hexdigest()[:16]
+    return Path(folder, "uop", "drivers", f"{name}.json")
+
+
+def _content(driver: Driver) -> str:
+    """All that a trial depends on, in short: what came out holds as long as this is the same."""
+    paths = [driver.library, driver.source, str(loader()), *_beside(driver)]
+    environment = {**DEFAULTS, **os.environ}.items()
+    variables = [item for item in environment if item[0].startswith(READ_BY_DRIVERS)]
+    about = [
+        [_state(path) for path in paths],
+        sorted(item for item in variables if item[0] != KERNELS),
+        _processor(),
+        [sys.version, version("uop")],
+    ]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+
+
+def _beside(driver: Driver) -> list[str]:
+    """The other files of the distribution that brings a driver."""
+    try:
+        return [str(file.locate()) for file in files(driver.source) or ()]
+    except (PackageNotFoundError, ValueError):
+        return []
+
+
+def _state(path: str) -> tuple[str, int, int] | None:
+    """What tells whether a file is still the same; None where it is not there."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return path, found.st_size, found.st_mtime_ns
+
+
+def _processor() -> list[str]:
+    """What this processor is: a driver builds for it alone."""
+    try:
+        first, _, _ = PROCESSOR.read_text("utf-8", "replace").partition("\n\n")
+    except OSError:
+        return [platform.machine()]
+    return [line for line in first.splitlines() if line.partition("\t")[0] in IDENTITY]
