@@ -36,7 +36,7 @@ class Origin:
 def _commit() -> str:
     """The commit of the working folder, `-dirty` where a file of it has changed since."""
     try:
-        done = subprocess.run(COMMIT, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        done = subprocess.run(COMMIT, capture_output=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return done.stdout.decode("ascii", "replace").strip() if done.returncode == 0 else ""
