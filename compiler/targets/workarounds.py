@@ -39,10 +39,10 @@ WORKAROUNDS = (
     ),
     Workaround(
         "copy-beside-arithmetic",
-        "PoCL 3.1 (LLVM 15), clang 14 and 15, optimised",
+        "PoCL 3.1 (LLVM 15), clang 14 and 15, Intel's CPU runtime 2026.2, optimised",
         "c ? x : x * y becomes x * (c ? 1 : y), and so with +, - and /: a signalling NaN that is "
         "to be copied comes back quiet",
-        "WHERE shifts the bits where one operand is computed from the other",
+        "WHERE is a function that is not inlined where one operand is computed from the other",
         "compiler/targets/cstyle.py",
         "tests/compiler/test_pipeline.py::test_a_copy_beside_arithmetic_keeps_its_bits",
     ),
