@@ -31,7 +31,8 @@ from uop.conformance.judge import Judge
 from uop.conformance.options import Options
 from uop.conformance.reduce import is_computing
 from uop.conformance.report import Report, Tally, share
-from uop.conformance.run import conform, selected
+from uop.conformance.run import conform
+from uop.conformance.selection import selected
 from uop.conformance.verdict import Status
 from uop.conformance.workers import Local
 from uop.spec.latitude import STRICT

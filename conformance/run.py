@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from uop.conformance.card.card import Card
-from uop.conformance.case import LEVELS, OWN, CaseId
+from uop.conformance.case import LEVELS, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.coverage import Ledger
-from uop.conformance.delivery import not_listed
-from uop.conformance.generate import AnyGroup, case_by_id, further, group_of, groups
+from uop.conformance.generate import case_by_id, further, groups
 from uop.conformance.jury import Jury, Task, tasks_of
 from uop.conformance.known import Settled, read_known
 from uop.conformance.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
@@ -33,18 +31,17 @@ from uop.conformance.report import (
 from uop.conformance.report.files import (
     failure_at,
     failure_of,
-    in_names,
     write_reports,
     write_repros,
 )
 from uop.conformance.report.origin import Origin
-from uop.conformance.report.vote import Poll
 from uop.conformance.repro import Finding, finding_from_json
+from uop.conformance.selection import groups_of, is_narrowed, selected
 from uop.conformance.strength import Strength, opened, programs_of
 from uop.conformance.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.wire import Json
-from uop.spec.errors import BackendError, PassError, UnsupportedError, UopError
+from uop.spec.errors import BackendError, PassError, UopError
 from uop.spec.profile_text import parse_profile
 
 if TYPE_CHECKING:
@@ -96,9 +93,9 @@ def conform(
     verdict being shown, where a file could not be written.
     """
     shown = display or Silent()
-    report = _Run(options if jury else options.checked(), shown).result(jury)
+    report = Run(options if jury else options.checked(), shown).result(jury)
     try:
-        problems = [*write_repros(report.failures), *_written(report.to_json(), options)]
+        problems = [*write_repros(report.failures), *written(report.to_json(), options)]
     finally:
         # A full disk costs the files, not the verdict.
         shown.finished(report)
@@ -107,113 +104,10 @@ def conform(
     return report
 
 
-def conform_all(
-    options: Options, backends: Sequence[str], display: Callable[[], Display] = Silent
-) -> tuple[Poll, list[str]]:
-    """Judge several backends on the same cases; the votes, and the files that were not written.
-
-    One that does not start is told; BackendError where none does. After Ctrl-C no other is judged:
-    the poll is of those that were.
-    """
-    every = [replace(options, backend=name).checked() for name in backends]
-    if len(set(backends)) < len(backends):
-        raise OptionError(f"expected different backends, found {', '.join(backends)}")
-    reports: list[Report] = []
-    problems: list[str] = []
-    interrupted = False
-    with _all_started(every) as (juries, missing):
-        shared = vocabulary_of([jury.hello(1) for jury in juries.values()])
-        for one, jury in juries.items():
-            shown, folder = display(), options.output / in_names(one.backend)
-            own = replace(one, output=folder, vocabulary=one.vocabulary or shared)
-            try:
-                report = _Run(own, shown).result(jury)
-            except (BackendError, UnsupportedError) as error:
-                missing.append(f"{one.backend}: {error}")
-                continue
-            except KeyboardInterrupt:
-                if not reports:
-                    raise
-                interrupted = True
-                break
-            problems += write_repros(report.failures)
-            shown.finished(report)
-            reports.append(report)
-            interrupted = report.interrupted
-            if interrupted:
-                break
-    if not reports:
-        raise BackendError("\n".join(missing))
-    poll = Poll(tuple(reports), tuple(missing), interrupted)
-    return poll, [*problems, *_written(poll.to_json(), options)]
-
-
-@contextmanager
-def _all_started(every: Sequence[Options]) -> Iterator[tuple[dict[Options, Jury], list[str]]]:
-    """A jury for each backend that starts, and why the others do not. BackendError for none."""
-    juries: dict[Options, Jury] = {}
-    missing: list[str] = []
-    with ExitStack() as last:
-        for one in every:
-            jury = Jury.start(one)
-            last.callback(jury.end)
-            try:
-                jury.hello(1)
-            except (BackendError, UnsupportedError) as error:
-                missing.append(f"{one.backend}: {error}")
-            else:
-                juries[one] = jury
-        if not juries:
-            raise BackendError("\n".join(missing))
-        yield juries, missing
-
-
-def selected(
-    options: Options,
-    vocabulary: Vocabulary | None = None,
-    hello: Hello | None = None,
-    own: Sequence[CaseId] = (),
-) -> list[CaseId]:
-    """The ids of the cases of a run, in order: those about ops and dtypes that `hello` lists.
-
-    Those of the adopter come first.
-    """
-    if options.cases:
-        ids = [CaseId.parse(id) for id in options.cases]
-        return [id if id.level == OWN else group_of(id, vocabulary).id(id.index) for id in ids]
-    return [*(own if options.takes_own else ()), *_of_the_suite(options, vocabulary, hello)]
-
-
-def _of_the_suite(
-    options: Options, vocabulary: Vocabulary | None, hello: Hello | None
-) -> list[CaseId]:
-    return [
-        group.id(index)
-        for group in groups_of(options, vocabulary)
-        if not (hello and not_listed(group.id(0), hello))
-        for index in range(min(group.count(options.effort), options.examples or 1 << 60))
-    ]
-
-
-def groups_of(options: Options, vocabulary: Vocabulary | None = None) -> list[AnyGroup]:
-    """The groups that the options select, in order."""
-    return [
-        group
-        for level in LEVELS
-        if level in options.levels
-        for group in groups(level, vocabulary)
-        if (options.ops is None or group.op in options.ops)
-        and (options.dtypes is None or group.dtype in options.dtypes)
-    ]
-
-
-def is_narrowed(options: Options) -> bool:
-    """Whether a run is about some ops, dtypes or cases only."""
-    return bool(options.ops or options.dtypes or options.cases)
-
-
 @dataclass(slots=True, eq=False)
-class _Run:
+class Run:
+    """A run on its way; `result` judges, and gives the report."""
+
     options: Options
     display: Display
     begun: float = field(default_factory=time.monotonic)
@@ -463,5 +357,6 @@ def _group(verdict: Verdict) -> tuple[str, ...]:
     return *_kind(verdict), CaseId.parse(verdict.id).group
 
 
-def _written(report: Json, options: Options) -> list[str]:
+def written(report: Json, options: Options) -> list[str]:
+    """Write the files of a report that the options name; what could not be written, in words."""
     return write_reports(report, options.json, options.junit, options.html)

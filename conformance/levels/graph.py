@@ -12,7 +12,7 @@ import numpy as np
 
 from uop.conformance.case import MIXED, Batch
 from uop.conformance.choices import Choices, between, chance, weighted
-from uop.conformance.levels import biases, memory, steps
+from uop.conformance.levels import biases, memory, steps, views
 from uop.conformance.levels.group import Group, Program
 from uop.conformance.levels.growth import Growth
 from uop.conformance.levels.steps import Step
@@ -53,7 +53,7 @@ FLOATS = (dtypes.float32, dtypes.float64)
 
 ARITHMETIC = ((steps.binary, 8), (steps.unary, 3), (steps.ternary, 3))
 CHOOSING = ((steps.compare, 2), (steps.select, 3), (steps.gated, 1))
-MOVING = ((steps.view, 3), (steps.gather, 1), (steps.joined, 1), (steps.copied, 1))
+MOVING = ((views.view, 3), (steps.gather, 1), (steps.joined, 1), (steps.copied, 1))
 CONVERTING = ((steps.cast, 4), (steps.bitcast, 2))
 ANYTHING: tuple[tuple[Step, int], ...] = (
     *ARITHMETIC,
@@ -99,7 +99,7 @@ FLAVOURS: dict[str, Flavour] = {
     "narrow": Flavour(
         NARROW,
         NARROW,
-        (*ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
+        (*ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 1)),
         (3, 70, 700),
     ),
     "integers": Flavour(WIDE, (*WIDE, *NARROW), (*ANYTHING, (steps.cast, 2), (steps.bitcast, 1))),
@@ -129,7 +129,7 @@ FLAVOURS: dict[str, Flavour] = {
     "specials": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*WIDE, *SMALL_FLOATS, *FLOATS),
-        ((steps.reduce, 6), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 2)),
+        ((steps.reduce, 6), *ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 2)),
         (1, 6, 120),
         draw_special,
     ),
@@ -148,7 +148,7 @@ FLAVOURS: dict[str, Flavour] = {
     "constants": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*NARROW, *WIDE, *FLOATS),
-        ((biases.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
+        ((biases.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 1)),
         (1, 6, 120),
     ),
     "nested": Flavour(

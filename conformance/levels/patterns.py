@@ -11,27 +11,28 @@ from functools import partial
 from math import prod
 
 from uop.conformance import values
-from uop.conformance.choices import Choices, data_key, pick
-from uop.conformance.levels.elementwise import (
-    DTypes,
-    constant,
-    guarded,
-    operand_dtypes,
-)
+from uop.conformance.choices import Choices, between, data_key, pick
+from uop.conformance.levels.elementwise import DTypes, constant, operand_dtypes
 from uop.conformance.levels.group import Group, Program, op_group, program
 from uop.conformance.levels.sizes import MOST_AXES, shape_of_rank
 from uop.conformance.levels.steps import GUARDED
+from uop.conformance.meaning import DIVISIONS
 from uop.interpreter.values import Array
+from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, param
 
-COUNTS = (1, 3, 12)
+COUNTS = (1, 2, 12)
+BY_FIT = DIVISIONS | set(GUARDED)
+"""Ops whose second operand has to fit."""
+SMALL = 3
+"""The largest divisor and the largest count of a shift: after a few steps something is left."""
 
 
 class Pattern(Enum):
-    """How an operand stands to a shape."""
+    """How an operand stands to the shape of the result."""
 
     EQUAL = "equal"
     MISSING = "missing"
@@ -44,17 +45,18 @@ EQUAL, MISSING, ONE, SCALAR, CONSTANT = Pattern
 Row = tuple[Pattern, ...]
 """The pattern of each operand."""
 
-SINGLE: dict[int, tuple[Row, ...]] = {
-    1: ((SCALAR,),),
-    2: ((SCALAR, MISSING), (MISSING, CONSTANT), (ONE, SCALAR), (CONSTANT, ONE)),
+ROWS: dict[int, tuple[Row, ...]] = {
+    1: ((EQUAL,), (SCALAR,)),
+    2: (
+        *((SCALAR, EQUAL), (MISSING, ONE), (CONSTANT, EQUAL)),
+        *((EQUAL, SCALAR), (ONE, MISSING), (EQUAL, CONSTANT)),
+    ),
     3: (
-        (SCALAR, MISSING, ONE),
-        (MISSING, CONSTANT, SCALAR),
-        (ONE, SCALAR, CONSTANT),
-        (CONSTANT, ONE, MISSING),
+        *((SCALAR, EQUAL, ONE), (MISSING, SCALAR, EQUAL), (ONE, MISSING, EQUAL)),
+        *((EQUAL, CONSTANT, SCALAR), (CONSTANT, EQUAL, MISSING), (EQUAL, ONE, CONSTANT)),
     ),
 }
-"""By the number of operands rows in which each is in every pattern; EQUAL comes by itself."""
+"""By the number of operands rows in which each is in every pattern."""
 CHAINS: dict[int, tuple[tuple[Pattern, tuple[Row, ...]], ...]] = {
     2: (
         (SCALAR, ((ONE,), (MISSING,), (EQUAL,))),
@@ -65,9 +67,9 @@ CHAINS: dict[int, tuple[tuple[Pattern, tuple[Row, ...]], ...]] = {
         (CONSTANT, ((MISSING, SCALAR), (SCALAR, ONE), (CONSTANT, EQUAL))),
     ),
 }
-"""The same in two chains of one op: how the last operand starts, and the others of each step.
+"""The same in two chains of one op: what one operand is at first, and the others of each step.
 
-Through the last operand goes what the step before gave.
+That operand then is what the step before gave.
 """
 
 
@@ -80,89 +82,104 @@ def groups() -> Iterator[Group]:
 
 
 def _patterns(declaration: OpDef, dts: DTypes, first: int, choices: Choices, index: int) -> Program:
-    """Every pattern of each operand: in chains of the op where its results are operands again.
+    """Every pattern of each operand: first in few outputs, then in an output each, then at random.
 
-    The dtypes of an op together have every rank, and so has one dtype where it is alone.
+    The dtypes of an op together have every rank.
     """
     inputs: dict[int, Array] = {}
 
-    def operands(rank: int) -> _Operands:
-        return _Operands(declaration.op, dts, shape_of_rank(choices, rank), choices, inputs)
+    def operands(shape: Shape) -> _Operands:
+        return _Operands(declaration.op, dts, shape, choices, inputs)
 
-    if index:
-        drawn = operands(first + index)
+    if index > 1:
+        drawn = operands(shape_of_rank(choices, first + index))
         rows = [tuple(pick(choices, tuple(Pattern)) for _ in dts) for _ in range(4)]
         return program(UOp(Op.TUPLE, *map(drawn.applied, rows)), inputs)
-    few, outputs = -(-(MOST_AXES + 1) // len(declaration.dtypes)), list[UOp]()
-    if _is_chained(declaration, dts):
-        outputs.append(operands(few * first).chained())
-    else:
-        for k, row in enumerate(SINGLE[len(dts)]):
-            outputs.append(operands(few * first + k).applied(row))
-    alone = len(dts) == 1
-    for k in range(0 if alone else len(outputs), few):
-        outputs.append(operands(few * first + k).applied((EQUAL,) * len(dts)))
+    # The patterns differ where there are two axes, both longer than 1.
+    rank = max((first + index) % (MOST_AXES + 1), 2)
+    drawn = operands(tuple(between(choices, 2, 3) for _ in range(rank)))
+    if index:
+        return program(UOp(Op.TUPLE, *map(drawn.applied, ROWS[len(dts)])), inputs)
+    outputs = drawn.together(isinstance(declaration.latitude, Ulp))
+    count = len(declaration.dtypes)
+    ranks = [k for k in range(first, MOST_AXES + 1, count) if k < 2 or count <= MOST_AXES]
+    outputs += [operands(shape_of_rank(choices, k)).applied((EQUAL,) * len(dts)) for k in ranks]
     return program(UOp(Op.TUPLE, *outputs), inputs)
-
-
-def _is_chained(declaration: OpDef, dts: DTypes) -> bool:
-    """Whether a result is an operand again, and still tells what went in after a few steps."""
-    is_wild = isinstance(declaration.latitude, Ulp) or declaration.op in GUARDED
-    result = UOp(declaration.op, *(param(k, (), d) for k, d in enumerate(dts))).dtype
-    return len(dts) in CHAINS and not is_wild and result is dts[-1]
 
 
 class _Operands:
     """Draws the operands of one op in patterns of a shape; the inputs are shared by several."""
 
     def __init__(
-        self,
-        op: Op,
-        dts: DTypes,
-        shape: Shape,
-        choices: Choices,
-        inputs: dict[int, Array],
+        self, op: Op, dts: DTypes, shape: Shape, choices: Choices, inputs: dict[int, Array]
     ) -> None:
         self.op, self.dts, self.shape, self.choices = op, dts, shape, choices
         self.inputs = inputs
+        # Of a quotient or a shift the second operand must fit, whatever was before.
+        self.through = 0 if op in BY_FIT else len(dts) - 1
 
     def applied(self, row: Row) -> UOp:
         """The op on operands in these patterns."""
-        return UOp(self.op, *self._drawn(row))
+        return UOp(self.op, *(self._operand(k, pattern) for k, pattern in enumerate(row)))
 
-    def chained(self) -> UOp:
-        """The op on what two chains of it give, and on an operand of the shape."""
-        other, value = (self._chain(*chain) for chain in CHAINS[len(self.dts)])
-        return UOp(self.op, *self._drawn((EQUAL,) * (len(self.dts) - 2)), other, value)
+    def together(self, is_wide: bool) -> list[UOp]:
+        """Every pattern of each operand in as few values as still tell what went in.
 
-    def _chain(self, start: Pattern, rows: Sequence[Row]) -> UOp:
+        An op with a budget is not applied to its own results: they would be accepted widely.
+        """
+        rows, arity = ROWS[len(self.dts)], len(self.dts)
+        result = UOp(self.op, *(param(k, (), d) for k, d in enumerate(self.dts))).dtype
+        if is_wide or arity not in CHAINS:
+            return [self.applied(row) for row in rows]
+        if result is not self.dts[self.through]:
+            return [self._joined([self.applied(row) for row in rows])]
+        chains = [self._chained(*chain) for chain in CHAINS[arity]]
+        if self.op in BY_FIT:
+            return chains
+        return [UOp(self.op, *self._others((EQUAL,) * (arity - 2)), *chains)]
+
+    def _joined(self, made: Sequence[UOp]) -> UOp:
+        """The op on what it gave, if that is a bool, two at a time."""
+        if made[0].dtype is not dtypes.bool or len(made) == 1:
+            return made[0]
+        half = len(made) // 2
+        return UOp(self.op, self._joined(made[:half]), self._joined(made[half:]))
+
+    def _chained(self, start: Pattern, rows: Sequence[Row]) -> UOp:
         """The op on its own results, with other operands in the patterns of each row."""
-        value = self._operand(len(self.dts) - 1, start)
+        value = self._operand(self.through, start)
         for row in rows:
-            value = UOp(self.op, *self._drawn(row), value)
+            operands = self._others(row)
+            operands.insert(self.through, value)
+            value = UOp(self.op, *operands)
         return value
 
-    def _drawn(self, row: Row) -> list[UOp]:
-        """The first operands, in the patterns of a row."""
-        return [self._operand(k, pattern) for k, pattern in enumerate(row)]
+    def _others(self, row: Row) -> list[UOp]:
+        """The operands that no chain goes through, in the patterns of a row."""
+        places = [k for k in range(len(self.dts)) if k != self.through]
+        return [self._operand(k, pattern) for k, pattern in zip(places, row, strict=False)]
 
     def _operand(self, position: int, pattern: Pattern) -> UOp:
         dtype, shape = self.dts[position], self._shape_of(pattern)
-        data = values.draw_ordinary(dtype, prod(shape), data_key(self.choices))
-        # Divisors and counts must be fit, which depends on what they stand beside.
-        columns = [data] * len(self.dts)
-        data = guarded(self.op, self.dts, columns)[position] if position else data
+        data = self._data(dtype, prod(shape), is_guarded=self.op in BY_FIT and position == 1)
         if pattern is CONSTANT:
             return constant(data[0], dtype)
         slot = len(self.inputs)
         self.inputs[slot] = data.reshape(shape)
         return param(slot, shape, dtype)
 
+    def _data(self, dtype: DType, n: int, is_guarded: bool) -> Array:
+        key = data_key(self.choices)
+        if is_guarded:
+            return values.draw_within(dtype, n, key, 1, SMALL)
+        return values.draw_ordinary(dtype, n, key)
+
     def _shape_of(self, pattern: Pattern) -> Shape:
+        """An axis of size 1 is not the first, which another operand may lack."""
         shape = self.shape
         if pattern is MISSING:
             return shape[1:]
-        if pattern is ONE and shape:
-            axis = self.choices.below(len(shape))
+        if pattern is ONE and len(shape) > 1:
+            axis = between(self.choices, 1, len(shape) - 1)
             return (*shape[:axis], 1, *shape[axis + 1 :])
         return () if pattern in (SCALAR, CONSTANT) else shape

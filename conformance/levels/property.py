@@ -13,7 +13,7 @@ import numpy as np
 
 from uop.conformance.case import MIXED
 from uop.conformance.choices import Choices, between, chance, pick, weighted
-from uop.conformance.levels import intervals, steps
+from uop.conformance.levels import intervals, views
 from uop.conformance.levels.graph import bases_in, batches, rooted
 from uop.conformance.levels.group import Group, Program
 from uop.conformance.levels.growth import Growth
@@ -141,7 +141,7 @@ def padded(g: Growth) -> UOp | None:
     u = _numeric(g)
     if u is None or not u.shape:
         return None
-    shifted = steps.shift(g.choices, u, PadFill.ZERO) if max(u.shape) > 1 else u
+    shifted = views.shift(g.choices, u, PadFill.ZERO) if max(u.shape) > 1 else u
     return UOp(Op.ADD, shifted, _constant(g, u.dtype))
 
 

@@ -72,6 +72,14 @@ def vocabulary_in(report: Json) -> Vocabulary | None:
     return None if said is None else vocabulary_from_json(said)
 
 
+def listed_in(path: Path) -> Vocabulary:
+    """What the random programs of the report in a file were drawn from. OptionError for none."""
+    found = vocabulary_in(read_report(path))
+    if found is None:
+        raise OptionError(f"--list: {path} does not say what its cases were drawn from")
+    return found
+
+
 def problems(found: object) -> Iterator[str]:
     """Where a value differs from the schema of reports, as `cells[3].op: expected ...`."""
     return _problems(found, _schema(), "")

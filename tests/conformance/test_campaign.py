@@ -18,7 +18,8 @@ from uop.conformance.case import LEVELS
 from uop.conformance.exits import Exit
 from uop.conformance.options import OptionError, Options, parse_duration
 from uop.conformance.report import Conclusion, Report
-from uop.conformance.run import conform, selected
+from uop.conformance.run import conform
+from uop.conformance.selection import selected
 from uop.conformance.verdict import Status
 
 Conform = Callable[..., Report]

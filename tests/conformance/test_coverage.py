@@ -23,7 +23,8 @@ from uop.conformance.options import Options
 from uop.conformance.points import KINDS, Point
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Conclusion, Report, Tally
-from uop.conformance.run import FURTHER, FURTHER_OF_EACH, conform, selected
+from uop.conformance.run import FURTHER, FURTHER_OF_EACH, conform
+from uop.conformance.selection import selected
 from uop.conformance.value_classes import BIT, named
 from uop.conformance.verdict import Status, Verdict
 from uop.spec.args import ParamArg

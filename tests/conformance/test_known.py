@@ -374,7 +374,7 @@ def test_an_interrupted_run_leaves_the_file_and_ends_as_interrupted(
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("uop.conformance.run._Run._judge_cases", interrupted)
+    monkeypatch.setattr("uop.conformance.run.Run._judge_cases", interrupted)
     assert main(["conform", "interpreter", *CHOSEN, "--update-known"]) == Exit.INTERRUPTED
     assert "uop-known.toml stays as it is" in capsys.readouterr().err
     assert not Path("uop-known.toml").exists()

@@ -14,7 +14,7 @@ from uop.conformance.judge import Judge
 from uop.conformance.options import Options
 from uop.conformance.points import Point
 from uop.conformance.report import Tally, main_reason
-from uop.conformance.run import selected
+from uop.conformance.selection import selected
 from uop.conformance.value_classes import BIT
 from uop.conformance.verdict import MAY_END, Status, Verdict
 from uop.conformance.wire import Json

@@ -20,7 +20,7 @@ from uop.conformance.options import Options
 from uop.conformance.protocol import Backend, Hello, Outcome, Program
 from uop.conformance.reduce import Candidate
 from uop.conformance.repro import Finding, find_cause
-from uop.conformance.run import selected
+from uop.conformance.selection import selected
 from uop.conformance.verdict import Status
 from uop.conformance.workers import Local
 from uop.spec.dtype import dtypes

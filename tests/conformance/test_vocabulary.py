@@ -18,7 +18,7 @@ from uop.conformance.judge import Judge
 from uop.conformance.levels import steps
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello, Limits, Outcome, Program
-from uop.conformance.run import selected
+from uop.conformance.selection import selected
 from uop.conformance.verdict import Status
 from uop.conformance.vocabulary import (
     Vocabulary,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from uop.conformance.options import Options
     from uop.conformance.report import Report
     from uop.conformance.run import Display
-    from uop.conformance.vocabulary import Vocabulary
 
 CODES = {
     "conforms": Exit.OK,
@@ -225,6 +224,7 @@ def command(
         cores,
         profile_named,
     )
+    from uop.conformance.report.reading import listed_in
 
     backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
     begin(log, *backends)
@@ -249,7 +249,7 @@ def command(
         folder,
         log,
         words(),
-        vocabulary_of_report(report),
+        None if report is None else listed_in(report),
     )
     if in_process:
         if len(backends) > 1 or update_known:
@@ -260,19 +260,6 @@ def command(
             raise OptionError("--update-known: expected one backend")
         return update(options, form, known or KNOWN_FILE)
     return judge(options, form) if len(backends) == 1 else vote(options, backends, form)
-
-
-def vocabulary_of_report(path: Path | None) -> Vocabulary | None:
-    """What the random programs of a report were drawn from."""
-    from uop.conformance.options import OptionError
-    from uop.conformance.report.reading import read_report, vocabulary_in
-
-    if path is None:
-        return None
-    found = vocabulary_in(read_report(path))
-    if found is None:
-        raise OptionError(f"--list: {path} does not say what its cases were drawn from")
-    return found
 
 
 def known_file(known: Path | None, is_written: bool) -> Path | None:
@@ -353,7 +340,7 @@ def judge(options: Options, form: str = "text") -> Exit:
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
     """Run the suite on each backend, then say who is alone with which failure."""
     from uop.conformance.report.vote import vote_lines
-    from uop.conformance.run import conform_all
+    from uop.conformance.polling import conform_all
 
     with shown(form) as display:
         poll, problems = conform_all(options, backends, display)
