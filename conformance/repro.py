@@ -15,6 +15,7 @@ from uop.conformance.judge import Judge
 from uop.conformance.meaning import accepted_on, written_buffers
 from uop.conformance.reduce import Candidate, is_computing, reduce_program
 from uop.conformance.verdict import Fault
+from uop.conformance.vocabulary import computed
 from uop.conformance.wire import Json
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
@@ -62,8 +63,13 @@ def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Fin
     if fault.symptom in NOT_SHRUNK or is_kernel_program(program.root):
         return as_found(case, fault, judge.profile)
 
+    # What is delivered without an op that is not listed does not come to hold one.
+    known = judge.session.hello.ops | _ops_of(start)
+
     def probe(candidates: Sequence[Candidate]) -> list[Fault | None]:
-        return [f if f and _alike(f, fault) else None for f in faults(judge, candidates)]
+        spoken = [c for c in candidates if _ops_of(c) <= known]
+        found = dict(zip(spoken, faults(judge, spoken), strict=True)) if spoken else {}
+        return [f if (f := found.get(c)) and _alike(f, fault) else None for c in candidates]
 
     # By the set of what it stands for a twin may fail, and not by its own.
     if fault.program and probe([start])[0] is None:
@@ -121,6 +127,10 @@ def faults(judge: Judge, candidates: Sequence[Candidate]) -> list[Fault | None]:
         for k, c in enumerate(candidates)
     ]
     return [verdict.fault for verdict in judge.judge(cases)]
+
+
+def _ops_of(candidate: Candidate) -> frozenset[str]:
+    return frozenset(u.op.name for u in computed(candidate.root))
 
 
 def _dtypes_of(root: UOp) -> tuple[str, ...]:

@@ -85,7 +85,8 @@ def test_the_toy_has_15_lines_and_gets_a_verdict(
     report = conform(options)
     assert report.conclusion is Conclusion.CONFORMS
     assert report.tally.cells["op", "ADD", "float32"].programs >= 3
-    assert report.tally.cells["op", "ADD", "int8"].programs == 0
+    # What it does not list has no row.
+    assert ("op", "ADD", "int8") not in report.tally.cells
 
 
 def test_every_message_on_the_page_has_the_schema() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -280,11 +281,16 @@ def load(device: str) -> ModuleType:
 
 
 def _find_opencl() -> None:
-    """Let tinygrad load the loader that comes with pyopencl, and that a driver which builds."""
+    """Let tinygrad load the loader that comes with pyopencl, and that a driver which builds.
+
+    pyopencl comes first: without it loaded the loader ends the process.
+    """
     if (library := loader()) is None:
         return
     os.environ.setdefault("OPENCL_PATH", str(library))
     os.environ.update(choose().driver.variables())
+    with suppress(ImportError):
+        import_module("pyopencl._cl")
 
 
 def _said(error: Exception) -> str:

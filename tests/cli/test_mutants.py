@@ -39,7 +39,8 @@ def test_the_list_says_what_they_look_like_and_nothing_more(uop: Any) -> None:
     lines = [line.split(maxsplit=2) for line in outcome.out.splitlines() if line.startswith("  ")]
     assert [*map(tuple, lines)] == [(m.alias, m.backend, m.hint) for m in mutants().values()]
     for mutant in mutants().values():
-        assert mutant.module not in outcome.out
+        # The small backend stands in the module that has the fault.
+        assert mutant.module not in outcome.out or mutant.module in mutant.backend
         assert mutant.name not in outcome.out
         assert find_mutant(mutant.alias) is find_mutant(mutant.name) is mutant
 

@@ -269,14 +269,13 @@ def test_a_backend_that_declines_almost_everything_is_inconclusive(judged: Confo
 
 
 def test_gaps_are_aimed_at_the_same_way_however_divided(judged: Conform) -> None:
-    chosen = {"ops": ("LOAD", "STORE"), "dtypes": ("float16", "int64"), "effort": "default"}
+    chosen = {"ops": ("STACK", "GETTUPLE"), "dtypes": ("float16", "int64"), "effort": "default"}
     one, three = (judged(workers=n, **chosen) for n in (1, 3))
     ids = {str(id) for id in selected(Options("interpreter", levels=("op",), **chosen))}
     run = {f"{n}/{k}@2" for n, marks in one.to_json()["cases"].items() for k in range(len(marks))}
     further = run - ids
     assert ids <= run
     assert FURTHER_OF_EACH < len(further) <= FURTHER["default"]
-    assert one.to_json()["ledger"]["unchecked"] == []
     assert one.to_json()["cases"] == three.to_json()["cases"]
     assert one.to_json()["ledger"] == three.to_json()["ledger"]
 

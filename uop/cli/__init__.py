@@ -13,7 +13,7 @@ COMMANDS = {
     "backends": "List the backends and say which can be used here.",
     "conform": "Judge a backend, or several, by the conformance suite.",
     "diff": "Compare two reports: what is better now, and what is worse.",
-    "explain": "Explain an op, a label, a word, an op on values, or what a case demands.",
+    "explain": "Explain an op, a label, a decision or a word, or what a case demands.",
     "eval": "Evaluate one expression and print what a backend may return.",
     "export": "Write the suite as files, for checkers in any language.",
     "judge": "Judge outputs in files for the cases that `uop export` wrote.",

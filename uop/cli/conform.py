@@ -339,8 +339,8 @@ def judge(options: Options, form: str = "text") -> Exit:
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
     """Run the suite on each backend, then say who is alone with which failure."""
-    from uop.conformance.report.vote import vote_lines
     from uop.conformance.polling import conform_all
+    from uop.conformance.report.vote import vote_lines
 
     with shown(form) as display:
         poll, problems = conform_all(options, backends, display)

@@ -51,7 +51,7 @@ def command(
     profile: str | None,
     seed: int,
 ) -> None:
-    """Explain an op, a label, a decision or a word, an op on values, or what a case demands.
+    """Explain an op, a label, a decision or a word, or what a case demands.
 
     NAME is an op (PERMUTE), a word of an edition (VECTORIZE), a label (PERMUTE.c1), a decision
     (D-030), a knob (max_nan), a word of this project (constrained; `figures` for all that stands
