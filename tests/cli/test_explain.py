@@ -148,7 +148,7 @@ def test_a_case_to_be_rejected_is_explained_by_its_label(uop: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["op/NONE/float32/edges/0"], "no case 'op/NONE/float32/edges/0'"),
+        (["op/NONE/float32/edges/0"], "no case 'op/NONE/float32/edges/0@2'"),
         (["op/MAX/float32/edges"], "expected level/op/dtype/group/index"),
         ([CASE, "--element", "2704"], "--element: expected 1 numbers below [2704]; found 2704"),
         ([CASE, "--element", "1,1"], "--element: expected 1 numbers below [2704]; found 1,1"),

@@ -62,9 +62,9 @@ def test_every_spelled_op_compiles() -> None:
 
 
 def test_the_whole_prelude_compiles() -> None:
-    define = f"#define FN {CUDA.dialect.function_apart}"
+    heads = [f"#define {head} {CUDA.dialect.function_apart}" for head in ("FN", "APART")]
     texts = [helper.text for helper in HELPERS.values()]
-    nvrtc_compile("\n\n".join([CUDA.dialect.header, define, *texts]))
+    nvrtc_compile("\n\n".join([CUDA.dialect.header, *heads, *texts]))
 
 
 def float_ops(dtype: DType) -> list[Operation]:
