@@ -268,6 +268,11 @@ def test_a_backend_that_declines_almost_everything_is_inconclusive(judged: Confo
     assert "declined" in report.missing[0]
 
 
+def test_a_run_of_copies_leaves_no_point_open(judged: Conform) -> None:
+    chosen = {"ops": ("LOAD", "STORE"), "dtypes": ("float16", "int64"), "effort": "default"}
+    assert judged(**chosen).to_json()["ledger"]["unchecked"] == []
+
+
 def test_gaps_are_aimed_at_the_same_way_however_divided(judged: Conform) -> None:
     chosen = {"ops": ("STACK", "GETTUPLE"), "dtypes": ("float16", "int64"), "effort": "default"}
     one, three = (judged(workers=n, **chosen) for n in (1, 3))
