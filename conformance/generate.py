@@ -33,6 +33,7 @@ from uop.conformance.levels import (
     kernel,
     memory,
     movement,
+    pairs,
     patterns,
     placed,
     property,
@@ -152,7 +153,7 @@ def _more(fixed: list[AnyGroup], vocabulary: Vocabulary) -> Iterator[AnyGroup]:
         if not vocabulary.is_small or isinstance(group, InvalidGroup):
             yield group
         elif group.shared:
-            yield replace(group, counts=(group.counts[0], 1, group.counts[2]))
+            yield replace(group, counts=(1, 1, group.counts[2]))
         else:
             _, default, full = group.counts
             yield replace(group, counts=(default, full, full))
@@ -190,7 +191,7 @@ FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
 DRAWN: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
     "function": (function.groups,),
-    "graph": (graph.groups,),
+    "graph": (pairs.groups, graph.groups),
     "twin": (twin.groups,),
     "kernel": (kernel.groups,),
     "schedule": (schedule.groups,),

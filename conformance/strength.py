@@ -81,9 +81,8 @@ def _lacking(group: Group, hello: Hello, seed: int) -> set[str]:
 def strength_line(strength: Json) -> str:
     """The figures in one line."""
     share = f"{strength['programs'] / strength['suite']:.0%}" if strength["suite"] else "nothing"
-    line = (
-        f"{strength['judged']:,} of {strength['listed']:,} listed cells judged, "
-        f"{share} of the suite applied"
-    )
+    line = f"{share} of the suite applied"
+    if strength["listed"]:
+        line = f"{strength['judged']:,} of {strength['listed']:,} listed cells judged, {line}"
     more = ", ".join(f"{op} {n:,} programs more" for op, n in strength["opens"].items() if n)
     return f"{line}; one more op in the list: {more}" if more else line

@@ -23,6 +23,9 @@ from uop.spec.uop import UOp, param
 OFTEN_INSIDE = 12
 """How many draws that mostly fit stand beside the special values, most of which do not."""
 
+UNEVEN = (0.75, 1.75, -0.75, -1.75)
+"""Numbers of every float dtype that lie closer to the integer away from zero."""
+
 IN_SMOKE = ("int8", "float32")
 """What a smoke run converts each dtype to."""
 
@@ -52,7 +55,10 @@ def _cast(u: UOp, target: DType) -> UOp:
 
 
 def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> Program:
-    """Special values, as many draws that fit where those have no value, three as constants too."""
+    """Special values, as many draws that fit where those have no value, three as constants too.
+
+    Of a float one of the constants is not an integer: rounded it is another one than cut off.
+    """
     edges, ties = values.specials(source), beside_ties(source, target)
     n = max(len(edges), len(ties))
     batches = [np.resize(edges, n), values.draw_mixed(source, n, data_key(choices))]
@@ -64,6 +70,8 @@ def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> P
         # An index of more than 63 bits has no meaning.
         batches = [b >> np.uint64(1) for b in batches]
     constants = [batches[0][choices.below(n)] for _ in range(3)]
+    if source.is_float:
+        constants[0] = np_dtype(source).type(pick(choices, UNEVEN))
     outputs = [_cast(constant(value, source), target) for value in constants]
     root = UOp(Op.TUPLE, _cast(param(0, (n,), source), target), *outputs)
     return program(root, *([b] for b in batches))

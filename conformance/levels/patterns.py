@@ -103,7 +103,12 @@ def _patterns(declaration: OpDef, dts: DTypes, first: int, choices: Choices, ind
     outputs = drawn.together(isinstance(declaration.latitude, Ulp))
     count = len(declaration.dtypes)
     ranks = [k for k in range(first, MOST_AXES + 1, count) if k < 2 or count <= MOST_AXES]
-    outputs += [operands(shape_of_rank(choices, k)).applied((EQUAL,) * len(dts)) for k in ranks]
+    seen = {len(output.shape) for output in outputs}
+    outputs += [
+        operands(shape_of_rank(choices, k)).applied((EQUAL,) * len(dts))
+        for k in ranks
+        if k not in seen
+    ]
     return program(UOp(Op.TUPLE, *outputs), inputs)
 
 

@@ -1,0 +1,75 @@
+"""A backend meets each two of its ops together, with the constants that rewrites look for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+
+import pytest
+
+from uop.conformance.case import Case
+from uop.conformance.generate import groups
+from uop.conformance.vocabulary import Vocabulary, computed, whole
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const
+
+TWELVE = "PARAM CONST ADD SUB MUL NEG CMPLT WHERE CAST RESHAPE EXPAND REDUCE"
+SMALL = Vocabulary(frozenset(TWELVE.split()), frozenset({"int32", "float32"}), None, "small")
+BINARY = (Op.ADD, Op.SUB, Op.MUL)
+
+
+def pairs(vocabulary: Vocabulary, effort: str) -> Iterator[Case]:
+    for group in groups("graph", vocabulary):
+        for index in range(group.count(effort)):
+            if group.name.startswith("pairs"):
+                case = group.case(index, 0)
+                assert isinstance(case, Case)
+                yield case
+
+
+@cache
+def small(effort: str, dtype: str) -> frozenset[UOp]:
+    """The nodes of the programs that a backend of twelve ops gets."""
+    return frozenset(u for c in pairs(SMALL, effort) if c.dtype == dtype for u in c.root.toposort())
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@pytest.mark.parametrize(("outer", "inner"), list(product((*BINARY, Op.CMPLT), BINARY)))
+def test_a_small_backend_meets_each_two_ops(dtype: str, outer: Op, inner: Op) -> None:
+    nodes = [u for u in small("default", dtype) if u.op is outer and u.src[0].op is inner]
+    assert any(u.src[1].op is Op.CONST and u.src[0].src[1].op is Op.CONST for u in nodes)
+    assert any(u.src[1] is u.src[0].src[1] for u in nodes)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@pytest.mark.parametrize("op", [*BINARY, Op.CMPLT])
+def test_each_op_is_on_one_value_twice_from_smoke_on(dtype: str, op: Op) -> None:
+    assert any(u.op is op and u.src[0] is u.src[1] for u in small("smoke", dtype))
+
+
+@pytest.mark.parametrize(("first", "second"), [(1.0, 0.0), (0.0, 1.0), (1.0, -0.0), (-0.0, 0.0)])
+def test_constants_that_rewrites_look_for_are_chosen_between(first: float, second: float) -> None:
+    branches = (const(first, dtypes.float32), const(second, dtypes.float32))
+    assert any(u.op is Op.WHERE and u.src[1:] == branches for u in small("smoke", "float32"))
+
+
+def test_a_fold_of_copies_is_over_some_of_the_axes_that_repeat() -> None:
+    folds = {
+        (u.src[0].src[0].shape, u.arg.axes)  # type: ignore[union-attr]
+        for u in small("smoke", "int32")
+        if u.op is Op.REDUCE and u.src[0].op is Op.EXPAND
+    }
+    assert {((1, 1), (0,)), ((1, 1), (0, 1)), ((1, 3), (0, 1)), ((3, 1), (0,))} <= folds
+
+
+def test_pairs_hold_what_is_listed_alone() -> None:
+    for case in pairs(SMALL, "smoke"):
+        assert all(SMALL.takes(u) for output in case.root.src for u in computed(output)), case.id
+
+
+def test_every_dtype_has_pairs_and_the_programs_differ() -> None:
+    made = list(pairs(whole(), "default"))
+    assert {c.dtype for c in made} == {d for d in whole().dtypes if d not in ("index", "void")}
+    assert len({c.root for c in made}) == len(made)
