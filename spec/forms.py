@@ -15,7 +15,7 @@ from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
+from uop.spec.walk import kept_with_root, outside_bodies, toposort
 
 Order = Sequence[UOp]
 
@@ -82,7 +82,13 @@ class Form:
 
 def outside(root: UOp) -> list[UOp]:
     """The nodes of a program that stand in no body, sources first."""
-    return cast("list[UOp]", toposort([root], outside_bodies))
+    return [*_below(root), root]
+
+
+@kept_with_root
+def _below(root: UOp) -> tuple[UOp, ...]:
+    """The same without the root."""
+    return cast("tuple[UOp, ...]", tuple(toposort([root], outside_bodies)[:-1]))
 
 
 def calls(root: UOp) -> list[UOp]:

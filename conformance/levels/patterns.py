@@ -96,7 +96,7 @@ def _patterns(declaration: OpDef, dts: DTypes, first: int, choices: Choices, ind
         rows = [tuple(pick(choices, tuple(Pattern)) for _ in dts) for _ in range(4)]
         return program(UOp(Op.TUPLE, *map(drawn.applied, rows)), inputs)
     # The patterns differ where there are two axes, both longer than 1.
-    rank = max((first + index) % (MOST_AXES + 1), 2)
+    rank = first + index if 2 <= first + index <= MOST_AXES else 2
     drawn = operands(tuple(between(choices, 2, 3) for _ in range(rank)))
     if index:
         return program(UOp(Op.TUPLE, *map(drawn.applied, ROWS[len(dts)])), inputs)

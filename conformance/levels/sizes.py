@@ -104,6 +104,12 @@ def _folded(dtype: DType, shape: Shape, choices: Choices) -> Program:
     return program(root, [data.reshape(shape)])
 
 
+def _folded_once(choices: Choices, shape: Shape, given: Input) -> UOp:
+    """Along one axis."""
+    axes = (choices.below(len(shape)),) if shape else ()
+    return fold(Op.MAX, given(shape), axes)
+
+
 def _moved(dtype: DType, shape: Shape, choices: Choices) -> Program:
     """In another order, backwards, and from somewhere inside."""
     t = param(0, shape, dtype)
@@ -179,6 +185,10 @@ def _turned(choices: Choices, shape: Shape, given: Input) -> UOp:
     return flip(choices, given(shape))
 
 
+def _permuted(choices: Choices, shape: Shape, given: Input) -> UOp:
+    return permute(choices, given(shape))
+
+
 def _as_it_is(op: Op, choices: Choices, shape: Shape, given: Input) -> UOp:
     return UOp(op, given(shape))
 
@@ -231,6 +241,8 @@ MAKES: dict[Op, Make] = {
     Op.SHRINK: _shrunk,
     Op.PAD: _padded,
     Op.FLIP: _turned,
+    Op.PERMUTE: _permuted,
+    Op.REDUCE: _folded_once,
     Op.REPLICATED: _replicated,
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
