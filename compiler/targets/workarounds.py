@@ -58,8 +58,8 @@ WORKAROUNDS = (
     Workaround(
         "integer-minus-zero",
         "Intel's CPU runtime 2026.2, optimised",
-        "a float64 cast to int32 and back is truncated only: -0.5 becomes -0.0, not the 0 of an "
-        "integer",
+        "a float64 cast to int32 and back, where a comparison chooses it, is truncated only: -0.5 "
+        "becomes -0.0, not the 0 of an integer",
         "casts of floats to integers are functions that are not inlined",
         "compiler/targets/prelude_float.py",
         "tests/compiler/test_targets_constants.py::test_literals_fold_to_what_is_computed",
