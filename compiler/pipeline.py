@@ -25,6 +25,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.extension import in_core_ops
 from uop.spec.forms import FORMS, Form, verify
+from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, checked_root
 
@@ -140,7 +141,8 @@ def find_target(target: str | Target) -> Target:
     if isinstance(target, Target):
         return target
     if target not in TARGETS:
-        raise UnsupportedError(f"no target {target}: expected one of {', '.join(TARGETS)}")
+        expected = f"expected one of {', '.join(TARGETS)}{did_you_mean(target, TARGETS)}"
+        raise UnsupportedError(f"no target {target}: {expected}")
     return TARGETS[target]
 
 
