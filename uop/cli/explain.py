@@ -38,17 +38,27 @@ OF_A_CASE = ("--element", "--batch", "--output", "--profile", "--cases")
     metavar="NAME",
     help="Ask this backend too what it gives on the values; may be given several times.",
 )
-@click.option("--element", metavar="I,J,...", help="Of a case: which element; else the first.")
-@click.option("--batch", type=int, metavar="N", help="Of a case: which of its inputs.")
-@click.option("--output", type=int, metavar="N", help="Of a case: which of its outputs.")
-@click.option("--profile", metavar="PROFILE", help="Of a case: what it is judged by; else strict.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of a case: as of its run.")
+@click.option(
+    "--element", metavar="I,J,...", help="For a case: which element; by default the first."
+)
+@click.option(
+    "--batch", type=int, metavar="N", help="For a case: which set of inputs; by default 0."
+)
+@click.option("--output", type=int, metavar="N", help="For a case: which output; by default 0.")
+@click.option(
+    "--profile",
+    metavar="PROFILE",
+    help="For a case: the profile that judges it; by default strict.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="For a case: the seed of its run."
+)
 @click.option(
     "--cases",
     "folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Of a case of your own: the folder of its .uop file.",
+    help="For a case of your own: the folder of its .uop file, as in its run.",
 )
 def command(
     name: str,
