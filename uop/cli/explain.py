@@ -76,10 +76,9 @@ def command(
     """Explain an op, a label, a decision or a word, or what a case demands.
 
     NAME is an op (PERMUTE), a word of an edition (VECTORIZE), a label (PERMUTE.c1), a decision
-    (D-030), a knob (max_nan), a word of this project (constrained; `figures` for all that stands
-    under a verdict), or a row of a document (2026-05/movement/PAD). With values it evaluates the op
-    on them. For the id of a case it shows what one element of the result may be, step by step, and
-    which knobs change it; a case of your own, cases/FILE/CASE, needs the --cases of its run.
+    (D-030), a knob (max_nan), a word of this project (constrained, figures), or a row of a document
+    (2026-05/movement/PAD). With values it evaluates the op on them. For the id of a case it shows
+    step by step what one element may be and which knobs change it; one of your own needs --cases.
 
     \b
     uop explain figures
@@ -92,13 +91,10 @@ def command(
     if is_case(name):
         if values or dtype or to or backends:
             raise click.UsageError(f"a case takes {', '.join(OF_A_CASE)}, --seed")
-        case, own = found_case(name, seed, folder)
-        for line in case_lines(name, case, own, element, (batch or 0, output or 0), profile):
-            click.echo(line)
-        return
-    if any(given is not None for given in (element, batch, output, profile, folder)):
+        explain_case(name, seed, folder, element, (batch or 0, output or 0), profile)
+    elif any(given is not None for given in (element, batch, output, profile, folder)):
         raise click.UsageError(f"{', '.join(OF_A_CASE)} are for a case")
-    if values:
+    elif values:
         explain_values(name, values, dtype, to, backends)
     elif dtype or to or backends:
         raise click.UsageError("--dtype, --to and --backend are for values")
@@ -175,8 +171,15 @@ def is_case(name: str) -> bool:
     return (level in LEVELS and len(rest) > 1) or (level == OWN and rest != [])
 
 
-def found_case(id: str, seed: int, folder: Path | None) -> tuple[AnyCase, OwnCases]:
-    """The case of an id, of the suite or of a folder, and the cases of that folder."""
+def explain_case(
+    id: str,
+    seed: int,
+    folder: Path | None,
+    element: str | None,
+    at: tuple[int, int],
+    profile: str | None,
+) -> None:
+    """Print what is demanded of an element of a case, of the suite or of a folder."""
     from uop.conformance.case import OWN, CaseId
     from uop.conformance.generate import case_by_id
     from uop.conformance.options import OptionError
@@ -185,7 +188,9 @@ def found_case(id: str, seed: int, folder: Path | None) -> tuple[AnyCase, OwnCas
     if folder is None and CaseId.parse(id).level == OWN:
         raise OptionError(f"{id}: expected --cases DIR")
     own = OwnCases.read(folder)
-    return own.find(id) or case_by_id(id, seed), own
+    case = own.find(id) or case_by_id(id, seed)
+    for line in case_lines(id, case, own, element, at, profile):
+        click.echo(line)
 
 
 def case_lines(
