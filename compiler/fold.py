@@ -11,16 +11,16 @@ import numpy as np
 from uop.compiler.rewrite import RuleSet, rewrites
 from uop.interpreter.numeric import from_bits, to_bits
 from uop.interpreter.numeric import np_dtype as np_dtype
-from uop.interpreter.rules import decomposed, elementwise  # noqa: F401 - enter the rules
+from uop.interpreter.rules import decomposed, elementwise, extension  # noqa: F401 - enter them
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
 from uop.interpreter.values import Array
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
+from uop.spec.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp
 
-COMPUTED = (*(op for op, d in DECLARATIONS.items() if d.is_elementwise), Op.BITCAST)
+COMPUTED = (*ELEMENTWISE, Op.BITCAST)
 """The ops that depend on nothing but their operands."""
 
 

@@ -10,6 +10,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, ParamArg
 from uop.spec.errors import PassError, UnsupportedError
 from uop.spec.forms import (
+    ELEMENTWISE,
     EXPANDED,
     FORMS,
     LINEARIZED,
@@ -101,7 +102,7 @@ def _check_parallel(call: UOp) -> None:
 
 def _check_target(body: UOp, target: Target) -> None:
     for u in body.src:
-        if u.declaration.is_elementwise and not has(target, u):
+        if u.op in ELEMENTWISE and not has(target, u):
             raise UnsupportedError(
                 f"a LINEAR with {u.op.name} on {u.src[0].dtype.name}: "
                 f"{target.name} has no such instruction"

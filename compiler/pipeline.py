@@ -25,6 +25,8 @@ from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.extension import in_core_ops
 from uop.spec.forms import FORMS, Form, verify
+from uop.spec.nearest import did_you_mean
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, checked_root
 
 Observe = Callable[[str, str, UOp, UOp], None]
@@ -33,6 +35,9 @@ a whole.
 """
 
 Stage = Callable[[UOp, Fired], UOp]
+
+WITH_MIN = frozenset({Op.MIN, Op.REDUCE})
+"""Extension ops that stay: select decomposes MIN for a target without it, a REDUCE by it too."""
 
 TARGETS: Mapping[str, Target] = {target.name: target for target in (OPENCL, CUDA, CUDA_HOST)}
 
@@ -75,7 +80,7 @@ def compile(
     """
     chosen = find_target(target)
     stages: dict[str, UOp] = {}
-    program = root = without_binaries(in_core_ops(checked_root(root)))
+    program = root = without_binaries(in_core_ops(checked_root(root), WITH_MIN))
     for name, stage, form in _stages_for(root, chosen, optimizations):
         fired = quietly if observe is None else partial(observe, name)
         after = stage(program, fired)
@@ -136,7 +141,8 @@ def find_target(target: str | Target) -> Target:
     if isinstance(target, Target):
         return target
     if target not in TARGETS:
-        raise UnsupportedError(f"no target {target}: expected one of {', '.join(TARGETS)}")
+        expected = f"expected one of {', '.join(TARGETS)}{did_you_mean(target, TARGETS)}"
+        raise UnsupportedError(f"no target {target}: {expected}")
     return TARGETS[target]
 
 

@@ -26,6 +26,7 @@ IDENTITY: Mapping[Op, Callable[[DType], bool | int | float]] = {
     Op.ADD: lambda dtype: 0,
     Op.MUL: lambda dtype: 1,
     Op.MAX: lambda dtype: dtype.min,
+    Op.MIN: lambda dtype: dtype.max,
 }
 
 

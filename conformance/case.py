@@ -58,6 +58,8 @@ class CaseId:
         """The inverse of str(); without a version it is the case of this generator."""
         if own := OWN_ID.fullmatch(text):
             return cls(OWN, own["file"], MIXED, own["group"], 0)
+        if text.startswith(f"{OWN}/"):
+            raise NoSuchCaseError(f"expected {OWN}/FILE.uop/CASE, found {text!r}")
         *parts, last = text.split("/")
         index, at, version = last.partition("@")
         numbers = (index, version) if at else (index,)

@@ -81,10 +81,10 @@ class Options:
     def checked(self) -> Options:
         """These options; OptionError where one is wrong."""
         known(self.backend)
-        _one_of("--level", self.levels, ALL_LEVELS)
-        _one_of("--op", self.ops or (), [*Op.__members__, MIXED])
-        _one_of("--dtype", self.dtypes or (), [*DTYPES, MIXED])
-        _one_of("--effort", (self.effort,), EFFORTS)
+        one_of("--level", self.levels, ALL_LEVELS)
+        one_of("--op", self.ops or (), [*Op.__members__, MIXED])
+        one_of("--dtype", self.dtypes or (), [*DTYPES, MIXED])
+        one_of("--effort", (self.effort,), EFFORTS)
         for id in self.cases:
             self._require_chosen(CaseId.parse(id))
         self._require_own_cases()
@@ -181,6 +181,14 @@ def parse_duration(text: str, option: str = "--time") -> float:
     return seconds
 
 
+def one_of(option: str, given: Collection[str], known: Collection[str]) -> None:
+    """OptionError for a name that is not known, with those that are near."""
+    for name in given:
+        if name not in known:
+            expected = f"expected one of {', '.join(known)}; found {name!r}"
+            raise OptionError(f"{option}: {expected}{did_you_mean(name, known)}")
+
+
 def require_files(*paths: Path | None) -> None:
     """OptionError unless each file of a report that is named can be written, and no two are one."""
     named: dict[str, Path] = {}
@@ -217,10 +225,3 @@ def _obstacle(path: Path) -> str:
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         return f"{folder} is no folder that this user may write to"
     return "it is read-only" if path.exists() and not os.access(path, os.W_OK) else ""
-
-
-def _one_of(option: str, given: Collection[str], known: Collection[str]) -> None:
-    for name in given:
-        if name not in known:
-            expected = f"expected one of {', '.join(known)}; found {name!r}"
-            raise OptionError(f"{option}: {expected}{did_you_mean(name, known)}")

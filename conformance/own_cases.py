@@ -64,8 +64,20 @@ class OwnCases:
     def find(self, id: str) -> AnyCase | None:
         """The case of an id, None for one of the suite. NoSuchCaseError where there is none."""
         if CaseId.parse(id).level == OWN and id not in self.made:
-            raise NoSuchCaseError(f"no case {id!r} in the files of --cases")
+            near = did_you_mean(id, self.made)
+            raise NoSuchCaseError(f"no case {id!r} in the files of --cases{near}")
         return self.made.get(id)
+
+    def profile(self, id: str, profile: Profile) -> Profile:
+        """What a case is judged by: its own profile, where its file states one."""
+        return profile_of(self.files.get(id), profile)
+
+    def stated(self, id: str, profile: Profile) -> tuple[Accepted, ...] | None:
+        """What each output may be where the file says it, None where the spec says it all."""
+        file, case = self.files.get(id), self.made.get(id)
+        if file is None or not isinstance(case, SuiteCase) or not (file.accept or file.expect):
+            return None
+        return promised(case, replace(file, profile=self.profile(id, profile)))
 
     def meaningless(self, id: str) -> str:
         """Why a case is not judged that its file says has no meaning; empty for others."""
@@ -97,8 +109,7 @@ class FileJudge(Judge):
 
     def demanded(self, case: AnyCase) -> Profile:
         """Its own profile, where it states one."""
-        file = self.files.get(case)
-        return self.profile if file is None or file.profile == STRICT else file.profile
+        return profile_of(self.files.get(case), self.profile)
 
     def accepted(self, case: AnyCase) -> list[tuple[Accepted, ...]]:
         file = self.files.get(case)
@@ -153,6 +164,11 @@ def suite_case(id: CaseId, case: Case) -> AnyCase:
         return InvalidCase(id, case.invalid or "", case.text)
     inputs = {slot: from_literal(a) for slot, a in case.inputs.items()}
     return SuiteCase(id, case.root, (Batch(inputs),))
+
+
+def profile_of(file: Case | None, otherwise: Profile) -> Profile:
+    """The profile that a file states, or another one where it states none."""
+    return otherwise if file is None or file.profile == STRICT else file.profile
 
 
 def why_undefined(case: Case) -> str:

@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from uop.conformance.options import KNOWN_FILE
+from uop.conformance.options import KNOWN_FILE, STRICT
+from uop.conformance.sessions import COMMAND
 
 CORPUS = "corpus"
 """The option that a report on files of outputs has, and one on a backend has not."""
@@ -31,6 +32,20 @@ def repro_command(options: Mapping[str, Any], repro: str) -> str:
     return uop_command("replay", repro, options["backend"])
 
 
+def lost_command(options: Mapping[str, Any]) -> str:
+    """What shows on which program the backend of a report is lost; its choices are not observed."""
+    if CORPUS in options:
+        return files_command(options)
+    backend, limit = options["backend"], timeout_words(options)
+    if backend.startswith(COMMAND):
+        words = shlex.split(backend.removeprefix(COMMAND))
+        return uop_command("worker", "check", *limit, "--", *words)
+    cases = [word for id in options.get("cases") or () for word in ("--case", id)]
+    seed = ["--seed", options["seed"]] if cases else []
+    asked = {**options, "profile": options.get("profile") or STRICT}
+    return conform_command(asked, *seed, *cases)
+
+
 def files_command(options: Mapping[str, Any]) -> str:
     """What judges the files of outputs of a report again."""
     return uop_command("judge", options[CORPUS], options["outputs"])
@@ -41,10 +56,16 @@ def conform_command(options: Mapping[str, Any], *words: object) -> str:
     told: list[object] = []
     if options.get("profile"):
         told += ["--profile", options["profile"]]
-    if options.get("timeout") is not None:
-        told += ["--timeout", f"{options['timeout']:.10g}"]
+    told += timeout_words(options)
     if options.get("folder"):
         told += ["--cases", options["folder"]]
     if options.get("known") not in (None, str(KNOWN_FILE)):
         told += ["--known", options["known"]]
     return uop_command("conform", options["backend"], *words, *told)
+
+
+def timeout_words(options: Mapping[str, Any]) -> list[str]:
+    """The option of the timeout that a run was given."""
+    if options.get("timeout") is None:
+        return []
+    return ["--timeout", f"{options['timeout']:.10g}"]

@@ -118,7 +118,7 @@ def _ops(worker: Command, found: Checked) -> Iterator[Deviation]:
         return
     found.notes.append(f"run: {len(right)} of {len(tried)} ops are right on their first programs")
     if right:
-        yield from _sets_of_inputs(worker, right[0])
+        yield from _sets_of_inputs(worker, right[0], found)
 
 
 def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
@@ -145,19 +145,22 @@ def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
     )
 
 
-def _sets_of_inputs(worker: Command, case: Case) -> Iterator[Deviation]:
+def _sets_of_inputs(worker: Command, case: Case, found: Checked) -> Iterator[Deviation]:
     program = deliver(case, worker.hello).program
     first = program.batches[0]
     for count in (1, 3):
         outcome = worker.run(Program(program.text, (first,) * count))
         if isinstance(outcome, Problem):
             said = f"{count} equal sets of inputs: {_line(outcome)}"
+            found.hung = outcome.kind is ProblemKind.HANG
         elif any(not _equal(b, outcome.batches[0]) for b in outcome.batches):
             said = f"{count} equal sets of inputs: expected equal outputs, found different ones"
         else:
             continue
         inputs = [(f"input {slot}", _shown(a)) for slot, a in first.items()]
         yield Deviation(said, (*_program(case.root), *inputs))
+        if found.hung:
+            return
 
 
 def _offers(worker: Command, found: Checked) -> Iterator[Deviation]:

@@ -45,16 +45,16 @@ def accept(
     to that; UnsupportedError for a program that this version has no sets for. Of `int_div_traps`
     no set depends: it says that there may be no result.
     """
-    if is_kernel_program(root):
-        return accepted_of_kernels(root, bind_inputs(root, inputs or {}), profile)
     root, given = read_by(root, inputs or {}, profile)
     root = in_core_ops(root)
+    if is_kernel_program(root):
+        return accepted_of_kernels(root, given, profile)
     with np.errstate(all="ignore"):
         return AcceptedEvaluation(root, given, {}, profile).accepted()
 
 
 def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp, Value]]:
-    """A tensor graph as a profile reads it, and its inputs: its own PADs and divisions, and
+    """A program as a profile reads it, and its inputs: its own PADs and divisions, and
     no calls where it depends on other nodes what one of them may be.
     """
     root = _as_declared(root, profile)

@@ -19,7 +19,7 @@ from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import widens
 from uop.interpreter.adversary_kernels import member, pushed, run_adversarially
 from uop.interpreter.evaluate import Output
-from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
+from uop.interpreter.inputs import Inputs
 from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.masks import made_nan
 from uop.interpreter.numeric import BITS
@@ -49,13 +49,11 @@ def evaluate_adversarially(
     """
     random = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
-        if is_kernel_program(root):
-            root, inputs = with_numbers(root, inputs or {})
-            given = bind_inputs(root, inputs)
-            kernels = run_adversarially(in_core_ops(root), given, random, push, profile)
-            return {slot: _filled(value, random) for slot, value in kernels.items()}
         root, given = read_by(root, inputs or {}, profile)
         root = in_core_ops(root)
+        if is_kernel_program(root):
+            kernels = run_adversarially(root, given, random, push, profile)
+            return {slot: _filled(value, random) for slot, value in kernels.items()}
         result = _Adversary(root, given, random, push, profile).result()
         if isinstance(result, dict):
             return {slot: _filled(value, random) for slot, value in result.items()}

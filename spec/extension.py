@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import cast
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec.args import ReduceArg
+from uop.spec.listing import Listing
 from uop.spec.ops import expansion
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
@@ -46,10 +49,27 @@ def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
     done: dict[UOp, UOp] = {}
     for u in toposort([root], lambda v: () if v.op is Op.CONTRACT else v.src):
         # A CONTRACT is rewritten from outside, for the UNROLLs below it have no value alone.
-        same = u if u.op is Op.CONTRACT else u.with_src(done[s] for s in u.src)
+        same = u if u.op is Op.CONTRACT else u.with_src(_sources(u, done))
         smaller = _smaller(same) if goes(same) else None
         done[u] = same if smaller is None else in_core_ops(smaller, keep)
     return done[root]
+
+
+def _sources(u: UOp, done: Mapping[UOp, UOp]) -> Sequence[UOp]:
+    """The new operands; a LINEAR lists before an instruction what that is made of now."""
+    if u.op is not Op.LINEAR:
+        return [done[s] for s in u.src]
+    listing = Listing()
+    for s in u.src:
+        given = {done[operand] for operand in s.src}
+        for v in toposort([done[s]], partial(_unless_given, given)):
+            if v not in given and (v is done[s] or v not in listing):
+                listing.add(v)
+    return listing.instructions
+
+
+def _unless_given(given: set[UOp], u: UOp) -> Sequence[UOp]:
+    return () if u in given else u.src
 
 
 def _folds_with_min(u: UOp) -> bool:

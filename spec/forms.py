@@ -286,7 +286,8 @@ def _ops(*sections: str) -> frozenset[Op]:
     return frozenset(op for op, d in DECLARATIONS.items() if d.section in sections)
 
 
-ELEMENTWISE = _ops("elementwise", "decomposed")
+ELEMENTWISE = _ops("elementwise", "decomposed") | {Op.MIN}
+"""MIN is an extension op, which targets have as they have MAX."""
 AROUND_CALLS = frozenset({Op.SINK, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK, Op.CONST})
 SCALAR_OPS = ELEMENTWISE | {
     Op.PARAM, Op.CONST, Op.STACK, Op.INDEX, Op.BITCAST, Op.LOAD, Op.STORE, Op.RANGE, Op.END,

@@ -24,6 +24,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.registry import Shape
@@ -125,7 +126,7 @@ class Lowering:
         return self._rule(e) if buffer is None else self._load(e, buffer)
 
     def _rule(self, e: Element) -> Steps:
-        if e.tensor.declaration.is_elementwise:
+        if e.tensor.op in ELEMENTWISE:
             return self._elementwise(e)
         if e.tensor.op not in RULES:
             raise UnsupportedError(f"rangeify: {e.tensor.op.name} in a tensor graph")

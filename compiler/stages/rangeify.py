@@ -15,6 +15,7 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.lower import Lowering
 from uop.compiler.validity import Validity
 from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg
+from uop.spec.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
@@ -95,7 +96,7 @@ def _reads(u: UOp, position: int, s: UOp, at: int) -> Iterable[object]:
     """The indices at which u, itself read at one, reads its operand: a number if it is the same
     one.
     """
-    if u.declaration.is_elementwise or u.op in (
+    if u.op in ELEMENTWISE or u.op in (
         Op.LOAD,
         Op.CONTIGUOUSBACKWARD,
         Op.DETACH,

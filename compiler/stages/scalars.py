@@ -12,6 +12,8 @@ from uop.compiler.simplify import int_value
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.forms import ELEMENTWISE
+from uop.spec.listing import Listing
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
@@ -26,7 +28,7 @@ def in_scalars(linear: UOp) -> UOp:
     elements = _Elements()
     for u in linear.src:
         elements.take(u)
-    return UOp(Op.LINEAR, *elements.listed)
+    return UOp(Op.LINEAR, *elements.listing.instructions)
 
 
 def _is_vector(u: UOp) -> bool:
@@ -42,16 +44,11 @@ class _Elements:
     """The instructions so far, and what each node of the old ones is in them, by element."""
 
     def __init__(self) -> None:
-        self.listed: list[UOp] = []
+        self.listing = Listing()
         self._of: dict[UOp, tuple[UOp, ...]] = {}
-        self._blocks: list[set[UOp]] = [set()]
 
     def take(self, u: UOp) -> None:
-        if u.op in (Op.END, Op.ENDIF):
-            self._blocks.pop()
         self._of[u] = self._taken(u)
-        if u.op in (Op.RANGE, Op.IF):
-            self._blocks.append({self._of[u][0]})
 
     def _taken(self, u: UOp) -> tuple[UOp, ...]:
         if len(u.shape) > 1:
@@ -68,7 +65,7 @@ class _Elements:
             count = u.src[0].shape[0]
             return (self._list(UOp(Op.GROUP, *(self._element(u, k) for k in range(count)))),)
         if _is_vector(u):
-            if not (u.declaration.is_elementwise or u.op in (Op.INDEX, Op.LOAD, Op.BITCAST)):
+            if not (u.op in ELEMENTWISE or u.op in (Op.INDEX, Op.LOAD, Op.BITCAST)):
                 raise UnsupportedError(f"a kernel with {u.op.name} of shape {list(u.shape)}")
             return tuple(self._element(u, k) for k in range(u.shape[0]))
         return (self._list(u.with_src([self._one(s) for s in u.src])),)
@@ -106,7 +103,6 @@ class _Elements:
 
     def _list(self, u: UOp) -> UOp:
         """List an instruction, unless what it gives is there already."""
-        if not any(u in block for block in self._blocks):
-            self.listed.append(u)
-            self._blocks[-1].add(u)
+        if u not in self.listing:
+            self.listing.add(u)
         return u

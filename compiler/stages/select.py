@@ -18,9 +18,8 @@ from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg
-from uop.spec.forms import SELECTED, Form, Invariant, Nodes, calls, open_ranges
+from uop.spec.forms import ELEMENTWISE, SELECTED, Form, Invariant, Nodes, calls, open_ranges
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, dims, index_const
 
 COPIES = (Op.WHERE, Op.CAST, Op.BITCAST)
@@ -44,7 +43,7 @@ def selected_for(target: Target) -> Form:
 
     def lacking(nodes: Nodes) -> UOp | None:
         for u in nodes.order:
-            if u.declaration.is_elementwise and not has(target, u):
+            if u.op in ELEMENTWISE and not has(target, u):
                 return u
         return None
 
@@ -97,9 +96,8 @@ def _accumulated(u: UOp, src: Sequence[UOp], around: Sequence[UOp], slot: int) -
 
 @cache
 def _target_rules(target: Target) -> RuleSet:
-    ops = tuple(op for op, d in DECLARATIONS.items() if d.is_elementwise)
-    lacking = tuple(op for op in ops if op not in target.ops or op in ROUNDED_TWICE)
-    computed = tuple(op for op in ops if op not in COPIES)
+    lacking = tuple(op for op in ELEMENTWISE if op not in target.ops or op in ROUNDED_TWICE)
+    computed = tuple(op for op in ELEMENTWISE if op not in COPIES)
 
     @rewrites(*lacking)
     def decompose(u: UOp) -> UOp | None:

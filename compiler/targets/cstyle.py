@@ -156,12 +156,21 @@ def _shift(sign: str) -> Callable[[Operation], str]:
 
 
 def _max(node: Operation) -> str:
+    a, b = node.args
+    return _extremum(node, f"{a} < {b} ? {b} : {a}")
+
+
+def _min(node: Operation) -> str:
+    a, b = node.args
+    return _extremum(node, f"{b} < {a} ? {b} : {a}")
+
+
+def _extremum(node: Operation, inline: str) -> str:
     # Workaround complement-of-max: integers that are not promoted to int.
     if not node.dtype.is_float and node.dtype.bits >= 32:
-        return _helper("max")(node)
+        return _helper(node.op.value.lower())(node)
     # One comparison means the same on every device; max and fmax differ in NaN and zeros.
-    a, b = node.args
-    return f"{a} < {b} ? {b} : {a}"
+    return inline
 
 
 def _neg(node: Operation) -> str:
@@ -252,6 +261,7 @@ ARITHMETIC: Mapping[Op, Callable[[Operation], str]] = {
     Op.RECIP: _recip,
     Op.MULACC: _mulacc,
     Op.MAX: _max,
+    Op.MIN: _min,
     Op.TRUNC: _trunc,
     Op.IDIV: _helper("floor_div"),
     Op.MOD: _helper("floor_mod"),

@@ -1,4 +1,4 @@
-"""Prelude: integer division without undefined behaviour, MAX, and THREEFRY.
+"""Prelude: integer division without undefined behaviour, MAX, MIN, and THREEFRY.
 
 C leaves x / 0 and MIN / -1 undefined, and a compiler may do a division that the source guards. So
 the divisor itself is made harmless before it divides.
@@ -35,13 +35,21 @@ FN uN floor_mod_uN(uN x, uN y) {
 """
 
 # Workaround complement-of-max: apart, no compiler joins it with what its result is used for.
-MAX = """
+EXTREMA = """
 APART iN max_iN(iN x, iN y) {
   return x < y ? y : x;
 }
 
+APART iN min_iN(iN x, iN y) {
+  return y < x ? y : x;
+}
+
 APART uN max_uN(uN x, uN y) {
   return x < y ? y : x;
+}
+
+APART uN min_uN(uN x, uN y) {
+  return y < x ? y : x;
 }
 """
 
@@ -77,6 +85,6 @@ def _for_width(template: str, bits: int) -> str:
 
 TEXT = "\n\n".join(
     [_for_width(text, bits) for bits in (8, 16, 32, 64) for text in (SIGNED, UNSIGNED)]
-    + [_for_width(MAX, bits) for bits in (32, 64)]
+    + [_for_width(EXTREMA, bits) for bits in (32, 64)]
     + [THREEFRY]
 )

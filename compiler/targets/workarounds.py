@@ -51,15 +51,15 @@ WORKAROUNDS = (
         "Intel's CPU runtime 2026.2, work items one by one, optimised",
         "the complement of a maximum or minimum of 32 or 64 bits, which -1 - x and the maximum of "
         "two complements become too, is not taken",
-        "MAX of such integers is a function that is not inlined",
+        "MAX and MIN of such integers are functions that are not inlined",
         "compiler/targets/prelude_int.py",
-        "tests/compiler/test_targets_ops.py::test_complements_around_a_maximum",
+        "tests/compiler/test_targets_ops.py::test_complements_around_an_extremum",
     ),
     Workaround(
         "integer-minus-zero",
         "Intel's CPU runtime 2026.2, optimised",
-        "a float64 cast to int32 and back is truncated only: -0.5 becomes -0.0, not the 0 of an "
-        "integer",
+        "a float64 cast to int32 and back, where a comparison chooses it, is truncated only: -0.5 "
+        "becomes -0.0, not the 0 of an integer",
         "casts of floats to integers are functions that are not inlined",
         "compiler/targets/prelude_float.py",
         "tests/compiler/test_targets_constants.py::test_literals_fold_to_what_is_computed",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +41,8 @@ class Asked:
     output: int = 0
     place: tuple[int, ...] | None = None
     profile: Profile = STRICT
+    stated: Sequence[Accepted] | None = None
+    """What the file of the case says of each output itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +89,10 @@ def derive(case: Case, asked: Asked) -> Derivation:
     )
     return Derivation(
         where,
-        tuple(_notes(case, root)),
+        tuple(_notes(case, root, asked)),
         () if is_kernel_program(root) else tuple(_steps(root, inputs, asked, flat)),
-        accepted_words(accepted[asked.output], flat),
-        tuple(_knobs(root, inputs, asked, flat)),
+        accepted_words((accepted if asked.stated is None else asked.stated)[asked.output], flat),
+        tuple(_knobs(root, inputs, asked, flat)) if asked.stated is None else (),
     )
 
 
@@ -108,7 +110,9 @@ def _place(shape: tuple[int, ...], place: tuple[int, ...] | None) -> tuple[int, 
     return flat, ",".join(map(str, chosen))
 
 
-def _notes(case: Case, root: UOp) -> Iterator[str]:
+def _notes(case: Case, root: UOp, asked: Asked) -> Iterator[str]:
+    if asked.stated is not None:
+        yield "its file says what is accepted; the steps show what the spec accepts"
     if case.source is not None:
         yield "judged by the graph that the program was made of, which is shown"
     if is_kernel_program(root):

@@ -19,6 +19,7 @@ from uop.conformance.shell import (
     case_command,
     conform_command,
     files_command,
+    lost_command,
     repro_command,
 )
 from uop.conformance.wire import Json
@@ -158,7 +159,9 @@ def _next(report: Json) -> Html:
         command, what = stale[0], "Next, mend the file of known failures:"
     elif CORPUS in options:
         command, what = files_command(options), "Next, judge the files again:"
-    elif report["summary"]["passed"] and not report["summary"]["lost"]:
+    elif report["summary"]["lost"]:
+        command, what = lost_command(options), "Next, see on which program it is lost:"
+    elif report["summary"]["passed"]:
         command = conform_command(options, "--effort", "full")
         what = "Next, check more programs:"
     else:

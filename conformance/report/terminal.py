@@ -20,7 +20,13 @@ from uop.conformance.explain.glossary import LOOK
 from uop.conformance.options import OBSERVED, Options
 from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
-from uop.conformance.shell import case_command, conform_command, repro_command, uop_command
+from uop.conformance.shell import (
+    case_command,
+    conform_command,
+    lost_command,
+    repro_command,
+    uop_command,
+)
 from uop.conformance.strength import strength_line
 from uop.conformance.untrusted import in_one_line
 from uop.conformance.verdict import Status, Verdict
@@ -317,8 +323,9 @@ def next_lines(report: Report) -> list[str]:
         show = uop_command("profile", "show", asked["backend"])
         return [*skipped_lines(report), f"what was observed: {show}"]
     listed = [one_line(f"listed but not judged: {why}") for why in report.untried[:MOST_FAILURES]]
-    more = conform_command(asked, "--effort", "full")
-    return [*listed, *skipped_lines(report), f"next: {more}"]
+    full = conform_command(asked, "--effort", "full")
+    command = lost_command(asked) if report.lost else full
+    return [*listed, *skipped_lines(report), f"next: {command}"]
 
 
 def skipped_lines(report: Report) -> list[str]:

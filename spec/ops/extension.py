@@ -179,6 +179,7 @@ elementwise(
     "The smaller one: a NaN wins, -0 is below +0, on bool AND. Mostly the op of a REDUCE.",
     VALUES,
     section=SECTION,
+    interval=min_max.minimum,
     latitude=lat.MAX,
     decomposition=expansion.minimum,
 )

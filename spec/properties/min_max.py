@@ -145,6 +145,14 @@ def maximum(u: Node) -> Interval:
     return Interval(max(a.min, b.min), max(a.max, b.max))
 
 
+def minimum(u: Node) -> Interval:
+    """[min(a, b), min(A, B)]; from a to B where a NaN may give way to the other (D-033)."""
+    a, b = _of(u, 0), _of(u, 1)
+    if a.may_be_nan or b.may_be_nan:
+        return a.join(b)
+    return Interval(min(a.min, b.min), min(a.max, b.max))
+
+
 def idiv(u: Node) -> Interval:
     """Floor division by what is always positive; anything else is the dtype range."""
     a, b = _of(u, 0), _of(u, 1)

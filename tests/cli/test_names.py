@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from uop.conformance.case import ALL_LEVELS, EFFORTS
 from uop.spec.dtype import DTYPES
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
+
+GEMM = str(Path(__file__).parents[2] / "examples" / "gemm.uop")
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,7 @@ def test_case_does_not_matter(uop: Any, tmp_path: Any, monkeypatch: pytest.Monke
     for arguments in (("idiv", "-7", "2", "--dtype", "INT8"), ("Cast", "300", "--to", "U8")):
         assert uop("explain", *arguments).code == 0
     assert uop("explain", "add", "1", "2", "--backend", "INTERPRETER").code == 0
+    assert uop("compile", GEMM, "--target", "CUDA", "--stage", "Plan").code == 0
 
 
 @pytest.mark.parametrize(
@@ -56,6 +60,8 @@ def test_case_does_not_matter(uop: Any, tmp_path: Any, monkeypatch: pytest.Monke
         (("conform", "interpreter", "--profile", "max_nam=number"), "; did you mean max_nan"),
         (("explain", "ADD", "1", "2", "--dtype", "flot32"), "; did you mean float32"),
         (("explain", "PERMUT"), "near: PERMUTE"),
+        (("compile", GEMM, "--target", "opnecl"), "found 'opnecl'; did you mean opencl?\n"),
+        (("compile", GEMM, "--stage", "linearise"), "; did you mean linearize?\n"),
     ],
 )
 def test_a_mistyped_name_is_told_with_what_is_near(
@@ -75,6 +81,8 @@ def test_a_mistyped_name_is_told_with_what_is_near(
         (("conform", "interpreter", "--effort", "none"), "error: --effort: expected one of "),
         (("conform", "interpreter", "--time", "soon"), "error: --time: expected a duration "),
         (("conform", "interpreter", "--nothing"), "error: no such option '--nothing'"),
+        (("compile", GEMM, "--stage", "x"), "error: --stage: expected one of callify, "),
+        (("compile", GEMM, "--target", "x"), "error: --target: expected one of opencl, "),
         (("run", "no.uop"), "error: FILE: File 'no.uop' does not exist."),
         (("diff", "a"), "error: missing argument 'B.json'."),
     ],
@@ -117,6 +125,8 @@ def completed(line: str) -> list[str]:
         ("uop conform opencl --level ", list(ALL_LEVELS)),
         ("uop conform opencl --effort s", ["smoke"]),
         ("uop run x.uop --backend in", ["interpreter"]),
+        ("uop compile x.uop --target cu", ["cuda", "cuda-host"]),
+        ("uop compile x.uop --stage R", ["rangeify", "render"]),
         ("uop explain PERMU", ["PERMUTE"]),
     ],
 )

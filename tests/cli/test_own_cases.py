@@ -170,6 +170,37 @@ def test_what_cannot_be_run_is_told_before_anything_runs(
     assert said in outcome.err
 
 
+def test_a_case_is_explained_by_what_its_file_says(uop: Any) -> None:
+    explained = {
+        "a.uop/right": ("under the profile strict:", "no knob of a profile changes that"),
+        "below/b.uop/lax": ("under the profile max_nan=number:", "demanded: 1.0"),
+        "below/b.uop/wrongly/promised": ("the steps show what the spec", "[0] = -1", "demanded: 7"),
+        "below/b.uop/meaningless": ("is not judged: a program without meaning",),
+        "below/b.uop/rejected": ("is to be rejected: it breaks RECIP.c1",),
+    }
+    for id, said in explained.items():
+        outcome = uop("explain", f"cases/{id}", "--cases", "mine")
+        assert outcome.code == 0
+        assert [text for text in said if text not in outcome.out] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cases/a.uop/right"], "cases/a.uop/right: expected --cases DIR"),
+        (["cases/a.uop/right", "--cases", "none"], "--cases: no folder none"),
+        (["cases/a.uop/rihgt", "--cases", "mine"], "; did you mean cases/a.uop/right"),
+        (["cases/a", "--cases", "mine"], "expected cases/FILE.uop/CASE, found 'cases/a'"),
+        (["cases/a.uop/right", "--cases", "mine", "--element", "2"], "below [2]; found 2"),
+        (["MAX", "--cases", "mine"], "--cases are for a case"),
+    ],
+)
+def test_what_cannot_be_explained_is_told(uop: Any, arguments: list[str], said: str) -> None:
+    outcome = uop("explain", *arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
 def test_one_file_is_enough(uop: Any) -> None:
     outcome = uop("conform", "interpreter", "--cases", "mine/a.uop", "--level", "cases", "-n", "1")
     assert outcome.code == 0

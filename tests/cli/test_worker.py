@@ -107,10 +107,16 @@ def test_a_large_program_is_shown_in_part(capsys: pytest.CaptureFixture[str]) ->
     assert max(map(len, lines)) < 300
 
 
-def test_a_worker_that_hangs_is_waited_for_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert check("silent", "--timeout", "1s") == Exit.FAILED
+@pytest.mark.parametrize(
+    ("fault", "times"),
+    [("silent", 2), ("hangs-on-equal", 1)],  # that it deviates, and of one program what came
+)
+def test_a_worker_that_hangs_is_waited_for_once(
+    fault: str, times: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(fault, "--timeout", "1s") == Exit.FAILED
     said = capsys.readouterr().out
-    assert said.count("no reply within 1 s") == 2  # that it deviates, and what came
+    assert said.count("no reply within 1 s") == times
     assert "not checked further: it gives no reply" in said
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
+from uop.compiler.pipeline import compile
 from uop.compiler.targets.cstyle import c_type, literal
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.prelude import HELPERS, used_helpers
 from uop.compiler.targets.target import Target
+from uop.spec.args import ReduceArg
 from uop.spec.dtype import DTYPES, DType, Number, dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
+from uop.spec.uop import UOp, param
 
 EVERY = pytest.mark.parametrize("target", [OPENCL, CUDA], ids=lambda t: t.name)
 
@@ -36,10 +43,30 @@ def test_emulation_has_digits_to_spare(target: Target) -> None:
 
 @EVERY
 def test_every_elementwise_op_is_spelled(target: Target) -> None:
-    assert target.ops == {op for op, d in DECLARATIONS.items() if d.is_elementwise or op in SHAPED}
+    elementwise = {op for op, d in DECLARATIONS.items() if d.is_elementwise}
+    assert target.ops == elementwise | {Op.BITCAST, Op.MIN}
 
 
-SHAPED = [op for op in DECLARATIONS if op.name == "BITCAST"]
+@EVERY
+def test_a_minimum_is_one_comparison(target: Target) -> None:
+    """Not the complement of the maximum of complements, as the spec decomposes it."""
+    numbers = [param(k, (4, 4), dtypes.int32) for k in range(2)]
+    halves = [param(k, (4, 4), dtypes.float16) for k in range(2)]
+    folded = UOp(Op.REDUCE, numbers[0], arg=ReduceArg(Op.MIN, (1,)))
+    for root in (UOp(Op.MIN, *numbers), UOp(Op.MIN, *halves), folded):
+        source = compile(root, target).source
+        assert re.search(r"min_i32\(t|(t\d) < (t\d) \? \1 : \2", source)
+        assert not any(text in source for text in ("max", "^", "= -t"))
+
+
+def test_a_target_without_it_decomposes_a_minimum() -> None:
+    target = replace(OPENCL, ops=OPENCL.ops - {Op.MIN})
+    numbers = param(0, (4, 4), dtypes.int32)
+    folded = UOp(Op.REDUCE, numbers, arg=ReduceArg(Op.MIN, (1,)))
+    for root in (UOp(Op.MIN, numbers, numbers), folded):
+        source = compile(root, target).source
+        assert "max_i32(" in source
+        assert "min" not in source
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ WRAPPING: dict[Op, Callable[..., Array]] = {
     Op.SUB: operator.sub,
     Op.MUL: operator.mul,
     Op.MAX: np.maximum,
+    Op.MIN: np.minimum,
     Op.XOR: operator.xor,
     Op.OR: operator.or_,
     Op.AND: operator.and_,
@@ -111,9 +112,9 @@ def test_multiply_add_wraps(run_ops: RunOps, dtype: DType) -> None:
 
 def test_bool_is_logical(run_ops: RunOps) -> None:
     a, b = np.array([0, 0, 1, 1], np.uint8), np.array([0, 1, 0, 1], np.uint8)
-    ops = (Op.ADD, Op.MUL, Op.MAX, Op.XOR, Op.OR, Op.AND, Op.CMPLT, Op.CMPNE)
+    ops = (Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.XOR, Op.OR, Op.AND, Op.CMPLT, Op.CMPNE)
     got = run_ops([(op, dtypes.bool) for op in ops], [dtypes.bool] * 2, [a, b])
-    expected = [a | b, a & b, a | b, a ^ b, a | b, a & b, a < b, a != b]
+    expected = [a | b, a & b, a | b, a & b, a ^ b, a | b, a & b, a < b, a != b]
     np.testing.assert_array_equal(got, expected)
     (inverted,) = run_ops([(Op.NOT, dtypes.bool)], [dtypes.bool], [a])
     np.testing.assert_array_equal(inverted, 1 - a)
@@ -154,18 +155,19 @@ def test_multiply_add_is_not_contracted(run_ops: RunOps, dtype: DType) -> None:
 
 
 @pytest.mark.parametrize("dtype", LARGE, ids=lambda d: d.name)
-def test_float_comparisons_and_max(run_ops: RunOps, dtype: DType) -> None:
+def test_float_comparisons_and_extrema(run_ops: RunOps, dtype: DType) -> None:
     x = special_floats(dtype)
     a, b = (v.ravel() for v in np.meshgrid(x, x))
-    results = [*((op, dtypes.bool) for op in COMPARE), (Op.MAX, dtype)]
+    results = [*((op, dtypes.bool) for op in COMPARE), (Op.MAX, dtype), (Op.MIN, dtype)]
     got = run_ops(results, [dtype] * 2, [a, b])
     for f, values in zip(COMPARE.values(), got, strict=False):
         np.testing.assert_array_equal(values, f(a, b))
-    larger, nan = got[-1], np.isnan(a) | np.isnan(b)
-    np.testing.assert_array_equal(larger[~nan], np.maximum(a, b)[~nan])
-    either = np.isnan(larger) | (larger == a) | (larger == b)
-    assert either.all()
-    assert np.isnan(larger[np.isnan(a) & np.isnan(b)]).all()
+    nan = np.isnan(a) | np.isnan(b)
+    for extremum, found in zip((np.maximum, np.minimum), got[-2:], strict=True):
+        np.testing.assert_array_equal(found[~nan], extremum(a, b)[~nan])
+        either = np.isnan(found) | (found == a) | (found == b)
+        assert either.all()
+        assert np.isnan(found[np.isnan(a) & np.isnan(b)]).all()
 
 
 @pytest.mark.parametrize("dtype", LARGE, ids=lambda d: d.name)
@@ -268,16 +270,19 @@ def test_threefry_vectors(run_ops: RunOps) -> None:
 @pytest.mark.parametrize(
     "dtype", [dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64], ids=lambda d: d.name
 )
-def test_complements_around_a_maximum(opencl: OpenCLDevice, dtype: DType, group: int) -> None:
+@pytest.mark.parametrize("op", [Op.MAX, Op.MIN], ids=lambda op: op.name)
+def test_complements_around_an_extremum(
+    opencl: OpenCLDevice, op: Op, dtype: DType, group: int
+) -> None:
     """Compilers exchange them, and one loses them where work items are computed one by one."""
-    c = c_type(dtype)
-    larger = spell(Operation(Op.MAX, dtype, (dtype, dtype), ("x", "y")))
+    c, extremum = c_type(dtype), WRAPPING[op]
+    spelled = spell(Operation(op, dtype, (dtype, dtype), ("x", "y")))
     bodies = [
-        f"{c} x = a[i], y = b[i]; {c} m = {larger}; out[i] = ~m;",
-        f"{c} x = a[i], y = b[i]; {c} m = {larger}; out[i] = -1 - m;",
-        f"{c} x = ~a[i], y = ~b[i]; out[i] = {larger};",
+        f"{c} x = a[i], y = b[i]; {c} m = {spelled}; out[i] = ~m;",
+        f"{c} x = a[i], y = b[i]; {c} m = {spelled}; out[i] = -1 - m;",
+        f"{c} x = ~a[i], y = ~b[i]; out[i] = {spelled};",
     ]
-    # Each alone: what else uses the maximum hides the fault.
+    # Each alone: what else uses the extremum hides the fault.
     kernels = [
         f"kernel void k{n}(global {c}* a, global {c}* b, global {c}* out) {{\n"
         f"  i64 i = get_global_id(0);\n  {body}\n}}"
@@ -288,6 +293,6 @@ def test_complements_around_a_maximum(opencl: OpenCLDevice, dtype: DType, group:
     launches = [Launch(f"k{n}", (0, 1, 2 + n), (64 // group,), (group,)) for n in range(3)]
     built = opencl.build(render_source(kernels, OPENCL))
     below, subtracted, above = opencl.run(built, launches, [a, b, *(np.zeros_like(a),) * 3])[2:]
-    np.testing.assert_array_equal(below, ~np.maximum(a, b))
-    np.testing.assert_array_equal(subtracted, ~np.maximum(a, b))
-    np.testing.assert_array_equal(above, np.maximum(~a, ~b))
+    np.testing.assert_array_equal(below, ~extremum(a, b))
+    np.testing.assert_array_equal(subtracted, ~extremum(a, b))
+    np.testing.assert_array_equal(above, extremum(~a, ~b))

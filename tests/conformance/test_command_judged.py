@@ -23,6 +23,7 @@ from uop.conformance.messages import line, run_request
 from uop.conformance.options import Options
 from uop.conformance.protocol import Hello, Program
 from uop.conformance.report import Conclusion
+from uop.conformance.report.terminal import summary
 from uop.conformance.repro import find_cause
 from uop.conformance.run import conform
 from uop.conformance.verdict import Status, Verdict
@@ -273,6 +274,7 @@ def test_a_hang_ends_at_the_timeout(tmp_path: Path) -> None:
     observed = conform(replace(options, profile=""))
     assert observed.conclusion is Conclusion.INCONCLUSIVE
     assert "it hangs on " in observed.open_because
+    assert summary(observed, 60)[-1] == f"next: uop worker check --timeout 0.6 -- {name}"
 
 
 def first(level: str, op: str, dtype: str | None) -> Case:

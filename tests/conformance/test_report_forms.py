@@ -103,6 +103,23 @@ def test_each_command_can_be_copied_into_a_shell() -> None:
     assert typed("\n".join(lines[0] + lines[1])) == [replay, again, more]
 
 
+def test_of_a_backend_that_was_lost_the_next_command_shows_where() -> None:
+    """Not with all effort: it would be lost where it was."""
+    for changes, command in (
+        ({}, "uop conform some --profile strict"),
+        ({"profile": "ftz=yes", "timeout": 2.0}, "uop conform some --profile ftz=yes --timeout 2"),
+        ({"cases": (FAILED.id,)}, f"uop conform some --seed 0 --case {FAILED.id} --profile strict"),
+        ({"backend": "command:./w 'a b' -v"}, "uop worker check -- ./w 'a b' -v"),
+        ({"backend": "command:./w", "timeout": 0.5}, "uop worker check --timeout 0.5 -- ./w"),
+    ):
+        asked = replace(OPTIONS, **changes).to_json()
+        made = replace(report(PASSED, lost="it hangs"), options=asked)
+        assert summary(made, 60)[-1] == f"next: {command}"
+        assert unescape(page(made.to_json())).count(command) == 1
+        wrong = replace(report(FAILED, failures=(FAILURE,), lost="it hangs"), options=asked)
+        assert f"--case {FAILED.id}" in summary(wrong, 60)[-1]
+
+
 def test_a_failure_is_told_with_the_inputs_of_its_element() -> None:
     said = summary(report(FAILED, failures=(FAILURE,)), 60)
     message = f"for 0x0p+0: {FAILURE.message}"

@@ -181,7 +181,11 @@ def test_a_page_says_first_who_does_what() -> None:
     [
         (report(PASSED), "some conforms", "uop conform some --effort full"),
         (report(), "nothing was checked", "uop backends"),
-        (report(PASSED, lost="it &lt; is gone"), "it &amp;lt; is gone", "uop backends"),
+        (
+            report(PASSED, lost="it &lt; is gone"),
+            "it &amp;lt; is gone",
+            "uop conform some --profile strict",
+        ),
         (report(PASSED, interrupted=True), "so far: the run was interrupted", "--effort full"),
         (report(FAILED), "does not conform", f"uop conform some --seed 0 --case {FAILED.id}"),
         (full(FAILED), "does not conform", "uop replay"),

@@ -109,7 +109,10 @@ def main(fault: str) -> None:
 def answer(fault: str, request: Json) -> Json:
     given = request["inputs"]
     outputs: Json = {"outputs": [result(request, i) for i in given]}
-    if fault == "changing" and len(given) > 1 and given[0] == given[1]:
+    is_twice = len(given) > 1 and given[0] == given[1]
+    if fault == "hangs-on-equal" and is_twice:
+        sleep("")
+    if fault == "changing" and is_twice:
         outputs["outputs"][1][0]["data"] = "00" * (len(outputs["outputs"][1][0]["data"]) // 2)
     is_culprit = "MUL" in (node["op"] for node in request["program"]["nodes"])
     if fault == "zeros" and is_culprit:

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from uop.compiler.pipeline import compile
+from uop.compiler.pipeline import compile, lower
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate, evaluate_full
@@ -18,7 +18,7 @@ from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.extension import EXTENSIONS, in_core_ops
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, index_const, param
+from uop.spec.uop import UOp, const, index_const, param
 
 
 def every_pair(dtype: DType) -> dict[int, Array]:
@@ -123,6 +123,55 @@ def test_every_part_of_the_project_knows_them(u: UOp, given: dict[int, Array]) -
     assert accepted.contains(reference).all()
     np.testing.assert_array_equal(np.asarray(evaluate_adversarially(u, given)), reference)
     np.testing.assert_array_equal(np.asarray(compile(u).run(given)), reference)
+
+
+@pytest.mark.parametrize("op", [Op.MIN, Op.REDUCE])
+def test_every_stage_of_a_minimum_means_it(op: Op) -> None:
+    u, given = next((u, given) for u, given in programs() if u.op is op)
+    compiled = compile(u)
+    for program in compiled.stages.values():
+        (accepted,) = accept(program, given)
+        reference = np.asarray(evaluate(u, given))
+        for found in (evaluate(program, given), evaluate_adversarially(program, given)):
+            assert isinstance(found, dict)
+            result = found[compiled.executable.results[0]]
+            np.testing.assert_array_equal(result, reference)
+            assert accepted.contains(reference).all()
+
+
+def test_the_list_of_a_kernel_has_what_they_are_made_of() -> None:
+    """In a loop and behind it, where what was listed in the loop is out of scope."""
+    x, y = (param(k, (4,), dtypes.int32) for k in range(2))
+    given = {0: np.array([7, -7, 8, -1], np.int32), 1: np.array([2, 2, -3, 9], np.int32)}
+    total = UOp(Op.REDUCE, UOp(Op.IDIV, x, y), arg=ReduceArg(Op.ADD, (0,)))
+    floors = lower(UOp(Op.IDIV, total, const(-2, dtypes.int32)), "linearize")
+    kernels = with_op(floors, Op.IDIV, Op.CDIV)
+    pairs = [(int(a), int(b)) for a, b in zip(given[0], given[1], strict=True)]
+    want = [toward_zero(sum(toward_zero(a, b) for a, b in pairs), -2)]
+    assert want != [sum(a // b for a, b in pairs) // -2]
+    for program in (kernels, in_core_ops(kernels)):
+        found = evaluate(program, given)
+        assert isinstance(found, dict)
+        assert found[2].tolist() == want
+        accepted, _ = accept(program, given)
+        assert accepted.value.data.tolist() == want
+
+
+def test_a_list_with_an_end_too_many_is_undefined() -> None:
+    r = UOp(Op.RANGE, index_const(2), arg=RangeArg(0))
+    smaller = UOp(Op.MIN, r, index_const(1))
+    end = UOp(Op.END, UOp(Op.GROUP), r)
+    listed = UOp(Op.LINEAR, *smaller.toposort(), end.src[0], end, end)
+    with pytest.raises(UndefinedError, match=r"LINEAR\.u1"):
+        evaluate(UOp(Op.SINK, UOp(Op.CALL, listed)), {})
+
+
+def with_op(root: UOp, old: Op, new: Op) -> UOp:
+    done: dict[UOp, UOp] = {}
+    for u in root.toposort():
+        same = u.with_src(done[s] for s in u.src)
+        done[u] = UOp(new, *same.src) if u.op is old else same
+    return done[root]
 
 
 def test_a_lane_is_chosen_in_row_major_order_of_its_axes() -> None:

@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -47,6 +48,7 @@ INT_RULES: dict[Op, Rule] = {
     Op.SUB: operator.sub,
     Op.MUL: operator.mul,
     Op.MAX: max,
+    Op.MIN: min,
     Op.IDIV: divided,
     Op.MOD: remainder,
     Op.CMPLT: operator.lt,
@@ -65,6 +67,7 @@ BOOL_RULES: dict[Op, Rule] = {
     Op.ADD: operator.or_,
     Op.MUL: operator.and_,
     Op.MAX: operator.or_,
+    Op.MIN: operator.and_,
     **{op: INT_RULES[op] for op in (Op.XOR, Op.OR, Op.AND, Op.CMPLT, Op.CMPNE, Op.CMPEQ)},
 }
 NOT_OF_INDEX = {Op.XOR, Op.OR, Op.AND, Op.SHL, Op.SHR}
@@ -139,12 +142,12 @@ def ieee_mul(x: float, y: float) -> float:
     return x * y
 
 
-def nan_wins(x: float, y: float) -> float:
-    return math.nan if math.isnan(x) or math.isnan(y) else max(x, y)
+def nan_wins(x: float, y: float, choose: Callable[..., float] = max) -> float:
+    return math.nan if math.isnan(x) or math.isnan(y) else choose(x, y)
 
 
-def number_wins(x: float, y: float) -> float:
-    return y if math.isnan(x) else x if math.isnan(y) else max(x, y)
+def number_wins(x: float, y: float, choose: Callable[..., float] = max) -> float:
+    return y if math.isnan(x) else x if math.isnan(y) else choose(x, y)
 
 
 FLOAT_RULES: list[tuple[Op, Callable[[float, float], float]]] = [
@@ -153,6 +156,8 @@ FLOAT_RULES: list[tuple[Op, Callable[[float, float], float]]] = [
     (Op.MUL, ieee_mul),
     (Op.MAX, nan_wins),
     (Op.MAX, number_wins),
+    (Op.MIN, partial(nan_wins, choose=min)),
+    (Op.MIN, partial(number_wins, choose=min)),
     (Op.CMPLT, lambda x, y: float(x < y)),
     (Op.CMPNE, lambda x, y: float(x != y)),
 ]
@@ -322,6 +327,7 @@ def test_rules_are_not_loose_where_they_can_be_exact() -> None:
         Op.SUB: Interval(-4, -1),
         Op.MUL: Interval(3, 10),
         Op.MAX: Interval(3, 5),
+        Op.MIN: Interval(1, 2),
         Op.IDIV: Interval(0, 0),
         Op.MOD: Interval(1, 2),
         Op.CMPLT: Interval(True, True),

@@ -7,15 +7,28 @@ from typing import cast
 
 import click
 
+from uop.cli import names as listed
 from uop.cli.files import case_option, program_argument, read_case, said_by_line
+from uop.cli.names import Name
 from uop.cli.run import arrays
 
 
 @click.command("compile")
 @program_argument
 @case_option
-@click.option("--target", default="opencl", show_default=True, help="opencl or cuda.")
-@click.option("--stage", metavar="NAME", help="Print what this stage leaves, not the source.")
+@click.option(
+    "--target",
+    type=Name(listed.targets, shown=True),
+    default="opencl",
+    show_default=True,
+    help="The language of the source.",
+)
+@click.option(
+    "--stage",
+    type=Name(listed.stages),
+    metavar="NAME",
+    help="Print what this stage leaves, not the source.",
+)
 def command(file: Path, case_id: str | None, target: str, stage: str | None) -> None:
     """Compile a program and print its source, or the program that a stage leaves.
 
@@ -23,12 +36,14 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     stage leaves comes with these inputs, for `uop run`.
     """
     from uop.compiler.pipeline import compile
+    from uop.conformance.options import one_of
     from uop.interpreter.inputs import with_numbers
     from uop.spec.args import ParamArg
     from uop.spec.case import Case, UopFile, slots
     from uop.spec.symbolic import variables
     from uop.spec.uop_file import print_file
 
+    one_of("--target", [target], listed.targets())
     case, root = read_case(file, case_id)
     with said_by_line(case):
         root, _ = with_numbers(root, arrays(case, root, {}))
@@ -39,8 +54,7 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     if stage is None:
         click.echo(compiled.source, nl=not compiled.source.endswith("\n"))
         return
-    if stage not in compiled.stages:
-        raise click.UsageError(f"no stage {stage!r}: expected one of {', '.join(compiled.stages)}")
+    one_of("--stage", [stage], compiled.stages)
     left = compiled.stages[stage]
     # A stage may find that an input has no part in the results.
     inputs = {slot: data for slot, data in case.inputs.items() if slot in slots(left)}

@@ -62,7 +62,10 @@ def seconds(context: click.Context, option: click.Parameter, given: str | None) 
 
 
 timeout_option = click.option(
-    "--timeout", metavar="TIME", callback=seconds, help="How long a start or one program may take."
+    "--timeout",
+    metavar="TIME",
+    callback=seconds,
+    help="How long a start or one program may take: 10s, 2m.",
 )
 
 
@@ -83,7 +86,7 @@ def report_files(command: F) -> F:
     type=NameList(listed.ops),
     callback=names,
     metavar="OP",
-    help="Only these ops.",
+    help="Only these ops, separated by commas.",
 )
 @click.option(
     "--dtype",
@@ -92,7 +95,7 @@ def report_files(command: F) -> F:
     type=NameList(listed.dtypes),
     callback=names,
     metavar="DTYPE",
-    help="Only these dtypes.",
+    help="Only these dtypes, separated by commas.",
 )
 @click.option(
     "--level",
@@ -100,24 +103,31 @@ def report_files(command: F) -> F:
     multiple=True,
     type=NameList(listed.levels, shown=True),
     callback=names,
-    help="Only these levels; several are separated by commas.",
+    help="Only these levels, separated by commas.",
 )
-@click.option("--case", "cases", multiple=True, metavar="ID", help="Only the case of this id.")
+@click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="ID",
+    help="Only the case of this id; may be given several times.",
+)
 @click.option(
     "--cases",
     "folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Also the cases of your own .uop files, as level `cases`: ids are cases/FILE/CASE. A case "
-    "says itself what it accepts and by which profile; where it does not, the run does.",
+    help="Judge the cases of your own .uop files too, as level `cases`; their ids are "
+    "cases/FILE/CASE. A case may state its profile and what it accepts; where it does not, the "
+    "profile of the run and the spec decide.",
 )
 @click.option(
     "--list",
     "report",
     type=click.Path(path_type=Path),
     metavar="REPORT",
-    help="Draw random programs from what this JSON report lists, as the ids in it do. By default "
-    "from what the backend lists.",
+    help="Draw random programs from the ops and dtypes that this JSON report lists, as the ids in "
+    "it need; by default from those that the backend lists.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
 @click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")
@@ -129,7 +139,11 @@ def report_files(command: F) -> F:
     help="How many cases.",
 )
 @click.option(
-    "--time", "duration", metavar="TIME", callback=seconds, help="Stop after 30s, 5m or 1h."
+    "--time",
+    "duration",
+    metavar="TIME",
+    callback=seconds,
+    help="Stop after this time: 30s, 5m, 1h.",
 )
 @timeout_option
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
@@ -139,7 +153,9 @@ def report_files(command: F) -> F:
     help="The profile to demand: strict, observed, knobs such as 'max_nan=number', or a file.toml "
     "that `uop profile init` wrote. By default what the backend declares, else what is observed.",
 )
-@click.option("--mutant", metavar="NAME", help="Put a seeded fault into the backend.")
+@click.option(
+    "--mutant", metavar="NAME", help="Put a seeded fault into the backend: uop mutants --list."
+)
 @click.option(
     "--sanitize", is_flag=True, help="Run opencl on a simulator that watches memory (Oclgrind)."
 )
@@ -155,14 +171,14 @@ def report_files(command: F) -> F:
     "--known",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Known failures, by default uop-known.toml if it exists: they do not fail the run. A line "
-    "fails it whose program passes or is not judged, or that has expired.",
+    help="The file of known failures, by default uop-known.toml if it exists. They do not fail the "
+    "run; a line whose program passes or is not judged, or that has expired, fails it.",
 )
 @click.option(
     "--update-known",
     is_flag=True,
-    help="Then edit that file: failures join it, what passes leaves it. The exit code is that of a "
-    "run with the edited file.",
+    help="After the run, add the failures to that file and remove the lines whose programs pass. "
+    "The exit code is that of a run with the edited file.",
 )
 @click.option(
     "--format",
@@ -214,7 +230,7 @@ def command(
 
     The verdict is one of: conforms, does not conform, inconclusive. Each cause of failure is shrunk
     and written as a file for `uop replay`. Several backends are judged on the same cases; for each
-    case that fails somewhere a line says which of them is alone.
+    case that fails on one of them, a line says which backend differs from the others.
     """
     from uop.conformance.case import LEVELS
     from uop.conformance.options import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from reprlib import repr
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,10 @@ from uop.cli.names import BACKEND, Name
 if TYPE_CHECKING:
     from uop.conformance.explain.call import Call
     from uop.conformance.explain.section import Section
+    from uop.conformance.own_cases import AnyCase, OwnCases
     from uop.spec.dtype import DType
+
+OF_A_CASE = ("--element", "--batch", "--output", "--profile", "--cases")
 
 
 @click.command("explain", context_settings={"ignore_unknown_options": True})
@@ -34,11 +38,28 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Ask this backend too what it gives on the values; may be given several times.",
 )
-@click.option("--element", metavar="I,J,...", help="Of a case: which element; else the first.")
-@click.option("--batch", type=int, metavar="N", help="Of a case: which of its inputs.")
-@click.option("--output", type=int, metavar="N", help="Of a case: which of its outputs.")
-@click.option("--profile", metavar="PROFILE", help="Of a case: what it is judged by; else strict.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of a case: as of its run.")
+@click.option(
+    "--element", metavar="I,J,...", help="For a case: which element; by default the first."
+)
+@click.option(
+    "--batch", type=int, metavar="N", help="For a case: which set of inputs; by default 0."
+)
+@click.option("--output", type=int, metavar="N", help="For a case: which output; by default 0.")
+@click.option(
+    "--profile",
+    metavar="PROFILE",
+    help="For a case: the profile that judges it; by default strict.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="For a case: the seed of its run."
+)
+@click.option(
+    "--cases",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="For a case of your own: the folder of its .uop file, as in its run.",
+)
 def command(
     name: str,
     values: tuple[str, ...],
@@ -50,14 +71,14 @@ def command(
     output: int | None,
     profile: str | None,
     seed: int,
+    folder: Path | None,
 ) -> None:
     """Explain an op, a label, a decision or a word, or what a case demands.
 
     NAME is an op (PERMUTE), a word of an edition (VECTORIZE), a label (PERMUTE.c1), a decision
-    (D-030), a knob (max_nan), a word of this project (constrained; `figures` for all that stands
-    under a verdict), or a row of a document (2026-05/movement/PAD). With values it evaluates the op
-    on them. For the id of a case it shows what one element of the result may be, step by step, and
-    which knobs change it.
+    (D-030), a knob (max_nan), a word of this project (constrained, figures), or a row of a document
+    (2026-05/movement/PAD). With values it evaluates the op on them. For the id of a case it shows
+    step by step what one element may be and which knobs change it; one of your own needs --cases.
 
     \b
     uop explain figures
@@ -65,16 +86,15 @@ def command(
     uop explain CAST 300 --to uint8 --backend opencl
     uop explain MAX nan invalid --dtype float16
     uop explain op/MAX/float32/edges/0 --element 3
+    uop explain cases/mine.uop/sum --cases DIR
     """
     if is_case(name):
         if values or dtype or to or backends:
-            raise click.UsageError("a case takes --element, --batch, --output, --profile, --seed")
-        for line in case_lines(name, seed, element, (batch or 0, output or 0), profile):
-            click.echo(line)
-        return
-    if any(given is not None for given in (element, batch, output, profile)):
-        raise click.UsageError("--element, --batch, --output and --profile are for a case")
-    if values:
+            raise click.UsageError(f"a case takes {', '.join(OF_A_CASE)}, --seed")
+        explain_case(name, seed, folder, element, (batch or 0, output or 0), profile)
+    elif any(given is not None for given in (element, batch, output, profile, folder)):
+        raise click.UsageError(f"{', '.join(OF_A_CASE)} are for a case")
+    elif values:
         explain_values(name, values, dtype, to, backends)
     elif dtype or to or backends:
         raise click.UsageError("--dtype, --to and --backend are for values")
@@ -144,30 +164,59 @@ def section_lines(section: Section) -> list[str]:
 
 
 def is_case(name: str) -> bool:
-    """Whether a name is the id of a case of the suite: a row has no such level."""
-    from uop.conformance.case import LEVELS
+    """Whether a name is the id of a case: a row has no such level."""
+    from uop.conformance.case import LEVELS, OWN
 
     level, *rest = name.split("/")
-    return level in LEVELS and len(rest) > 1
+    return (level in LEVELS and len(rest) > 1) or (level == OWN and rest != [])
+
+
+def explain_case(
+    id: str,
+    seed: int,
+    folder: Path | None,
+    element: str | None,
+    at: tuple[int, int],
+    profile: str | None,
+) -> None:
+    """Print what is demanded of an element of a case, of the suite or of a folder."""
+    from uop.conformance.case import OWN, CaseId
+    from uop.conformance.generate import case_by_id
+    from uop.conformance.options import OptionError
+    from uop.conformance.own_cases import OwnCases
+
+    if folder is None and CaseId.parse(id).level == OWN:
+        raise OptionError(f"{id}: expected --cases DIR")
+    own = OwnCases.read(folder)
+    case = own.find(id) or case_by_id(id, seed)
+    for line in case_lines(id, case, own, element, at, profile):
+        click.echo(line)
 
 
 def case_lines(
-    id: str, seed: int, element: str | None, at: tuple[int, int], profile: str | None
+    id: str,
+    case: AnyCase,
+    own: OwnCases,
+    element: str | None,
+    at: tuple[int, int],
+    profile: str | None,
 ) -> Iterator[str]:
     """What is demanded of an element of a case, and how that comes about."""
     from uop.conformance.case import InvalidCase
     from uop.conformance.explain.derivation import Asked, derive
-    from uop.conformance.generate import case_by_id
     from uop.conformance.options import STRICT, profile_named
     from uop.spec.profile_text import parse_profile
 
-    case = case_by_id(id, seed)
+    if why := own.meaningless(id):
+        yield f"{id} is not judged: {why}"
+        return
     if isinstance(case, InvalidCase):
         yield f"{id} is to be rejected: it breaks {case.label}; uop explain {case.label}"
         yield from (f"  {line}" for line in case.text.strip().splitlines())
         return
-    demanded = parse_profile(STRICT if profile is None else profile_named(profile))
-    found = derive(case, Asked(*at, place_of(element), demanded))
+    asked = parse_profile(STRICT if profile is None else profile_named(profile))
+    demanded = own.profile(id, asked)
+    found = derive(case, Asked(*at, place_of(element), demanded, own.stated(id, demanded)))
     yield f"{id} under the profile {demanded}: {found.where}"
     yield from (f"  {note}" for note in found.notes)
     for step in found.steps:

@@ -1,4 +1,4 @@
-"""Names on the command line: ops, dtypes, levels, backends; in any case, completed by a shell."""
+"""Names on the command line: of ops, dtypes, levels, backends, targets; completed by a shell."""
 
 from __future__ import annotations
 
@@ -92,6 +92,20 @@ def efforts() -> tuple[str, ...]:
     from uop.conformance.case import EFFORTS
 
     return EFFORTS
+
+
+def targets() -> list[str]:
+    """The targets of the compiler."""
+    from uop.compiler.pipeline import TARGETS
+
+    return list(TARGETS)
+
+
+def stages() -> list[str]:
+    """The stages of the compiler."""
+    from uop.spec.forms import FORMS
+
+    return list(FORMS)
 
 
 def backends() -> list[str]:

@@ -35,7 +35,7 @@ def command() -> None:
 )
 @log_option
 def check(executable: str, arguments: tuple[str, ...], timeout: float, log: Path | None) -> int:
-    """Send a worker fixed messages, and print a line for each deviation from the protocol.
+    """Send a worker fixed messages and print each deviation.
 
     For a program that fails it prints the program, its input, what came, what is accepted and the
     command that judges it again. A worker that gives no reply to a program receives nothing more.

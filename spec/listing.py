@@ -1,0 +1,25 @@
+"""The instructions of a LINEAR as they are listed, and which of them are in scope."""
+
+from __future__ import annotations
+
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+class Listing:
+    """RANGE and IF open a block; what is listed inside is in scope until END or ENDIF."""
+
+    def __init__(self) -> None:
+        self.instructions: list[UOp] = []
+        self._blocks: list[set[UOp]] = [set()]
+
+    def __contains__(self, u: UOp) -> bool:
+        return any(u in block for block in self._blocks)
+
+    def add(self, u: UOp) -> None:
+        if u.op in (Op.END, Op.ENDIF) and len(self._blocks) > 1:
+            self._blocks.pop()
+        self.instructions.append(u)
+        self._blocks[-1].add(u)
+        if u.op in (Op.RANGE, Op.IF):
+            self._blocks.append(set())
