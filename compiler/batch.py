@@ -18,7 +18,7 @@ from uop.compiler.stages.grid import grid_of, is_grouped, runs
 from uop.compiler.stages.render import Placed, grouped_name, render_batch
 from uop.spec.errors import BackendError, LaunchError, UopError
 
-KERNELS = 128
+KERNELS = 256
 """Kernels in one source, at most."""
 FENCE = 64
 """Bytes between buffers, which nobody may write; also their alignment."""

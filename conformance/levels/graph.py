@@ -113,6 +113,7 @@ FLAVOURS: dict[str, Flavour] = {
         (*WIDE, *FLOATS),
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*ARITHMETIC, (steps.cast, 12), (steps.bitcast, 6), (steps.select, 2)),
+        (1, 24, 240),
     ),
     "pads": Flavour(
         (*NARROW, *WIDE, *FLOATS),
@@ -155,7 +156,7 @@ FLAVOURS: dict[str, Flavour] = {
         (*FLOATS, *SMALL_FLOATS),
         FLOATS,
         ((steps.ternary, 8), (steps.binary, 8), (steps.unary, 2), (steps.select, 1)),
-        (2, 30, 300),
+        (1, 30, 300),
     ),
 }
 

@@ -29,7 +29,7 @@ from uop.spec.case import slots
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
-from uop.spec.uop import UOp, const, dims, index_const, param
+from uop.spec.uop import UOp, const, dims, param
 
 VECTORS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17)
 """Around the widths of vectors."""
@@ -52,7 +52,7 @@ def groups() -> Iterator[Group]:
                 large, usual = partial(_large, build, k, dtype), int(USUAL[op] is dtype)
                 group = op_group(op, dtype, "large", (0, usual, len(LARGE)), large)
                 yield replace(group, shared=True)
-        for op, build in (KINDS | RANKED).items():
+        for op, build in RANKED.items():
             if op not in OF_BITS or dtype.kind is not Kind.INDEX:
                 ranks = partial(_at_rank, build, ORDER.index(dtype), dtype)
                 yield copying_group(op, dtype, "ranks", (1, 2, 3 * MOST_AXES), ranks)
@@ -172,10 +172,6 @@ def _padded(choices: Choices, shape: Shape, given: Input) -> UOp:
     return UOp(Op.PAD, given(inner), dims(offset), dims(shape), arg=PadArg(PadFill.ZERO))
 
 
-def _indexed(choices: Choices, shape: Shape, given: Input) -> UOp:
-    return UOp(Op.INDEX, given((3, *shape)), index_const(choices.below(3)))
-
-
 def _replicated(choices: Choices, shape: Shape, given: Input) -> UOp:
     copies = UOp(Op.EXPAND, given((1, *shape[1:])), dims((3, *shape[1:])))
     return UOp(Op.REPLICATED, copies, arg=ReplicatedArg((0,)))
@@ -254,8 +250,10 @@ MAKES: dict[Op, Make] = {
 RANKED: dict[Op, Build] = {
     **{op: partial(_made, make) for op, make in MAKES.items()},
     Op.STACK: _stacked,
+    Op.STORE: _stored,
+    Op.INDEX: _picked,
 }
-"""How an op gives a result with any number of axes."""
+"""How an op that moves data gives a result with any number of axes."""
 ORDER = sorted(values.VALUES, key=lambda dtype: dtype.name not in OF_ALL)
 """Those dtypes first that a smoke run takes: together they see every rank."""
 OF_BITS = frozenset({Op.BITCAST})

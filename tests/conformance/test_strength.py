@@ -56,6 +56,4 @@ def test_the_line_says_what_one_more_op_brings() -> None:
         "24 of 25 listed cells judged, 40% of the suite applied; "
         "one more op in the list: MAX 1,200 programs more"
     )
-    assert strength_line(Strength(0, 0, 0, 0, {}).to_json()) == (
-        "nothing of the suite applied"
-    )
+    assert strength_line(Strength(0, 0, 0, 0, {}).to_json()) == ("nothing of the suite applied")
