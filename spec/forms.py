@@ -13,7 +13,7 @@ from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.errors import PassError
 from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
+from uop.spec.registry import DECLARATIONS, Node
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root, outside_bodies, toposort
 
@@ -88,7 +88,8 @@ def outside(root: UOp) -> list[UOp]:
 @kept_with_root
 def _below(root: UOp) -> tuple[UOp, ...]:
     """The same without the root."""
-    return cast("tuple[UOp, ...]", tuple(toposort([root], outside_bodies)[:-1]))
+    nodes: list[Node] = toposort([root], outside_bodies)
+    return cast("tuple[UOp, ...]", tuple(nodes[:-1]))
 
 
 def calls(root: UOp) -> list[UOp]:
