@@ -22,7 +22,8 @@ from uop.spec.uop import UOp, const, dims, param
 
 TOLD = 3
 """The constants that tell first: two zeros and one of a float, zero, one and two of an integer."""
-LENGTH = 48
+LENGTH = 65
+"""One more than a tile of any usual width."""
 SIDE = 3
 X, Y, CONDITION, LEFT, RIGHT, SQUARE, ROW, COLUMN, ONCE = range(9)
 """The slots of the inputs."""
@@ -157,6 +158,21 @@ def _two_constants(o: Operands, f: Op, g: Op) -> UOp:
     return o.two(f, o.two(g, o.x, None), None)
 
 
+def _same_constant(o: Operands, f: Op, g: Op) -> UOp:
+    """f(g(x, c), c)."""
+    inner = o.two(g, o.x, None)
+    return o.two(f, inner, inner.src[1])
+
+
+def _undone(o: Operands, f: Op) -> UOp:
+    """f(f(x, c), d) of a float, where d would undo c without overflow and rounding."""
+    form = o.dtype.format
+    exponent = form.bias * 3 // 4 if f is Op.MUL else form.precision
+    pair = (2.0**exponent, 2.0**-exponent if f is Op.MUL else -(2.0**exponent))
+    first, second = (const(number, o.dtype) for number in pair)
+    return o.two(f, o.two(f, o.x, first), second)
+
+
 def _constant_before(o: Operands, f: Op, g: Op) -> UOp:
     """f(d, g(x, c))."""
     return o.constant_first(f, o.two(g, o.x, None))
@@ -190,6 +206,11 @@ def _of_compared(o: Operands, u: Op, c: Op) -> UOp:
 def _of_square(o: Operands, u: Op, g: Op) -> UOp:
     """u(g(x, x))."""
     return o.one(u, _on_itself(o, g))
+
+
+def _there_and_back(o: Operands, g: Op) -> UOp:
+    """g(x, y) in another dtype, and back."""
+    return o.home(o.one(Op.CAST, o.two(g, o.x, o.y)))
 
 
 def _on_both(o: Operands, f: Op, u: Op) -> UOp:
@@ -248,6 +269,18 @@ def _chosen_result(o: Operands, g: Op) -> UOp:
     return _choice(o, made, o.y) if chance(o.choices, 50) else _choice(o, o.y, made)
 
 
+def _number_or_result(number: int, is_first: bool, o: Operands, g: Op) -> UOp:
+    """One of a number and g(x, y)."""
+    given, made = const(number, o.dtype), o.two(g, o.x, o.y)
+    return _choice(o, given, made) if is_first else _choice(o, made, given)
+
+
+def _compared_twice(o: Operands, c: Op) -> UOp:
+    """One of three numbers by how x stands to y."""
+    a, b = (o.x, o.y) if chance(o.choices, 50) else (o.x, o.constant(o.dtype))
+    return _choice(o, None, _choice(o, None, None, UOp(c, b, a)), UOp(c, a, b))
+
+
 def _compared_choice(o: Operands, c: Op) -> UOp:
     """One of two values by how they compare, either way round."""
     a, b = (o.x, o.y) if chance(o.choices, 50) else (o.x, o.constant(o.dtype))
@@ -303,9 +336,9 @@ def _two_folds(o: Operands, f: Op, r: Op, s: Op) -> UOp:
     return o.two(f, o.fold(r, o.input(SQUARE)), o.fold(s, o.input(SQUARE)))
 
 
-def _fold_of_result(o: Operands, r: Op, f: Op) -> UOp:
-    """The fold of f(x, c)."""
-    return o.fold(r, o.home(o.two(f, o.input(SQUARE), None)))
+def _fold_of_result(axes: tuple[int, ...], o: Operands, r: Op, g: Op) -> UOp:
+    """The fold of g(x, c)."""
+    return o.fold(r, o.home(o.two(g, o.input(SQUARE), None)), axes)
 
 
 def _fold_of_fold(o: Operands, r: Op, s: Op) -> UOp:
@@ -328,7 +361,10 @@ FORMS: tuple[tuple[Callable[..., UOp], str], ...] = (
         (partial(_fold_of_copies, slot, axes), "r")
         for slot, axes in product((ONCE, ROW, COLUMN), ((0,), (0, 1)))
     ),
-    *((_copies_of_copies, ""), (_fold_of_fold, "rr"), (_fold_of_result, "rg"), (_two_folds, "grr")),
+    *((partial(_fold_of_result, axes), "rg") for axes in ((0,), (0, 1))),
+    *((partial(_number_or_result, *row), "g") for row in product((0, 1), (True, False))),
+    *((_same_constant, "fg"), (_undone, "n"), (_there_and_back, "g"), (_compared_twice, "c")),
+    *((_copies_of_copies, ""), (_fold_of_fold, "rr"), (_two_folds, "grr")),
 )
 """Each with a letter for each op: f has two operands, and so has g, which compares nothing; c
-compares, u has one operand, r folds."""
+compares, u has one operand, r folds, n is arithmetic of floats."""

@@ -36,6 +36,7 @@ from uop.spec.uop import UOp
 COUNTS = (0, 16, 160)
 TOGETHER = 4
 """Pairs of a program; each is an output."""
+ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL)
 DRAWS = (values.draw_special, values.draw_mixed, values.draw_ordinary)
 
 
@@ -83,7 +84,8 @@ def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
     c = comparisons(dtype, vocabulary)
     u = unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
     u += tuple(op for op in vocabulary.of(CONVERSIONS) if len(targets(op, dtype, vocabulary)) > 1)
-    listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLDS)}
+    n = vocabulary.of(ARITHMETIC) if dtype.is_float else ()
+    listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLDS), "n": n}
     for build, places in FORMS:
         form = [Pair(build, ops) for ops in product(*(listed[place] for place in places))]
         if form and _is_in(vocabulary, form[0], dtype):

@@ -86,9 +86,10 @@ def _large(build: Build, first: int, dtype: DType, choices: Choices, index: int)
 
 
 def _computed(dtype: DType, shape: Shape, choices: Choices) -> Program:
-    """Element by element, of a value and of one that broadcasts along the first axis."""
-    root = UOp(Op.ADD, param(0, shape, dtype), param(1, shape[1:], dtype))
-    return program(root, [_mixed(dtype, shape, choices), _mixed(dtype, shape[1:], choices)])
+    """Element by element, of two values and of one that broadcasts along the first axis."""
+    given = [param(slot, s, dtype) for slot, s in enumerate((shape, shape[1:], shape))]
+    root = UOp(Op.ADD, UOp(Op.ADD, *given[:2]), given[2])
+    return program(root, [_mixed(dtype, u.shape, choices) for u in given])
 
 
 def _folded(dtype: DType, shape: Shape, choices: Choices) -> Program:
