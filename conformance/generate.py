@@ -153,7 +153,7 @@ def _more(fixed: list[AnyGroup], vocabulary: Vocabulary) -> Iterator[AnyGroup]:
         if not vocabulary.is_small or isinstance(group, InvalidGroup):
             yield group
         elif group.shared:
-            yield replace(group, counts=(1, 1, group.counts[2]))
+            yield replace(group, counts=(group.counts[0], 1, group.counts[2]))
         else:
             _, default, full = group.counts
             yield replace(group, counts=(default, full, full))

@@ -105,7 +105,7 @@ def arithmetic(g: Growth) -> UOp | None:
     u = _numeric(g)
     if u is None:
         return None
-    ops = g.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.MAX))
+    ops = g.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.MAX, Op.MIN))
     return UOp(pick(g.choices, ops), u, _operand(g, u)) if ops else None
 
 
