@@ -77,34 +77,20 @@ def report_files(command: F) -> F:
     return command
 
 
+def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
+    """An option that takes names, given one by one or separated by commas."""
+    metavar = None if kind.shown else name.removeprefix("--").upper()
+    plural = name.removeprefix("--") + "s"
+    return click.option(
+        name, plural, multiple=True, type=kind, callback=names, metavar=metavar, help=help
+    )
+
+
 @click.command("conform")
 @click.argument("backends", nargs=-1, required=True, type=BACKEND, metavar="BACKEND...")
-@click.option(
-    "--op",
-    "ops",
-    multiple=True,
-    type=NameList(listed.ops),
-    callback=names,
-    metavar="OP",
-    help="Only these ops, separated by commas.",
-)
-@click.option(
-    "--dtype",
-    "dtypes",
-    multiple=True,
-    type=NameList(listed.dtypes),
-    callback=names,
-    metavar="DTYPE",
-    help="Only these dtypes, separated by commas.",
-)
-@click.option(
-    "--level",
-    "levels",
-    multiple=True,
-    type=NameList(listed.levels, shown=True),
-    callback=names,
-    help="Only these levels, separated by commas.",
-)
+@several("--op", NameList(listed.ops), "Only these ops, separated by commas.")
+@several("--dtype", NameList(listed.dtypes), "Only these dtypes, separated by commas.")
+@several("--level", NameList(listed.levels, shown=True), "Only these levels, separated by commas.")
 @click.option(
     "--case",
     "cases",
