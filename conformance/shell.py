@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from uop.conformance.case import EFFORTS
 from uop.conformance.options import KNOWN_FILE, STRICT
 from uop.conformance.sessions import COMMAND
 
@@ -44,6 +45,14 @@ def lost_command(options: Mapping[str, Any]) -> str:
     seed = ["--seed", options["seed"]] if cases else []
     asked = {**options, "profile": options.get("profile") or STRICT}
     return conform_command(asked, *seed, *cases)
+
+
+def more_command(options: Mapping[str, Any]) -> str:
+    """What checks more programs: by the next effort, or by the next seed where there is none."""
+    *_, most = EFFORTS
+    if options["effort"] == most:
+        return conform_command(options, "--effort", most, "--seed", options["seed"] + 1)
+    return conform_command(options, "--effort", EFFORTS[EFFORTS.index(options["effort"]) + 1])
 
 
 def files_command(options: Mapping[str, Any]) -> str:

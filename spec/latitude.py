@@ -107,7 +107,8 @@ KNOBS = {
     "max_nan": "MAX and MIN with one NaN give either operand, the NaN, or the other operand.",
     "cmp_nan": "CMPGE and CMPLE with a NaN give either answer, or false as IEEE 754 has it.",
     "contract": "A MUL used by an ADD or SUB may stay unrounded.",
-    "reassociate": "A tree of one op over values used once is judged as a REDUCE of its leaves.",
+    "reassociate": "Sums, or products, of values used once may be regrouped as in a REDUCE; nested "
+    "REDUCE ops may not.",
     "ftz": "Dtypes whose subnormals may be read and written as zeros.",
     "fp8_saturate": "A CAST to fp8 gives the largest finite value instead of NaN or infinity.",
     "decomposed": "Ops judged by the error of their published decomposition.",

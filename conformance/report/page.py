@@ -17,9 +17,9 @@ from uop.conformance.report.page_matrix import matrix
 from uop.conformance.shell import (
     CORPUS,
     case_command,
-    conform_command,
     files_command,
     lost_command,
+    more_command,
     repro_command,
 )
 from uop.conformance.wire import Json
@@ -162,7 +162,7 @@ def _next(report: Json) -> Html:
     elif report["summary"]["lost"]:
         command, what = lost_command(options), "Next, see on which program it is lost:"
     elif report["summary"]["passed"]:
-        command = conform_command(options, "--effort", "full")
+        command = more_command(options)
         what = "Next, check more programs:"
     else:
         command, what = "uop backends", "Next, see what can be judged here:"

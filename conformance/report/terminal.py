@@ -22,8 +22,8 @@ from uop.conformance.protocol import Hello
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
 from uop.conformance.shell import (
     case_command,
-    conform_command,
     lost_command,
+    more_command,
     repro_command,
     uop_command,
 )
@@ -323,8 +323,7 @@ def next_lines(report: Report) -> list[str]:
         show = uop_command("profile", "show", asked["backend"])
         return [*skipped_lines(report), f"what was observed: {show}"]
     listed = [one_line(f"listed but not judged: {why}") for why in report.untried[:MOST_FAILURES]]
-    full = conform_command(asked, "--effort", "full")
-    command = lost_command(asked) if report.lost else full
+    command = lost_command(asked) if report.lost else more_command(asked)
     return [*listed, *skipped_lines(report), f"next: {command}"]
 
 

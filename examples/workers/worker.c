@@ -137,14 +137,12 @@ static Word operand(const Array *a, const Array *result, long k) {
     return a->at[place];
 }
 
+static unsigned digit(char c) { return (unsigned)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10); }
 static void from_hex(Array *a, const char *hex) {
     int bytes = strcmp(a->dtype, "bool") ? 4 : 1;
     for (long k = 0; k < a->size; k++)
-        for (int b = 0; b < bytes; b++, hex += 2) {
-            unsigned byte = 0;
-            sscanf(hex, "%2x", &byte);
-            a->at[k].u |= (uint32_t)byte << (8 * b);
-        }
+        for (int b = 0; b < bytes; b++, hex += 2)
+            a->at[k].u |= (digit(hex[0]) << 4 | digit(hex[1])) << (8 * b);
 }
 static void to_hex(const Array *a) {
     int bytes = strcmp(a->dtype, "bool") ? 4 : 1;

@@ -28,6 +28,7 @@ from uop.conformance.report import (
 )
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import MOST_LINES, Log, Screen
+from uop.conformance.shell import more_command
 from uop.conformance.verdict import Fault, Status, Verdict
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
@@ -262,3 +263,15 @@ def test_a_stale_line_fails_the_run_by_name() -> None:
     assert logged(made)[2] == "verdict: some fails: f.toml:5: k passes now: remove this line"
     suite = fromstring(junit_text(made.to_json()))[0]
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+
+
+@pytest.mark.parametrize(
+    ("effort", "more"),
+    [
+        ("smoke", "uop conform some --effort default"),
+        ("default", "uop conform some --effort full"),
+        ("full", "uop conform some --effort full --seed 4"),
+    ],
+)
+def test_after_a_run_that_conforms_comes_the_next_effort(effort: str, more: str) -> None:
+    assert more_command(Options("some", seed=3, effort=effort).to_json()) == more
