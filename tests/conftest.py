@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,6 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
             f"these tests are for {wanted or 'an installed uop, and none is'}, and import {found}; "
             f"install it, start pytest in another way, or say --uop {found}"
         )
+    # A shell has what it starts in the background ignore Ctrl-C, and so would what tests start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def installed() -> Path | None:
