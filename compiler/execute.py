@@ -18,13 +18,12 @@ from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.runtime.device import Built, Device, Launch
 from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.stages.grid import grid_of, is_grouped, runs, work_items
-from uop.compiler.stages.plan import memory_of
 from uop.compiler.stages.render import params, written_params
 from uop.compiler.targets.target import Target
-from uop.spec.args import BinaryArg, BufferArg, ParamArg
+from uop.spec.args import BinaryArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import calls, outside
+from uop.spec.graph import base_of, calls, slot_of, slots_of
 from uop.spec.inputs import check_slots, misfit
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
@@ -143,22 +142,13 @@ def executable(root: UOp, stored: Sequence[UOp], planned: UOp, target: Target) -
     buffers: dict[UOp, int] = {}
     steps = []
     for call in calls(planned):
-        places = [buffers.setdefault(memory_of(a), len(buffers)) for a in call.src[1:]]
+        places = [buffers.setdefault(base_of(a), len(buffers)) for a in call.src[1:]]
         steps.append(Step(call.src[0], tuple(places)))
     kind = root.op if root.dtype is dtypes.void else Op.LOAD
     kind = {Op.TUPLE: Op.TUPLE, Op.FUNCTION: Op.TUPLE, Op.LOAD: Op.LOAD}.get(kind, Op.SINK)
     return Executable(
-        target, kind, input_slots(root), tuple(buffers), tuple(steps), tuple(map(slot_of, stored))
+        target, kind, slots_of(root), tuple(buffers), tuple(steps), tuple(map(slot_of, stored))
     )
-
-
-def slot_of(u: UOp) -> int:
-    return cast("BufferArg | ParamArg", u.arg).slot
-
-
-def input_slots(root: UOp) -> dict[int, UOp]:
-    """The PARAM or BUFFER in each slot of a program, without those inside bodies."""
-    return {slot_of(u): u for u in outside(root) if u.op in (Op.PARAM, Op.BUFFER)}
 
 
 def check_inputs(slots: Mapping[int, UOp], inputs: Inputs) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from uop.compiler.stages.plan import memory_of
 from uop.compiler.stages.select import has
 from uop.compiler.targets.target import Target
-from uop.spec.args import AddrSpace, ParamArg
 from uop.spec.errors import PassError, UnsupportedError
 from uop.spec.forms import (
     ELEMENTWISE,
@@ -19,9 +15,9 @@ from uop.spec.forms import (
     RANGED,
     SELECTED,
     Form,
-    calls,
     verify,
 )
+from uop.spec.graph import accessed, calls
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -34,15 +30,9 @@ FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
     (LISTED, "linearize"),
 )
 """The forms in which a program of kernels may be given, each with the first stage that it needs."""
-WRITES = (Op.STORE, Op.ATOMICADD)
 KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values())) | {
     Op.CALL, Op.FUNCTION, Op.TUPLE,
 }  # fmt: skip
-
-
-def is_kernel_program(root: UOp) -> bool:
-    """Whether a program calls kernels: then it is no tensor graph."""
-    return bool(calls(root))
 
 
 def without_binaries(root: UOp) -> UOp:
@@ -74,12 +64,6 @@ def first_stage(root: UOp, target: Target) -> str:
     raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
 
 
-def written(root: UOp) -> list[UOp]:
-    """The BUFFERs that the kernels of a program store to."""
-    memory = (_memory(u, c) for c in calls(root) for u in c.src[0].toposort() if u.op in WRITES)
-    return [u for u in dict.fromkeys(memory) if u.addrspace is AddrSpace.GLOBAL]
-
-
 def _check(root: UOp, form: Form, target: Target) -> None:
     """What a form does not say, and its stages rely on."""
     for call in calls(root):
@@ -95,8 +79,8 @@ def _check_parallel(call: UOp) -> None:
     stores = [u for u in order if u.op is Op.STORE]
     if len(stores) != 1:
         raise UnsupportedError(f"a kernel with {len(stores)} STOREs in loops, expected one")
-    target = _memory(stores[0], call)
-    if any(u.op is Op.LOAD and _memory(u, call) is target for u in order):
+    target = accessed(stores[0], call)
+    if any(u.op is Op.LOAD and accessed(u, call) is target for u in order):
         raise UnsupportedError("a kernel that reads what it stores in loops")
 
 
@@ -111,13 +95,3 @@ def _check_target(body: UOp, target: Target) -> None:
 
 def _has_work_items(body: UOp) -> bool:
     return any(u.op is Op.SPECIAL for u in body.toposort())
-
-
-def _memory(access: UOp, call: UOp) -> UOp:
-    """The BUFFER or BINARY that a LOAD reads, a STORE writes."""
-    place = access.src[0]
-    while place.op not in (Op.PARAM, Op.BUFFER):
-        place = place.src[0]
-    if place.op is Op.BUFFER:
-        return place
-    return memory_of(call.src[1 + cast(ParamArg, place.arg).slot])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from uop.compiler.execute import Executable, Inputs, Output, executable
-from uop.compiler.kernels import first_stage, is_kernel_program, without_binaries, written
+from uop.compiler.kernels import first_stage, without_binaries
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import expand
@@ -25,6 +25,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.extension import in_core_ops
 from uop.spec.forms import FORMS, Form, verify
+from uop.spec.graph import ProgramKind, beside_calls, kind_of, written
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, checked_root
@@ -88,7 +89,7 @@ def compile(
         if observe is not None:
             observe(name, "", program, after)
         stages[name] = program = after
-    if is_kernel_program(root):
+    if kind_of(root).calls_kernels:
         stored = written(root)
     else:
         stored = [store.src[0] for store in stages["callify"].src]
@@ -100,7 +101,10 @@ def _stages_for(
 ) -> list[tuple[str, Stage, Form]]:
     """The stages that a program has before it."""
     stages = _stages(target, optimizations)
-    if not is_kernel_program(root):
+    kind = kind_of(root)
+    if kind is ProgramKind.MIXED:
+        raise UnsupportedError(f"{beside_calls(root)[0].op.name} beside CALLs of kernels")
+    if not kind.calls_kernels:
         return stages
     names = [name for name, _, _ in stages]
     first = first_stage(root, target)

@@ -11,18 +11,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from uop.compiler.kernels import written
 from uop.compiler.pipeline import lower
 from uop.conformance.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.listed_words import in_listed_words
 from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.conformance.vocabulary import computed, lacking
-from uop.interpreter.inputs import slots_of
-from uop.interpreter.machine import is_kernel_program
-from uop.interpreter.memory import slot_of
 from uop.interpreter.values import Array
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UopError
+from uop.spec.graph import ProgramKind, kind_of, slot_of, slots_of, written
 from uop.spec.ops.names import Op
 from uop.spec.text import print_program
 from uop.spec.uop import UOp
@@ -90,11 +87,11 @@ def deliver(case: Case | InvalidCase, hello: Hello) -> Delivery:
     """The program of a case as a backend takes it."""
     if isinstance(case, InvalidCase):
         return Delivery((Program(case.text),), _not_checked(case, hello))
-    form = form_of(case.root)
-    if form in hello.forms:
-        unpacked = _unpacked(case, hello) if form == "tensor" else None
+    kind = kind_of(case.root)
+    if kind in hello.forms:
+        unpacked = _unpacked(case, hello) if kind is ProgramKind.TENSOR else None
         return unpacked or _as_it_is(case, hello)
-    reason = f"{hello.name} takes no {form} programs"
+    reason = f"{hello.name} takes no {kind} programs"
     for form, stage in STAGES:
         if form not in hello.forms:
             continue
@@ -157,14 +154,6 @@ def not_listed(id: CaseId, hello: Hello) -> str:
     return ""
 
 
-def form_of(root: UOp) -> str:
-    """The form of a program."""
-    if not is_kernel_program(root):
-        return "tensor"
-    bodies = {u.src[0].op for u in root.toposort() if u.op is Op.CALL}
-    return "linear" if bodies <= {Op.LINEAR, Op.PROGRAM} else "kernel"
-
-
 def unsupported(root: UOp, hello: Hello) -> str:
     """Why a backend cannot run a program, or nothing.
 
@@ -195,7 +184,7 @@ def _in_place_of(case: Case, lowered: UOp) -> Delivery:
     )
     left = sorted(slot_of(u) for u in written(lowered))
     kept = list(range(len(left)))
-    if not is_kernel_program(case.root):
+    if not kind_of(case.root).calls_kernels:
         # STOREs in the order of the outputs, or by slot where the case has STOREs of its own.
         stored = [slot_of(store.src[0]) for store in lower(case.root, "callify").src]
         ordered = sorted(stored) if case.root.op is Op.SINK else stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.show import dtype_of
 from uop.interpreter.values import Array, Mask
 from uop.spec.args import ConstArg, ParamArg
+from uop.spec.graph import slot_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -122,7 +123,7 @@ def inputs_at(root: UOp, batch: Batch, flat: int) -> tuple[str, ...]:
         return tuple(
             storage.spelled(u.arg.bits, u.dtype)
             if isinstance(u.arg, ConstArg)
-            else inputs[cast(ParamArg, u.arg).slot]
+            else inputs[slot_of(u)]
             for u in root.src
         )
     return tuple(inputs.values())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 import numpy as np
 
 from uop.conformance.case import Batch, Case, InvalidCase
 from uop.conformance.value_classes import classes_in
 from uop.conformance.wire import Json
-from uop.spec.args import BufferArg, ParamArg
+from uop.spec.graph import slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import full
 from uop.spec.uop import UOp
@@ -77,7 +76,7 @@ def _classes_of_inputs(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[U
     found: dict[UOp, int] = {}
     for u in nodes:
         if u.op in INPUTS:
-            slot = cast("ParamArg | BufferArg", u.arg).slot
+            slot = slot_of(u)
             flat = [b.inputs[slot].reshape(-1) for b in distinct if slot in b.inputs]
             if flat:
                 together = np.concatenate(flat) if len(flat) > 1 else flat[0]

@@ -7,15 +7,14 @@ from typing import cast
 
 import numpy as np
 
-from uop.conformance.bodies import replaced, walk
 from uop.conformance.case import Batch
 from uop.conformance.protocol import Hello
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.tensor import constant
 from uop.interpreter.values import Array
-from uop.spec.args import ConstArg, ParamArg
-from uop.spec.case import slots
+from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.graph import outside, replaced, slot_of, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, param
@@ -33,9 +32,9 @@ def in_listed_words(
     numbers where bool is not. Inside a FUNCTION nothing changes.
     """
     writer = _Writer(hello, [dict(batch.inputs) for batch in batches])
-    new = {u: said for u in walk(root) if (said := writer.said(u)) is not None}
+    new = {u: said for u in outside(root) if (said := writer.said(u)) is not None}
     made = replaced(root, new) if new else root
-    used = slots(made).keys()
+    used = slots_of(made).keys()
     return made, tuple(
         Batch({slot: a for slot, a in inputs.items() if slot in used}) for inputs in writer.batches
     )
@@ -71,7 +70,7 @@ class _Writer:
         if u.op is Op.CONST:
             given = [_value(u)] * len(self.batches)
         else:
-            given = [inputs[cast(ParamArg, u.arg).slot] for inputs in self.batches]
+            given = [inputs[slot_of(u)] for inputs in self.batches]
         if u.op is Op.CONST and self.has_constants:
             one, zero = const(int(_value(u)), self.number), const(0, self.number)
         else:

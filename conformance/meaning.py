@@ -8,16 +8,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from uop.compiler.kernels import is_kernel_program, written
 from uop.conformance.case import Batch, Case
 from uop.interpreter.accept import TRUNCATED, accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.memory import base_of, slot_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array, Value
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import slot_of, written
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -40,11 +39,9 @@ def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...
     sets = _accepted(source.root, source.batches[batch], profile)
     if source.root.op is not Op.SINK:
         return sets
-    by_slot = dict(zip(sorted(stored_slots(source.root)), sets, strict=True))
+    by_slot = dict(zip(written_buffers(source.root), sets, strict=True))
     buffers = written_buffers(case.root)
-    return tuple(
-        by_slot[slot] if slot in by_slot else _anything(buffers[slot]) for slot in sorted(buffers)
-    )
+    return tuple(by_slot[slot] if slot in by_slot else _anything(buffers[slot]) for slot in buffers)
 
 
 def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile) -> bool:
@@ -92,18 +89,9 @@ def _accepted(root: UOp, batch: Batch, profile: Profile) -> tuple[Accepted, ...]
     return accept(root, batch.inputs, profile)
 
 
-def stored_slots(root: UOp) -> set[int]:
-    """The slots of the buffers that a tensor graph stores to."""
-    return {slot_of(u) for u in _stored(root)}
-
-
 def written_buffers(root: UOp) -> dict[int, UOp]:
-    """The buffers that a program of stores or of kernels leaves something in, by their slots."""
-    return {slot_of(u): u for u in (written(root) if is_kernel_program(root) else _stored(root))}
-
-
-def _stored(root: UOp) -> set[UOp]:
-    return {base_of(u.src[0]) for u in root.toposort() if u.op is Op.STORE}
+    """The buffers that a program leaves something in, by their slots."""
+    return {slot_of(u): u for u in sorted(written(root), key=slot_of)}
 
 
 def _anything(buffer: UOp) -> Accepted:

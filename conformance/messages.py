@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from uop.compiler.kernels import written
-from uop.conformance.delivery import form_of
 from uop.conformance.greeting import CORE, DeviationError, checked
-from uop.conformance.meaning import stored_slots
+from uop.conformance.meaning import written_buffers
 from uop.conformance.protocol import (
     Hello,
     Limits,
@@ -25,14 +23,13 @@ from uop.conformance.protocol import (
     Program,
 )
 from uop.conformance.wire import Json
-from uop.interpreter.inputs import slots_of
-from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.numeric import STORAGE, is_shape
 from uop.interpreter.values import Array
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse as parse_edition
 from uop.spec.editions import print_program
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import kind_of, slots_of
 from uop.spec.json_form import to_json, unbuilt_to_json
 from uop.spec.literal import Line
 from uop.spec.ops.names import Op
@@ -144,12 +141,7 @@ def described_outputs(root: UOp) -> list[Json]:
         return [_described(u, number) for u in root.src]
     if root.dtype is not dtypes.void:
         return [_described(root, number)]
-    slots = slots_of(root)
-    if is_kernel_program(root):
-        left = {slot for slot, u in slots.items() if u in written(root)}
-    else:
-        left = stored_slots(root)
-    return [{"slot": slot, **_described(slots[slot], number)} for slot in sorted(left)]
+    return [{"slot": slot, **_described(u, number)} for slot, u in written_buffers(root).items()]
 
 
 def largest_reply(request: Json) -> int:
@@ -261,7 +253,7 @@ PROPERTIES = ("dtype", "shape", "device", "addrspace")
 
 
 def _request(id: int, do: str, words: Said) -> Json:
-    form, twin = form_of(words.root), to_json(words.root)
+    form, twin = kind_of(words.root), to_json(words.root)
     said = {"edition": words.edition, "text": words.text, "program": twin}
     return {"id": id, "do": do, "form": form, **said}
 

@@ -6,21 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 import numpy as np
 
-from uop.conformance.bodies import all_replaced, inlined, replaced, taken_of, walk, with_body
+from uop.conformance.bodies import taken_of, with_body
 from uop.conformance.verdict import Fault
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.inputs import bind_inputs, slots_of
+from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Array, Value
-from uop.spec.args import ConstArg, DTypeArg, ParamArg
+from uop.spec.args import ConstArg, DTypeArg
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
+from uop.spec.graph import all_replaced, inlined, outside, replaced, slot_of, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
+from uop.spec.walk import outside_bodies, toposort
 
 SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
 SHAPES = frozenset({Op.STACK})
@@ -79,7 +80,7 @@ def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candid
 
 def without_functions(candidate: Candidate) -> Iterator[Step]:
     """The program with its functions written out where they are called."""
-    if any(u.op is Op.FUNCTION for u in walk(candidate.root)):
+    if any(u.op is Op.FUNCTION for u in outside(candidate.root)):
         yield partial(_inlined, candidate)
 
 
@@ -93,7 +94,7 @@ def one_element(candidate: Candidate, fault: Fault) -> Iterator[Step]:
     if root.op is Op.SINK:
         return
     outputs = root.src if root.op is Op.TUPLE else (root,)
-    computing = [u for u in walk(outputs[fault.output]) if is_computing(u)]
+    computing = [u for u in outside(outputs[fault.output]) if is_computing(u)]
     elementwise = all(u.declaration.is_elementwise for u in computing)
     if fault.element is not None and elementwise and outputs[fault.output].shape:
         yield partial(_at_element, candidate, outputs[fault.output], fault.element)
@@ -103,9 +104,9 @@ def _at_element(candidate: Candidate, output: UOp, element: int) -> Candidate:
     place = np.unravel_index(element, output.shape)
     done: dict[UOp, UOp] = {}
     inputs: dict[int, Array] = {}
-    for u in walk(output):
+    for u in outside(output):
         if u.op is Op.PARAM:
-            slot = cast(ParamArg, u.arg).slot
+            slot = slot_of(u)
             done[u] = param(slot, (), u.dtype)
             inputs[slot] = np.broadcast_to(candidate.inputs[slot], output.shape)[place].reshape(())
         else:
@@ -134,12 +135,13 @@ def pairs_of_outputs(candidate: Candidate, fault: Fault) -> Iterator[Step]:
 def smaller_functions(candidate: Candidate) -> Iterator[Step]:
     """Each body with the members that are taken, then with a node replaced by what it reads."""
     root = candidate.root
-    for body in dict.fromkeys(u.src[0] for u in walk(root) if u.op is Op.FUNCTION):
+    for body in dict.fromkeys(u.src[0] for u in outside(root) if u.op is Op.FUNCTION):
         taken = taken_of(root, body)
         if _with_body(candidate, body, {}, taken).root is not root:
             yield partial(_with_body, candidate, body, {}, taken)
-        for u in filter(is_computing, reversed(walk(*(body.src[k] for k in taken)))):
-            for s in walk(u)[:-1]:
+        members = toposort((body.src[k] for k in taken), outside_bodies)
+        for u in filter(is_computing, reversed(members)):
+            for s in outside(u)[:-1]:
                 if (s.op in SOURCES or s in u.src) and _is_alike(s, u):
                     yield partial(_with_body, candidate, body, {u: s}, taken)
 
@@ -159,7 +161,7 @@ def _is_alike(s: UOp, u: UOp) -> bool:
 def neighbourhoods(candidate: Candidate, depth: int) -> Iterator[Step]:
     """Each node with what lies less than `depth` below it, and the interpreted values beyond."""
     values = interpreted(candidate)
-    for u in walk(candidate.root):
+    for u in outside(candidate.root):
         if is_computing(u) and u.dtype.kind not in (Kind.VOID, Kind.INDEX) and not u.addrspace:
             yield partial(cut, u, candidate.inputs, values, _beyond(u, depth))
 
@@ -170,11 +172,11 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
         if is_computing(s) and s.dtype.kind not in (Kind.VOID, Kind.INDEX) and not s.addrspace:
             yield partial(with_used_inputs, s, candidate.inputs)
     values = interpreted(candidate)
-    nodes = [u for u in walk(candidate.root) if is_computing(u) and u is not candidate.root]
+    nodes = [u for u in outside(candidate.root) if is_computing(u) and u is not candidate.root]
     for u in reversed(nodes):
         if u in values:
             yield partial(cut, candidate.root, candidate.inputs, values, (u,))
-    for u in walk(candidate.root):
+    for u in outside(candidate.root):
         for s in u.src:
             if _is_alike(s, u) and is_computing(u):
                 yield partial(substituted, candidate, {u: s})

@@ -19,10 +19,10 @@ from uop.conformance.vocabulary import computed
 from uop.conformance.wire import Json
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.machine import is_kernel_program
 from uop.spec.case import Case, ElementSet, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import kind_of
 from uop.spec.latitude import Profile
 from uop.spec.uop import UOp
 from uop.spec.uop_file import print_file
@@ -60,7 +60,7 @@ def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Fin
         return _rejection(case, fault)
     program = case.programs[fault.program]
     start = Candidate(program.root, program.batches[fault.batch].inputs)
-    if fault.symptom in NOT_SHRUNK or is_kernel_program(program.root):
+    if fault.symptom in NOT_SHRUNK or kind_of(program.root).calls_kernels:
         return as_found(case, fault, judge.profile)
 
     # What is delivered without an op that is not listed does not come to hold one.

@@ -19,14 +19,13 @@ from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import is_reference, widens
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
-from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.tensor import TensorEvaluation, body_arguments
 from uop.interpreter.values import Value
 from uop.spec.args import GetTupleArg, PadArg, PadFill
 from uop.spec.dtype import DType
 from uop.spec.extension import in_core_ops
-from uop.spec.frontend.bodies import inlined
+from uop.spec.graph import inlined, kind_of
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -47,7 +46,7 @@ def accept(
     """
     root, given = read_by(root, inputs or {}, profile)
     root = in_core_ops(root)
-    if is_kernel_program(root):
+    if kind_of(root).calls_kernels:
         return accepted_of_kernels(root, given, profile)
     with np.errstate(all="ignore"):
         return AcceptedEvaluation(root, given, {}, profile).accepted()
@@ -62,7 +61,7 @@ def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp,
     given = bind_inputs(root, inputs)
     # Only then: an argument that no body reads is an input too.
     if looks_around(profile) and any(u.op is Op.FUNCTION for u in root.toposort()):
-        root = inlined([root], lambda u: u)[root]
+        root = inlined(root)
     return root, given
 
 

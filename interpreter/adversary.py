@@ -20,7 +20,6 @@ from uop.interpreter.accepted.widening import widens
 from uop.interpreter.adversary_kernels import member, pushed, run_adversarially
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
-from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.masks import made_nan
 from uop.interpreter.numeric import BITS
 from uop.interpreter.orders import fold_somehow, maximum_somehow
@@ -30,6 +29,7 @@ from uop.interpreter.tensor import TensorEvaluation, body_arguments
 from uop.interpreter.values import Array, Value, either
 from uop.spec.args import ReduceArg
 from uop.spec.extension import in_core_ops
+from uop.spec.graph import kind_of
 from uop.spec.latitude import STRICT, Maximum, Profile, Reduced
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -51,7 +51,7 @@ def evaluate_adversarially(
     with np.errstate(all="ignore"):
         root, given = read_by(root, inputs or {}, profile)
         root = in_core_ops(root)
-        if is_kernel_program(root):
+        if kind_of(root).calls_kernels:
             kernels = run_adversarially(root, given, random, push, profile)
             return {slot: _filled(value, random) for slot, value in kernels.items()}
         result = _Adversary(root, given, random, push, profile).result()

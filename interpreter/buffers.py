@@ -14,13 +14,13 @@ import numpy as np
 
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.lanes import Shape, lanes_of
-from uop.interpreter.memory import slot_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.args import BinaryArg
 from uop.spec.clauses import lacking, undefined
 from uop.spec.dtype import DType, dtypes
+from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -277,9 +277,7 @@ class Buffers:
 
     def of_argument(self, argument: UOp) -> Buffer:
         """The memory behind an argument of a CALL."""
-        u = argument
-        while u.op is Op.AFTER:
-            u = u.src[0]
+        u = base_of(argument)
         if u.op is Op.BINARY:
             return Buffer(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
         if u.op is not Op.BUFFER:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,10 +10,16 @@ import numpy as np
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Value, either
 from uop.spec.errors import PassError
+from uop.spec.graph import kind_of
 from uop.spec.properties.interval import full
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
+
+
+def check_of(root: UOp) -> Callable[[UOp, Value], None]:
+    """What checks the values of a program."""
+    return check_elements if kind_of(root).calls_kernels else check_value
 
 
 def check_value(u: UOp, value: Value) -> None:

@@ -17,21 +17,20 @@ import numpy as np
 from uop.interpreter.check import check_value
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
-from uop.interpreter.machine import is_kernel_program
-from uop.interpreter.memory import base_of, slot_of
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor import FullOutput
 from uop.interpreter.values import Array, Mask, Value
-from uop.spec.args import Device, GetTupleArg, LoadArg, ParamArg, ReduceArg, ReplicatedArg
+from uop.spec.args import Device, LoadArg, ParamArg, ReduceArg, ReplicatedArg
 from uop.spec.clauses import lacking, undefined
 from uop.spec.errors import PassError
 from uop.spec.extension import in_core_ops
+from uop.spec.graph import base_of, inlined, kind_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, param
-from uop.spec.walk import free_params, toposort
+from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +66,7 @@ def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> PlacedOutput
     A value gives one Placed, a TUPLE a tuple, a SINK a dict from slot to contents. Raises as
     `evaluate` does, UndefinedError also where REPLICATED shards differ.
     """
-    if is_kernel_program(root):
+    if kind_of(root).calls_kernels:
         raise lacking("CALL.n5", "kernels", root)
     root, inputs = with_numbers(root, inputs or {})
     root = in_core_ops(root)
@@ -75,21 +74,6 @@ def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> PlacedOutput
     devices = _Devices(inlined(root), given)
     with np.errstate(all="ignore"):
         return devices.result()
-
-
-def inlined(root: UOp) -> UOp:
-    """The same graph without FUNCTIONs: their bodies with the arguments for the PARAMs."""
-    done: dict[UOp, UOp] = {}
-    for u in root.toposort():
-        if u.op is Op.FUNCTION:
-            body, given = done[u.src[0]], [done[a] for a in u.src[1:]]
-            params = cast("list[UOp]", free_params(body))
-            done[u] = body.substitute({p: given[cast(ParamArg, p.arg).slot] for p in params})
-        elif u.op is Op.GETTUPLE:
-            done[u] = done[u.src[0]].src[cast(GetTupleArg, u.arg).idx]
-        else:
-            done[u] = u.with_src(done[s] for s in u.src)
-    return done[root]
 
 
 def split(value: Value, axis: int | None, count: int) -> tuple[Value, ...]:
@@ -150,12 +134,12 @@ class _Devices:
     def __init__(self, root: UOp, given: Mapping[UOp, Value]) -> None:
         self._root = root
         self._held = {
-            cast(ParamArg, u.arg).slot: Placed(u.device, u.axis, split(v, u.axis, _count(u.device)))
+            slot_of(u): Placed(u.device, u.axis, split(v, u.axis, _count(u.device)))
             for u, v in given.items()
         }
         """By slot: the inputs, and what was received."""
         leaves = [u for u in root.toposort() if u.op in LEAVES]
-        self._next_slot = 1 + max((cast(ParamArg, u.arg).slot for u in leaves), default=-1)
+        self._next_slot = 1 + max((slot_of(u) for u in leaves), default=-1)
         self._received: dict[UOp, int] = {}
 
     def result(self) -> PlacedOutput:
@@ -214,7 +198,7 @@ class _Devices:
     def _run(self, local: UOp, k: int) -> FullOutput:
         """A graph of device k on what it holds."""
         leaves = (u for u in local.toposort() if u.op in LEAVES)
-        held = {cast(ParamArg, u.arg).slot: None for u in leaves}
+        held = {slot_of(u): None for u in leaves}
         inputs = {slot: self._held[slot].parts for slot in held if slot in self._held}
         return evaluate_full(
             local,

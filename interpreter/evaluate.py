@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.check import check_elements, check_value
+from uop.interpreter.check import check_of
 from uop.interpreter.inputs import Inputs, bind_inputs, checked_inputs, with_numbers
-from uop.interpreter.machine import is_kernel_program, run_program
+from uop.interpreter.machine import run_program
 from uop.interpreter.rules.extension import EVALUATED
 from uop.interpreter.tensor import FullOutput, Observer, TensorEvaluation
 from uop.interpreter.values import Array
 from uop.spec.extension import in_core_ops
+from uop.spec.graph import kind_of
 from uop.spec.uop import checked_root
 
 if TYPE_CHECKING:
-    from uop.spec.uop import UOp
+    from uop.spec.graph import kind_of
+from uop.spec.uop import UOp
 
 Output = Array | tuple[Array, ...] | dict[int, Array]
 
@@ -30,8 +32,7 @@ def evaluate(root: UOp, inputs: Inputs | None = None) -> Output:
     UndefinedError for a program without meaning on them, LackingError where memory or a meaning
     that is registered by name is missing.
     """
-    check = check_elements if is_kernel_program(checked_root(root)) else check_value
-    result = evaluate_full(root, inputs, check)
+    result = evaluate_full(root, inputs, check_of(checked_root(root)))
     if isinstance(result, dict):
         return {slot: value.data for slot, value in result.items()}
     return tuple(v.data for v in result) if isinstance(result, tuple) else result.data
@@ -43,8 +44,9 @@ def evaluate_full(
     """`evaluate` with the masks, unchecked; `observe` is called with each node and its value."""
     root, inputs = with_numbers(checked_root(root), checked_inputs(inputs))
     given = bind_inputs(root, inputs)
-    root = in_core_ops(root, frozenset() if is_kernel_program(root) else EVALUATED)
+    kernels = kind_of(root).calls_kernels
+    root = in_core_ops(root, frozenset() if kernels else EVALUATED)
     with np.errstate(all="ignore"):
-        if is_kernel_program(root):
+        if kernels:
             return run_program(root, given, observe)
         return TensorEvaluation(root, given, observe).result()

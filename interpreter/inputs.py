@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from reprlib import repr as _repr
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array, Value
-from uop.spec.args import BufferArg, ParamArg
+from uop.spec.args import ParamArg
 from uop.spec.errors import users_line
-from uop.spec.inputs import check_slots, clash, misfit
+from uop.spec.graph import slots_of
+from uop.spec.inputs import check_slots, misfit
 from uop.spec.labels import INPUT_C5, INPUT_C6
 from uop.spec.ops.names import Op
 from uop.spec.symbolic import bind, is_variable, with_bound_variables
-from uop.spec.walk import kept_with_root, outside_bodies, toposort
+from uop.spec.walk import kept_with_root
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -29,32 +30,6 @@ def checked_inputs(inputs: Inputs | None) -> Inputs:
     if inputs is None or isinstance(inputs, Mapping):
         return inputs or {}
     raise INPUT_C6.error("inputs", _repr(inputs), users_line())
-
-
-def slots_of(root: UOp) -> dict[int, UOp]:
-    """The PARAM or BUFFER of each slot, without those inside called bodies.
-
-    InvalidError where two different ones claim one slot.
-    """
-    return _entered(dict(_slots_below(root)), root)
-
-
-@kept_with_root
-def _slots_below(root: UOp) -> dict[int, UOp]:
-    found: dict[int, UOp] = {}
-    for u in toposort(_evaluated(root), _evaluated):
-        _entered(found, u)
-    return found
-
-
-def _entered(found: dict[int, UOp], u: UOp) -> dict[int, UOp]:
-    """The slots, with that of this node where it has one."""
-    if u.op in (Op.PARAM, Op.BUFFER):
-        slot = cast("ParamArg | BufferArg", u.arg).slot
-        other = found.setdefault(slot, u)
-        if other is not u:
-            raise clash(slot, other, u)
-    return found
 
 
 def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
@@ -77,11 +52,6 @@ def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
 def _takes_numbers(root: UOp) -> bool:
     """Whether a program has variables."""
     return any(u.op is Op.BIND or is_variable(u) for u in root.toposort())
-
-
-def _evaluated(u: UOp) -> tuple[UOp, ...]:
-    """The sources that take inputs: no body, and no variable that has its value from a BIND."""
-    return u.src[1:] if u.op is Op.BIND else cast("tuple[UOp, ...]", outside_bodies(u))
 
 
 def bind_inputs(root: UOp, inputs: Inputs) -> dict[UOp, Value]:

@@ -9,12 +9,12 @@ import numpy as np
 
 from uop.interpreter.buffers import Buffer, Place, Registers
 from uop.interpreter.lanes import Axis, Kind, lane_names, lanes_of, raised, spread
-from uop.interpreter.memory import base_of
 from uop.interpreter.races import Reach, Shadow, Unordered
 from uop.interpreter.values import Array, Mask, Value
-from uop.spec.args import AddrSpace, ParamArg
+from uop.spec.args import AddrSpace
 from uop.spec.clauses import lacking, undefined
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -89,7 +89,7 @@ class LaunchMemory:
         """The memory of a PARAM or BUFFER."""
         if base not in self._memory:
             if base.op is Op.PARAM:
-                return self._arguments[cast(ParamArg, base.arg).slot]
+                return self._arguments[slot_of(base)]
             if base.addrspace is AddrSpace.GLOBAL:
                 raise lacking("BUFFER.n1", "a GLOBAL BUFFER inside a kernel", base)
             if base.addrspace is AddrSpace.REG:
@@ -173,7 +173,7 @@ class LaunchMemory:
 
 def _named(store: UOp) -> str:
     base = base_of(store.src[0])
-    slot = cast(ParamArg, base.arg).slot
+    slot = slot_of(base)
     return f"the {'argument' if base.op is Op.PARAM else 'LOCAL BUFFER'} in slot {slot}"
 
 

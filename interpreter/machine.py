@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 
-def is_kernel_program(root: UOp) -> bool:
-    """A SINK of CALLs, or of AFTERs that hold them."""
-    below = (s for u in root.src for s in ((u, *u.src) if u.op is Op.AFTER else (u,)))
-    return root.op is Op.SINK and any(u.op is Op.CALL for u in below)
-
-
 def run_program(
     root: UOp, given: Mapping[UOp, Value], observe: Observer | None
 ) -> dict[int, Value]:
@@ -51,8 +45,6 @@ def run_calls(root: UOp, buffers: Buffers, run: Launch) -> None:
         if u.op is Op.CALL:
             body, arguments = u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
             run(body, arguments, buffers.addresses)
-        elif u.op in (Op.STORE, Op.FUNCTION, Op.RANGE, Op.SPECIAL):
-            raise lacking("CALL.n1", f"{u.op.name} beside CALLs", u)
 
 
 def _launch(

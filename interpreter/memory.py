@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import checked_index, data_sources, outside_pad
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Array, Mask, Value, either
-from uop.spec.args import BufferArg, ParamArg
 from uop.spec.clauses import lacking, undefined
+from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.uop import described
@@ -169,17 +169,6 @@ class Memory:
         """Slot to final contents, in the buffer's shape, for every buffer that was stored to."""
         bases = sorted({w.access.base for w in self._writes}, key=slot_of)
         return {slot_of(b): _take(self.contents(b), self._views[b]) for b in bases}
-
-
-def base_of(location: UOp) -> UOp:
-    """The BUFFER or PARAM below a location."""
-    while location.op not in (Op.BUFFER, Op.PARAM):
-        location = location.src[0]
-    return location
-
-
-def slot_of(base: UOp) -> int:
-    return cast("BufferArg | ParamArg", base.arg).slot
 
 
 def reads_of(u: UOp) -> tuple[UOp, ...]:

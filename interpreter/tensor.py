@@ -13,18 +13,19 @@ import uop.interpreter.rules  # noqa: F401 - enters the meanings
 from uop.interpreter import masks
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import bound, check_values, limit
-from uop.interpreter.memory import Memory, base_of, reads_of
+from uop.interpreter.memory import Memory, reads_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.values import Array, Value
-from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg, ParamArg
-from uop.spec.clauses import located, undefined
+from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg
+from uop.spec.clauses import lacking, located, undefined
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import LackingError, UndefinedError
+from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.registry import DECLARATIONS
-from uop.spec.walk import kept_with_root, toposort
+from uop.spec.walk import CALLS, kept_with_root, toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -145,6 +146,8 @@ class TensorEvaluation:
             self._tuples[u] = tuple(self._values[s] for s in u.src)
         elif u.op is Op.FUNCTION:
             self._tuples[u] = self._called(u)
+        elif u.op is Op.CALL:
+            raise lacking("CALL.n1", "a CALL beside ops on whole values", u)
         elif u.dtype is not dtypes.void:
             self._values[u] = value = self._value(u)
             if self._observe is not None:
@@ -199,11 +202,7 @@ class TensorEvaluation:
 
 def body_arguments(body: UOp) -> dict[UOp, int]:
     """The PARAMs of a body and the argument that each stands for."""
-    return {
-        p: cast(ParamArg, p.arg).slot
-        for p in toposort([body], _evaluated_sources)
-        if p.op is Op.PARAM
-    }
+    return {p: slot_of(p) for p in toposort([body], _evaluated_sources) if p.op is Op.PARAM}
 
 
 def constant(bits: int, dtype: DType) -> Array:
@@ -216,7 +215,7 @@ def constant(bits: int, dtype: DType) -> Array:
 
 def _evaluated_sources(u: UOp) -> tuple[UOp, ...]:
     sources = data_sources(u)
-    return sources[1:] if u.op is Op.FUNCTION else sources
+    return sources[1:] if u.op in CALLS else sources
 
 
 def _flat(given: Mapping[UOp, Value]) -> dict[UOp, Value]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
-from uop.spec.args import BufferArg, ParamArg
 from uop.spec.array import Array
 from uop.spec.codec import decode_scalar, encode_scalar
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import MalformedError
+from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.literal import Literal, Word, print_literal
 from uop.spec.ops.names import Op
 from uop.spec.text import Unbuilt, print_program, print_unbuilt
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +84,13 @@ class UopFile:
     comment: str = ""
 
 
-def slots(root: UOp) -> dict[int, UOp]:
-    """The PARAMs and BUFFERs of a program by slot; those of called bodies are bound there."""
-    found: dict[int, UOp] = {}
-    for u in toposort([root], lambda v: cast("tuple[UOp, ...]", outside_bodies(v))):
-        if u.op in (Op.PARAM, Op.BUFFER):
-            found.setdefault(cast("ParamArg | BufferArg", u.arg).slot, u)
-    return found
-
-
 def outputs(root: UOp) -> dict[int, UOp]:
     """The values a program gives: itself, the members of a TUPLE, or its locations by slot."""
     if root.op is Op.TUPLE:
         return dict(enumerate(root.src))
     if root.dtype is not dtypes.void:
         return {0: root}
-    return {slot: u for slot, u in slots(root).items() if u.addrspace is not None}
+    return {slot: u for slot, u in slots_of(root).items() if u.addrspace is not None}
 
 
 def encode_set(accepted: ElementSet, dtype: DType) -> str:

@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.errors import PassError
+from uop.spec.graph import AROUND_CALLS, outside
 from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS, Node
+from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp
-from uop.spec.walk import kept_with_root, outside_bodies, toposort
 
 Order = Sequence[UOp]
 
@@ -78,23 +78,6 @@ class Form:
 
     def with_invariants(self, *invariants: Invariant) -> Form:
         return replace(self, invariants=(*self.invariants, *invariants))
-
-
-def outside(root: UOp) -> list[UOp]:
-    """The nodes of a program that stand in no body, sources first."""
-    return [*_below(root), root]
-
-
-@kept_with_root
-def _below(root: UOp) -> tuple[UOp, ...]:
-    """The same without the root."""
-    nodes: list[Node] = toposort([root], outside_bodies)
-    return cast("tuple[UOp, ...]", tuple(nodes[:-1]))
-
-
-def calls(root: UOp) -> list[UOp]:
-    """The CALLs of a program, each after those it depends on."""
-    return [u for u in outside(root) if u.op is Op.CALL]
 
 
 def verify(root: UOp, form: Form) -> None:
@@ -289,7 +272,6 @@ def _ops(*sections: str) -> frozenset[Op]:
 
 ELEMENTWISE = _ops("elementwise", "decomposed") | {Op.MIN}
 """MIN is an extension op, which targets have as they have MAX."""
-AROUND_CALLS = frozenset({Op.SINK, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK, Op.CONST})
 SCALAR_OPS = ELEMENTWISE | {
     Op.PARAM, Op.CONST, Op.STACK, Op.INDEX, Op.BITCAST, Op.LOAD, Op.STORE, Op.RANGE, Op.END,
     Op.SINK,

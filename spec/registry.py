@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, Self
 
 from uop.spec.args import AddrSpace, Arg, Device
 from uop.spec.dtype import DType
@@ -24,7 +24,7 @@ class Node(Protocol):
     @property
     def op(self) -> Op: ...
     @property
-    def src(self) -> tuple[Node, ...]: ...
+    def src(self) -> tuple[Self, ...]: ...
     @property
     def arg(self) -> Arg | None: ...
     @property

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from uop.spec.args import Arg, ConstArg, ParamArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import slot_of
 from uop.spec.labels import SIZES_C1
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
@@ -73,7 +74,7 @@ def variables(root: UOp) -> tuple[UOp, ...]:
         if u not in _VARIABLES:
             _without_body_variables(u)
             found = {v for s in _free(u) for v in _VARIABLES[s]}
-            _VARIABLES[u] = (u,) if is_variable(u) else tuple(sorted(found, key=_slot))
+            _VARIABLES[u] = (u,) if is_variable(u) else tuple(sorted(found, key=slot_of))
     return _VARIABLES[root]
 
 
@@ -81,7 +82,7 @@ def spelled(size: int | UOp) -> int | str:
     """A size as text has it: a number, a variable by its slot, `expr` for anything else."""
     if isinstance(size, int):
         return size
-    return f"v{_slot(size)}" if is_variable(size) else "expr"
+    return f"v{slot_of(size)}" if is_variable(size) else "expr"
 
 
 def bind(root: UOp, values: Mapping[UOp, int]) -> UOp:
@@ -129,7 +130,7 @@ def sizes_of(build: Builder, u: UOp, concrete: UnsupportedError) -> tuple[int | 
     _without_body_variables(u)
     if not found:
         raise concrete
-    tried = [(b, _instance(build, u, b)) for b in trials(sorted(found, key=_slot))]
+    tried = [(b, _instance(build, u, b)) for b in trials(sorted(found, key=slot_of))]
     sizes = _sizes(u)
     for binding, same in tried:
         expected = tuple(d if isinstance(d, int) else _value(build, d, binding) for d in sizes)
@@ -241,12 +242,8 @@ def _arg(u: UOp) -> Any:
     return u.arg
 
 
-def _slot(u: UOp) -> int:
-    return cast(ParamArg, u.arg).slot
-
-
 def _slots(found: Iterable[UOp]) -> str:
-    return ", ".join(str(_slot(v)) for v in found)
+    return ", ".join(str(slot_of(v)) for v in found)
 
 
 def _some(numbers: range, most: int) -> list[int]:

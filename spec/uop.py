@@ -232,7 +232,7 @@ def _made(
     declaration: OpDef, op: Op, src: tuple[UOp, ...], arg: Arg | None, tag: str | None
 ) -> UOp:
     """A new node: checked, and with what is derived of it."""
-    u = object.__new__(_Draft)
+    u: UOp = object.__new__(_Draft)
     u.op = op
     u.src = src
     u.arg = arg
@@ -257,7 +257,7 @@ def _made(
     return u
 
 
-def _sized(u: _Draft, sizes: tuple[int | UOp, ...]) -> type[UOp]:
+def _sized(u: UOp, sizes: tuple[int | UOp, ...]) -> type[UOp]:
     """The class of a node of these sizes: they are its shape where all of them are numbers."""
     if all(isinstance(size, int) for size in sizes):
         u.shape = cast(Shape, sizes)

@@ -21,15 +21,14 @@ import math
 import re
 from collections.abc import Container
 from pathlib import Path
-from typing import cast
 
-from uop.spec.args import ParamArg
 from uop.spec.array import Array, decode_array, encode_array
-from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs, slots
+from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs
 from uop.spec.clauses import undefined_labels
 from uop.spec.codec import shown
 from uop.spec.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
 from uop.spec.errors import InvalidError, MalformedError
+from uop.spec.graph import slot_of, slots_of
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.literal import Line, Literal, print_literal
 from uop.spec.profile_text import ProfileError, parse_profile
@@ -257,7 +256,7 @@ def _read_data(case: _Open, name: str, line: Line) -> None:
     line.need("=")
     if case.root is None:
         case.root = case.scope.root(line.number)
-    known = slots(case.root) if name == "input" else outputs(case.root)
+    known = slots_of(case.root) if name == "input" else outputs(case.root)
     if key not in known:
         what = "PARAM or BUFFER in slot" if name == "input" else "output"
         raise line.fail(f"the program has no {what} {key}", token)
@@ -288,7 +287,7 @@ def _sized(case: _Open, u: UOp, line: Line) -> UOp:
     """A node of symbolic sizes, at the numbers that the inputs above give to its variables."""
     values = {}
     for variable in variables(u):
-        slot = cast(ParamArg, variable.arg).slot
+        slot = slot_of(variable)
         if slot not in case.inputs:
             raise line.fail(f"its sizes need the input of slot {slot} above it")
         values[variable] = int.from_bytes(case.inputs[slot].data, "little", signed=True)

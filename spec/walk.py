@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 CALLS = frozenset({Op.FUNCTION, Op.CALL})
+M = TypeVar("M", bound="Node")
 N = TypeVar("N")
 T = TypeVar("T")
 
@@ -53,12 +54,12 @@ def kept_with_root(find: Callable[[N], T]) -> Callable[[N], T]:
     return kept
 
 
-def outside_bodies(node: Node) -> tuple[Node, ...]:
+def outside_bodies(node: M) -> tuple[M, ...]:
     """The sources of a node but for the body of a FUNCTION or CALL, which has PARAMs of its own."""
     return node.src[1:] if node.op in CALLS else node.src
 
 
-def free_params(body: Node) -> list[Node]:
+def free_params(body: M) -> list[M]:
     """The PARAMs of a body, without those of nested bodies."""
     found, stack, params = {body}, [body], []
     while stack:

@@ -14,11 +14,11 @@ from uop.compiler.validity import TRUE, ZERO_FILL, Validity, both, full
 from uop.spec.args import BufferArg, FlipArg, GetTupleArg, ParamArg, PermuteArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.inputs import clash
+from uop.spec.graph import base_of, inlined, slot_of, slots_of
 from uop.spec.labels import CALLIFY_TARGET
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims
-from uop.spec.walk import free_params, toposort
+from uop.spec.walk import toposort
 
 KERNEL_OPS = (Op.CALL, Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.SOURCE)
 """What programs of kernels are made of; a tensor graph has none."""
@@ -26,10 +26,10 @@ KERNEL_OPS = (Op.CALL, Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.S
 
 def callify(root: UOp, fired: Fired = quietly) -> UOp:
     """SINK(STORE(BUFFER_k, GETTUPLE(FUNCTION(TUPLE(v...), a...), k))...)."""
-    inlined = inline_functions(root)
-    _reject_kernels(inlined)
-    _reject_shards(inlined)
-    program = _Program(_with_views(inlined))
+    plain = inlined(root)
+    _reject_kernels(plain)
+    _reject_shards(plain)
+    program = _Program(_with_views(plain))
     outputs = program.outputs()
     if not outputs:
         return UOp(Op.SINK)
@@ -47,29 +47,6 @@ def callify(root: UOp, fired: Fired = quietly) -> UOp:
             for k, (target, _) in enumerate(outputs)
         ),
     )
-
-
-def inline_functions(root: UOp) -> UOp:
-    """Each GETTUPLE of a FUNCTION is the value in its body, with the arguments for the PARAMs."""
-    done: dict[UOp, UOp] = {}
-    for u in root.toposort():
-        if u.op is not Op.GETTUPLE:
-            # Until a GETTUPLE opens it, a FUNCTION stays closed: its body has PARAMs of its own.
-            done[u] = u if u.op is Op.FUNCTION else u.with_src([done[s] for s in u.src])
-            continue
-        source, idx = u.src[0], cast(GetTupleArg, u.arg).idx
-        if source.op is Op.TUPLE:
-            done[u] = done[source].src[idx]
-            continue
-        value = done[source.src[0]].src[idx]
-        given = [done[a] for a in source.src[1:]]
-        done[u] = value.substitute(
-            {cast(UOp, p): given[cast(ParamArg, p.arg).slot] for p in free_params(value)}
-        )
-    if root.op is Op.FUNCTION:
-        results = (UOp(Op.GETTUPLE, root, arg=GetTupleArg(k)) for k in range(len(root.src[0].src)))
-        return inline_functions(UOp(Op.TUPLE, *results))
-    return done[root]
 
 
 def _reject_kernels(root: UOp) -> None:
@@ -98,10 +75,6 @@ def _with_views(root: UOp) -> UOp:
     return new[root]
 
 
-def _slot(location: UOp) -> int:
-    return cast("ParamArg | BufferArg", location.arg).slot
-
-
 def _placeholder(given: UOp, slot: int | None = None) -> UOp:
     """The PARAM that stands for an input's contents."""
     arg = cast("ParamArg | BufferArg", given.arg)
@@ -120,11 +93,9 @@ class _Program:
     def __init__(self, root: UOp) -> None:
         self.root = root
         self.validity = Validity()
-        self.inputs: dict[int, UOp] = {}
+        self.inputs = slots_of(root)
         self.values: dict[UOp, UOp] = {}
         for u in root.toposort():
-            if u.op in (Op.PARAM, Op.BUFFER):
-                self._enter(u)
             if u.dtype is not dtypes.void:
                 self.values[u] = self._value(u)
 
@@ -132,7 +103,7 @@ class _Program:
         """Where each result goes, and its value."""
         if self.root.dtype is dtypes.void and self.root.op is not Op.TUPLE:
             stores = _stores(self.root)
-            bases = sorted({_base(s.src[0]) for s in stores}, key=_slot)
+            bases = sorted({base_of(s.src[0]) for s in stores}, key=slot_of)
             return [(base, self._contents(base, stores)) for base in bases]
         results = self.root.src if self.root.op is Op.TUPLE else (self.root,)
         fresh = max(self.inputs, default=-1) + 1
@@ -143,14 +114,8 @@ class _Program:
 
     def arguments(self, values: Iterable[UOp]) -> list[UOp]:
         """The inputs that the values read, by slot."""
-        slots = {_slot(u) for u in toposort(values, lambda v: v.src) if u.op is Op.PARAM}
+        slots = {slot_of(u) for u in toposort(values, lambda v: v.src) if u.op is Op.PARAM}
         return [self.inputs[slot] for slot in sorted(slots)]
-
-    def _enter(self, u: UOp) -> None:
-        """PARAM and BUFFER share one namespace."""
-        known = self.inputs.setdefault(_slot(u), u)
-        if known is not u:
-            raise clash(_slot(u), known, u)
 
     def _value(self, u: UOp) -> UOp:
         if u.op in (Op.PARAM, Op.BUFFER):
@@ -161,7 +126,7 @@ class _Program:
             return u.with_src([self.values[s] for s in u.src])
         if u.addrspace is None:
             return self.values[u.src[0]]
-        base = _base(u)
+        base = base_of(u)
         contents = self._contents(base, _stores(u))
         return _viewed(u, base, contents)
 
@@ -178,7 +143,7 @@ class _Program:
         """What a BUFFER holds after the STOREs, which stand in an order they may run in."""
         contents = self.values[base]
         for store in stores:
-            if _base(store.src[0]) is base:
+            if base_of(store.src[0]) is base:
                 contents = self._written(contents, store)
         return contents
 
@@ -205,13 +170,6 @@ def _output(slot: int, value: UOp) -> UOp:
 def _stores(u: UOp) -> list[UOp]:
     """The STOREs that have run when u has."""
     return [s for s in u.toposort() if s.op is Op.STORE]
-
-
-def _base(location: UOp) -> UOp:
-    """The BUFFER or PARAM that a location is a view of."""
-    while location.op not in (Op.BUFFER, Op.PARAM):
-        location = location.src[0]
-    return location
 
 
 def _viewed(location: UOp, base: UOp, contents: UOp) -> UOp:

@@ -14,7 +14,7 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.rangeify import TEMPORARY
 from uop.spec.dtype import DType
 from uop.spec.errors import PassError
-from uop.spec.forms import calls
+from uop.spec.graph import base_of, calls
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -40,17 +40,10 @@ def plan(root: UOp, fired: Fired = quietly) -> UOp:
         arguments = [_moved(a, places, users, new) for a in call.src[1:]]
         new[call] = UOp(Op.CALL, call.src[0], *arguments)
         for a in call.src[1:]:
-            users.setdefault(memory_of(a), []).append(new[call])
+            users.setdefault(base_of(a), []).append(new[call])
     planned = root.substitute(new)
     check_shared(order, places)
     return planned
-
-
-def memory_of(argument: UOp) -> UOp:
-    """The BUFFER or BINARY that an argument of a CALL is."""
-    while argument.op is Op.AFTER:
-        argument = argument.src[0]
-    return argument
 
 
 def lifetimes(calls: Sequence[UOp]) -> list[Lifetime]:
@@ -58,8 +51,8 @@ def lifetimes(calls: Sequence[UOp]) -> list[Lifetime]:
     used: dict[UOp, list[int]] = {}
     for number, call in enumerate(calls):
         for a in call.src[1:]:
-            if memory_of(a).tag == TEMPORARY:
-                used.setdefault(memory_of(a), []).append(number)
+            if base_of(a).tag == TEMPORARY:
+                used.setdefault(base_of(a), []).append(number)
     return [Lifetime(buffer, numbers[0], numbers[-1]) for buffer, numbers in used.items()]
 
 
@@ -92,7 +85,7 @@ def _moved(
     """An argument at its new place, after the CALLs it depends on and those that used the place
     before.
     """
-    buffer = memory_of(argument)
+    buffer = base_of(argument)
     place = places.get(buffer, buffer)
     before = [new[c] for c in argument.src[1:]] if argument.op is Op.AFTER else []
     if buffer not in users:
@@ -106,7 +99,7 @@ def check_shared(calls: Sequence[UOp], places: dict[UOp, UOp]) -> None:
     """PassError where a kernel would read a place that another temporary has taken meanwhile."""
     holds: dict[UOp, UOp] = {}
     for call in calls:
-        written, *read = (memory_of(a) for a in call.src[1:])
+        written, *read = (base_of(a) for a in call.src[1:])
         for buffer in read:
             if buffer in places and holds.get(places[buffer]) is not buffer:
                 raise PassError(f"plan: {buffer!r} is read after its memory was given away")

@@ -16,6 +16,7 @@ from uop.compiler.stages.lower import Lowering
 from uop.compiler.validity import Validity
 from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg
 from uop.spec.forms import ELEMENTWISE
+from uop.spec.graph import slot_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
@@ -128,7 +129,7 @@ class _Split:
     def program(self) -> UOp:
         inputs = [_buffer_of(a) for a in self.arguments]
         stored = stored_values([value for _, value in self.outputs])
-        fresh = 1 + max(_slot(b) for b in (*inputs, *(target for target, _ in self.outputs)))
+        fresh = 1 + max(slot_of(b) for b in (*inputs, *(target for target, _ in self.outputs)))
         for target, value in self.outputs:
             if value in stored and value not in self.home and target not in inputs:
                 self.home[value] = target
@@ -159,7 +160,7 @@ class _Split:
             if u in self.home and u is not value:
                 return self.home[u]
             if u.op is Op.PARAM:
-                return _buffer_of(self.arguments[cast(ParamArg, u.arg).slot])
+                return _buffer_of(self.arguments[slot_of(u)])
             return u if u.op is Op.BINARY else None
 
         return self._call(Lowering(stored, self.fired), target, value)
@@ -187,10 +188,6 @@ class _Split:
         for buffer in read:
             self.readers.setdefault(buffer, []).append(call)
         return call
-
-
-def _slot(buffer: UOp) -> int:
-    return cast(BufferArg, buffer.arg).slot
 
 
 def _buffer_of(argument: UOp) -> UOp:

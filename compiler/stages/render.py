@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from uop.compiler.stages.grid import (
     IN_GROUP,
@@ -23,7 +22,8 @@ from uop.compiler.stages.statements import (
 from uop.compiler.targets.cstyle import Dialect, c_type
 from uop.compiler.targets.prelude import used_helpers
 from uop.compiler.targets.target import Target
-from uop.spec.args import BinaryArg, ParamArg, SourceArg
+from uop.spec.args import BinaryArg, SourceArg
+from uop.spec.graph import slot_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -159,7 +159,7 @@ def _places(placed: Placed, dialect: Dialect) -> list[str]:
     return [
         f"{p} {param_name(u)} = ({p})(arena + {at});"
         for u in params(placed.linear)
-        for p, at in [(_pointer(u, dialect), placed.offsets[cast(ParamArg, u.arg).slot])]
+        for p, at in [(_pointer(u, dialect), placed.offsets[slot_of(u)])]
     ]
 
 
@@ -183,7 +183,7 @@ def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:
 def params(linear: UOp) -> list[UOp]:
     """The PARAMs of a kernel in the order of its arguments; a block may list one again."""
     found = {u for u in linear.src if u.op is Op.PARAM}
-    return sorted(found, key=lambda u: cast(ParamArg, u.arg).slot)
+    return sorted(found, key=lambda u: slot_of(u))
 
 
 def written_params(linear: UOp) -> set[UOp]:

@@ -8,9 +8,10 @@ from typing import cast
 
 from uop.compiler.stages.grid import name_of
 from uop.compiler.targets.cstyle import SPELLED, Dialect, Operation, c_type, literal, spell
-from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, ParamArg, RangeArg
+from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.graph import slot_of
 from uop.spec.instructions import filled, instruction_named
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -56,7 +57,7 @@ def local_name(number: int) -> str:
 
 
 def param_name(u: UOp) -> str:
-    return f"b{cast(ParamArg, u.arg).slot}"
+    return f"b{slot_of(u)}"
 
 
 @dataclass(slots=True)

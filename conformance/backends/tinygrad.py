@@ -11,7 +11,7 @@ from importlib.metadata import version
 from math import prod
 from subprocess import SubprocessError
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +22,12 @@ from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import Graph, Language, Node
 from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
-from uop.conformance.bodies import walk
 from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, ProblemKind, Program
-from uop.interpreter.machine import is_kernel_program
-from uop.interpreter.memory import base_of, slot_of
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array
-from uop.spec.args import BufferArg, ParamArg
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.graph import base_of, kind_of, outside, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
 from uop.spec.uop import UOp
@@ -136,7 +133,7 @@ class TinygradBackend:
         if is_sharded(root):
             raise UnsupportedError("a program for several devices")
         memory = Memory(self.tinygrad, self.language, self.device)
-        if is_kernel_program(root):
+        if kind_of(root).calls_kernels:
             work_items = self.device not in WITHOUT_WORK_ITEMS
             return _kernels(root, Kernels(self.language, self.tinygrad.uop.ops, work_items), memory)
         graph = Graph(self.language, memory.leaf)
@@ -159,7 +156,7 @@ class Memory:
 
     def flat(self, u: UOp) -> Node:
         """The buffer of a PARAM or BUFFER."""
-        slot = cast("ParamArg | BufferArg", u.arg).slot
+        slot = slot_of(u)
         if slot not in self.buffers:
             self.buffers[slot] = self.new(u)
         return self.buffers[slot]
@@ -221,7 +218,7 @@ def _values(root: UOp, graph: Graph, memory: Memory) -> Plan:
 
 def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
     """Buffers that are stored to, which keep what they held before where nothing is stored."""
-    stores = [u for u in walk(root) if u.op is Op.STORE]
+    stores = [u for u in outside(root) if u.op is Op.STORE]
     if any(u.op is not Op.STORE for u in root.src) or any(
         u.src[0].op is not Op.BUFFER for u in stores
     ):
@@ -229,7 +226,7 @@ def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
     effects = [
         memory.language.node("AFTER", store.src[0], store) for store in graph.translated(root.src)
     ]
-    stored = {cast(BufferArg, u.src[0].arg).slot: u.src[0] for u in stores}
+    stored = {slot_of(u.src[0]): u.src[0] for u in stores}
     filled = tuple((stored[slot], memory.buffers[slot]) for slot in sorted(stored))
     return Plan(memory, _scheduled(memory, effects), filled)
 
@@ -238,7 +235,7 @@ def _kernels(root: UOp, kernels: Kernels, memory: Memory) -> Plan:
     """The CALLs in order, each of a kernel on buffers as they are."""
     calls: list[Node] = []
     written: dict[int, UOp] = {}
-    for u in walk(root):
+    for u in outside(root):
         if u.op is Op.CALL:
             buffers = [base_of(a) for a in u.src[1:]]
             body = kernels.body(u.src[0])

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, cast
 
-from uop.conformance.bodies import walk
 from uop.spec.args import (
     ConstArg,
     DTypeArg,
@@ -26,6 +25,7 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp
+from uop.spec.walk import outside_bodies, toposort
 
 Node = Any
 """A node of tinygrad."""
@@ -84,7 +84,7 @@ class Graph:
     def translated(self, roots: Sequence[UOp]) -> list[Node]:
         """The nodes of these values; UnsupportedError for what tinygrad cannot say."""
         done: dict[UOp, Node] = {}
-        for u in walk(*roots):
+        for u in toposort(roots, outside_bodies):
             done[u] = self._node(u, done)
         return [done[root] for root in roots]
 

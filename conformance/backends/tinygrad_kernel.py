@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from uop.conformance.backends.tinygrad_graph import NAMES, RULES, Language, Node
-from uop.interpreter.memory import base_of, slot_of
-from uop.spec.args import AxisType, ConstArg, ParamArg, RangeArg, ReduceArg, SpecialArg
+from uop.spec.args import AxisType, ConstArg, RangeArg, ReduceArg, SpecialArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -85,7 +85,7 @@ def _shape(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
 
 
 def _param(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    slot = kernels.slots.index(cast(ParamArg, u.arg).slot)
+    slot = kernels.slots.index(slot_of(u))
     if len(u.shape) != 1 or not u.shape[0]:
         raise UnsupportedError("tinygrad's kernels see flat buffers that are not empty")
     return kernels.language.uop.placeholder(u.shape, kernels.language.dtype(u.dtype), slot)

@@ -13,13 +13,12 @@ from uop.conformance.explain.words import latitude_words
 from uop.conformance.options import OptionError
 from uop.interpreter.accept import AcceptedEvaluation, accept, read_by
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.show import accepted_words
 from uop.interpreter.values import Array, Mask, Value
 from uop.spec.decisions import decisions
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.extension import in_core_ops
-from uop.spec.frontend.bodies import inlined
+from uop.spec.graph import inlined, kind_of
 from uop.spec.latitude import KNOBS, STRICT, Profile
 from uop.spec.ledger.rows import rows_of
 from uop.spec.literal import Line
@@ -90,7 +89,7 @@ def derive(case: Case, asked: Asked) -> Derivation:
     return Derivation(
         where,
         tuple(_notes(case, root, asked)),
-        () if is_kernel_program(root) else tuple(_steps(root, inputs, asked, flat)),
+        () if kind_of(root).calls_kernels else tuple(_steps(root, inputs, asked, flat)),
         accepted_words((accepted if asked.stated is None else asked.stated)[asked.output], flat),
         tuple(_knobs(root, inputs, asked, flat)) if asked.stated is None else (),
     )
@@ -115,7 +114,7 @@ def _notes(case: Case, root: UOp, asked: Asked) -> Iterator[str]:
         yield "its file says what is accepted; the steps show what the spec accepts"
     if case.source is not None:
         yield "judged by the graph that the program was made of, which is shown"
-    if is_kernel_program(root):
+    if kind_of(root).calls_kernels:
         yield "a program of kernels: what it may leave is shown, not how that comes about"
     if case.twins:
         yield f"demanded of its twins too: {', '.join(twin.name for twin in case.twins)}"
@@ -128,7 +127,7 @@ def as_walked(
     root, given = read_by(root, inputs, profile)
     root = in_core_ops(root)
     if any(u.op in (Op.FUNCTION, Op.GETTUPLE) for u in root.toposort()):
-        root = inlined([root], lambda u: u)[root]
+        root = inlined(root)
     return root, given
 
 

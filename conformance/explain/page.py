@@ -31,10 +31,10 @@ from uop.conformance.explain.words import (
     word_signature,
 )
 from uop.conformance.levels import invalid
-from uop.spec.case import slots
 from uop.spec.decisions import Decision, decisions
 from uop.spec.editions.edition import Word
 from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.graph import slots_of
 from uop.spec.latitude import KNOBS
 from uop.spec.ledger.rows import Row, rows, rows_of
 from uop.spec.ops.names import Op
@@ -208,7 +208,7 @@ def _gradient(declaration: OpDef, u: UOp | None) -> Section:
     """What each operand gets of the gradient g of the example's node."""
     if declaration.gradient is None or u is None or not u.dtype.is_float:
         return Section("Gradient")
-    slot = max((*slots(u), 0)) + 1
+    slot = max((*slots_of(u), 0)) + 1
     g = param(slot, u.shape, u.dtype)
     try:
         parts = declaration.gradient(UOp, u, g)  # type: ignore[arg-type]

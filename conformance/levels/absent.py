@@ -20,8 +20,8 @@ from uop.conformance.levels.reduce import fold
 from uop.interpreter.numeric import np_dtype
 from uop.interpreter.values import Array
 from uop.spec.args import DTypeArg, FlipArg, GetTupleArg, PadArg, PadFill, PermuteArg
-from uop.spec.case import slots
 from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, dims, param
@@ -90,7 +90,7 @@ def _changed(
     root, more = takes[index % 2](choices, value, value)
     rows = values.draw_within(dtypes.int32, 4, data_key(choices), 0, SIZES[0] - 1)
     data = {0: _data(dtype, SHAPE, choices), 1: _data(dtype, SIZES, choices), 2: rows} | more
-    used = slots(root)
+    used = slots_of(root)
     return program(root, {slot: a for slot, a in data.items() if slot in used})
 
 

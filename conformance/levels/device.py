@@ -30,11 +30,11 @@ from uop.spec.args import (
     ReduceArg,
     ReplicatedArg,
 )
-from uop.spec.case import slots
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError, UndefinedError
 from uop.spec.frontend import collectives
 from uop.spec.frontend.tensor import Tensor
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, param
@@ -161,7 +161,7 @@ class Walk:
             return
         if not all(map(self.vocabulary.takes, computed(u))):
             return
-        used = slots(u)
+        used = slots_of(u)
         try:
             for k in (0, 1):
                 evaluate_full(u, {s: data[k] for s, data in self.inputs.items() if s in used})
@@ -180,7 +180,7 @@ class Walk:
             # A buffer is split along its first axis: not every value fits into one.
             with suppress(InvalidError):
                 root = self._stored(outputs)
-        kept = slots(root)
+        kept = slots_of(root)
         return Program(
             root,
             tuple(

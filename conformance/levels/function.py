@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from uop.conformance.bodies import all_replaced, inlined, outside
 from uop.conformance.case import MIXED
 from uop.conformance.choices import Choices, chance, pick, shuffled
 from uop.conformance.levels.graph import Flavour, batches, flavour_in, grown, homes_in
@@ -22,12 +21,12 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.values import Array
 from uop.spec.args import GetTupleArg
-from uop.spec.case import slots
 from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import all_replaced, inlined, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
-from uop.spec.walk import toposort
+from uop.spec.walk import outside_bodies, toposort
 
 HOMES: dict[str, tuple[str, ...]] = {
     "integers": ("int8", "int32", "int64", "uint16", "uint64"),
@@ -93,7 +92,7 @@ KINDS = (
 def outlined(choices: Choices, values: Sequence[UOp], depth: int) -> list[UOp]:
     """The same values, returned by a FUNCTION: its body and its arguments may be outlined too."""
     inside = cuts(choices, values)
-    reached = toposort(values, lambda u: () if u in inside else outside(u))
+    reached = toposort(values, lambda u: () if u in inside else outside_bodies(u))
     inputs = [u for u in reached if u.op is Op.PARAM]
     given = shuffled(choices, [*inside, *inputs])
     body = all_replaced(values, _params(given))
@@ -119,7 +118,7 @@ def cuts(choices: Choices, values: Sequence[UOp]) -> list[UOp]:
 
 
 def _value_sources(u: UOp) -> tuple[UOp, ...]:
-    return outside(u) if u.op is Op.FUNCTION else data_sources(u)
+    return outside_bodies(u) if u.op is Op.FUNCTION else data_sources(u)
 
 
 def _params(given: Sequence[UOp]) -> dict[UOp, UOp]:
@@ -142,7 +141,7 @@ def _grown(home: DType, flavour: Flavour, choices: Choices) -> tuple[Growth, lis
 
 
 def _has_meaning(root: UOp, inputs: dict[int, Array]) -> bool:
-    used = slots(root)
+    used = slots_of(root)
     try:
         evaluate_full(root, {slot: a for slot, a in inputs.items() if slot in used})
     except UndefinedError:

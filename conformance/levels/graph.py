@@ -19,9 +19,9 @@ from uop.conformance.levels.steps import Step
 from uop.conformance.values import Draw, draw_mixed, draw_special
 from uop.conformance.vocabulary import Vocabulary, whole
 from uop.interpreter.evaluate import evaluate_full
-from uop.spec.case import slots
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, dims
@@ -269,7 +269,7 @@ def stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
 
 def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     """The data the graph grew on, and other data where the graph has a meaning on it."""
-    used = [slot for slot in sorted(slots(root)) if slot in growth.inputs]
+    used = [slot for slot in sorted(slots_of(root)) if slot in growth.inputs]
     first, second = (Batch({slot: growth.inputs[slot][k] for slot in used}) for k in range(2))
     if not _may_lack_meaning(root):
         return first, second

@@ -18,8 +18,8 @@ from uop.conformance.levels.memory import buffer
 from uop.conformance.levels.scalar import loop
 from uop.interpreter.values import Array
 from uop.spec.args import GetTupleArg, LanesArg, ParamArg, ReplicatedArg
-from uop.spec.case import slots
 from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, dims, index_const, param
@@ -63,7 +63,7 @@ def _handed_on(take: Take, dtype: DType, choices: Choices, index: int) -> Progra
     narrow = UOp(Op.MOD, param(0, (LENGTH,), dtype), const(between(choices, 2, 100), dtype))
     root = compared(choices, take(choices, narrow))
     data = {0: values.draw_bits(dtype, LENGTH, data_key(choices))}
-    if OTHER in slots(root):
+    if OTHER in slots_of(root):
         data[OTHER] = values.draw_within(dtypes.int32, 4, data_key(choices), 0, LENGTH - 1)
     return program(root, data)
 

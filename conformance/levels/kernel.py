@@ -33,9 +33,9 @@ from uop.conformance.levels.scalar import (
 from uop.conformance.levels.workgroup import workgroup
 from uop.conformance.vocabulary import Vocabulary
 from uop.interpreter.fragments import SHAPES
-from uop.interpreter.inputs import slots_of
 from uop.spec.args import AxisType, InsArg, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 

@@ -28,8 +28,8 @@ from uop.conformance.levels.steps import (
 )
 from uop.conformance.vocabulary import Vocabulary, computed
 from uop.interpreter.values import Array
-from uop.spec.case import slots
 from uop.spec.dtype import DType, dtypes
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -53,7 +53,7 @@ def _program(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
     chosen = [found[k % len(found)] for k in range(first, first + TOGETHER)]
     made = [pair.made(Operands(choices, dtype, vocabulary)) for pair in chosen]
     root = UOp(Op.TUPLE, *dict.fromkeys(made))
-    inputs = slots(root)
+    inputs = slots_of(root)
     return program(
         root, *({k: _data(inputs[k], root, choices, draw) for k in inputs} for draw in DRAWS)
     )

@@ -11,10 +11,10 @@ from uop.conformance.case import Batch
 from uop.conformance.choices import Choices, between, chance, data_key, pick
 from uop.conformance.levels.group import Program
 from uop.conformance.vocabulary import Vocabulary
-from uop.interpreter.inputs import slots_of
 from uop.interpreter.schedule import bound
 from uop.spec.args import AddrSpace, AxisType, BufferArg, DTypeArg, ParamArg, RangeArg, SpecialArg
 from uop.spec.dtype import DType, dtypes
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
 

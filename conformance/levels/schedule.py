@@ -22,11 +22,10 @@ from uop.conformance.choices import Choices, between, chance, data_key, pick
 from uop.conformance.levels.graph import Flavour, batches, flavour_in, grown, homes_in, stored
 from uop.conformance.levels.group import Group, Program
 from uop.conformance.vocabulary import Vocabulary
-from uop.interpreter.inputs import slots_of
 from uop.spec.args import AxisType, BufferArg, PadArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
-from uop.spec.forms import calls
+from uop.spec.graph import calls, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.optimization import (
     SPLIT_FROM,

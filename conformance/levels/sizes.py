@@ -25,8 +25,8 @@ from uop.conformance.levels.movement import flip, part, permute
 from uop.conformance.levels.reduce import fold, largest_last, tame
 from uop.interpreter.values import Array
 from uop.spec.args import DTypeArg, GetTupleArg, PadArg, PadFill, ReplicatedArg
-from uop.spec.case import slots
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, dims, param
@@ -144,7 +144,7 @@ def _mixed(dtype: DType, shape: Shape, choices: Choices) -> Array:
 def _made(make: Make, dtype: DType, shape: Shape, choices: Choices) -> Program:
     """A value of a shape out of one input."""
     root = make(choices, shape, partial(param, 0, dtype=dtype))
-    shape_of_input = slots(root)[0].shape
+    shape_of_input = slots_of(root)[0].shape
     return program(root, {0: _mixed(dtype, shape_of_input, choices)})
 
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import cast
 
 import numpy as np
 
 from uop.conformance import values
-from uop.conformance.bodies import inlined, outside, replaced, walk
 from uop.conformance.case import MIXED, Batch, Twin
 from uop.conformance.choices import Choices, data_key
 from uop.conformance.levels.elementwise import (
@@ -38,14 +36,16 @@ from uop.conformance.levels.growth import Growth
 from uop.conformance.vocabulary import Vocabulary
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.values import Array
-from uop.spec.args import BinaryArg, DTypeArg, ParamArg
+from uop.spec.args import BinaryArg, DTypeArg
 from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import inlined, outside, replaced, slot_of
 from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, dims, param
+from uop.spec.walk import outside_bodies
 
 Way = Callable[[Growth, UOp], UOp]
 """How a value gets a memory of its own."""
@@ -89,9 +89,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     """Each node, then all of them, read from a memory of their own."""
     growth, root = _grown(home, flavour, choices)
-    if way is stored and any(u.op is Op.BITCAST for u in walk(root)):
+    if way is stored and any(u.op is Op.BITCAST for u in outside(root)):
         way = loaded  # Of a place there is no BITCAST.
-    nodes = [u for u in walk(root) if u in growth.known and data_sources(u)]
+    nodes = [u for u in outside(root) if u in growth.known and data_sources(u)]
     # What is absent leaves a buffer as it was, and what was there before nobody has written.
     whole = [u for u in nodes if way is copied or growth.value(u).invalid is None]
     given = _twice(growth, root)
@@ -123,8 +123,8 @@ def loaded(growth: Growth, u: UOp) -> UOp:
 
 def _every(growth: Growth, root: UOp, way: Way, split: set[UOp]) -> UOp:
     done: dict[UOp, UOp] = {}
-    for u in walk(root):
-        sources = outside(u)
+    for u in outside(root):
+        sources = outside_bodies(u)
         body = u.src[: len(u.src) - len(sources)]
         rebuilt = u.with_src((*body, *(done[s] for s in sources)))
         done[u] = way(growth, rebuilt) if u in split else rebuilt
@@ -136,9 +136,9 @@ def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> P
     growth, root = _grown(home, flavour, choices)
     given = _twice(growth, root)
     data = given[0].inputs
-    params = [u for u in walk(root) if u.op is Op.PARAM]
-    literals = {u: literal(data[_slot(u)], u.dtype) for u in params}
-    twins = [_without(f"with input {_slot(u)} constant", root, given[0], {u: literals[u]})
+    params = [u for u in outside(root) if u.op is Op.PARAM]
+    literals = {u: literal(data[slot_of(u)], u.dtype) for u in params}
+    twins = [_without(f"with input {slot_of(u)} constant", root, given[0], {u: literals[u]})
              for u in params]  # fmt: skip
     if len(params) > 1:
         twins.append(_without("with every input constant", root, given[0], literals))
@@ -156,13 +156,9 @@ def literal(data: Array, dtype: DType) -> UOp:
 
 
 def _without(name: str, root: UOp, batch: Batch, literals: Mapping[UOp, UOp]) -> Twin:
-    gone = {_slot(u) for u in literals}
+    gone = {slot_of(u) for u in literals}
     left = Batch({slot: a for slot, a in batch.inputs.items() if slot not in gone})
     return Twin(name, replaced(root, literals), (left,))
-
-
-def _slot(u: UOp) -> int:
-    return cast(ParamArg, u.arg).slot
 
 
 def _decomposed(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:

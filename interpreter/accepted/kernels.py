@@ -23,13 +23,13 @@ from uop.interpreter.buffers import Buffer, Buffers, Registers
 from uop.interpreter.kernel import Kernel, launch
 from uop.interpreter.lanes import indexed, raised, stacked
 from uop.interpreter.machine import call_by_name, run_calls
-from uop.interpreter.memory import slot_of
 from uop.interpreter.schedule import Branch, Items, Loop
 from uop.interpreter.values import Array, Mask, Value
 from uop.interpreter.warps import fragments_in_warps
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import slot_of
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import count
-from typing import cast
 from weakref import WeakKeyDictionary
 
 from uop.spec.args import BufferArg, Device
 from uop.spec.array import Array
 from uop.spec.dtype import DType, Number, Scalar, dtypes
 from uop.spec.errors import InvalidError, users_line
-from uop.spec.frontend.bodies import leaves
 from uop.spec.frontend.evaluator import Held
+from uop.spec.graph import leaves, slot_of
 from uop.spec.labels import TENSOR_C1, TENSOR_C2
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -40,7 +39,7 @@ def contents(root: UOp) -> dict[int, Held]:
     for u in leaves(root):
         held = _BOUND.get(u)
         if held is not None:
-            found[cast(BufferArg, u.arg).slot] = held
+            found[slot_of(u)] = held
     return found
 
 

@@ -9,8 +9,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from uop.spec.args import GetTupleArg, ParamArg
 from uop.spec.errors import users_line
-from uop.spec.frontend.bodies import leaves, substitute_outside
 from uop.spec.frontend.tensor import Tensor
+from uop.spec.graph import leaves, replaced
 from uop.spec.labels import FUNCTION_RESULT
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
@@ -53,7 +53,7 @@ def _call(outputs: list[UOp], stand_ins: dict[UOp, UOp]) -> UOp:
     taken = [leaf for leaf in leaves(body) if leaf not in own]
     inputs = [*stand_ins, *taken]
     placed = dict(zip([*stand_ins.values(), *taken], _params(inputs), strict=True))
-    return UOp(Op.FUNCTION, substitute_outside(body, placed), *inputs)
+    return UOp(Op.FUNCTION, replaced(body, placed), *inputs)
 
 
 def _params(inputs: list[UOp]) -> list[UOp]:

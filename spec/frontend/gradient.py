@@ -7,10 +7,10 @@ from typing import cast
 
 from uop.spec.args import ReduceArg
 from uop.spec.errors import UnsupportedError, users_line
-from uop.spec.frontend.bodies import inlined
 from uop.spec.frontend.stored import Absences, without_stores
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.frontend.views import reshaped
+from uop.spec.graph import all_inlined
 from uop.spec.labels import GRADIENT_C1
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
@@ -34,7 +34,7 @@ def backward(loss: UOp, targets: Iterable[UOp]) -> list[UOp | None]:
     if loss.shape != () or not loss.dtype.is_float:
         found = f"{loss.dtype.name}{list(loss.shape)}"
         raise GRADIENT_C1.error(loss.op.name, found, users_line())
-    plain = inlined([loss, *wanted], _with_a_rule)
+    plain = all_inlined([loss, *wanted], _with_a_rule)
     values = without_stores([plain[loss], *(plain[t] for t in wanted)])
     return _Reverse(values[plain[loss]], [values[plain[t]] for t in wanted]).result()
 

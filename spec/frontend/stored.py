@@ -8,6 +8,7 @@ from typing import cast
 from uop.spec.args import PadArg, PadFill, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.views import reshaped
+from uop.spec.graph import base_of, over
 from uop.spec.labels import GRADIENT_C2
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
@@ -27,7 +28,7 @@ def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:
     A STORE through views is WHERE(inside, value, old) of the buffer behind them. GRADIENT.c2 for
     memory that something else writes, or through other views.
     """
-    order = toposort(roots, _outside)
+    order = toposort(roots, outside_bodies)
     if not any(u.op is Op.AFTER and len(u.src) > 1 for u in order):
         return {u: u for u in order}
     absences, done = Absences(), dict[UOp, UOp]()
@@ -37,8 +38,7 @@ def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:
         elif u.op is Op.AFTER:
             done[u] = done[u.src[0]]
         elif u.dtype is not dtypes.void and u.op not in (Op.BUFFER, Op.PARAM):
-            called = len(u.src) - len(_outside(u))
-            done[u] = u.with_src([*u.src[:called], *(done[s] for s in _outside(u))])
+            done[u] = over(u, done)
         else:
             done[u] = u
     return done
@@ -53,13 +53,13 @@ class Absences:
     def may_be_in(self, value: UOp) -> bool:
         """Whether a PAD may have left INVALID elements that no REDUCE has skipped."""
         known = self._may_be
-        for u in toposort([value], lambda v: () if v in known else _outside(v)):
+        for u in toposort([value], lambda v: () if v in known else outside_bodies(v)):
             if u not in known:
                 if u.op is Op.PAD:
                     invalid = cast(PadArg, u.arg).fill is PadFill.INVALID
                     known[u] = invalid or known[u.src[0]]
                 else:
-                    known[u] = u.op is not Op.REDUCE and any(known[s] for s in _outside(u))
+                    known[u] = u.op is not Op.REDUCE and any(known[s] for s in outside_bodies(u))
         return known[value]
 
     def filled(self, value: UOp) -> UOp:
@@ -82,10 +82,10 @@ def _after(u: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
             raise _refused(u, f"AFTER of {base.op.name}")
         base = base.src[0]
     held = base
-    for effect in toposort([u], _outside):
+    for effect in toposort([u], outside_bodies):
         if effect.dtype is dtypes.void and effect.op not in ORDERING:
             raise _refused(u, f"{effect.op.name} before it")
-        if effect.op is Op.STORE and _base(effect.src[0]) is base:
+        if effect.op is Op.STORE and base_of(effect.src[0]) is base:
             held = _updated(effect, held, done, absences)
     for view in reversed(views):
         held = view.with_src([held, *(done[s] for s in view.src[1:])])
@@ -123,15 +123,5 @@ def _put_back(view: UOp, part: UOp) -> UOp:
     return parts[0]
 
 
-def _base(location: UOp) -> UOp:
-    while location.op not in (Op.BUFFER, Op.PARAM) and location.src:
-        location = location.src[0]
-    return location
-
-
 def _refused(u: UOp, found: str) -> Exception:
     return GRADIENT_C2.error_at(u, u.op.name, found)
-
-
-def _outside(u: UOp) -> tuple[UOp, ...]:
-    return cast("tuple[UOp, ...]", outside_bodies(u))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import GetTupleArg, ParamArg
 from uop.spec.dtype import dtypes
+from uop.spec.graph import slot_of
 from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
@@ -55,7 +56,7 @@ def _no_element(u: Node) -> str | None:
 def _misfit(u: Node, fits: Callable[[Node, Node], bool]) -> str | None:
     """The first PARAM of the body whose argument does not fit."""
     for param in free_params(u.src[0]):
-        slot = cast(ParamArg, param.arg).slot
+        slot = slot_of(param)
         if slot >= len(u.src) - 1:
             return f"slot {slot} of {len(u.src) - 1} arguments"
         given = u.src[1 + slot]
@@ -86,7 +87,7 @@ def _argument_differs(u: Node) -> str | None:
 def _shards_differ(u: Node) -> str | None:
     """A PARAM and its argument, one of them sharded, that are not sharded alike (D-073)."""
     for param in free_params(u.src[0]):
-        slot = cast(ParamArg, param.arg).slot
+        slot = slot_of(param)
         given = u.src[1 + slot] if slot < len(u.src) - 1 else param
         if max(shards(given), shards(param)) == 1:
             continue
@@ -136,7 +137,7 @@ effect(
     on=device.of_arguments,
     clauses=(
         Clause("CALL.u1", "what counts or runs work items stands in the body of a CALL"),
-        Clause("CALL.n1", "beside CALLs no STORE, FUNCTION or counter runs"),
+        Clause("CALL.n1", "beside CALLs no op on whole values stands"),
         Clause("CALL.n2", "an argument is a BUFFER or a BINARY"),
         Clause("CALL.n3", "a kernel has no more parallel ranges than numpy has axes"),
         Clause("CALL.n4", "in a kernel the op has a meaning"),

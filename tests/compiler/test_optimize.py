@@ -16,7 +16,7 @@ from uop.spec.args import AxisType, DTypeArg, RangeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.editions.bestiary_args import BestiaryAxisType
 from uop.spec.errors import InvalidError, UnsupportedError
-from uop.spec.forms import calls
+from uop.spec.graph import calls
 from uop.spec.ops.names import Op
 from uop.spec.optimization import CONDITIONS, parse_optimizations
 from uop.spec.uop import UOp, index_const, param

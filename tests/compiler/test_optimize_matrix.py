@@ -16,7 +16,7 @@ from uop.interpreter.numeric import np_dtype
 from uop.spec.args import DTypeArg, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
-from uop.spec.forms import calls
+from uop.spec.graph import calls
 from uop.spec.ops.names import Op
 from uop.spec.optimization import parse_optimizations
 from uop.spec.uop import UOp, const, dims, index_const, param

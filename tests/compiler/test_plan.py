@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile
-from uop.compiler.stages.plan import check_shared, lifetimes, memory_of, plan
+from uop.compiler.stages.plan import check_shared, lifetimes, plan
 from uop.compiler.stages.rangeify import TEMPORARY
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
+from uop.spec.graph import base_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 
@@ -64,7 +65,7 @@ def test_lifetimes_are_from_first_to_last_use() -> None:
     calls = [u for u in program.toposort() if u.op is Op.CALL]
     for life in lifetimes(calls):
         using = [
-            k for k, c in enumerate(calls) if any(memory_of(a) is life.buffer for a in c.src[1:])
+            k for k, c in enumerate(calls) if any(base_of(a) is life.buffer for a in c.src[1:])
         ]
         assert (life.first, life.last) == (using[0], using[-1])
 

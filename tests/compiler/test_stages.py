@@ -9,8 +9,8 @@ from uop.compiler.pipeline import compile
 from uop.conformance.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.inputs import slots_of
 from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.graph import slots_of
 from uop.spec.uop import UOp
 
 SLOW = settings(

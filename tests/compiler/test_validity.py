@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, reject, settings
 
 from uop.compiler.validity import Validity
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.inputs import slots_of
 from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg, PadArg, PadFill, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, param
 

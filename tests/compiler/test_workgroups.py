@@ -38,7 +38,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import calls
+from uop.spec.graph import calls
 from uop.spec.instructions import filled
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

@@ -11,12 +11,13 @@ from uop.conformance.explain.derivation import Asked, as_walked, derive
 from uop.conformance.generate import groups
 from uop.conformance.options import OptionError
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.inputs import bind_inputs, slots_of
+from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric import to_bits
 from uop.interpreter.values import Array, Value
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text import parse

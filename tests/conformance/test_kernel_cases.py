@@ -10,10 +10,10 @@ import pytest
 import uop.conformance
 from uop.conformance import storage
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.machine import is_kernel_program
 from uop.interpreter.numeric import to_bits
 from uop.spec.case import Case
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import kind_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.text import parse, print_program
@@ -34,7 +34,7 @@ NOT_RUN = {Op.PROGRAM, Op.SOURCE}
 def test_the_reference_gives_what_is_expected(name: str, case: Case) -> None:
     root = case.root
     assert root is not None
-    assert is_kernel_program(root)
+    assert kind_of(root).calls_kernels
     assert any(u.op.name == name for u in root.toposort())
     assert parse(print_program(root)) is root
     inputs = {slot: storage.from_literal(a) for slot, a in case.inputs.items()}

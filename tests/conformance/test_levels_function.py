@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from uop.conformance import generate
-from uop.conformance.bodies import inlined, walk
 from uop.conformance.case import Case
 from uop.interpreter.evaluate import FullOutput, evaluate_full
-from uop.interpreter.inputs import Inputs, slots_of
+from uop.interpreter.inputs import Inputs
 from uop.interpreter.values import Value
+from uop.spec.graph import inlined, outside, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -51,7 +51,7 @@ def test_bodies_nest_and_functions_take_what_others_return(cases: list[Case]) ->
     chained = [
         c
         for c in cases
-        if any(u.op is Op.FUNCTION for f in functions(c.root) for u in walk(*f.src[1:]))
+        if any(u.op is Op.FUNCTION for f in functions(c.root) for u in outside(*f.src[1:]))
     ]
     assert len(inside) > len(cases) / 4
     assert len(chained) > len(cases) / 4
@@ -61,7 +61,7 @@ def test_shared_bodies_are_called_twice_with_other_arguments(cases: list[Case]) 
     shared = [c for c in cases if c.group == "shared"]
     twice = 0
     for case in shared:
-        calls = Counter(u.src[0] for u in walk(case.root) if u.op is Op.FUNCTION)
+        calls = Counter(u.src[0] for u in outside(case.root) if u.op is Op.FUNCTION)
         twice += max(calls.values()) > 1
     assert twice > 0.9 * len(shared)
 

@@ -14,7 +14,7 @@ from uop.conformance.case import Case
 from uop.conformance.compare import compare
 from uop.conformance.levels.kernel import ARITY
 from uop.conformance.levels.written import by_file
-from uop.conformance.meaning import accepted_on, stored_slots
+from uop.conformance.meaning import accepted_on, written_buffers
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate
@@ -62,7 +62,7 @@ def test_a_lowered_kernel_is_judged_by_its_graph(cases: list[Case]) -> None:
     assert {c.group.rsplit("-", 1)[-1] for c in lowered} == {"rangeify", "select", "linearize"}
     for case in lowered[::5]:
         assert case.source is not None
-        stored = stored_slots(case.source.root)
+        stored = written_buffers(case.source.root)
         found = results(case)
         assert stored <= found.keys()
         changed = dict(found)

@@ -20,7 +20,7 @@ from uop.conformance.verdict import Status
 from uop.conformance.workers import Local
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, RangeArg
-from uop.spec.forms import calls
+from uop.spec.graph import calls
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
-from uop.conformance.bodies import taken_of, walk, with_body
+from uop.conformance.bodies import taken_of, with_body
 from uop.conformance.case import Batch, Case, CaseId
 from uop.conformance.compare import Symptom
 from uop.conformance.judge import Judge
@@ -17,11 +17,11 @@ from uop.conformance.verdict import Fault, Status
 from uop.conformance.workers import Local
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.inputs import slots_of
 from uop.interpreter.numeric import np_dtype, to_bits
 from uop.interpreter.values import Array
 from uop.spec.args import BufferArg, DTypeArg, GetTupleArg, ReduceArg
 from uop.spec.dtype import dtypes
+from uop.spec.graph import outside, slots_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text import parse, print_program
@@ -220,9 +220,9 @@ def test_a_body_is_changed_in_each_of_its_calls() -> None:
         root = UOp(Op.GETTUPLE, call, arg=GetTupleArg(1))
     assert taken_of(root, body) == [1]
     smaller = with_body(root, body, body.src[1:], [1])
-    (other,) = {u.src[0] for u in walk(smaller) if u.op is Op.FUNCTION}
+    (other,) = {u.src[0] for u in outside(smaller) if u.op is Op.FUNCTION}
     assert len(other.src) == 1
-    assert all(len(u.src) == 3 for u in walk(smaller) if u.op is Op.FUNCTION)
+    assert all(len(u.src) == 3 for u in outside(smaller) if u.op is Op.FUNCTION)
     inputs = {0: np.array(7, np.int32)}
     assert evaluate(smaller, inputs) == evaluate(root, inputs) == 117
 

@@ -11,7 +11,7 @@ import pytest
 from uop import Op, Tensor, UOp, dtypes, evaluate, function, param
 from uop.spec.args import GetTupleArg, ParamArg
 from uop.spec.errors import InvalidError
-from uop.spec.frontend.bodies import leaves
+from uop.spec.graph import leaves
 
 
 @function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ from oracles.derivatives import ENCLOSED, EXACT, ball, fraction, partials
 from oracles.field import TieError, elements, evaluate_over
 
 from uop import Tensor, const, dtypes, function, gradient, param
-from uop.spec.args import BufferArg, DTypeArg, LanesArg, LoadArg, PadFill, SliceArg
+from uop.spec.args import DTypeArg, LanesArg, LoadArg, PadFill, SliceArg
 from uop.spec.array import Array
 from uop.spec.dtype import FLOATS
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.frontend import compositions, neural, views
-from uop.spec.frontend.bodies import inlined, leaves
 from uop.spec.frontend.data import contents
+from uop.spec.graph import inlined, leaves, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp
@@ -136,12 +136,12 @@ def leaf(t: Tensor) -> UOp:
 def positions(t: Tensor) -> dict[UOp, Any]:
     """The integers that a graph indexes by."""
     held = contents(t.uop)
-    found = {u: held[cast(BufferArg, u.arg).slot] for u in leaves(t.uop) if u.dtype.is_int}
+    found = {u: held[slot_of(u)] for u in leaves(t.uop) if u.dtype.is_int}
     return {u: Array(h.dtype, h.shape, h.data).values for u, h in found.items()}
 
 
 def plain(t: Tensor) -> UOp:
-    return inlined([t.uop], lambda u: u)[t.uop]
+    return inlined(t.uop)
 
 
 @pytest.mark.parametrize("name", RATIONAL)

@@ -21,7 +21,6 @@ from uop.conformance.levels.listing import Listing
 from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import fragments_of
-from uop.interpreter.inputs import slots_of
 from uop.spec.args import (
     AddrSpace,
     AxisType,
@@ -37,6 +36,7 @@ from uop.spec.args import (
 from uop.spec.clauses import clauses, undefined_labels
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UnsupportedError
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const, param
 
@@ -70,7 +70,7 @@ def folded_in_a_loop() -> UOp:
 
 
 PROGRAMS = {
-    "CALL.n1": (UOp(Op.SINK, *stored(ONE).src, UOp(Op.STORE, argument(1, 4), A)), Op.STORE),
+    "CALL.n1": (UOp(Op.SINK, *stored(ONE).src, UOp(Op.STORE, argument(1, 4), A)), Op.CALL),
     "CALL.n2": (UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, store(OUT, 0, ONE)), A)), Op.PARAM),
     "CALL.n3": (many_ranges(), Op.SINK),
     "CALL.n4": (stored(UOp(Op.DETACH, ONE)), Op.DETACH),

@@ -16,17 +16,16 @@ import pytest
 from uop.conformance import storage
 from uop.conformance.levels.written import by_file
 from uop.interpreter.adversary import evaluate_adversarially
-from uop.interpreter.check import check_elements, check_value
+from uop.interpreter.check import check_of, check_value
 from uop.interpreter.devices import Placed, evaluate_by_devices
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.machine import is_kernel_program
-from uop.interpreter.memory import slot_of
 from uop.interpreter.numeric import from_bits, to_bits
 from uop.interpreter.values import Array, Value
 from uop.spec.args import Arg, BinaryArg, ConstArg, DTypeArg, SourceArg
-from uop.spec.case import Case, slots
+from uop.spec.case import Case
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, UndefinedError
+from uop.spec.graph import kind_of, slot_of, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, dims, param
@@ -150,7 +149,7 @@ def observed(case: Case) -> set[Op]:
     """Run a case with every value checked: the ops that showed one, and those that have none."""
     assert case.root is not None
     seen = {u.op for u in case.root.toposort() if u.dtype is dtypes.void}
-    check = check_elements if is_kernel_program(case.root) else check_value
+    check = check_of(case.root)
 
     def observe(u: UOp, value: Value) -> None:
         seen.add(u.op)
@@ -162,7 +161,7 @@ def observed(case: Case) -> set[Op]:
 
 def alone(root: UOp, given: dict[int, Array]) -> set[Op]:
     """The nodes that evaluation takes apart or reads, each as a program of its own."""
-    if is_kernel_program(root):
+    if kind_of(root).calls_kernels:
         return {u.op for u in root.toposort() if u.op in (Op.BUFFER, Op.PARAM)}
     seen = set()
     for u, inputs in values_of(root, given):
@@ -184,7 +183,7 @@ def values_of(root: UOp, inputs: dict[int, Array]) -> Iterator[tuple[UOp, dict[i
     """The nodes of a program that have a value, and the inputs below each of them."""
     for u in root.toposort():
         bound = {slot_of(v.src[0]) for v in u.toposort() if v.op is Op.BIND}
-        used = slots(u).keys() - bound
+        used = slots_of(u).keys() - bound
         if u.dtype is not dtypes.void and used <= inputs.keys() and not _inside(root, u):
             yield u, {k: inputs[k] for k in used}
 
@@ -229,7 +228,7 @@ def test_intervals_hold_when_those_of_the_inputs_are_their_hulls(case: Case) -> 
     """Every op of tensor graphs on operands of which more is known than their dtype."""
     assert case.root is not None
     inputs, known = given_of(case), {}
-    for slot, u in slots(case.root).items():
+    for slot, u in slots_of(case.root).items():
         is_value = u.op is Op.PARAM and u.addrspace is None and u.device is None
         if is_value and slot in inputs and inputs[slot].size and u.dtype is not dtypes.index:
             known[u] = constants(u, inputs.pop(slot))

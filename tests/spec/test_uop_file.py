@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from uop.spec.array import LIST_LIMIT, Array
-from uop.spec.case import Case, ElementSet, UopFile, outputs, slots
+from uop.spec.case import Case, ElementSet, UopFile, outputs
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, MalformedError, UopError
+from uop.spec.graph import slots_of
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
@@ -143,7 +144,7 @@ def test_outputs_are_a_value_the_members_of_a_tuple_or_locations() -> None:
     effects = parse_file(FILE).cases[2].root
     assert effects is not None
     assert list(outputs(effects)) == [3]
-    assert sorted(slots(effects)) == [1, 3]
+    assert sorted(slots_of(effects)) == [1, 3]
 
 
 P = "%0 = PARAM [2] {slot=0, dtype=uint8}\n"

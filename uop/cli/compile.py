@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import click
 
@@ -11,6 +10,7 @@ from uop.cli import names as listed
 from uop.cli.files import case_option, program_argument, read_case, said_by_line
 from uop.cli.names import Name
 from uop.cli.run import arrays
+from uop.spec.graph import slot_of
 
 
 @click.command("compile")
@@ -38,8 +38,8 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     from uop.compiler.pipeline import compile
     from uop.conformance.options import one_of
     from uop.interpreter.inputs import with_numbers
-    from uop.spec.args import ParamArg
-    from uop.spec.case import Case, UopFile, slots
+    from uop.spec.case import Case, UopFile
+    from uop.spec.graph import slots_of
     from uop.spec.symbolic import variables
     from uop.spec.uop_file import print_file
 
@@ -47,7 +47,7 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     case, root = read_case(file, case_id)
     with said_by_line(case):
         root, _ = with_numbers(root, arrays(case, root, {}))
-        open_sizes = ", ".join(str(cast(ParamArg, v.arg).slot) for v in variables(root))
+        open_sizes = ", ".join(str(slot_of(v)) for v in variables(root))
         if open_sizes:
             raise click.UsageError(f"{file} has no input for the variables in slots {open_sizes}")
         compiled = compile(root, target)
@@ -57,5 +57,5 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     one_of("--stage", [stage], compiled.stages)
     left = compiled.stages[stage]
     # A stage may find that an input has no part in the results.
-    inputs = {slot: data for slot, data in case.inputs.items() if slot in slots(left)}
+    inputs = {slot: data for slot, data in case.inputs.items() if slot in slots_of(left)}
     click.echo(print_file(UopFile((Case(root=left, inputs=inputs),))), nl=False)

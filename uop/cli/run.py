@@ -116,8 +116,8 @@ def arrays(case: Case, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
     """The inputs by slot. A slot that the program lacks is left to the interpreter to refuse."""
     import numpy as np
 
-    from uop.interpreter.inputs import slots_of
     from uop.interpreter.numeric import np_dtype
+    from uop.spec.graph import slots_of
 
     storage = {slot: np_dtype(u.dtype) for slot, u in slots_of(root).items()}
     given: dict[int, Array] = {
@@ -132,13 +132,12 @@ def arrays(case: Case, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
 def interpret(root: UOp, given: dict[int, Array], trace: bool) -> dict[int, Value]:
     """The results by the interpreter, every value on the way checked."""
     from uop.cli.trace import Trace
-    from uop.interpreter.check import check_elements, check_value
+    from uop.interpreter.check import check_of
     from uop.interpreter.evaluate import evaluate_full
     from uop.interpreter.inputs import with_numbers
-    from uop.interpreter.machine import is_kernel_program
 
     root, inputs = with_numbers(root, given)
-    check = check_elements if is_kernel_program(root) else check_value
+    check = check_of(root)
     return numbered(evaluate_full(root, inputs, Trace(root, check) if trace else check))
 
 

@@ -12,7 +12,7 @@ from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
 from uop.compiler.stages.optimize.apply import apply
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.errors import users_line
-from uop.spec.forms import calls, outside
+from uop.spec.graph import calls, outside
 from uop.spec.ops.names import Op
 from uop.spec.optimization import OPTIMIZE_C1, Optimization
 from uop.spec.uop import UOp

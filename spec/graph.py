@@ -1,0 +1,187 @@
+"""Programs as graphs: their kind, leaves and memory, and rewriting around the bodies they call.
+
+A body, the first source of a FUNCTION or CALL, has PARAMs of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, cast
+
+from uop.spec.args import AddrSpace, BufferArg, GetTupleArg, ParamArg
+from uop.spec.dtype import dtypes
+from uop.spec.inputs import clash
+from uop.spec.ops.names import Op
+from uop.spec.walk import kept_with_root, outside_bodies, toposort
+
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+    from uop.spec.uop import UOp
+
+LEAVES = (Op.PARAM, Op.BUFFER)
+WRITES = (Op.STORE, Op.ATOMICADD)
+AROUND_CALLS = frozenset({Op.SINK, Op.GROUP, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK, Op.CONST})
+"""What stands beside the CALLs of a program of kernels."""
+
+
+class ProgramKind(StrEnum):
+    """What a program is made of, which says how it is run."""
+
+    TENSOR = "tensor"
+    """Ops on whole values."""
+    KERNEL = "kernel"
+    """A SINK of CALLs."""
+    LINEAR = "linear"
+    """The same, each body a list of instructions: a LINEAR or PROGRAM."""
+    MIXED = "mixed"
+    """CALLs beside ops on whole values."""
+
+    @property
+    def calls_kernels(self) -> bool:
+        """Whether all that runs are the kernels of CALLs."""
+        return self in (ProgramKind.KERNEL, ProgramKind.LINEAR)
+
+
+def kind_of(root: UOp) -> ProgramKind:
+    """The kind of a program."""
+    bodies = {call.src[0].op for call in calls(root)}
+    if not bodies:
+        return ProgramKind.TENSOR
+    if beside_calls(root):
+        return ProgramKind.MIXED
+    return ProgramKind.LINEAR if bodies <= {Op.LINEAR, Op.PROGRAM} else ProgramKind.KERNEL
+
+
+def beside_calls(root: UOp) -> list[UOp]:
+    """What makes a program with CALLs a mixed one, sources first: ops on values, and their root."""
+    known = AROUND_CALLS | {Op.CALL, Op.PARAM}
+    found = [u for u in _below(root) if u.op not in known and u.dtype is not dtypes.index]
+    return found if root.op is Op.SINK else [*found, root]
+
+
+def outside(root: UOp) -> list[UOp]:
+    """The nodes of a program that stand in no body, sources first."""
+    return [*_below(root), root]
+
+
+@kept_with_root
+def _below(root: UOp) -> tuple[UOp, ...]:
+    return tuple(toposort([root], outside_bodies)[:-1])
+
+
+def calls(root: UOp) -> list[UOp]:
+    """The CALLs of a program, each after those it depends on."""
+    return [u for u in outside(root) if u.op is Op.CALL]
+
+
+def leaves(root: UOp) -> list[UOp]:
+    """The PARAMs and BUFFERs of a program."""
+    return [u for u in outside(root) if u.op in LEAVES]
+
+
+def slots_of(root: UOp) -> dict[int, UOp]:
+    """The PARAMs and BUFFERs of a program by slot, but variables that have their value from a BIND.
+
+    InvalidError where two claim one slot.
+    """
+    return _entered(dict(_slots_below(root)), root)
+
+
+@kept_with_root
+def _slots_below(root: UOp) -> dict[int, UOp]:
+    found: dict[int, UOp] = {}
+    for u in toposort(_taking_inputs(root), _taking_inputs):
+        _entered(found, u)
+    return found
+
+
+def _entered(found: dict[int, UOp], u: UOp) -> dict[int, UOp]:
+    if u.op in LEAVES:
+        other = found.setdefault(slot_of(u), u)
+        if other is not u:
+            raise clash(slot_of(u), other, u)
+    return found
+
+
+def _taking_inputs(u: UOp) -> tuple[UOp, ...]:
+    return u.src[1:] if u.op is Op.BIND else outside_bodies(u)
+
+
+def slot_of(leaf: Node) -> int:
+    """The slot of a PARAM or BUFFER."""
+    return cast("ParamArg | BufferArg", leaf.arg).slot
+
+
+def base_of(location: UOp) -> UOp:
+    """The PARAM, BUFFER or BINARY whose memory a location is a view of."""
+    while location.op not in (*LEAVES, Op.BINARY):
+        location = location.src[0]
+    return location
+
+
+def written(root: UOp) -> list[UOp]:
+    """The global memory that a program leaves something in: by its STOREs, or those of kernels."""
+    direct = [base_of(u.src[0]) for u in outside(root) if u.op is Op.STORE]
+    inside = (
+        accessed(u, call) for call in calls(root) for u in call.src[0].toposort() if u.op in WRITES
+    )
+    found = dict.fromkeys((*direct, *inside))
+    return [u for u in found if u.addrspace is AddrSpace.GLOBAL]
+
+
+def accessed(access: UOp, call: UOp) -> UOp:
+    """The memory that a LOAD, STORE or ATOMICADD in the kernel of a CALL is about."""
+    base = base_of(access.src[0])
+    return base_of(call.src[1 + slot_of(base)]) if base.op is Op.PARAM else base
+
+
+def replaced(root: UOp, new: Mapping[UOp, UOp]) -> UOp:
+    """A program with nodes replaced outside its bodies; what is put in stays as it is."""
+    return all_replaced((root,), new)[0]
+
+
+def all_replaced(roots: Iterable[UOp], new: Mapping[UOp, UOp]) -> list[UOp]:
+    """`replaced` for several values that share nodes."""
+    roots = list(roots)
+    done: dict[UOp, UOp] = dict(new)
+    for u in toposort(roots, lambda v: () if v in new else outside_bodies(v)):
+        if u not in done:
+            done[u] = over(u, done)
+    return [done[root] for root in roots]
+
+
+def over(u: UOp, done: Mapping[UOp, UOp]) -> UOp:
+    """A node over what its sources have become, around the body that it calls."""
+    operands = outside_bodies(u)
+    body = u.src[: len(u.src) - len(operands)]
+    return u.with_src((*body, *(done[s] for s in operands)))
+
+
+def inlined(root: UOp) -> UOp:
+    """A program without FUNCTIONs: the body of each stands where it is called."""
+    return all_inlined((root,))[root]
+
+
+def all_inlined(
+    roots: Iterable[UOp], rewritten: Callable[[UOp], UOp] = lambda u: u
+) -> dict[UOp, UOp]:
+    """What becomes of each node of these graphs when FUNCTIONs are inlined.
+
+    Every other node that is not void is rewritten, over its new sources.
+    """
+    done: dict[UOp, UOp] = {}
+    for u in toposort(roots, lambda v: v.src[1:] if v.op is Op.CALL else v.src):
+        if u.op is Op.FUNCTION:
+            done[u] = applied(done[u.src[0]], [done[a] for a in u.src[1:]])
+        elif u.op is Op.GETTUPLE:
+            done[u] = done[u.src[0]].src[cast(GetTupleArg, u.arg).idx]
+        else:
+            new = over(u, done) if u.op is Op.CALL else u.with_src(done[s] for s in u.src)
+            done[u] = new if new.dtype is dtypes.void else rewritten(new)
+    return done
+
+
+def applied(body: UOp, arguments: list[UOp]) -> UOp:
+    """A body with argument k for each PARAM k."""
+    return replaced(body, {p: arguments[slot_of(p)] for p in leaves(body) if p.op is Op.PARAM})
