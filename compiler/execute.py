@@ -12,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from uop.compiler.fold import np_dtype
 from uop.compiler.runtime.cuda import open_cuda
 from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.runtime.device import Built, Device, Launch
@@ -20,6 +19,7 @@ from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.stages.grid import grid_of, is_grouped, runs, work_items
 from uop.compiler.stages.render import params, written_params
 from uop.compiler.targets.target import Target
+from uop.interpreter.storage import np_dtype
 from uop.spec.args import BinaryArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError

@@ -9,11 +9,9 @@ from typing import cast
 import numpy as np
 
 from uop.compiler.rewrite import RuleSet, rewrites
-from uop.interpreter.numeric import from_bits, to_bits
-from uop.interpreter.numeric import np_dtype as np_dtype
 from uop.interpreter.rules import decomposed, elementwise, extension  # noqa: F401 - enter them
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
-from uop.interpreter.values import Array
+from uop.interpreter.storage import constant, np_dtype, to_bits
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
 from uop.spec.forms import ELEMENTWISE
@@ -34,7 +32,7 @@ def fold_constants(u: UOp) -> UOp | None:
             return None
     if u.shape != ():
         return None
-    operands = [constant(s) for s in u.src]
+    operands = [constant(cast(ConstArg, s.arg).bits, s.dtype) for s in u.src]
     try:
         with np.errstate(all="ignore"):
             if u.op in UNSPECIFIED and np.any(UNSPECIFIED[u.op](u, *operands)):
@@ -44,14 +42,6 @@ def fold_constants(u: UOp) -> UOp | None:
         # It has no meaning only if it runs: a gate may keep it from running.
         return None
     return UOp(Op.CONST, arg=ConstArg(int(to_bits(result)[()]), u.dtype))
-
-
-def constant(u: UOp) -> Array:
-    """The array of shape () that holds a CONST."""
-    arg = cast(ConstArg, u.arg)
-    storage = np_dtype(u.dtype)
-    bits = np.asarray(arg.bits, np.dtype(f"u{storage.itemsize}"))
-    return from_bits(bits, u.dtype)
 
 
 FOLD = RuleSet(fold_constants)

@@ -9,8 +9,8 @@ import numpy as np
 from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.numeric import BITS, from_bits, to_bits
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import BITS, Array, from_bits, to_bits
+from uop.interpreter.values import Value
 from uop.spec.case import ElementSet
 from uop.spec.uop import UOp
 

@@ -11,8 +11,8 @@ import numpy as np
 from uop.conformance import storage
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.numeric import to_bits
-from uop.interpreter.values import Array, Mask, either
+from uop.interpreter.storage import Array, Mask, to_bits
+from uop.interpreter.values import either
 from uop.spec.dtype import DType
 
 NEAR = 64

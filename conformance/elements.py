@@ -14,7 +14,7 @@ from uop.conformance.compare import element_text, place_of
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.show import dtype_of
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.storage import Array, Mask
 from uop.spec.args import ConstArg, ParamArg
 from uop.spec.graph import slot_of
 from uop.spec.ops.names import Op

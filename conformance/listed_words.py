@@ -9,9 +9,7 @@ import numpy as np
 
 from uop.conformance.case import Batch
 from uop.conformance.protocol import Hello
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.tensor import constant
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, constant, np_dtype
 from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.graph import outside, replaced, slot_of, slots_of

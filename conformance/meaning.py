@@ -12,8 +12,8 @@ from uop.conformance.case import Batch, Case
 from uop.interpreter.accept import TRUNCATED, accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import slot_of, written

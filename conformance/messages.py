@@ -23,8 +23,7 @@ from uop.conformance.protocol import (
     Program,
 )
 from uop.conformance.wire import Json
-from uop.interpreter.numeric import STORAGE, is_shape
-from uop.interpreter.values import Array
+from uop.interpreter.storage import STORAGE, Array, is_shape
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse as parse_edition
 from uop.spec.editions import print_program

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from uop.conformance.untrusted import sanitized
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 
 FORMS = ("tensor", "kernel", "linear")
 """The forms of programs: graphs of values, kernels as graphs, kernels as lists of instructions."""

@@ -13,8 +13,8 @@ from uop.conformance.bodies import taken_of, with_body
 from uop.conformance.verdict import Fault
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs
-from uop.interpreter.numeric import to_bits
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.values import Value
 from uop.spec.args import ConstArg, DTypeArg
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError

@@ -8,8 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from uop.interpreter.numeric import BITS, to_bits
-from uop.interpreter.values import Array
+from uop.interpreter.storage import BITS, Array, to_bits
 from uop.spec.dtype import FLOATS, DType, Kind
 
 CLASSES = {

@@ -10,8 +10,7 @@ from itertools import product
 import numpy as np
 
 from uop.conformance.choices import Words, words
-from uop.interpreter.numeric import BITS, from_bits, np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.dtype import DTYPES, FLOATS, DType, FloatFormat, Kind
 
 VALUES = tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, ProblemKind, Program
-from uop.interpreter.numeric import STORAGE
-from uop.interpreter.values import Array
+from uop.interpreter.storage import STORAGE, Array
 
 Json = dict[str, Any]
 SIZES = struct.Struct("<QQ")

@@ -25,7 +25,7 @@ from uop.conformance.storage import from_literal, to_literal
 from uop.conformance.verdict import Status, Verdict
 from uop.conformance.wire import Json
 from uop.conformance.workers import Allowance, LostError
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.array import encode_array
 from uop.spec.case import Case as FileCase
 from uop.spec.case import encode_set, outputs

@@ -21,12 +21,12 @@ from uop.interpreter.adversary_kernels import member, pushed, run_adversarially
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.masks import made_nan
-from uop.interpreter.numeric import BITS
 from uop.interpreter.orders import fold_somehow, maximum_somehow
 from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.rules.reduce import identity, neutral
+from uop.interpreter.storage import BITS, Array
 from uop.interpreter.tensor import TensorEvaluation, body_arguments
-from uop.interpreter.values import Array, Value, either
+from uop.interpreter.values import Value, either
 from uop.spec.args import ReduceArg
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import kind_of

@@ -20,7 +20,8 @@ from uop.interpreter.kernel import Kernel, launch
 from uop.interpreter.machine import call_by_name, run_calls
 from uop.interpreter.masks import made_nan
 from uop.interpreter.orders import fold_somehow
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array
+from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import STRICT, Profile

@@ -14,9 +14,9 @@ import numpy as np
 
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.lanes import Shape, lanes_of
-from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.storage import Array, Mask, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.args import BinaryArg
 from uop.spec.clauses import lacking, undefined
 from uop.spec.dtype import DType, dtypes

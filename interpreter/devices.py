@@ -17,10 +17,10 @@ import numpy as np
 from uop.interpreter.check import check_value
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
-from uop.interpreter.numeric import to_bits
 from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.storage import Array, Mask, to_bits
 from uop.interpreter.tensor import FullOutput
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.values import Value
 from uop.spec.args import Device, LoadArg, ParamArg, ReduceArg, ReplicatedArg
 from uop.spec.clauses import lacking, undefined
 from uop.spec.errors import PassError

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, ctx
 
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import DType, FloatFormat
 from uop.spec.ops.names import Op
 

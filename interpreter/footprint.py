@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uop.interpreter.numeric import holds
+from uop.interpreter.storage import holds
 from uop.spec.args import AddrSpace
 from uop.spec.clauses import lacking
 from uop.spec.dtype import dtypes

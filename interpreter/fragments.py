@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import WmmaArg
 from uop.spec.clauses import lacking
 from uop.spec.dtype import DType, dtypes

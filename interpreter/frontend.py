@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.numeric import STORAGE, np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import STORAGE, Array, np_dtype
 from uop.spec.dtype import DTYPES
 from uop.spec.frontend.evaluator import Held
 

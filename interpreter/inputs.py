@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.args import ParamArg
 from uop.spec.errors import users_line
 from uop.spec.graph import slots_of

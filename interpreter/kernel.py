@@ -28,7 +28,6 @@ from uop.interpreter.lanes import (
     stacked,
 )
 from uop.interpreter.launch_memory import LaunchMemory, refuse_open
-from uop.interpreter.numeric import MOST_AXES
 from uop.interpreter.races import CarriedError
 from uop.interpreter.rules.codegen import meaning_of
 from uop.interpreter.rules.reduce import fold, identity
@@ -42,8 +41,9 @@ from uop.interpreter.schedule import (
     of_graph,
     of_linear,
 )
-from uop.interpreter.tensor import Observer, constant
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.storage import MOST_AXES, Array, Mask, constant
+from uop.interpreter.tensor import Observer
+from uop.interpreter.values import Value
 from uop.interpreter.warps import in_warps
 from uop.spec.args import ConstArg, GetAddrArg, ReduceArg
 from uop.spec.clauses import lacking, located, undefined

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.schedule import bound, is_parallel
-from uop.interpreter.values import Array, Mask, Value, either
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import Value, either
 from uop.spec.args import AxisType, RangeArg, SpecialArg
 from uop.spec.clauses import undefined
 from uop.spec.ops.names import Op

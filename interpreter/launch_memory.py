@@ -10,7 +10,8 @@ import numpy as np
 from uop.interpreter.buffers import Buffer, Place, Registers
 from uop.interpreter.lanes import Axis, Kind, lane_names, lanes_of, raised, spread
 from uop.interpreter.races import Reach, Shadow, Unordered
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import Value
 from uop.spec.args import AddrSpace
 from uop.spec.clauses import lacking, undefined
 from uop.spec.errors import UndefinedError

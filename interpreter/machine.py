@@ -13,8 +13,9 @@ from uop.interpreter.buffers import Buffer, Buffers
 from uop.interpreter.footprint import check_values
 from uop.interpreter.kernel import launch
 from uop.interpreter.rules.codegen import custom_function_of
-from uop.interpreter.tensor import Observer, constant
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, constant
+from uop.interpreter.tensor import Observer
+from uop.interpreter.values import Value
 from uop.spec.args import ConstArg
 from uop.spec.clauses import lacking
 from uop.spec.ops.names import Op

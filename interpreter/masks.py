@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uop.interpreter.numeric import bitcast_unspecified, to_bits
+from uop.interpreter.numeric import bitcast_unspecified
 from uop.interpreter.rules.movement import checked_index, outside_pad, slice_bytes
 from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
-from uop.interpreter.values import Array, Mask, Value, either
+from uop.interpreter.storage import Array, Mask, to_bits
+from uop.interpreter.values import Value, either
 from uop.spec.args import PadArg, PadFill, ReduceArg, ReplicatedArg
 from uop.spec.clauses import undefined
 from uop.spec.ops.names import Op

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uop.interpreter.masks import gate_is_true
-from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import checked_index, data_sources, outside_pad
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.values import Array, Mask, Value, either
+from uop.interpreter.storage import Array, Mask, np_dtype
+from uop.interpreter.values import Value, either
 from uop.spec.clauses import lacking, undefined
 from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op

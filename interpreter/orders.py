@@ -10,7 +10,7 @@ import numpy as np
 from uop.interpreter.numeric import round_to
 from uop.interpreter.rules.reduce import fold, identity
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import DType
 from uop.spec.latitude import MaxNan
 from uop.spec.ops.names import Op

@@ -17,7 +17,7 @@ import numpy as np
 
 from uop.interpreter.lanes import Axis, Kind, axis_name
 from uop.interpreter.schedule import is_parallel
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.storage import Array, Mask
 from uop.spec.clauses import undefined
 from uop.spec.forms import open_ranges
 from uop.spec.ops.names import Op

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted, NaN
-from uop.interpreter.numeric import STORAGE, to_bits
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.storage import STORAGE, Array, Mask, to_bits
+from uop.interpreter.values import Value
 from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DTYPES, DType, Kind
 

@@ -14,12 +14,12 @@ from uop.interpreter import masks
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import bound, check_values, limit
 from uop.interpreter.memory import Memory, reads_of
-from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import constant
+from uop.interpreter.values import Value
 from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg
 from uop.spec.clauses import lacking, located, undefined
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
@@ -203,14 +203,6 @@ class TensorEvaluation:
 def body_arguments(body: UOp) -> dict[UOp, int]:
     """The PARAMs of a body and the argument that each stands for."""
     return {p: slot_of(p) for p in toposort([body], _evaluated_sources) if p.op is Op.PARAM}
-
-
-def constant(bits: int, dtype: DType) -> Array:
-    """A ()-shaped array from the bits of a constant."""
-    raw = np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), np.uint8)
-    if dtype is dtypes.bool:
-        return raw.astype(np.bool_)[0:1].reshape(())
-    return raw.view(np_dtype(dtype)).reshape(())
 
 
 def _evaluated_sources(u: UOp) -> tuple[UOp, ...]:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from uop.interpreter.enclosure import magnitude, nearest_bits, units
-from uop.interpreter.numeric import BITS, from_bits, round_to, to_bits
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.numeric import round_to
+from uop.interpreter.storage import BITS, Array, Mask, from_bits, to_bits
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
+from uop.interpreter.storage import Array, Mask
 
 
 @dataclass(slots=True, eq=False)

@@ -12,7 +12,8 @@ from uop.interpreter.accepted.matrices import wmma_sets
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.lanes import Axis, Kind, lanes_of
 from uop.interpreter.rules.codegen import wmma
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import Value
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.clauses import undefined
 from uop.spec.ops.codegen import WARP

@@ -8,8 +8,7 @@ import numpy as np
 
 from uop.conformance.levels.listing import Listing
 from uop.interpreter.fragments import fragments_of
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype
 from uop.spec.args import (
     AddrSpace,
     AxisType,

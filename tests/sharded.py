@@ -9,8 +9,8 @@ import numpy as np
 
 from uop.interpreter.devices import Placed, evaluate_by_devices, same
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.args import (
     LoadArg,
     ReduceArg,

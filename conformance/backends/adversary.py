@@ -12,7 +12,7 @@ from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, 
 from uop.conformance.meaning import may_end
 from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.adversary import evaluate_adversarially
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.errors import UnsupportedError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op

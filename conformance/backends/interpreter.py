@@ -10,7 +10,7 @@ from uop.conformance.protocol import Hello, Outcome, Outputs, Program
 from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import Output, evaluate
 from uop.interpreter.inputs import Inputs
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import DTYPES
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

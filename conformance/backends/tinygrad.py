@@ -23,8 +23,7 @@ from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import Graph, Language, Node
 from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
 from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, ProblemKind, Program
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.graph import base_of, kind_of, outside, slot_of

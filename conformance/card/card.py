@@ -15,8 +15,7 @@ from uop.conformance.delivery import Delivery, deliver
 from uop.conformance.protocol import LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.wire import Json
 from uop.conformance.workers import Session
-from uop.interpreter.numeric import np_dtype, to_bits
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype, to_bits
 from uop.spec.case import Case as FileCase
 from uop.spec.case import UopFile
 from uop.spec.errors import BackendError

@@ -9,8 +9,7 @@ import numpy as np
 
 from uop.conformance.storage import spelled
 from uop.conformance.values import array
-from uop.interpreter.numeric import to_bits
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, to_bits
 from uop.spec.args import ConstArg, ParamArg, ReduceArg
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.ops.names import Op

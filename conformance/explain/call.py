@@ -15,7 +15,8 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.show import accepted_words, show_value
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array
+from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg
 from uop.spec.decisions import decisions
 from uop.spec.dtype import DType, dtypes

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from uop.interpreter.rules.movement import value_sources
+from uop.interpreter.storage import Mask
 from uop.interpreter.tensor import MEANINGS
-from uop.interpreter.values import Mask, Value
+from uop.interpreter.values import Value
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 

@@ -14,7 +14,8 @@ from uop.conformance.options import OptionError
 from uop.interpreter.accept import AcceptedEvaluation, accept, read_by
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.show import accepted_words
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import Value
 from uop.spec.decisions import decisions
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.extension import in_core_ops

@@ -12,11 +12,11 @@ import numpy as np
 from uop.conformance.levels.elementwise import operand_dtypes
 from uop.conformance.levels.written import by_file
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.codegen import custom
 from uop.interpreter.show import dtype_of, show_value
+from uop.interpreter.storage import Array, np_dtype
 from uop.interpreter.tensor import FullOutput
-from uop.interpreter.values import Array, Value
+from uop.interpreter.values import Value
 from uop.spec.case import Case
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op

@@ -12,9 +12,9 @@ from uop.conformance.explain.section import Section
 from uop.conformance.levels.elementwise import operand_dtypes
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted, NaN
-from uop.interpreter.numeric import np_dtype
 from uop.interpreter.show import accepted_words, word
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op

@@ -17,8 +17,7 @@ from uop.conformance.levels.group import Group, Program, op_group, program
 from uop.conformance.levels.memory import buffer
 from uop.conformance.levels.movement import inside, pad_with
 from uop.conformance.levels.reduce import fold
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype
 from uop.spec.args import DTypeArg, FlipArg, GetTupleArg, PadArg, PadFill, PermuteArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.graph import slots_of

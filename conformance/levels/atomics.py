@@ -8,7 +8,7 @@ from uop.conformance.choices import Choices, between, chance, data_key, pick
 from uop.conformance.levels.group import Program
 from uop.conformance.levels.listing import Listing
 from uop.conformance.levels.scalar import Memory, argument, at, load, special
-from uop.interpreter.numeric import np_dtype
+from uop.interpreter.storage import np_dtype
 from uop.spec.args import GetAddrArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op

@@ -11,7 +11,7 @@ from uop.conformance.choices import Choices, between, data_key, pick, words
 from uop.conformance.levels.elementwise import constant
 from uop.conformance.levels.group import Group, Program, copying_group, program
 from uop.conformance.levels.movement import flip, permute, reshape
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import BinaryArg, DTypeArg, GetTupleArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op

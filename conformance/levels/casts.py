@@ -12,8 +12,7 @@ from uop.conformance.boundaries import beside_ties
 from uop.conformance.choices import Choices, data_key, pick
 from uop.conformance.levels.elementwise import constant
 from uop.conformance.levels.group import Group, Program, op_group, program
-from uop.interpreter.numeric import BITS, from_bits, np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op

@@ -18,7 +18,7 @@ from uop.conformance.levels.group import Group, Program, program
 from uop.conformance.levels.steps import binary_ops, unary_ops
 from uop.conformance.vocabulary import Vocabulary, computed
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import (
     BufferArg,
     Device,

@@ -13,8 +13,7 @@ from uop.conformance.boundaries import close_to_bounds
 from uop.conformance.choices import Choices, data_key
 from uop.conformance.levels.group import Group, Program, op_group, program
 from uop.conformance.meaning import DIVISIONS
-from uop.interpreter.numeric import np_dtype, to_bits
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype, to_bits
 from uop.spec.args import ConstArg
 from uop.spec.dtype import INTS, DType, dtypes
 from uop.spec.errors import InvalidError

@@ -19,7 +19,7 @@ from uop.conformance.levels.growth import Growth
 from uop.conformance.vocabulary import Vocabulary
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import GetTupleArg
 from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.errors import UndefinedError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from uop.conformance.case import EFFORTS, KEYED, Batch, Case, CaseId, Source, Twin
 from uop.conformance.choices import Choices, CountedChoices
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp

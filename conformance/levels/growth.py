@@ -14,10 +14,10 @@ from uop.conformance import values
 from uop.conformance.choices import Choices, data_key, pick
 from uop.conformance.vocabulary import Vocabulary, computed
 from uop.interpreter import masks
-from uop.interpreter.numeric import to_bits
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.tensor import MEANINGS, constant
-from uop.interpreter.values import Array, Value, either
+from uop.interpreter.storage import Array, constant, to_bits
+from uop.interpreter.tensor import MEANINGS
+from uop.interpreter.values import Value, either
 from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill, ParamArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError

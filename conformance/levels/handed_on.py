@@ -16,7 +16,7 @@ from uop.conformance.levels.group import Group, Program, program
 from uop.conformance.levels.intervals import compared
 from uop.conformance.levels.memory import buffer
 from uop.conformance.levels.scalar import loop
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import GetTupleArg, LanesArg, ParamArg, ReplicatedArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.graph import slots_of

@@ -10,7 +10,7 @@ from uop.conformance import values
 from uop.conformance.choices import Choices, chance, data_key, pick
 from uop.conformance.levels import movement
 from uop.conformance.levels.group import Group, Program, copying_group, program
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import BufferArg, FlipArg, PadFill
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op

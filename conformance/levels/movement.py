@@ -9,7 +9,7 @@ from math import prod
 from uop.conformance import values
 from uop.conformance.choices import Choices, between, chance, data_key, pick, shuffled
 from uop.conformance.levels.group import Group, Program, copying_group, op_group, program
-from uop.interpreter.numeric import np_dtype
+from uop.interpreter.storage import np_dtype
 from uop.spec.args import (
     BufferArg,
     FlipArg,

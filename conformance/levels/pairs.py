@@ -27,7 +27,7 @@ from uop.conformance.levels.steps import (
     unary_wide_ops,
 )
 from uop.conformance.vocabulary import Vocabulary, computed
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op

@@ -17,7 +17,7 @@ from uop.conformance.levels.group import Group, Program, op_group, program
 from uop.conformance.levels.sizes import MOST_AXES, shape_of_rank
 from uop.conformance.levels.steps import GUARDED
 from uop.conformance.meaning import DIVISIONS
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op

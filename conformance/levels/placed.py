@@ -13,8 +13,7 @@ from uop.conformance.choices import Choices, between, data_key
 from uop.conformance.levels import written
 from uop.conformance.levels.elementwise import SHIFTS, operand_dtypes
 from uop.conformance.levels.group import Group, Program, program
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype
 from uop.spec.args import BufferArg, DTypeArg, ParamArg
 from uop.spec.case import Case
 from uop.spec.dtype import DType, dtypes

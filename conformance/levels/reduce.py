@@ -12,7 +12,7 @@ from uop.conformance import values
 from uop.conformance.choices import Choices, data_key, pick
 from uop.conformance.levels.group import Group, Program, op_group, program
 from uop.conformance.levels.movement import pad_with
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import PadFill, ReduceArg
 from uop.spec.dtype import DType, Kind
 from uop.spec.ops.names import Op

@@ -23,7 +23,7 @@ from uop.conformance.levels.group import (
 from uop.conformance.levels.memory import buffer
 from uop.conformance.levels.movement import flip, part, permute
 from uop.conformance.levels.reduce import fold, largest_last, tame
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import DTypeArg, GetTupleArg, PadArg, PadFill, ReplicatedArg
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.graph import slots_of

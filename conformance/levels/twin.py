@@ -35,7 +35,7 @@ from uop.conformance.levels.group import Counts, Group, Program
 from uop.conformance.levels.growth import Growth
 from uop.conformance.vocabulary import Vocabulary
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import BinaryArg, DTypeArg
 from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.editions import EDITIONS, parse, print_program

@@ -15,7 +15,7 @@ from uop.interpreter.accepted.order import is_float, is_nan
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs
-from uop.interpreter.numeric import to_bits
+from uop.interpreter.storage import to_bits
 from uop.interpreter.values import Value, either
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op

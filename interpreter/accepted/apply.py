@@ -11,8 +11,8 @@ import numpy as np
 from uop.interpreter.accepted import casts, choices, floats, integers, liberties, reals  # noqa: F401
 from uop.interpreter.accepted.sets import Sets, joined, nan_alone, points
 from uop.interpreter.accepted.table import FLOAT_RULES, INT_RULES
-from uop.interpreter.tensor import constant
-from uop.interpreter.values import Array, Value, either
+from uop.interpreter.storage import Array, constant
+from uop.interpreter.values import Value, either
 from uop.spec.args import ConstArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError

@@ -10,8 +10,8 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.sets import Sets, somewhere
 from uop.interpreter.numeric import round_to
+from uop.interpreter.storage import Array, Mask
 from uop.interpreter.transcendental import HAS_EXTENDED
-from uop.interpreter.values import Array, Mask
 from uop.spec.dtype import DType
 
 # The reals stand as floats with more digits, off by a few of their own last ones; the bounds go

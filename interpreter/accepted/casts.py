@@ -10,7 +10,8 @@ from uop.interpreter.accepted.floats import computed
 from uop.interpreter.accepted.integers import unless_wrapped
 from uop.interpreter.accepted.sets import Sets, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats, accepts_ints
-from uop.interpreter.values import Array, Mask, either
+from uop.interpreter.storage import Array, Mask, np_dtype
+from uop.interpreter.values import either
 from uop.spec.dtype import DType, Kind
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
@@ -70,7 +71,7 @@ def _to_float(profile: Profile, a: Sets, source: DType, target: DType) -> Sets:
         if float(source.max) > edge:
             a = _clipped(a, edge, saturates)
     lo, hi = (
-        end.astype(numeric.np_dtype(target))
+        end.astype(np_dtype(target))
         if end.dtype == np.float32
         else numeric.cast(end, source, target)
         for end in (a.lo, a.hi)
@@ -92,7 +93,7 @@ def _clipped(a: Sets, edge: float, saturates: bool) -> Sets:
 def _inside(a: Array, dtype: DType) -> Mask:
     """Which integers a dtype holds; numpy compares integers of any two dtypes by value."""
     # With scalars of the dtype: to a Python integer a bool would be compared as an int64.
-    low, high = (numeric.np_dtype(dtype).type(int(end)) for end in (dtype.min, dtype.max))
+    low, high = (np_dtype(dtype).type(int(end)) for end in (dtype.min, dtype.max))
     return np.asarray((a >= low) & (a <= high))
 
 

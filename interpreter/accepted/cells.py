@@ -9,7 +9,8 @@ import numpy as np
 
 from uop.interpreter.accepted.sets import Sets, points, somewhere, together
 from uop.interpreter.buffers import Cells, Place
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array
+from uop.interpreter.values import Value
 
 PARTS = ("lo", "hi", "nan", "only", "exact", "any")
 Fold = Callable[[Sets], Sets]

@@ -9,7 +9,8 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.sets import Sets, both, joined, without
 from uop.interpreter.accepted.table import accepts_floats, accepts_ints
-from uop.interpreter.values import Mask, either
+from uop.interpreter.storage import Mask
+from uop.interpreter.values import either
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.registry import Node

@@ -10,7 +10,7 @@ from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import doubtful
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.enclosure import HUGE, Magnitude, divided, magnitude, units, units_in_ulp
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import DType, FloatFormat
 from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op

@@ -10,8 +10,8 @@ import numpy as np
 
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.enclosure import Magnitude, nearest_bits
-from uop.interpreter.numeric import round_to, to_bits
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.numeric import round_to
+from uop.interpreter.storage import Array, Mask, to_bits
 from uop.spec.dtype import DType, FloatFormat
 
 LONGEST = 256

@@ -12,7 +12,8 @@ from uop.interpreter.accepted.budget import largest_finite, overflow_threshold, 
 from uop.interpreter.accepted.decided_folds import Folded, decided, product_limits, sum_limits
 from uop.interpreter.accepted.sets import Sets, somewhere
 from uop.interpreter.numeric import round_to
-from uop.interpreter.values import Array, Mask, either
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import either
 from uop.spec.dtype import DType
 
 

@@ -10,7 +10,8 @@ from uop.interpreter.accepted.liberties import between
 from uop.interpreter.accepted.sets import Sets, both, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats
 from uop.interpreter.numeric import round_to
-from uop.interpreter.values import Array, Mask, either
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import either
 from uop.spec.dtype import DType
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op

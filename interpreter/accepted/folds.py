@@ -15,7 +15,8 @@ from uop.interpreter.accepted.integers import SAFE, unless_wrapped
 from uop.interpreter.accepted.liberties import flushed, read_terms, takes, within
 from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, without
 from uop.interpreter.rules.reduce import fold, identity
-from uop.interpreter.values import Array, Mask, either
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import either
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, Kind
 from uop.spec.latitude import Profile

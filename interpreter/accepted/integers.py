@@ -9,7 +9,7 @@ import numpy as np
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.accepted.table import accepts_ints
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.storage import Array, Mask
 from uop.spec.dtype import DType, Kind
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op

@@ -24,7 +24,8 @@ from uop.interpreter.kernel import Kernel, launch
 from uop.interpreter.lanes import indexed, raised, stacked
 from uop.interpreter.machine import call_by_name, run_calls
 from uop.interpreter.schedule import Branch, Items, Loop
-from uop.interpreter.values import Array, Mask, Value
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import Value
 from uop.interpreter.warps import fragments_in_warps
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, dtypes

@@ -14,7 +14,8 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.budget import floats_between, largest_finite, wide_storage
 from uop.interpreter.accepted.sets import Sets, joined, somewhere, without
-from uop.interpreter.values import Array, Mask, either
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import either
 from uop.spec.args import ConstArg, ReduceArg
 from uop.spec.dtype import DType
 from uop.spec.latitude import Profile

@@ -12,8 +12,8 @@ import numpy as np
 from uop.interpreter.accepted.choices import where
 from uop.interpreter.accepted.sets import Sets, points, together, without
 from uop.interpreter.memory import Memory
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, slot_of

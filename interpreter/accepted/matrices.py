@@ -11,7 +11,8 @@ from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, together
 from uop.interpreter.fragments import fragments_of
 from uop.interpreter.numeric import round_to
 from uop.interpreter.rules.codegen import wmma_factors
-from uop.interpreter.values import Array, Mask, either
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import either
 from uop.spec.args import WmmaArg
 
 if TYPE_CHECKING:

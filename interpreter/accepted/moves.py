@@ -12,7 +12,8 @@ from uop.interpreter.accepted.choices import where
 from uop.interpreter.accepted.sets import Sets, together, without
 from uop.interpreter.rules.movement import checked_index, outside_pad
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.values import Mask, either
+from uop.interpreter.storage import Mask
+from uop.interpreter.values import either
 from uop.spec.args import PadArg, PadFill, ReplicatedArg
 from uop.spec.clauses import undefined
 from uop.spec.latitude import STRICT

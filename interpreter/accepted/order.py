@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from uop.interpreter.numeric import BITS, np_dtype
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.storage import BITS, Array, Mask, np_dtype
 from uop.spec.dtype import FLOATS, FloatFormat
 
 SIGNED: dict[int, np.dtype[Any]] = {

@@ -13,8 +13,9 @@ from uop.interpreter.accepted.floats import computed, hull_of, inner, product, s
 from uop.interpreter.accepted.liberties import flushed
 from uop.interpreter.accepted.sets import Sets, both, joined, somewhere, without
 from uop.interpreter.accepted.table import accepts_floats
+from uop.interpreter.storage import Array, Mask
 from uop.interpreter.transcendental import power
-from uop.interpreter.values import Array, Mask, either
+from uop.interpreter.values import either
 from uop.spec import latitude as lat
 from uop.spec.dtype import DType
 from uop.spec.latitude import Profile, Ulp

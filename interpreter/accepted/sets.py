@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.values import Array, Mask, Value, either
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import Value, either
 
 
 @dataclass(slots=True, eq=False)

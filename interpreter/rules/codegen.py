@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.fragments import fragments_of
-from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules.table import evaluates
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype
 from uop.spec.args import CustomArg, CustomFunctionArg, InsArg, WmmaArg
 from uop.spec.clauses import lacking
 from uop.spec.dtype import dtypes

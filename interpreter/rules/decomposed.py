@@ -9,7 +9,7 @@ import numpy as np
 from uop.interpreter import numeric, transcendental
 from uop.interpreter.rules.elementwise import add, mul
 from uop.interpreter.rules.table import Node, evaluates
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import Kind
 from uop.spec.ops.names import Op
 

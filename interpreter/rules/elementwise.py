@@ -12,7 +12,7 @@ import numpy as np
 
 from uop.interpreter import numeric
 from uop.interpreter.rules.table import Node, evaluates, unspecified_where
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.storage import BITS, Array, Mask, from_bits, np_dtype, to_bits
 from uop.spec.clauses import undefined
 from uop.spec.dtype import Kind
 from uop.spec.ops.names import Op
@@ -40,7 +40,7 @@ def maximum(u: Node, a: Array, b: Array) -> Array:
     if not u.dtype.is_float:
         return larger
     # Equal floats have equal bits but for zeros, where +0 wins unless both are -0: the AND of bits.
-    both = numeric.from_bits(np.asarray(numeric.to_bits(a) & numeric.to_bits(b)), u.dtype)
+    both = from_bits(np.asarray(to_bits(a) & to_bits(b)), u.dtype)
     return np.where(a == b, both, larger)
 
 
@@ -81,7 +81,7 @@ def shr(u: Node, a: Array, b: Array) -> Array:
 @unspecified_where(Op.SHL, Op.SHR)
 def shifts_too_far(u: Node, a: Array, b: Array) -> Mask | None:
     # As unsigned numbers the negative ones are the largest: one pass tells that there are none.
-    if b.size and b.view(numeric.BITS[b.dtype.itemsize]).max() < u.dtype.bits:
+    if b.size and b.view(BITS[b.dtype.itemsize]).max() < u.dtype.bits:
         return None
     return np.logical_or(b < 0, b >= u.dtype.bits)
 
@@ -151,7 +151,7 @@ def bitcast_is_no_bool(u: Node, a: Array) -> Mask | None:
 
 
 def _count_or_zero(u: Node, b: Array) -> Array:
-    storage = numeric.np_dtype(u.dtype)
+    storage = np_dtype(u.dtype)
     if b.dtype == storage and u.dtype.kind is not Kind.INDEX:
         # Of a count outside the dtype numpy makes 0 or -1: anything would do there.
         return b

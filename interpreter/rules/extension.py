@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from uop.interpreter import numeric
 from uop.interpreter.rules.elementwise import idiv
 from uop.interpreter.rules.table import Node, evaluates, unspecified_where
-from uop.interpreter.values import Array, Mask
+from uop.interpreter.storage import Array, Mask, from_bits, to_bits
 from uop.spec.ops.names import Op
 
 EVALUATED = frozenset({Op.CDIV, Op.CMOD, Op.MIN, Op.NOOP, Op.PRECAST, Op.REDUCE})
@@ -38,7 +37,7 @@ def minimum(u: Node, a: Array, b: Array) -> Array:
     if not u.dtype.is_float:
         return smaller
     # Equal floats have equal bits but for zeros, where -0 wins: the OR of bits.
-    both = numeric.from_bits(np.asarray(numeric.to_bits(a) | numeric.to_bits(b)), u.dtype)
+    both = from_bits(np.asarray(to_bits(a) | to_bits(b)), u.dtype)
     return np.where(a == b, both, smaller)
 
 

@@ -12,7 +12,7 @@ from uop.conformance.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import SHAPES, fragments_of
-from uop.interpreter.numeric import np_dtype
+from uop.interpreter.storage import np_dtype
 from uop.spec.args import DTypeArg, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError

@@ -22,8 +22,7 @@ from uop.conformance.protocol import (
     ProblemKind,
     Program,
 )
-from uop.interpreter.numeric import to_bits
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, to_bits
 from uop.spec.errors import UnsupportedError
 
 kept = []

@@ -9,8 +9,7 @@ import pytest
 
 from uop.conformance.boundaries import beside_ties, close_to_bounds
 from uop.conformance.levels.reduce import largest_last
-from uop.interpreter.numeric import to_bits
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, to_bits
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.ops.names import Op
 

@@ -15,7 +15,7 @@ from uop.conformance.processes import PROC, tree_of
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.sessions import start
 from uop.conformance.workers import Allowance
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError
 from uop.spec.ops.names import Op

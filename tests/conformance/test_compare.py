@@ -8,7 +8,8 @@ import pytest
 from uop.conformance.compare import Symptom, compare
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array
+from uop.interpreter.values import Value
 from uop.spec.dtype import dtypes
 
 FLOATS = np.array([1.0, -0.0, math.inf], np.float32)

@@ -12,8 +12,8 @@ from uop.conformance.generate import groups
 from uop.conformance.options import OptionError
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs
-from uop.interpreter.numeric import to_bits
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError

@@ -19,7 +19,7 @@ from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import SHAPES
-from uop.interpreter.numeric import to_bits
+from uop.interpreter.storage import to_bits
 from uop.spec.args import BufferArg, WmmaArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError

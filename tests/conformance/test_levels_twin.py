@@ -24,7 +24,7 @@ from uop.conformance.repro import find_cause
 from uop.conformance.verdict import SETTLED, Status
 from uop.conformance.workers import Local
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.numeric import to_bits
+from uop.interpreter.storage import to_bits
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op

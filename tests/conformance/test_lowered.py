@@ -20,7 +20,7 @@ from uop.conformance.replay import judge_files
 from uop.conformance.repro import find_cause
 from uop.conformance.verdict import NOT_CHARGED, SETTLED, Status, Verdict
 from uop.conformance.workers import Local
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT, Profile

@@ -17,8 +17,7 @@ from uop.conformance.verdict import Fault, Status
 from uop.conformance.workers import Local
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.numeric import np_dtype, to_bits
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype, to_bits
 from uop.spec.args import BufferArg, DTypeArg, GetTupleArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.graph import outside, slots_of

@@ -15,8 +15,7 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.tinygrad import TinygradBackend
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.workers import Worker
-from uop.interpreter.numeric import STORAGE, to_bits
-from uop.interpreter.values import Array
+from uop.interpreter.storage import STORAGE, Array, to_bits
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import BackendError, UnsupportedError
 

@@ -28,7 +28,7 @@ from uop.conformance.vocabulary import (
     whole,
 )
 from uop.conformance.workers import Local
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

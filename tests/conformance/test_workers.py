@@ -10,8 +10,7 @@ import pytest
 from uop.conformance.backends import NoSuchBackendError, find, load, names
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.workers import Allowance, Worker
-from uop.interpreter.numeric import np_dtype, to_bits
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype, to_bits
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.ops.names import Op

@@ -12,8 +12,8 @@ from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.devices import Placed, evaluate_by_devices
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.numeric import to_bits
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.values import Value
 from uop.spec.case import Case, outputs
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op

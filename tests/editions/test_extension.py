@@ -11,8 +11,8 @@ from uop.compiler.pipeline import compile, lower
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate, evaluate_full
-from uop.interpreter.numeric import np_dtype, to_bits
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, np_dtype, to_bits
+from uop.interpreter.values import Value
 from uop.spec.args import LanesArg, RangeArg, ReduceArg, UniqueArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError

@@ -11,8 +11,8 @@ import pytest
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.sets import Sets, points
-from uop.interpreter.numeric import from_bits, np_dtype
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, from_bits, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op

@@ -28,8 +28,7 @@ from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.fragments import SHAPES, fragments_of
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, np_dtype
 from uop.spec.args import AddrSpace, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError

@@ -21,7 +21,7 @@ from uop.conformance.delivery import deliver
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric import round_to
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import DTypeArg, FlipArg, GetTupleArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT, Profile

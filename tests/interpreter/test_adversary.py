@@ -14,8 +14,7 @@ from uop.conformance.delivery import deliver
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.numeric import from_bits, np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array, from_bits, np_dtype
 from uop.spec.args import BufferArg, DTypeArg, FlipArg, PadArg, PermuteArg, ReduceArg
 from uop.spec.dtype import FLOATS, DType, Kind, dtypes
 from uop.spec.latitude import STRICT, Profile

@@ -9,7 +9,7 @@ import pytest
 from sharded import check, copy, devices, distinct, replicated, reshape, summed
 
 from uop.interpreter.devices import Placed
-from uop.interpreter.values import Array
+from uop.interpreter.storage import Array
 from uop.spec.args import (
     PermuteArg,
 )

@@ -14,8 +14,8 @@ from sharded import Shape, check, copy, devices, distinct, reshape
 
 from uop.interpreter.devices import evaluate_by_devices, joined, same, split
 from uop.interpreter.evaluate import evaluate, evaluate_full
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.args import (
     BufferArg,
     DTypeArg,

@@ -13,7 +13,7 @@ from oracles import exact
 
 from uop.interpreter.accept import accept
 from uop.interpreter.enclosure import REALS, Magnitude, divided, magnitude, nearest_bits, units
-from uop.interpreter.numeric import BITS, from_bits
+from uop.interpreter.storage import BITS, from_bits
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param

@@ -7,7 +7,8 @@ import pytest
 
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array
+from uop.interpreter.values import Value
 from uop.spec.args import (
     AddrSpace,
     BinaryArg,

@@ -19,8 +19,8 @@ from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.check import check_of, check_value
 from uop.interpreter.devices import Placed, evaluate_by_devices
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.numeric import from_bits, to_bits
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, from_bits, to_bits
+from uop.interpreter.values import Value
 from uop.spec.args import Arg, BinaryArg, ConstArg, DTypeArg, SourceArg
 from uop.spec.case import Case
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes

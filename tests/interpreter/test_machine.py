@@ -12,7 +12,8 @@ from oracles.naive_machine import run_body
 
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.machine import run_program
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array
+from uop.interpreter.values import Value
 from uop.spec.args import (
     AddrSpace,
     AxisType,

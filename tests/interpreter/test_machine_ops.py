@@ -28,9 +28,9 @@ from kernels import (
 from uop.conformance.levels.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.machine import run_program
-from uop.interpreter.numeric import np_dtype
 from uop.interpreter.rules import codegen
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.args import (
     AddrSpace,
     AxisType,

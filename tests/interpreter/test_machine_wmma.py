@@ -26,8 +26,8 @@ from uop.conformance.levels.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import SHAPES, LaneMap, fragments_of
 from uop.interpreter.machine import run_program
-from uop.interpreter.numeric import np_dtype
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
 from uop.spec.args import AddrSpace, AxisType, BufferArg, WmmaArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError

@@ -22,8 +22,7 @@ from oracles.exact import specials
 from uop.conformance.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.fragments import SHAPES, fragments_of
-from uop.interpreter.numeric import BITS, from_bits, np_dtype
-from uop.interpreter.values import Array
+from uop.interpreter.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.args import (
     BinaryArg,
     BufferArg,

@@ -12,7 +12,8 @@ from uop.conformance.delivery import deliver
 from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.sessions import known, start
 from uop.interpreter.inputs import with_numbers
-from uop.interpreter.values import Array, Value
+from uop.interpreter.storage import Array
+from uop.interpreter.values import Value
 from uop.spec.errors import BackendError, UndefinedError, UnsupportedError
 from uop.spec.uop import UOp
 
