@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 import numpy as np
@@ -29,7 +29,7 @@ def in_listed_words(
     A CONST becomes an input where CONST is not listed, and a bool that is given a comparison of two
     numbers where bool is not. Inside a FUNCTION nothing changes.
     """
-    writer = _Writer(hello, [dict(batch.inputs) for batch in batches])
+    writer = _Writer(hello, [dict(batch.inputs) for batch in batches], slots_of(root))
     new = {u: said for u in outside(root) if (said := writer.said(u)) is not None}
     made = replaced(root, new) if new else root
     used = slots_of(made).keys()
@@ -41,8 +41,12 @@ def in_listed_words(
 class _Writer:
     """Says a node in words of a backend, with further inputs in each batch where it needs some."""
 
-    def __init__(self, hello: Hello, batches: list[dict[int, Array]]) -> None:
+    def __init__(
+        self, hello: Hello, batches: list[dict[int, Array]], taken: Collection[int]
+    ) -> None:
         self.batches = batches
+        given = (slot for inputs in batches for slot in inputs)
+        self.next_slot = 1 + max((*taken, *given), default=-1)
         self.has_constants = Op.CONST.name in hello.ops
         self.has_bools = dtypes.bool.name in hello.dtypes
         self.compare = next((op for op in COMPARES if op.name in hello.ops), None)
@@ -78,7 +82,8 @@ class _Writer:
         return UOp(self.compare, *operands)
 
     def _input(self, shape: Shape, dtype: DType, data: Sequence[Array]) -> UOp:
-        slot = 1 + max((slot for inputs in self.batches for slot in inputs), default=-1)
+        slot = self.next_slot
+        self.next_slot += 1
         for inputs, array in zip(self.batches, data, strict=True):
             inputs[slot] = array
         return param(slot, shape, dtype)

@@ -2,7 +2,7 @@
 
 What may hold a fault is not imported here: of the project only its errors are.
 
-A mutant is a change to the text of one module: that is what a real fault looks like, it reaches
+A mutant is a change to the code of one module: that is what a real fault looks like, it reaches
 tables, rules, classes and strings alike, and whoever reads the catalogue sees all of it.
 """
 
@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from uop.conformance.mutants.place import PlaceError, with_fault
 from uop.spec.errors import UopError
 
 FOLDER = Path(__file__).parent
@@ -29,10 +30,10 @@ ALIAS = 6
 class Mutant:
     """One seeded fault.
 
-    `kind` is its class, `module` the module whose text holds `before` once, and `after` in its
-    place once mutated. `backend` is the one whose process it is put into, or JUDGE. `breaks` are
-    the ops and labels that it is about: a check of one of them kills it by name. `hint` describes
-    what it looks like from outside, without the answer. The cases of `level`, if one is given, come
+    `kind` is its class; in its `module`, `inside` a definition, the code `before` stands once, and
+    `after` in its place once mutated. `backend` is the one whose process it is put into, or JUDGE.
+    `breaks` are the ops and labels that it is about: a check of one of them kills it by name.
+    `hint` says what it looks like from outside, without the answer. The cases of `level` come
     before those of the others. A fault of what judges is one of judging by `profile`. What accepts
     too much is found by results that must be accused: of the backends `against`, mutants or
     adversaries that push an op outside (`adversary:MAX`) or that take the liberties of another
@@ -43,6 +44,7 @@ class Mutant:
     name: str
     kind: str
     module: str
+    inside: str
     before: str
     after: str
     breaks: tuple[str, ...]
@@ -100,15 +102,12 @@ def _by_alias() -> Mapping[str, Mutant]:
 
 def mutated(mutant: Mutant, text: str) -> str:
     """The text of its module with the fault. CatalogueError unless the place stands there once."""
-    count = text.count(mutant.before)
-    if count != 1:
-        raise CatalogueError(
-            f"{mutant.name}: expected its place once in {mutant.module}, found it {count} times"
-        )
-    return text.replace(mutant.before, mutant.after)
+    try:
+        return with_fault(text, mutant.inside, mutant.before, mutant.after)
+    except PlaceError as error:
+        raise CatalogueError(f"{mutant.name}: {mutant.module}: {error}") from None
 
 
 def _mutant(table: dict[str, Any]) -> Mutant:
     lists = {name: tuple(table.get(name, ())) for name in ("breaks", "against")}
-    fields = {**table, **lists}
-    return Mutant(**fields)
+    return Mutant(**{"inside": "", **table, **lists})

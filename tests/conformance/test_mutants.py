@@ -27,6 +27,7 @@ from uop.conformance.mutants.catalogue import (
 )
 from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
+from uop.conformance.mutants.place import with_fault
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
 from uop.conformance.verdict import Fault, Status, Verdict
 from uop.spec.errors import PassError
@@ -215,10 +216,44 @@ def test_what_fails_without_the_fault_is_no_kill(monkeypatch: pytest.MonkeyPatch
 
 def test_a_place_that_has_moved_is_an_error() -> None:
     mutant = find_mutant("quotients-of-unlike-signs")
-    with pytest.raises(CatalogueError, match="found it 0 times"):
-        mutated(mutant, "another text")
-    with pytest.raises(CatalogueError, match="found it 2 times"):
-        mutated(mutant, mutant.before * 2)
+    place = f"def {mutant.inside}(a, b):\n"
+    with pytest.raises(CatalogueError, match="found idiv 0 times"):
+        mutated(mutant, "def another(): ...")
+    with pytest.raises(CatalogueError, match="found 0 times"):
+        mutated(mutant, f"{place}    return a\n")
+    with pytest.raises(CatalogueError, match="found 2 times"):
+        mutated(mutant, f"{place}    return {mutant.before} + {mutant.before}\n")
+
+
+def test_a_place_is_found_in_any_layout() -> None:
+    mutant = find_mutant("quotients-of-unlike-signs")
+    text = "# é\ndef idiv(a, b):\n    return (np.floor_divide(  # anew\n        a, b,\n    ))\n"
+    assert ast.unparse(ast.parse(mutated(mutant, text))).endswith(f"return {mutant.after}")
+
+
+STATEMENTS = """
+class C:
+    def f(self):
+        a = 1  # why
+        if a:
+            return a
+        return 0
+"""
+
+
+def test_statements_are_laid_out_where_they_stand() -> None:
+    found = with_fault(
+        STATEMENTS, "C.f", "a = 1\nif a:\n    return a", "a = 2\nwhile a:\n    a -= 1"
+    )
+    expected = STATEMENTS.replace("a = 1  # why", "a = 2").replace("if a:", "while a:")
+    assert ast.dump(ast.parse(found)) == ast.dump(ast.parse(expected.replace("return a", "a -= 1")))
+
+
+def test_code_of_another_language_is_compared_as_text() -> None:
+    text = 'TABLE = {"ADD": "{0} + {1}"}\nOTHER = {"ADD": "{0} + {1}"}\n'
+    assert with_fault(text, "OTHER", "{0} + {1}", "{0} - {1}") == text[:27] + text[27:].replace(
+        "+", "-"
+    )
 
 
 def test_the_sums_fit_their_schema() -> None:
