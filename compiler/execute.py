@@ -81,7 +81,11 @@ class Executable:
 
     def check_inputs(self, inputs: Inputs) -> None:
         """InvalidError for a missing, unknown or ill-fitting input."""
-        check_inputs(self.slots, inputs)
+        check_slots(self.slots, inputs.keys())
+        for slot, array in inputs.items():
+            given, u = np.asarray(array), self.slots[slot]
+            if given.shape != u.shape or given.dtype != np_dtype(u.dtype):
+                raise misfit(slot, u, f"{given.dtype}{list(given.shape)}")
 
     def contents(self, inputs: Inputs) -> list[Array]:
         """What each buffer starts with, as bytes."""
@@ -149,15 +153,6 @@ def executable(root: UOp, stored: Sequence[UOp], planned: UOp, target: Target) -
     return Executable(
         target, kind, slots_of(root), tuple(buffers), tuple(steps), tuple(map(slot_of, stored))
     )
-
-
-def check_inputs(slots: Mapping[int, UOp], inputs: Inputs) -> None:
-    """InvalidError for a missing, unknown or ill-fitting input."""
-    check_slots(slots, inputs.keys())
-    for slot, array in inputs.items():
-        given, u = np.asarray(array), slots[slot]
-        if given.shape != u.shape or given.dtype != np_dtype(u.dtype):
-            raise misfit(slot, u, f"{given.dtype}{list(given.shape)}")
 
 
 def _initial(u: UOp, inputs: Inputs) -> Array:

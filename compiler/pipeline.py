@@ -4,7 +4,7 @@ its form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,7 +22,7 @@ from uop.compiler.stages.select import select, selected_for
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target
-from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.forms import FORMS, Form, verify
 from uop.spec.graph import ProgramKind, beside_calls, kind_of, written
@@ -80,20 +80,36 @@ def compile(
     kernel does not allow, PassError where a stage broke its contract.
     """
     chosen = find_target(target)
-    stages: dict[str, UOp] = {}
-    program = root = without_binaries(in_core_ops(checked_root(root), WITH_MIN))
-    for name, stage, form in _stages_for(root, chosen, optimizations):
-        fired = quietly if observe is None else partial(observe, name)
-        after = stage(program, fired)
+    root = without_binaries(in_core_ops(checked_root(root), WITH_MIN))
+    stages = dict(_left(root, chosen, optimizations, observe))
+    if "callify" in stages:
+        results = [store.src[0] for store in stages["callify"].src]
+    else:
+        results = written(root)
+    return Compiled(stages, executable(root, results, stages["plan"], chosen))
+
+
+def lower(
+    root: UOp, stage: str, target: str | Target = "opencl", optimizations: Sequences = ()
+) -> UOp:
+    """What a stage, and those before it, leave of a program."""
+    for name, program in _left(in_core_ops(root), find_target(target), optimizations, None):
+        if name == stage:
+            return program
+    raise UnsupportedError(f"no stage {stage} is left for this program")
+
+
+def _left(
+    program: UOp, target: Target, optimizations: Sequences, observe: Observe | None
+) -> Iterator[tuple[str, UOp]]:
+    """Each stage that a program has before it, and what it leaves."""
+    for name, stage, form in _stages_for(program, target, optimizations):
+        after = stage(program, quietly if observe is None else partial(observe, name))
         verify(after, form)
         if observe is not None:
             observe(name, "", program, after)
-        stages[name] = program = after
-    if kind_of(root).calls_kernels:
-        stored = written(root)
-    else:
-        stored = [store.src[0] for store in stages["callify"].src]
-    return Compiled(stages, executable(root, stored, stages["plan"], chosen))
+        program = after
+        yield name, program
 
 
 def _stages_for(
@@ -113,32 +129,6 @@ def _stages_for(
     left = stages[names.index(first) :]
     # Every buffer of a program of kernels is its caller's, so no memory is shared.
     return [(name, keep if name == "plan" else stage, form) for name, stage, form in left]
-
-
-def lower(
-    root: UOp, stage: str, target: str | Target = "opencl", optimizations: Sequences = ()
-) -> UOp:
-    """What a stage, and those before it, leave of a program."""
-    program = in_core_ops(root)
-    for name, run, form in _stages_for(program, find_target(target), optimizations):
-        program = run(program, quietly)
-        verify(program, form)
-        if name == stage:
-            return program
-    raise UnsupportedError(f"no stage {stage} is left for this program")
-
-
-def compile_many(
-    roots: Iterable[UOp], target: str | Target = "opencl"
-) -> list[Compiled | UopError]:
-    """Each program compiled, or the error that says why not."""
-    results: list[Compiled | UopError] = []
-    for root in roots:
-        try:
-            results.append(compile(root, target))
-        except UopError as error:
-            results.append(error)
-    return results
 
 
 def find_target(target: str | Target) -> Target:

@@ -41,7 +41,6 @@ TOLD = 3
 """Constants of a program, each in every position."""
 SHIFTS = (Op.SHL, Op.SHR)
 CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
-OF_NAN_EITHER = (Op.CMPGE, Op.CMPLE)
 
 
 def groups() -> Iterator[Group]:

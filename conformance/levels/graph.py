@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
-from time import perf_counter
 
 import numpy as np
 
@@ -273,13 +272,10 @@ def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     first, second = (Batch({slot: growth.inputs[slot][k] for slot in used}) for k in range(2))
     if not _may_lack_meaning(root):
         return first, second
-    start = perf_counter()
     try:
         evaluate_full(root, second.inputs)
     except UndefinedError:
         return (first,)
-    finally:
-        growth.interpreting += perf_counter() - start
     return first, second
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from time import perf_counter
 
 import numpy as np
 
@@ -64,7 +63,6 @@ class Growth:
     taken: set[UOp] = field(default_factory=set)
     """Nodes that are known to be in the vocabulary."""
     slots: int = 0
-    interpreting: float = 0.0
 
     # Leaves.
 
@@ -111,9 +109,7 @@ class Growth:
             sources = data_sources(u)
             # Only what one step has built is unknown: a few nodes deep.
             operands = [self.value(s) for s in sources]
-            start = perf_counter()
             self.known[u] = known = _computed(u, operands)
-            self.interpreting += perf_counter() - start
             self.wide[u] = max((self.width(s) for s in sources), default=0) + _widens(u)
             if _is_loose(u) or not self.loose.isdisjoint(sources):
                 self.loose.add(u)
@@ -133,9 +129,7 @@ class Growth:
             value = self.value(u)
         except UndefinedError:
             return False
-        start = perf_counter()
         tells = self.width(u) <= DEEPEST_WIDE and _is_alive(value) and not self._repeats(u, value)
-        self.interpreting += perf_counter() - start
         if tells:
             self.add(u)
         return tells

@@ -58,12 +58,6 @@ def upper(a: Array, b: Array) -> Array:
     return unkeys(np.maximum(keys(a), keys(b)), a.dtype)
 
 
-def stepped(a: Array, steps: int) -> Array:
-    """The value that many representable values further up; the caller keeps it inside the dtype."""
-    k = keys(a)
-    return unkeys(k + k.dtype.type(steps), a.dtype)
-
-
 def distance(lo: Array, hi: Array) -> Array:
     """How many values `hi` lies above `lo`, as float64."""
     k_lo, k_hi = keys(lo), keys(hi)
