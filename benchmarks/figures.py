@@ -25,16 +25,16 @@ from rich.table import Table
 
 from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.case import Case
-from uop.conformance.generate import case_by_id, groups
-from uop.conformance.judge import Judge
-from uop.conformance.options import Options
-from uop.conformance.reduce import is_computing
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import Status
 from uop.conformance.report import Report, Tally, share
-from uop.conformance.run import conform
-from uop.conformance.selection import selected
-from uop.conformance.verdict import Status
-from uop.conformance.workers import Local
+from uop.conformance.run.options import Options
+from uop.conformance.run.run import conform
+from uop.conformance.run.selection import selected
+from uop.conformance.shrink.reduce import is_computing
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import case_by_id, groups
+from uop.conformance.workers.transport import Local
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from uop.conformance.case import EFFORTS
-from uop.conformance.jury import Jury
 from uop.conformance.mutants.catalogue import find_mutant, mutants
-from uop.conformance.options import Options
-from uop.conformance.sessions import MUTANT
+from uop.conformance.run.options import Options
+from uop.conformance.run.pool import Jury
+from uop.conformance.suite.case import EFFORTS
+from uop.conformance.workers.sessions import MUTANT
 
 if TYPE_CHECKING:
-    from uop.conformance.protocol import Hello
+    from uop.conformance.judging.verdict import Verdict
+    from uop.conformance.protocol.types import Hello
     from uop.conformance.report import Report, Tally
-    from uop.conformance.verdict import Verdict
 
 KIND = "small backend"
 
@@ -70,7 +70,7 @@ def judged(name: str, backend: str, effort: str, begun: float) -> Run:
         options = Options(backend, effort=effort, workers=1, output=Path(folder)).checked()
         jury = Jury.start(options)
         # As long to load as a backend to start; `uop conform` does the same.
-        from uop.conformance.run import conform
+        from uop.conformance.run.run import conform
 
         try:
             report = conform(options, First(), jury)

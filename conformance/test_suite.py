@@ -14,20 +14,20 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
-from uop.conformance.card.card import observe
-from uop.conformance.case import LEVELS, Case, InvalidCase
-from uop.conformance.compare import Symptom
-from uop.conformance.delivery import not_listed
-from uop.conformance.drawn import HypothesisChoices
-from uop.conformance.generate import AnyGroup, groups
-from uop.conformance.judge import Judge
-from uop.conformance.levels.group import Group
-from uop.conformance.options import OBSERVED, profile_of_run
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.lowering import not_listed
+from uop.conformance.judging.verdict import Fault, Status
 from uop.conformance.plugin import JUDGED
-from uop.conformance.repro import NOT_SHRUNK, as_found, find_cause
-from uop.conformance.sessions import known, start
-from uop.conformance.verdict import Fault, Status
-from uop.conformance.vocabulary import vocabulary_of
+from uop.conformance.profile.card import observe
+from uop.conformance.run.options import OBSERVED, profile_of_run
+from uop.conformance.shrink.repro import NOT_SHRUNK, as_found, find_cause
+from uop.conformance.strategies import HypothesisChoices
+from uop.conformance.suite.case import LEVELS, Case, InvalidCase
+from uop.conformance.suite.generate import AnyGroup, groups
+from uop.conformance.suite.levels.group import Group
+from uop.conformance.suite.vocabulary import vocabulary_of
+from uop.conformance.workers.sessions import known, start
 from uop.spec.errors import BackendError, UopError
 from uop.spec.profile_text import parse_profile
 

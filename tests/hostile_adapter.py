@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from hostile_worker import EVIL, OWNED
 
-from uop.conformance.protocol import Hello, Outcome, Problem, ProblemKind, Program
+from uop.conformance.protocol.types import Hello, Outcome, Problem, ProblemKind, Program
 from uop.spec.errors import UnsupportedError
 
 TAKEN = frozenset({"PARAM", "CONST", "ADD"}), frozenset({"float32"})

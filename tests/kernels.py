@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uop.conformance.levels.listing import Listing
+from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.fragments import fragments_of
 from uop.interpreter.storage import Array, np_dtype
 from uop.spec.args import (

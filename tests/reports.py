@@ -4,11 +4,11 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from uop.conformance.compare import Symptom
-from uop.conformance.elements import Element, Errors
-from uop.conformance.options import Options
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.elements import Element, Errors
+from uop.conformance.judging.verdict import Fault, Status, Verdict
 from uop.conformance.report import BackendInfo, Failure, Report, Tally
-from uop.conformance.verdict import Fault, Status, Verdict
+from uop.conformance.run.options import Options
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
 

@@ -13,7 +13,7 @@ import pytest
 from pages import BLOCK, PAGES, ROOT, RUN, bash, blocks, prepare, run_page
 
 from uop.cli import COMMANDS
-from uop.conformance.exits import Exit
+from uop.conformance.run.exits import Exit
 from uop.spec.json_form import from_json
 from uop.spec.latitude import KNOBS
 from uop.spec.profile_text import knob_values
@@ -37,7 +37,7 @@ def test_a_page_shows_what_its_blocks_print(
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_every_json_block_is_a_program_or_a_message(page: Path) -> None:
-    resource = files("uop.conformance").joinpath("uop-worker-protocol-1.schema.json")
+    resource = files("uop.conformance.protocol").joinpath("uop-worker-protocol-1.schema.json")
     schema = jsonschema.Draft202012Validator(json.loads(resource.read_text("utf-8")))
     for block in blocks(page, "json"):
         found = json.loads(block.text)

@@ -13,10 +13,10 @@ import jsonschema
 import pytest
 
 from uop.__main__ import main
-from uop.conformance.exits import Exit
-from uop.conformance.options import Options
 from uop.conformance.report import Conclusion
-from uop.conformance.run import conform
+from uop.conformance.run.exits import Exit
+from uop.conformance.run.options import Options
+from uop.conformance.run.run import conform
 
 ROOT = Path(__file__).parents[1]
 WORKERS = ROOT / "examples" / "workers"
@@ -91,7 +91,7 @@ def test_the_toy_has_15_lines_and_gets_a_verdict(
 
 def test_every_message_on_the_page_has_the_schema() -> None:
     page = (ROOT / "docs" / "worker-protocol.md").read_text()
-    resource = files("uop.conformance").joinpath("uop-worker-protocol-1.schema.json")
+    resource = files("uop.conformance.protocol").joinpath("uop-worker-protocol-1.schema.json")
     schema = jsonschema.Draft202012Validator(json.loads(resource.read_text()))
     found = 0
     for block in re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
@@ -105,7 +105,7 @@ def test_every_message_on_the_page_has_the_schema() -> None:
 
 def test_every_key_of_hello_is_on_the_page() -> None:
     page = (ROOT / "docs" / "worker-protocol.md").read_text()
-    resource = files("uop.conformance").joinpath("uop-worker-protocol-1.schema.json")
+    resource = files("uop.conformance.protocol").joinpath("uop-worker-protocol-1.schema.json")
     definitions = json.loads(resource.read_text())["$defs"]
     for key in definitions["helloReply"]["properties"]:
         assert f"`{key}`" in page or f'"{key}":' in page, key

@@ -11,7 +11,7 @@ from typing import TextIO
 import click
 
 from uop.cli import cli
-from uop.conformance.exits import Exit
+from uop.conformance.run.exits import Exit
 from uop.spec.errors import BackendError, PassError, UopError
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
-from uop.conformance.protocol import Backend
+from uop.conformance.protocol.types import Backend
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.nearest import did_you_mean
 

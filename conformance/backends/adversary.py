@@ -9,8 +9,8 @@ from zlib import crc32
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
-from uop.conformance.meaning import may_end
-from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.judging.expected import may_end
+from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.storage import Array
 from uop.spec.errors import UnsupportedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from uop.conformance.protocol import Outcome, Problem, ProblemKind
+from uop.conformance.protocol.types import Outcome, Problem, ProblemKind
 from uop.spec.errors import (
     BackendError,
     InvalidError,

@@ -8,7 +8,7 @@ import traceback
 import weakref
 from collections.abc import Callable
 
-from uop.conformance import wire
+from uop.conformance.protocol import wire
 
 Work = Callable[[wire.Json, bytes], bytes]
 """Makes the frame of an answer from the header and the body of a task."""

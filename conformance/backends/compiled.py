@@ -13,7 +13,7 @@ from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
-from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, Program
+from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, Problem, Program
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.latitude import STRICT
 from uop.spec.text import parse

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from uop.conformance.backends.attempt import attempt
-from uop.conformance.protocol import Hello, Outcome, Outputs, Program
+from uop.conformance.protocol.types import Hello, Outcome, Outputs, Program
 from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import Output, evaluate
 from uop.interpreter.inputs import Inputs

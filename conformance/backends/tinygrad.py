@@ -17,12 +17,20 @@ import numpy as np
 
 from uop.compiler.runtime.drivers import loader
 from uop.compiler.runtime.trials import choose
-from uop.conformance import wire
 from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import Graph, Language, Node
 from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
-from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.protocol import wire
+from uop.conformance.protocol.types import (
+    Hello,
+    Limits,
+    Outcome,
+    Outputs,
+    Problem,
+    ProblemKind,
+    Program,
+)
 from uop.interpreter.storage import Array, np_dtype
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UnsupportedError, UopError

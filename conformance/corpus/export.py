@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from uop.conformance.case import EFFORTS, LEVELS, Case, CaseId
 from uop.conformance.corpus.files import (
     GRAPH,
     INPUTS,
@@ -23,9 +22,10 @@ from uop.conformance.corpus.files import (
     dtype_table,
     set_files,
 )
-from uop.conformance.generate import AnyGroup, groups
-from uop.conformance.meaning import accepted_on
-from uop.conformance.wire import NAMES
+from uop.conformance.judging.expected import accepted_on
+from uop.conformance.protocol.wire import NAMES
+from uop.conformance.suite.case import EFFORTS, LEVELS, Case, CaseId
+from uop.conformance.suite.generate import AnyGroup, groups
 from uop.interpreter.accepted.result import Accepted
 from uop.spec import json_form
 from uop.spec.dtype import DTYPES

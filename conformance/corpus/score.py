@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.case import CaseId
-from uop.conformance.compare import Mismatch, Symptom, compare
 from uop.conformance.corpus.files import (
     MANIFEST,
     OUTPUTS,
@@ -20,10 +18,12 @@ from uop.conformance.corpus.files import (
     read_arrays,
     read_sets,
 )
+from uop.conformance.judging.compare import Mismatch, Symptom, compare
+from uop.conformance.judging.verdict import Fault, Status, Verdict
+from uop.conformance.protocol.untrusted import sanitized
 from uop.conformance.report import BackendInfo, Failure, Report, Tally
 from uop.conformance.report.origin import Origin
-from uop.conformance.untrusted import sanitized
-from uop.conformance.verdict import Fault, Status, Verdict
+from uop.conformance.suite.case import CaseId
 
 SKIPPED = "skipped.txt"
 """In the folder of a case: why there are no outputs."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from uop.conformance.jury import Juror, Jury
 from uop.conformance.mutants.catalogue import Mutant
 from uop.conformance.mutants.hunt import Fate, Hunted
+from uop.conformance.run.pool import Juror, Jury
 
 SCHEMA = "uop-mutants/1"
 HUNTER = "uop.conformance.mutants.hunter"

@@ -13,17 +13,17 @@ from sys import maxsize
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from uop.conformance.case import MIXED, CaseId, InvalidCase
-from uop.conformance.compare import Symptom
-from uop.conformance.generate import case_by_id
-from uop.conformance.judge import Judge
-from uop.conformance.jury import JUROR, Juror
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
-from uop.conformance.repro import Finding, find_cause, finding_from_json
-from uop.conformance.sessions import MUTANT, RUN, start
-from uop.conformance.verdict import Status, Verdict, verdict_from_json
+from uop.conformance.run.pool import JUROR, Juror
+from uop.conformance.shrink.repro import Finding, find_cause, finding_from_json
+from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
+from uop.conformance.suite.generate import case_by_id
+from uop.conformance.workers.sessions import MUTANT, RUN, start
 from uop.spec.errors import BackendError, PassError
 from uop.spec.ops.names import Op
 from uop.spec.profile_text import parse_profile

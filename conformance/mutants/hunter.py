@@ -7,10 +7,10 @@ import signal
 from dataclasses import asdict
 from functools import partial
 
-from uop.conformance import wire
 from uop.conformance.mutants.catalogue import find_mutant
 from uop.conformance.mutants.hunt import hunt
-from uop.conformance.processes import when_alone
+from uop.conformance.protocol import wire
+from uop.conformance.workers.processes import when_alone
 from uop.spec.errors import UopError
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from uop.conformance.case import EFFORTS, LEVELS, MIXED, Case, CaseId
-from uop.conformance.generate import AnyGroup, groups
-from uop.conformance.levels.invalid import InvalidGroup
 from uop.conformance.mutants.catalogue import Mutant
+from uop.conformance.suite.case import EFFORTS, LEVELS, MIXED, Case, CaseId
+from uop.conformance.suite.generate import AnyGroup, groups
+from uop.conformance.suite.levels.invalid import InvalidGroup
 
 HAND = "hand"
 """What the names of groups written by hand begin with."""

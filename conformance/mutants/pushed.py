@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from uop.conformance.case import Case
-from uop.conformance.generate import groups
+from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.mutants.order import is_by_hand
-from uop.conformance.verdict import Status, Verdict
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import groups
 from uop.interpreter.accepted.order import is_float, is_nan
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate_full

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.mutants.small_graph import BOOL, FLOAT, INT, Graph, Node, Shape
-from uop.conformance.protocol import Hello, Limits, Outcome, Outputs, Program
+from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, Program
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text import parse

@@ -9,11 +9,11 @@ from enum import Enum
 from importlib.metadata import version
 from typing import Any
 
-from uop.conformance.case import GENERATOR, MIXED, OWN, OWN_ID, CaseId
-from uop.conformance.elements import BINS, Element
-from uop.conformance.protocol import Hello
-from uop.conformance.verdict import MAY_END, Fault, Status, Verdict
-from uop.conformance.vocabulary import Vocabulary, whole
+from uop.conformance.judging.elements import BINS, Element
+from uop.conformance.judging.verdict import MAY_END, Fault, Status, Verdict
+from uop.conformance.protocol.types import Hello
+from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID, CaseId
+from uop.conformance.suite.vocabulary import Vocabulary, whole
 
 SCHEMA = "uop-report/1"
 MARKS = {

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from uop.conformance.protocol.wire import Json
 from uop.conformance.report import counted
-from uop.conformance.wire import Json
 
 Key = tuple[str, str, str]
 KNOWN = "known to fail"

@@ -9,13 +9,13 @@ from contextlib import suppress
 from json import dumps
 from pathlib import Path
 
-from uop.conformance.card.card import Entry
-from uop.conformance.case import MIXED, CaseId
+from uop.conformance.profile.card import Entry
+from uop.conformance.protocol.wire import Json
 from uop.conformance.report import Failure
+from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
-from uop.conformance.report.page import page
-from uop.conformance.repro import Finding
-from uop.conformance.wire import Json
+from uop.conformance.shrink.repro import Finding
+from uop.conformance.suite.case import MIXED, CaseId
 
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 

@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from uop.conformance.case import OWN_ID
-from uop.conformance.options import Options
-from uop.conformance.protocol import Hello
+from uop.conformance.judging.verdict import Verdict
+from uop.conformance.protocol.types import Hello
 from uop.conformance.report import Conclusion, Failure, Report, Tally, in_order
 from uop.conformance.report.terminal import Log, figures_line, next_lines, verdict_line
-from uop.conformance.shell import repro_command
-from uop.conformance.verdict import Verdict
+from uop.conformance.run.commands import repro_command
+from uop.conformance.run.options import Options
+from uop.conformance.suite.case import OWN_ID
 
 MOST = 10
 """Annotations of one kind that a step may show."""

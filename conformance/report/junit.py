@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from uop.conformance.protocol.wire import Json
 from uop.conformance.report import cell_of, listed_id
 from uop.conformance.report.reading import version_of
-from uop.conformance.shell import case_command, repro_command
-from uop.conformance.wire import Json
+from uop.conformance.run.commands import case_command, repro_command
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML document may hold."""

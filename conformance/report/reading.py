@@ -10,10 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.options import OptionError
+from uop.conformance.protocol.wire import Json
 from uop.conformance.report import SCHEMA
-from uop.conformance.vocabulary import Vocabulary, vocabulary_from_json
-from uop.conformance.wire import Json
+from uop.conformance.run.options import OptionError
+from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_from_json
 
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -88,7 +88,9 @@ def problems(found: object) -> Iterator[str]:
 @cache
 def _schema() -> Json:
     schema: Json = json.loads(
-        files("uop.conformance").joinpath("uop-report-1.schema.json").read_text(encoding="utf-8")
+        files("uop.conformance.report")
+        .joinpath("uop-report-1.schema.json")
+        .read_text(encoding="utf-8")
     )
     return schema
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from uop.conformance.case import CaseId, NoSuchCaseError
-from uop.conformance.generate import group_of
-from uop.conformance.jury import Jury
-from uop.conformance.options import OptionError, Options
+from uop.conformance.judging.verdict import Status, Verdict, verdict_from_json
+from uop.conformance.protocol.wire import Json
 from uop.conformance.report import MARKS, NOT_RUN, listed_id
 from uop.conformance.report.reading import version_of, vocabulary_in
-from uop.conformance.shell import CORPUS
-from uop.conformance.verdict import Status, Verdict, verdict_from_json
-from uop.conformance.vocabulary import Vocabulary, whole
-from uop.conformance.wire import Json
+from uop.conformance.run.commands import CORPUS
+from uop.conformance.run.options import OptionError, Options
+from uop.conformance.run.pool import Jury
+from uop.conformance.suite.case import CaseId, NoSuchCaseError
+from uop.conformance.suite.generate import group_of
+from uop.conformance.suite.vocabulary import Vocabulary, whole
 from uop.spec.errors import BackendError, PassError
 
 STATUSES = {mark: status for status, mark in MARKS.items()}

@@ -12,27 +12,27 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from uop.conformance.card.card import card_from_json
-from uop.conformance.case import ALL_LEVELS
-from uop.conformance.coverage import ledger_lines
-from uop.conformance.delivery import UNSUPPORTED
-from uop.conformance.explain.glossary import LOOK
-from uop.conformance.options import OBSERVED, Options
-from uop.conformance.protocol import Hello
+from uop.conformance.coverage.ledger import ledger_lines
+from uop.conformance.coverage.strength import strength_line
+from uop.conformance.judging.lowering import UNSUPPORTED
+from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.profile.card import card_from_json
+from uop.conformance.protocol.types import Hello
+from uop.conformance.protocol.untrusted import in_one_line
+from uop.conformance.reference.glossary import LOOK
 from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
-from uop.conformance.shell import (
+from uop.conformance.run.commands import (
     case_command,
     lost_command,
     more_command,
     repro_command,
     uop_command,
 )
-from uop.conformance.strength import strength_line
-from uop.conformance.untrusted import in_one_line
-from uop.conformance.verdict import Status, Verdict
+from uop.conformance.run.options import OBSERVED, Options
+from uop.conformance.suite.case import ALL_LEVELS
 
 if TYPE_CHECKING:
-    from uop.conformance.run import Display
+    from uop.conformance.run.run import Display
 
 COLUMNS = (
     ("bool",),

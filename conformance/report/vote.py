@@ -9,8 +9,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from uop.conformance.judging.verdict import Fault, Status
 from uop.conformance.report import Report
-from uop.conformance.verdict import Fault, Status
 
 INTERPRETER = "interpreter"
 AS_EXPECTED = "accepted"

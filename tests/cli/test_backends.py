@@ -11,7 +11,7 @@ import pytest
 
 from uop.cli import backend, backends
 from uop.conformance import backends as registered
-from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind
 from uop.spec.errors import BackendError, UndefinedError, UnsupportedError, UopError
 from uop.spec.text import parse
 

@@ -13,9 +13,9 @@ import pytest
 import reports
 
 from uop.__main__ import main
-from uop.conformance.exits import Exit
 from uop.conformance.report.reading import read_report
-from uop.conformance.workers import Allowance
+from uop.conformance.run.exits import Exit
+from uop.conformance.workers.transport import Allowance
 
 FAULTY = Path(__file__).parents[1] / "conformance"
 WORKER = FAULTY / "worker_for_tests.py"

@@ -12,7 +12,7 @@ import pytest
 MINE = """\
 import os
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.protocol import Outputs
+from uop.conformance.protocol.types import Outputs
 
 
 class Right(InterpreterBackend):

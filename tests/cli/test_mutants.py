@@ -13,11 +13,13 @@ import jsonschema
 import pytest
 
 from uop.cli.mutants import WIDTH, line_of, selected
-from uop.conformance.exits import Exit
 from uop.conformance.mutants.catalogue import find_mutant, mutants
 from uop.conformance.mutants.hunt import Fate, Hunted
+from uop.conformance.run.exits import Exit
 
-SCHEMA = json.loads(files("uop.conformance").joinpath("uop-mutants-1.schema.json").read_text())
+SCHEMA = json.loads(
+    files("uop.conformance.mutants").joinpath("uop-mutants-1.schema.json").read_text()
+)
 
 
 def test_a_mutant_that_dies_is_exit_0_and_the_sums_are_written(uop: Any, tmp_path: Path) -> None:

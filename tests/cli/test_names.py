@@ -10,7 +10,7 @@ import pytest
 
 from uop.cli import COMMANDS
 from uop.conformance.backends import names
-from uop.conformance.case import ALL_LEVELS, EFFORTS
+from uop.conformance.suite.case import ALL_LEVELS, EFFORTS
 from uop.spec.dtype import DTYPES
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from uop.conformance.protocol_log import ProtocolLog, begin_log
-from uop.conformance.sessions import start
-from uop.conformance.workers import Allowance
+from uop.conformance.protocol.log import ProtocolLog, begin_log
+from uop.conformance.workers.sessions import start
+from uop.conformance.workers.transport import Allowance
 from uop.spec.errors import BackendError
 
 WORKER = Path(__file__).resolve().parents[1] / "conformance" / "worker_for_tests.py"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from uop.__main__ import main
-from uop.conformance.exits import Exit
+from uop.conformance.run.exits import Exit
 
 HERE = Path(__file__).resolve().parent
 WORKER = HERE.parent / "conformance" / "worker_for_tests.py"

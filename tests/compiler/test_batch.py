@@ -13,10 +13,10 @@ from uop.compiler.batch import Batch, Job, run_many
 from uop.compiler.pipeline import Compiled, compile
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.conformance.backends.attempt import problem_of
-from uop.conformance.case import Case
-from uop.conformance.compare import compare
-from uop.conformance.generate import cases
-from uop.conformance.protocol import ProblemKind
+from uop.conformance.judging.compare import compare
+from uop.conformance.protocol.types import ProblemKind
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import cases
 from uop.interpreter.accept import accept
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError, InvalidError, LaunchError, UopError

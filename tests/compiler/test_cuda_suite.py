@@ -8,8 +8,8 @@ from uop.compiler.batch import Batch, Job
 from uop.compiler.pipeline import compile
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import require
-from uop.conformance.case import Case
-from uop.conformance.generate import cases
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import cases
 from uop.spec.errors import UnsupportedError
 
 KERNELS = 50

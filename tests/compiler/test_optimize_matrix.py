@@ -8,7 +8,7 @@ import pytest
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.compiler.stages.optimize.matrix import ALONG_K, place_in_columns, place_in_rows
-from uop.conformance.compare import compare
+from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import SHAPES, fragments_of

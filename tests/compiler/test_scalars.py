@@ -11,8 +11,8 @@ from uop.compiler.kernels import first_stage
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.scalars import in_scalars
 from uop.compiler.targets.opencl import OPENCL
-from uop.conformance.case import Case
-from uop.conformance.generate import case_by_id
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import case_by_id
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ParamArg, SpecialArg
 from uop.spec.dtype import DType, dtypes

@@ -6,7 +6,7 @@ from graphs import Inputs, graphs, stores
 from hypothesis import HealthCheck, given, reject, settings
 
 from uop.compiler.pipeline import compile
-from uop.conformance.compare import compare
+from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.spec.errors import UndefinedError, UnsupportedError

@@ -18,11 +18,11 @@ from uop.compiler.stages.render import render_kernel
 from uop.compiler.stages.select import select
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
-from uop.conformance.case import Case
-from uop.conformance.compare import compare
-from uop.conformance.generate import case_by_id
-from uop.conformance.levels.listing import Listing
-from uop.conformance.meaning import accepted_on
+from uop.conformance.judging.compare import compare
+from uop.conformance.judging.expected import accepted_on
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import case_by_id
+from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import (
     AddrSpace,

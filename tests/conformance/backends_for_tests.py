@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
-from uop.conformance.protocol import (
+from uop.conformance.protocol.types import (
     Hello,
     Limits,
     Outcome,

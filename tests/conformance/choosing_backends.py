@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
-from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.evaluate import evaluate_full
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import DType, dtypes

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from uop.__main__ import main
-from uop.conformance.case import LEVELS
-from uop.conformance.exits import Exit
-from uop.conformance.options import OptionError, Options, parse_duration
+from uop.conformance.judging.verdict import Status
 from uop.conformance.report import Conclusion, Report
-from uop.conformance.run import conform
-from uop.conformance.selection import selected
-from uop.conformance.verdict import Status
+from uop.conformance.run.exits import Exit
+from uop.conformance.run.options import OptionError, Options, parse_duration
+from uop.conformance.run.run import conform
+from uop.conformance.run.selection import selected
+from uop.conformance.suite.case import LEVELS
 
 Conform = Callable[..., Report]
 
@@ -77,7 +77,7 @@ def test_a_wrong_result_is_a_failure_with_a_repro(judged: Conform) -> None:
 def test_what_many_ops_read_wrong_is_one_cause_and_leaves_room_for_others(
     judged: Conform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uop.conformance.run.CAUSES", 2)
+    monkeypatch.setattr("uop.conformance.run.run.CAUSES", 2)
     ops = ("CMPLT", "CMPNE", "CMPGT", "XOR")
     report = judged("backends_for_tests:Flushing", ops=ops, dtypes=("float16", "int32"))
     found = {f.signature for f in report.failures}

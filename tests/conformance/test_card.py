@@ -11,19 +11,19 @@ import pytest
 from uop.conformance.backends import load
 from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.card.card import Card, Entry, card_from_json, observe
-from uop.conformance.card.file import ProfileFileError, profile_text, read_profile
-from uop.conformance.card.free import free_points
-from uop.conformance.card.points import knob_points
-from uop.conformance.card.probe import Point
-from uop.conformance.options import OBSERVED, Options, profile_named
-from uop.conformance.protocol import Backend, Outcome, Problem, ProblemKind
-from uop.conformance.replay import replay
+from uop.conformance.profile.card import Card, Entry, card_from_json, observe
+from uop.conformance.profile.file import ProfileFileError, profile_text, read_profile
+from uop.conformance.profile.free import free_points
+from uop.conformance.profile.points import knob_points
+from uop.conformance.profile.probe import Point
+from uop.conformance.protocol.types import Backend, Outcome, Problem, ProblemKind
 from uop.conformance.report import Conclusion, Report
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import summary
-from uop.conformance.run import conform
-from uop.conformance.workers import Local
+from uop.conformance.run.options import OBSERVED, Options, profile_named
+from uop.conformance.run.replay import replay
+from uop.conformance.run.run import conform
+from uop.conformance.workers.transport import Local
 from uop.spec.errors import BackendError
 from uop.spec.latitude import KNOBS, STRICT, Profile
 from uop.spec.profile_text import parse_profile, profile_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uop.conformance import storage
-from uop.conformance.levels.written import by_file
+from uop.conformance.judging import storage
+from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.storage import to_bits

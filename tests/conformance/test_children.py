@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from uop.conformance import wire
 from uop.conformance.backends.children import Child, EndedError, how_ended
+from uop.conformance.protocol import wire
 
 
 def task(**header: int) -> bytes:

@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from uop.conformance.choices import CountedChoices, between, chance, pick, shuffled, weighted
-from uop.conformance.drawn import HypothesisChoices
-from uop.conformance.levels import graph
-from uop.conformance.levels.movement import VIEWS
+from uop.conformance.strategies import HypothesisChoices
+from uop.conformance.suite.choices import CountedChoices, between, chance, pick, shuffled, weighted
+from uop.conformance.suite.levels.graph import random_graph as graph
+from uop.conformance.suite.levels.op.movement import VIEWS
 from uop.interpreter.evaluate import evaluate
 from uop.spec.dtype import dtypes
 from uop.spec.uop import param

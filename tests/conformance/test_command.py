@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends import NoSuchBackendError
-from uop.conformance.command import Command, command_of
-from uop.conformance.processes import PROC, tree_of
-from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.sessions import start
-from uop.conformance.workers import Allowance
+from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.workers.command import Command, command_of
+from uop.conformance.workers.processes import PROC, tree_of
+from uop.conformance.workers.sessions import start
+from uop.conformance.workers.transport import Allowance
 from uop.interpreter.storage import Array
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError

@@ -14,19 +14,19 @@ import jsonschema
 import numpy as np
 import pytest
 
-from uop.conformance.case import Case, CaseId, InvalidCase
-from uop.conformance.command import Command
-from uop.conformance.delivery import deliver, unsupported
-from uop.conformance.generate import case_by_id, group_of, groups
-from uop.conformance.judge import Judge
-from uop.conformance.messages import line, run_request
-from uop.conformance.options import Options
-from uop.conformance.protocol import Hello, Program
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.lowering import deliver, unsupported
+from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.protocol.messages import line, run_request
+from uop.conformance.protocol.types import Hello, Program
 from uop.conformance.report import Conclusion
 from uop.conformance.report.terminal import summary
-from uop.conformance.repro import find_cause
-from uop.conformance.run import conform
-from uop.conformance.verdict import Status, Verdict
+from uop.conformance.run.options import Options
+from uop.conformance.run.run import conform
+from uop.conformance.shrink.repro import find_cause
+from uop.conformance.suite.case import Case, CaseId, InvalidCase
+from uop.conformance.suite.generate import case_by_id, group_of, groups
+from uop.conformance.workers.command import Command
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError
@@ -38,7 +38,7 @@ from uop.spec.uop import UOp, param
 
 HERE = Path(__file__).parent
 SCHEMA = json.loads(
-    files("uop.conformance").joinpath("uop-worker-protocol-1.schema.json").read_text()
+    files("uop.conformance.protocol").joinpath("uop-worker-protocol-1.schema.json").read_text()
 )
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from uop.conformance.compare import Symptom, compare
+from uop.conformance.judging.compare import Symptom, compare
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.storage import Array

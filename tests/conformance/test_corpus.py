@@ -17,16 +17,16 @@ from click.testing import CliRunner
 from uop.__main__ import main
 from uop.cli import cli
 from uop.conformance.backends.interpreter import evaluate_whole, in_order, is_sharded
-from uop.conformance.case import Case
 from uop.conformance.corpus.export import export
 from uop.conformance.corpus.files import CorpusError, Described, read_arrays, read_sets
 from uop.conformance.corpus.score import read_manifest, score
-from uop.conformance.exits import Exit
-from uop.conformance.generate import case_by_id, groups
+from uop.conformance.judging.verdict import Status
 from uop.conformance.report import Conclusion, Report
+from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
-from uop.conformance.report.page import page
-from uop.conformance.verdict import Status
+from uop.conformance.run.exits import Exit
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import case_by_id, groups
 from uop.interpreter.evaluate import evaluate
 from uop.spec import json_form
 from uop.spec.errors import UopError

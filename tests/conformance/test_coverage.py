@@ -15,18 +15,18 @@ import jsonschema
 import numpy as np
 import pytest
 
-from uop.conformance.case import LEVELS, Batch, Case, CaseId
-from uop.conformance.coverage import Evidence, Ledger, ledger_lines
-from uop.conformance.exercised import RULES, exercised
-from uop.conformance.generate import case_by_id, cases
-from uop.conformance.options import Options
-from uop.conformance.points import KINDS, Point
-from uop.conformance.protocol import Hello
+from uop.conformance.coverage.exercised import RULES, exercised
+from uop.conformance.coverage.ledger import Evidence, Ledger, ledger_lines
+from uop.conformance.coverage.points import KINDS, Point
+from uop.conformance.coverage.value_classes import BIT, named
+from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.protocol.types import Hello
 from uop.conformance.report import Conclusion, Report, Tally
-from uop.conformance.run import FURTHER, FURTHER_OF_EACH, conform
-from uop.conformance.selection import selected
-from uop.conformance.value_classes import BIT, named
-from uop.conformance.verdict import Status, Verdict
+from uop.conformance.run.options import Options
+from uop.conformance.run.run import FURTHER, FURTHER_OF_EACH, conform
+from uop.conformance.run.selection import selected
+from uop.conformance.suite.case import LEVELS, Batch, Case, CaseId
+from uop.conformance.suite.generate import case_by_id, cases
 from uop.spec.args import ParamArg
 from uop.spec.clauses import clauses
 from uop.spec.dtype import dtypes
@@ -34,7 +34,9 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, labels
 from uop.spec.uop import UOp, const, dims, param
 
-SCHEMA = json.loads(files("uop.conformance").joinpath("uop-report-1.schema.json").read_text())
+SCHEMA = json.loads(
+    files("uop.conformance.report").joinpath("uop-report-1.schema.json").read_text()
+)
 NOTHING = {"label": "", "values": {}, "rules": {}}
 ID = "op/ADD/float32/edges/0@2"
 SIN = "op/SIN/float32/edges/0@2"

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 from reports import failing
 
-from uop.conformance.docs import anchor, files, stale, write
-from uop.conformance.explain import glossary
-from uop.conformance.explain.find import find
-from uop.conformance.points import KINDS
+from uop.conformance.coverage.points import KINDS
+from uop.conformance.reference import glossary
+from uop.conformance.reference.docs import anchor, files, stale, write
+from uop.conformance.reference.find import find
 from uop.conformance.report.terminal import figures_line
 from uop.spec.decisions import decisions
 from uop.spec.registry import DECLARATIONS
@@ -21,7 +21,7 @@ WANTED = files()
 
 
 def test_no_page_is_stale() -> None:
-    assert stale(FOLDER, WANTED) == [], "run `python -m uop.conformance.docs docs`"
+    assert stale(FOLDER, WANTED) == [], "run `python -m uop.conformance.reference.docs docs`"
 
 
 def test_every_op_has_a_page_and_the_index_names_it() -> None:

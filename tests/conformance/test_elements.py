@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from uop.conformance.case import Batch, Case, CaseId
-from uop.conformance.elements import Element, Errors, errors_of, inputs_at, wrong_elements
+from uop.conformance.judging.elements import Element, Errors, errors_of, inputs_at, wrong_elements
+from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.values import Value

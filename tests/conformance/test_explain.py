@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from uop.conformance.explain.find import NoSuchNameError, Rows, find
-from uop.conformance.explain.page import Page, page_of
-from uop.conformance.explain.words import latitude_words, property_words, signature, type_words
+from uop.conformance.reference.find import NoSuchNameError, Rows, find
+from uop.conformance.reference.page import Page, page_of
+from uop.conformance.reference.words import latitude_words, property_words, signature, type_words
 from uop.spec.dtype import DTYPES, Kind, dtypes
 from uop.spec.latitude import KNOBS
 from uop.spec.ledger.rows import rows
@@ -82,7 +82,7 @@ def test_an_example_holds_its_op_and_runs(declaration: OpDef) -> None:
     if declaration.op.name in WITHOUT:
         assert example is None, "it has one now"
         return
-    assert example is not None, "add a case to conformance/explain/examples.uop"
+    assert example is not None, "add a case to conformance/reference/examples.uop"
     assert example.op_node.op is declaration.op
     assert declaration.op.name in example.text
     assert re.search(r"^\d+ : \w+\[[\d,]*\] = ", example.text, re.MULTILINE)

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from uop.conformance.case import Batch, Case, CaseId
-from uop.conformance.explain.dependence import needed_of
-from uop.conformance.explain.derivation import Asked, as_walked, derive
-from uop.conformance.generate import groups
-from uop.conformance.options import OptionError
+from uop.conformance.reference.dependence import needed_of
+from uop.conformance.reference.derivation import Asked, as_walked, derive
+from uop.conformance.run.options import OptionError
+from uop.conformance.suite.case import Batch, Case, CaseId
+from uop.conformance.suite.generate import groups
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.storage import Array, to_bits

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import uop
-from uop.conformance.explain import glossary
-from uop.conformance.explain.find import Conditions, Words, conditions, find, own_conditions
-from uop.conformance.explain.page import page_of
+from uop.conformance.reference import glossary
+from uop.conformance.reference.find import Conditions, Words, conditions, find, own_conditions
+from uop.conformance.reference.page import page_of
 from uop.spec.clauses import clauses
 from uop.spec.editions import EDITIONS, parse
 from uop.spec.editions.edition import edition_of

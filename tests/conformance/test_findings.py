@@ -27,8 +27,8 @@ from uop.conformance.finding_runs import (
     runs,
     table,
 )
-from uop.conformance.replay import replay
-from uop.conformance.verdict import Status
+from uop.conformance.judging.verdict import Status
+from uop.conformance.run.replay import replay
 
 FOUND = found()
 NAMES = [f.name for f in FOUND]

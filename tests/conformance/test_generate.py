@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from uop.conformance import generate
-from uop.conformance.case import Case, CaseId, InvalidCase, NoSuchCaseError
-from uop.conformance.levels.elementwise import decomposed
-from uop.conformance.meaning import may_end
-from uop.conformance.values import specials
+from uop.conformance.judging.expected import may_end
+from uop.conformance.suite import generate
+from uop.conformance.suite.case import Case, CaseId, InvalidCase, NoSuchCaseError
+from uop.conformance.suite.levels.op.elementwise import decomposed
+from uop.conformance.suite.values import specials
 from uop.interpreter.evaluate import evaluate
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.errors import InvalidError

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from uop.conformance import generate, values
-from uop.conformance.case import Case
-from uop.conformance.drawn import HypothesisChoices
-from uop.conformance.levels import absent, graph, sizes
-from uop.conformance.levels.group import Group, Program
+from uop.conformance.strategies import HypothesisChoices
+from uop.conformance.suite import generate, values
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.levels.graph import random_graph as graph
+from uop.conformance.suite.levels.group import Group, Program
+from uop.conformance.suite.levels.op import absent, sizes
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.values import Value
 from uop.spec.args import PadFill

@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from uop.conformance import generate
-from uop.conformance.case import Batch, Case
-from uop.conformance.choices import CountedChoices
-from uop.conformance.levels import graph
+from uop.conformance.suite import generate
+from uop.conformance.suite.case import Batch, Case
+from uop.conformance.suite.choices import CountedChoices
+from uop.conformance.suite.levels.graph import random_graph as graph
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.values import Value
 from uop.spec.dtype import dtypes

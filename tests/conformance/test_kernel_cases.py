@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import uop.conformance
-from uop.conformance import storage
+from uop.conformance.judging import storage
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.storage import to_bits
 from uop.spec.case import Case
@@ -20,7 +20,7 @@ from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp
 from uop.spec.uop_file import read_file
 
-FOLDER = Path(uop.conformance.__path__[0]) / "cases" / "kernel"
+FOLDER = Path(uop.conformance.__path__[0]) / "suite" / "cases" / "kernel"
 CASES = [
     pytest.param(path.stem, case, id=f"{path.stem}-{case.id}")
     for path in sorted(FOLDER.glob("*.uop"))

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from uop.__main__ import main
-from uop.conformance.exits import Exit
-from uop.conformance.known import Entry, KnownError, KnownFile, Settled, read_known
-from uop.conformance.options import Options
+from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report import BackendInfo, Conclusion, Report, Tally
 from uop.conformance.report.terminal import known_lines
-from uop.conformance.run import conform
-from uop.conformance.verdict import Status, Verdict
+from uop.conformance.run.exits import Exit
+from uop.conformance.run.known import Entry, KnownError, KnownFile, Settled, read_known
+from uop.conformance.run.options import Options
+from uop.conformance.run.run import conform
 
 CASE = "op/ADD/int8/edges/0@2"
 SIGNATURE = "result ADD int8"
@@ -172,7 +172,9 @@ def test_a_program_that_goes_during_the_run_costs_no_verdict(
     options = Options("interpreter", cases=(CASE,), known=known, output=tmp_path / "f", workers=1)
     checked = options.checked()
     monkeypatch.setattr(Options, "checked", lambda self: checked)
-    monkeypatch.setattr("uop.conformance.run.read_known", lambda path: read_known_and_lose(path))
+    monkeypatch.setattr(
+        "uop.conformance.run.run.read_known", lambda path: read_known_and_lose(path)
+    )
     report = conform(options)
     assert report.tally.counts[Status.PASSED] == 1
     assert report.conclusion is Conclusion.INCONCLUSIVE
@@ -374,7 +376,7 @@ def test_an_interrupted_run_leaves_the_file_and_ends_as_interrupted(
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("uop.conformance.run.Run._judge_cases", interrupted)
+    monkeypatch.setattr("uop.conformance.run.run.Run._judge_cases", interrupted)
     assert main(["conform", "interpreter", *CHOSEN, "--update-known"]) == Exit.INTERRUPTED
     assert "uop-known.toml stays as it is" in capsys.readouterr().err
     assert not Path("uop-known.toml").exists()

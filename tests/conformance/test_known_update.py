@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from uop.conformance.known import KnownError, read_known
-from uop.conformance.known_update import EMPTY, by_updated, require_editable, write_known
 from uop.conformance.report import (
     BackendInfo,
     Conclusion,
@@ -24,6 +22,8 @@ from uop.conformance.report import (
     Report,
     Tally,
 )
+from uop.conformance.run.known import KnownError, read_known
+from uop.conformance.run.known_update import EMPTY, by_updated, require_editable, write_known
 
 CASE = "op/ADD/int8/edges/0@2"
 REST = 'reason = "r", repro = "r.uop"'

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.card.points import knob_points
-from uop.conformance.case import CaseId
-from uop.conformance.coverage import CLOSED, ENDED, NO_CASE, Ledger
-from uop.conformance.exercised import AXIS, RULES, exercised
-from uop.conformance.generate import case_by_id
-from uop.conformance.judge import Judge
-from uop.conformance.options import Options
-from uop.conformance.points import Point
+from uop.conformance.coverage.exercised import AXIS, RULES, exercised
+from uop.conformance.coverage.ledger import CLOSED, ENDED, NO_CASE, Ledger
+from uop.conformance.coverage.points import Point
+from uop.conformance.coverage.value_classes import BIT
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import MAY_END, Status, Verdict
+from uop.conformance.profile.points import knob_points
+from uop.conformance.protocol.wire import Json
 from uop.conformance.report import Tally, main_reason
-from uop.conformance.selection import selected
-from uop.conformance.value_classes import BIT
-from uop.conformance.verdict import MAY_END, Status, Verdict
-from uop.conformance.wire import Json
-from uop.conformance.workers import Local
+from uop.conformance.run.options import Options
+from uop.conformance.run.selection import selected
+from uop.conformance.suite.case import CaseId
+from uop.conformance.suite.generate import case_by_id
+from uop.conformance.workers.transport import Local
 from uop.spec.latitude import KNOBS
 from uop.spec.profile_text import parse_profile, profile_of
 

@@ -7,12 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from uop.conformance import generate
 from uop.conformance.backends.interpreter import evaluate_whole, in_order, is_sharded
-from uop.conformance.case import Case
-from uop.conformance.compare import compare
-from uop.conformance.levels.device import COLLECTIVES, MOST
-from uop.conformance.meaning import accepted_on
+from uop.conformance.judging.compare import compare
+from uop.conformance.judging.expected import accepted_on
+from uop.conformance.suite import generate
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.levels.device.devices import COLLECTIVES, MOST
 from uop.interpreter import devices
 from uop.interpreter.values import Value
 from uop.spec.latitude import STRICT

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from uop.conformance import generate
-from uop.conformance.case import Case
+from uop.conformance.suite import generate
+from uop.conformance.suite.case import Case
 from uop.interpreter.evaluate import FullOutput, evaluate_full
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.values import Value

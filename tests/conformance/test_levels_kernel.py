@@ -9,12 +9,12 @@ import pytest
 from oracles.naive_machine import run_body
 
 from uop.compiler.pipeline import compile
-from uop.conformance import generate
-from uop.conformance.case import Case
-from uop.conformance.compare import compare
-from uop.conformance.levels.kernel import ARITY
-from uop.conformance.levels.written import by_file
-from uop.conformance.meaning import accepted_on, written_buffers
+from uop.conformance.judging.compare import compare
+from uop.conformance.judging.expected import accepted_on, written_buffers
+from uop.conformance.suite import generate
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.levels.kernel.kernels import ARITY
+from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate

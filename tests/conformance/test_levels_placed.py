@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from uop.conformance.case import Case
-from uop.conformance.exercised import AXIS, DEVICE, MIN_MAX, exercised
-from uop.conformance.generate import groups
-from uop.conformance.levels import handed_on, placed
-from uop.conformance.meaning import accepted_on
+from uop.conformance.coverage.exercised import AXIS, DEVICE, MIN_MAX, exercised
+from uop.conformance.judging.expected import accepted_on
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import groups
+from uop.conformance.suite.levels.device import ops as placed
+from uop.conformance.suite.levels.graph import copied as handed_on
 from uop.interpreter.evaluate import evaluate
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

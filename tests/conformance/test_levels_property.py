@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from uop.compiler.pipeline import lower
-from uop.conformance import generate
-from uop.conformance.case import Case
+from uop.conformance.suite import generate
+from uop.conformance.suite.case import Case
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate

@@ -8,16 +8,16 @@ import pytest
 
 from uop.compiler.pipeline import compile
 from uop.conformance.backends.interpreter import InterpreterBackend, in_order
-from uop.conformance.case import Case
-from uop.conformance.choices import CountedChoices
-from uop.conformance.compare import compare
-from uop.conformance.generate import cases
-from uop.conformance.judge import Judge
-from uop.conformance.levels.schedule import random_sequence
-from uop.conformance.meaning import accepted_on
-from uop.conformance.repro import find_cause
-from uop.conformance.verdict import Status
-from uop.conformance.workers import Local
+from uop.conformance.judging.compare import compare
+from uop.conformance.judging.expected import accepted_on
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import Status
+from uop.conformance.shrink.repro import find_cause
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.choices import CountedChoices
+from uop.conformance.suite.generate import cases
+from uop.conformance.suite.levels.kernel.schedules import random_sequence
+from uop.conformance.workers.transport import Local
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.graph import calls

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from uop.conformance import generate
 from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.case import Batch, Case, CaseId, Twin
-from uop.conformance.compare import Symptom
-from uop.conformance.drawn import HypothesisChoices
-from uop.conformance.judge import Judge
-from uop.conformance.levels import twin
-from uop.conformance.levels.graph import FLAVOURS
-from uop.conformance.protocol import Outcome, Outputs, Program
-from uop.conformance.repro import find_cause
-from uop.conformance.verdict import SETTLED, Status
-from uop.conformance.workers import Local
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import SETTLED, Status
+from uop.conformance.protocol.types import Outcome, Outputs, Program
+from uop.conformance.shrink.repro import find_cause
+from uop.conformance.strategies import HypothesisChoices
+from uop.conformance.suite import generate
+from uop.conformance.suite.case import Batch, Case, CaseId, Twin
+from uop.conformance.suite.levels.graph import twins as twin
+from uop.conformance.suite.levels.graph.random_graph import FLAVOURS
+from uop.conformance.workers.transport import Local
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.storage import to_bits
 from uop.spec.dtype import DTYPES, dtypes

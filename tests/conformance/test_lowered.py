@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uop.conformance import delivery
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
-from uop.conformance.case import Batch, Case, CaseId
-from uop.conformance.compare import Symptom
-from uop.conformance.judge import Judge
-from uop.conformance.protocol import Hello, Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.replay import judge_files
-from uop.conformance.repro import find_cause
-from uop.conformance.verdict import NOT_CHARGED, SETTLED, Status, Verdict
-from uop.conformance.workers import Local
+from uop.conformance.judging import lowering as delivery
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import NOT_CHARGED, SETTLED, Status, Verdict
+from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.run.replay import judge_files
+from uop.conformance.shrink.repro import find_cause
+from uop.conformance.suite.case import Batch, Case, CaseId
+from uop.conformance.workers.transport import Local
 from uop.interpreter.storage import Array
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import dtypes

@@ -11,10 +11,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from uop.conformance.case import LEVELS, CaseId
-from uop.conformance.compare import Symptom
-from uop.conformance.generate import groups
-from uop.conformance.jury import JUROR, Juror
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.verdict import Fault, Status, Verdict
 from uop.conformance.mutants import hunt as hunting
 from uop.conformance.mutants.campaign import Summary
 from uop.conformance.mutants.catalogue import (
@@ -29,7 +27,9 @@ from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.place import with_fault
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
-from uop.conformance.verdict import Fault, Status, Verdict
+from uop.conformance.run.pool import JUROR, Juror
+from uop.conformance.suite.case import LEVELS, CaseId
+from uop.conformance.suite.generate import groups
 from uop.spec.errors import PassError
 from uop.spec.latitude import KNOBS, STRICT
 from uop.spec.ops.names import Op
@@ -39,7 +39,9 @@ from uop.spec.registry import labels
 MUTANTS = list(mutants().values())
 SMALL = "uop.conformance.mutants.small:SmallBackend"
 KINDS = list(dict.fromkeys(mutant.kind for mutant in MUTANTS))
-SCHEMA = json.loads(files("uop.conformance").joinpath("uop-mutants-1.schema.json").read_text())
+SCHEMA = json.loads(
+    files("uop.conformance.mutants").joinpath("uop-mutants-1.schema.json").read_text()
+)
 ONE_OF_EACH = {
     "absent elements": "loads-outside-give-the-element",
     "casts and bit copies": "truth-of-nan",

@@ -13,11 +13,11 @@ from kernels import at, int32, kernel_param, load, program, special
 
 from uop.compiler.runtime.device import require
 from uop.conformance.backends import oclgrind
-from uop.conformance.case import Case
-from uop.conformance.generate import case_by_id
-from uop.conformance.levels.listing import Listing
-from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.workers import Worker
+from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import case_by_id
+from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.workers.transport import Worker
 from uop.interpreter.inputs import Inputs
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
@@ -48,7 +48,7 @@ def outcome_of(worker: Worker, root: UOp, inputs: Inputs | None = None) -> Outco
 
 def written(file: str, case: str) -> UOp:
     """A program without meaning, from the cases written by hand."""
-    text = files("uop.conformance").joinpath("cases", "kernel", f"{file}.uop").read_text()
+    text = files("uop.conformance.suite").joinpath("cases", "kernel", f"{file}.uop").read_text()
     return next(c.root for c in parse_file(text).cases if c.id == case and c.root is not None)
 
 

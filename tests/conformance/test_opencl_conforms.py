@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uop.conformance.exits import Exit
+from uop.conformance.run.exits import Exit
 
 
 @pytest.mark.usefixtures("opencl")

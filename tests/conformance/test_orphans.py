@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from uop.conformance.jury import JUROR
-from uop.conformance.processes import PROC, tree_of
-from uop.conformance.workers import SERVE
+from uop.conformance.run.pool import JUROR
+from uop.conformance.workers.processes import PROC, tree_of
+from uop.conformance.workers.transport import SERVE
 
 WORKER = """\
 import json, pathlib, sys, time

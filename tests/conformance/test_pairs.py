@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from uop.conformance.case import Case
-from uop.conformance.generate import groups
-from uop.conformance.vocabulary import Vocabulary, computed, whole
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import groups
+from uop.conformance.suite.vocabulary import Vocabulary, computed, whole
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const

@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from uop.conformance.case import Case
-from uop.conformance.generate import groups
-from uop.conformance.levels.sizes import MOST_AXES
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import groups
+from uop.conformance.suite.levels.op.sizes import MOST_AXES
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
-from uop.conformance.bodies import taken_of, with_body
-from uop.conformance.case import Batch, Case, CaseId
-from uop.conformance.compare import Symptom
-from uop.conformance.judge import Judge
-from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.reduce import Candidate, is_computing, one_element
-from uop.conformance.repro import Finding, find_cause, written
-from uop.conformance.verdict import Fault, Status
-from uop.conformance.workers import Local
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import Fault, Status
+from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.shrink.bodies import taken_of, with_body
+from uop.conformance.shrink.reduce import Candidate, is_computing, one_element
+from uop.conformance.shrink.repro import Finding, find_cause, written
+from uop.conformance.suite.case import Batch, Case, CaseId
+from uop.conformance.workers.transport import Local
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.storage import Array, np_dtype, to_bits

@@ -6,10 +6,10 @@ import pytest
 
 from uop.__main__ import main
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.exits import Exit
-from uop.conformance.replay import judge_files
-from uop.conformance.verdict import Status
-from uop.conformance.workers import Local
+from uop.conformance.judging.verdict import Status
+from uop.conformance.run.exits import Exit
+from uop.conformance.run.replay import judge_files
+from uop.conformance.workers.transport import Local
 from uop.spec.uop_file import parse_file
 
 ADD = """\

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from uop.conformance.case import Batch
-from uop.conformance.compare import Symptom
-from uop.conformance.elements import Element, Errors, inputs_at
-from uop.conformance.options import Options
-from uop.conformance.protocol import Hello
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.elements import Element, Errors, inputs_at
+from uop.conformance.judging.verdict import Fault, Status, Verdict
+from uop.conformance.protocol.types import Hello
 from uop.conformance.report import (
     BackendInfo,
     Conclusion,
@@ -28,13 +27,16 @@ from uop.conformance.report import (
 )
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import MOST_LINES, Log, Screen
-from uop.conformance.shell import more_command
-from uop.conformance.verdict import Fault, Status, Verdict
+from uop.conformance.run.commands import more_command
+from uop.conformance.run.options import Options
+from uop.conformance.suite.case import Batch
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
 from uop.spec.text import parse
 
-SCHEMA = json.loads(files("uop.conformance").joinpath("uop-report-1.schema.json").read_text())
+SCHEMA = json.loads(
+    files("uop.conformance.report").joinpath("uop-report-1.schema.json").read_text()
+)
 HELLO = Hello("some", "1", "device", frozenset(), frozenset())
 OPTIONS = Options("some")
 LARGEST = Element("output 0[3]", ("0x1p+0",), "0x1.8p+0", "0x1p+0 to 0x1.8p+0")

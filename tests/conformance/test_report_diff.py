@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from reports import FAILED, FAILURE, PASSED, SKIPPED, report
 
+from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report import KnownFailure, Report
 from uop.conformance.report.diff import Turn, changes, notes
 from uop.conformance.report.vote import Poll
-from uop.conformance.verdict import Status, Verdict
 
 WORSE = replace(PASSED, id=FAILED.id, max_ulp=3.0)
 

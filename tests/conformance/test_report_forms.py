@@ -13,15 +13,15 @@ from xml.etree import ElementTree
 import pytest
 from reports import CRASHED, FAILED, FAILURE, OPTIONS, PASSED, SKIPPED, TEXT, failing, full, report
 
-from uop.conformance.options import KNOWN_FILE
-from uop.conformance.protocol import Hello
+from uop.conformance.protocol.types import Hello
 from uop.conformance.report import Failure, KnownFailure
 from uop.conformance.report.files import write_reports, write_repros
 from uop.conformance.report.github import MOST, GitHub, commands, markdown
+from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
-from uop.conformance.report.page import page
 from uop.conformance.report.terminal import summary
 from uop.conformance.report.vote import Poll
+from uop.conformance.run.options import KNOWN_FILE
 
 HELLO = Hello("some", "1", "device", frozenset(), frozenset())
 FULL = Path("/dev/full")

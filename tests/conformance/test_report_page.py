@@ -27,20 +27,20 @@ from reports import (
     report,
 )
 
-from uop.conformance.card.free import FREE, free_points
-from uop.conformance.elements import BINS
+from uop.conformance.judging.elements import BINS
+from uop.conformance.judging.verdict import Status
+from uop.conformance.profile.free import FREE, free_points
 from uop.conformance.report import Failure, KnownFailure
-from uop.conformance.report.markup import in_decimals
-from uop.conformance.report.page import page
-from uop.conformance.report.page_accuracy import histogram
+from uop.conformance.report.html.markup import in_decimals
+from uop.conformance.report.html.page import page
+from uop.conformance.report.html.page_accuracy import histogram
 from uop.conformance.report.terminal import COLUMNS
 from uop.conformance.report.vote import Poll
-from uop.conformance.verdict import Status
 from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-CSS = files("uop.conformance.report").joinpath("page.css").read_text()
+CSS = files("uop.conformance.report.html").joinpath("page.css").read_text()
 LEDGER = {
     "total": 5,
     "checked": 4,

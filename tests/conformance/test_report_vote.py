@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from reports import CRASHED, FAILED, PASSED, SKIPPED, report
 
+from uop.conformance.judging.verdict import Verdict
 from uop.conformance.report.vote import Outcome, Poll, vote_lines, voted
-from uop.conformance.verdict import Verdict
 
 ID = FAILED.id
 RIGHT = replace(PASSED, id=ID)

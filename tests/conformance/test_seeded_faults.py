@@ -14,15 +14,15 @@ from uop.compiler.targets import cstyle
 from uop.compiler.targets.opencl import HEADER, OPENCL
 from uop.conformance.backends.compiled import OpenCLBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.generate import case_by_id
-from uop.conformance.judge import Judge
-from uop.conformance.options import Options
-from uop.conformance.protocol import Backend, Hello, Outcome, Program
-from uop.conformance.reduce import Candidate
-from uop.conformance.repro import Finding, find_cause
-from uop.conformance.selection import selected
-from uop.conformance.verdict import Status
-from uop.conformance.workers import Local
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import Status
+from uop.conformance.protocol.types import Backend, Hello, Outcome, Program
+from uop.conformance.run.options import Options
+from uop.conformance.run.selection import selected
+from uop.conformance.shrink.reduce import Candidate
+from uop.conformance.shrink.repro import Finding, find_cause
+from uop.conformance.suite.generate import case_by_id
+from uop.conformance.workers.transport import Local
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

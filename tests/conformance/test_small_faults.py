@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from uop.conformance import mutants as package
-from uop.conformance.case import Batch, Case, CaseId
-from uop.conformance.meaning import accepted_on
+from uop.conformance.judging.expected import accepted_on
+from uop.conformance.judging.storage import from_literal
+from uop.conformance.judging.verdict import Status, Verdict, verdict_of
 from uop.conformance.mutants.catalogue import Mutant, mutants
 from uop.conformance.mutants.run import Finder
 from uop.conformance.mutants.small import SmallBackend
-from uop.conformance.options import Options
-from uop.conformance.protocol import Backend, Outputs, Program
+from uop.conformance.protocol.types import Backend, Outputs, Program
 from uop.conformance.report import Conclusion
-from uop.conformance.run import conform
-from uop.conformance.storage import from_literal
-from uop.conformance.verdict import Status, Verdict, verdict_of
+from uop.conformance.run.options import Options
+from uop.conformance.run.run import conform
+from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.spec.latitude import STRICT
 from uop.spec.text import print_program
 from uop.spec.uop_file import read_file

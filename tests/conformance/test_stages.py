@@ -7,9 +7,9 @@ import pytest
 
 from uop.compiler.stages.lower import Lowering
 from uop.conformance.backends.interpreter import is_sharded
-from uop.conformance.case import Case
-from uop.conformance.generate import case_by_id, cases
-from uop.conformance.stages import first_fault
+from uop.conformance.shrink.stages import first_fault
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import case_by_id, cases
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, param

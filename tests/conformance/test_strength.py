@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.generate import groups
+from uop.conformance.coverage.strength import Strength, opened, programs_of, strength_line
+from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report import Tally
-from uop.conformance.strength import Strength, opened, programs_of, strength_line
-from uop.conformance.verdict import Status, Verdict
+from uop.conformance.suite.generate import groups
 
 HELLO = replace(
     InterpreterBackend().hello(),

@@ -13,8 +13,8 @@ import pytest
 from uop.conformance.backends import GROUP, tinygrad
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.tinygrad import TinygradBackend
-from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.workers import Worker
+from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.workers.transport import Worker
 from uop.interpreter.storage import STORAGE, Array, to_bits
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import BackendError, UnsupportedError

@@ -8,10 +8,10 @@ import pytest
 
 import uop.conformance
 from uop.__main__ import main
-from uop.conformance import storage
-from uop.conformance.explain.find import find
-from uop.conformance.explain.meaningless import FOLDERS, shown
-from uop.conformance.explain.page import page_of
+from uop.conformance.judging import storage
+from uop.conformance.reference.find import find
+from uop.conformance.reference.meaningless import FOLDERS, shown
+from uop.conformance.reference.page import page_of
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.spec.case import Case
@@ -19,7 +19,7 @@ from uop.spec.clauses import clauses, undefined_labels
 from uop.spec.errors import UndefinedError
 from uop.spec.uop_file import read_file
 
-CASES = Path(uop.conformance.__path__[0]) / "cases"
+CASES = Path(uop.conformance.__path__[0]) / "suite" / "cases"
 SHOWN = [
     pytest.param(path, case, id=f"{path.stem}-{case.id}")
     for folder in FOLDERS

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uop.conformance.untrusted import CONTINUED, in_one_line, sanitized
+from uop.conformance.protocol.untrusted import CONTINUED, in_one_line, sanitized
 
 
 @pytest.mark.parametrize(

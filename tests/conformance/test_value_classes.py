@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uop.conformance.value_classes import BIT, CLASSES, FARTHEST, classes_in, named, possible
-from uop.conformance.values import VALUES, array, special_bits
+from uop.conformance.coverage.value_classes import (
+    BIT,
+    CLASSES,
+    FARTHEST,
+    classes_in,
+    named,
+    possible,
+)
+from uop.conformance.suite.values import VALUES, array, special_bits
 from uop.spec.dtype import FLOATS, DType, Kind, dtypes
 
 EXACT = [d for d in VALUES if d.bits <= 8]

@@ -8,8 +8,8 @@ import struct
 import numpy as np
 import pytest
 
-from uop.conformance import values
-from uop.conformance.choices import words
+from uop.conformance.suite import values
+from uop.conformance.suite.choices import words
 from uop.interpreter.storage import np_dtype, to_bits
 from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, dtypes
 

@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.case import GENERATOR, MIXED, Batch, Case, CaseId, NoSuchCaseError
-from uop.conformance.delivery import deliver, unsupported
-from uop.conformance.generate import DRAWN, case_by_id, groups
-from uop.conformance.judge import Judge
-from uop.conformance.levels import steps
-from uop.conformance.options import Options
-from uop.conformance.protocol import Hello, Limits, Outcome, Program
-from uop.conformance.selection import selected
-from uop.conformance.verdict import Status
-from uop.conformance.vocabulary import (
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.lowering import deliver, unsupported
+from uop.conformance.judging.verdict import Status
+from uop.conformance.protocol.types import Hello, Limits, Outcome, Program
+from uop.conformance.run.options import Options
+from uop.conformance.run.selection import selected
+from uop.conformance.suite.case import GENERATOR, MIXED, Batch, Case, CaseId, NoSuchCaseError
+from uop.conformance.suite.generate import DRAWN, case_by_id, groups
+from uop.conformance.suite.levels.graph import steps
+from uop.conformance.suite.vocabulary import (
     Vocabulary,
     computed,
     vocabulary_from_json,
     vocabulary_of,
     whole,
 )
-from uop.conformance.workers import Local
+from uop.conformance.workers.transport import Local
 from uop.interpreter.storage import Array
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.latitude import STRICT

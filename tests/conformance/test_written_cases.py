@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uop.conformance import generate, storage
-from uop.conformance.case import Case as Generated
-from uop.conformance.levels.written import by_file
+from uop.conformance.judging import storage
+from uop.conformance.suite import generate
+from uop.conformance.suite.case import Case as Generated
+from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.devices import Placed, evaluate_by_devices

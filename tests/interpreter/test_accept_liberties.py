@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.card.points import knob_points
-from uop.conformance.card.probe import Point, Witness, bits_of, data
-from uop.conformance.case import Batch, Case, CaseId
-from uop.conformance.delivery import deliver
+from uop.conformance.judging.lowering import deliver
+from uop.conformance.profile.points import knob_points
+from uop.conformance.profile.probe import Point, Witness, bits_of, data
+from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric import round_to

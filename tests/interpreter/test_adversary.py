@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.case import Batch, Case, CaseId
-from uop.conformance.delivery import deliver
+from uop.conformance.judging.lowering import deliver
+from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate

@@ -22,7 +22,7 @@ from kernels import (
     store,
 )
 
-from uop.conformance.levels.listing import Listing
+from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter import footprint
 from uop.interpreter.accept import accept
 from uop.interpreter.devices import evaluate_by_devices

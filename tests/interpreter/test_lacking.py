@@ -17,7 +17,7 @@ from kernels import (
     store,
 )
 
-from uop.conformance.levels.listing import Listing
+from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import fragments_of

@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from uop.conformance import storage
-from uop.conformance.levels.written import by_file
+from uop.conformance.judging import storage
+from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.adversary import evaluate_adversarially
 from uop.interpreter.check import check_of, check_value
 from uop.interpreter.devices import Placed, evaluate_by_devices

@@ -25,7 +25,7 @@ from kernels import (
 )
 from oracles.naive_machine import NoMeaningError, run_body
 
-from uop.conformance.levels.listing import Listing
+from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace
 from uop.spec.errors import UndefinedError

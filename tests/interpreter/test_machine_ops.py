@@ -25,7 +25,7 @@ from kernels import (
     vector,
 )
 
-from uop.conformance.levels.listing import Listing
+from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.machine import run_program
 from uop.interpreter.rules import codegen

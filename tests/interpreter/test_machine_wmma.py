@@ -22,7 +22,7 @@ from kernels import (
     warp_product,
 )
 
-from uop.conformance.levels.listing import Listing
+from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.fragments import SHAPES, LaneMap, fragments_of
 from uop.interpreter.machine import run_program

@@ -19,7 +19,7 @@ from oracles import allowed
 from oracles.allowed import Allowed, bits_of, key_of, keys_of
 from oracles.exact import specials
 
-from uop.conformance.compare import compare
+from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.fragments import SHAPES, fragments_of
 from uop.interpreter.storage import BITS, Array, from_bits, np_dtype

@@ -19,7 +19,7 @@ from uop.spec.text import Unbuilt, parse
 from uop.spec.uop import dims, param
 from uop.spec.uop_file import parse_file, print_file, read_file
 
-FOLDER = Path(uop.conformance.__path__[0]) / "cases" / "invalid"
+FOLDER = Path(uop.conformance.__path__[0]) / "suite" / "cases" / "invalid"
 FILES = sorted(FOLDER.glob("*.uop"))
 CASES = [case for path in FILES for case in read_file(path).cases]
 BY_TYPE_ONLY = {"PAD.arg", "LOAD.arg", "STAGE.arg"}

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from uop.conformance.accepted_text import output_keys
-from uop.conformance.case import MIXED, Batch, Case, CaseId
-from uop.conformance.delivery import deliver
-from uop.conformance.protocol import Outcome, Outputs, Problem, ProblemKind
-from uop.conformance.sessions import known, start
+from uop.conformance.judging.accepted_text import output_keys
+from uop.conformance.judging.lowering import deliver
+from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
+from uop.conformance.workers.sessions import known, start
 from uop.interpreter.inputs import with_numbers
 from uop.interpreter.storage import Array
 from uop.interpreter.values import Value

@@ -45,7 +45,7 @@ def command() -> None:
 
 def probe(name: str) -> tuple[bool, str]:
     """Whether a backend starts here, and its device or what it lacks."""
-    from uop.conformance.workers import Worker
+    from uop.conformance.workers.transport import Worker
     from uop.spec.errors import UopError
 
     with TemporaryDirectory(prefix="uop-") as folder:

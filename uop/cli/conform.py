@@ -14,12 +14,12 @@ import click
 from uop.cli import names as listed
 from uop.cli.debugging import begin, judge_here, log_option, words
 from uop.cli.names import BACKEND, Name, NameList
-from uop.conformance.exits import Exit
+from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
-    from uop.conformance.options import Options
     from uop.conformance.report import Report
-    from uop.conformance.run import Display
+    from uop.conformance.run.options import Options
+    from uop.conformance.run.run import Display
 
 CODES = {
     "conforms": Exit.OK,
@@ -56,7 +56,7 @@ def names(
 
 def seconds(context: click.Context, option: click.Parameter, given: str | None) -> float | None:
     """A duration in seconds; None where there is none."""
-    from uop.conformance.options import parse_duration
+    from uop.conformance.run.options import parse_duration
 
     return None if given is None else parse_duration(given, option.opts[0])
 
@@ -218,15 +218,15 @@ def command(
     and written as a file for `uop replay`. Several backends are judged on the same cases; for each
     case that fails on one of them, a line says which backend differs from the others.
     """
-    from uop.conformance.case import LEVELS
-    from uop.conformance.options import (
+    from uop.conformance.report.reading import listed_in
+    from uop.conformance.run.options import (
         KNOWN_FILE,
         OptionError,
         Options,
         cores,
         profile_named,
     )
-    from uop.conformance.report.reading import listed_in
+    from uop.conformance.suite.case import LEVELS
 
     backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
     begin(log, *backends)
@@ -266,7 +266,7 @@ def command(
 
 def known_file(known: Path | None, is_written: bool) -> Path | None:
     """The file of known failures that a run reads: one that is named must be there."""
-    from uop.conformance.options import KNOWN_FILE
+    from uop.conformance.run.options import KNOWN_FILE
 
     path = known or KNOWN_FILE
     return path if path.is_file() or (known is not None and not is_written) else None
@@ -274,9 +274,9 @@ def known_file(known: Path | None, is_written: bool) -> Path | None:
 
 def update(options: Options, form: str, known: Path) -> Exit:
     """Run the suite, then bring the file of known failures up to date."""
-    from uop.conformance.known_update import require_editable
-    from uop.conformance.options import writable
-    from uop.conformance.run import conform
+    from uop.conformance.run.known_update import require_editable
+    from uop.conformance.run.options import writable
+    from uop.conformance.run.run import conform
 
     writable(known)
     require_editable(known)
@@ -286,9 +286,9 @@ def update(options: Options, form: str, known: Path) -> Exit:
 
 def updated(report: Report, options: Options, known: Path) -> Exit:
     """Put what failed in a run into the file of known failures, and end as by that."""
-    from uop.conformance.case import ALL_LEVELS
-    from uop.conformance.known_update import by_updated, write_known
-    from uop.conformance.options import OptionError
+    from uop.conformance.run.known_update import by_updated, write_known
+    from uop.conformance.run.options import OptionError
+    from uop.conformance.suite.case import ALL_LEVELS
 
     if report.interrupted or report.lost:
         click.echo(f"{known} stays as it is: the run did not end", err=True)
@@ -310,8 +310,8 @@ def updated(report: Report, options: Options, known: Path) -> Exit:
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
     """The backend, with a seeded fault or on the simulator. OptionError where it has no such."""
     from uop.conformance.mutants.catalogue import JUDGE, find_mutant
-    from uop.conformance.options import OptionError
-    from uop.conformance.sessions import MUTANT
+    from uop.conformance.run.options import OptionError
+    from uop.conformance.workers.sessions import MUTANT
 
     if sanitize:
         if backend != "opencl" or mutant is not None:
@@ -329,11 +329,11 @@ def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
 
 def judge(options: Options, form: str = "text") -> Exit:
     """Run the suite, shown in place on a terminal and as plain lines elsewhere."""
-    from uop.conformance.jury import Jury
+    from uop.conformance.run.pool import Jury
 
     jury = Jury.start(options.checked())
     # As long to load as a backend to start.
-    from uop.conformance.run import conform
+    from uop.conformance.run.run import conform
 
     with shown(form) as display:
         return exit_code(conform(options, display(), jury))
@@ -341,8 +341,8 @@ def judge(options: Options, form: str = "text") -> Exit:
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
     """Run the suite on each backend, then say who is alone with which failure."""
-    from uop.conformance.polling import conform_all
     from uop.conformance.report.vote import vote_lines
+    from uop.conformance.run.voting import conform_all
 
     with shown(form) as display:
         poll, problems = conform_all(options, backends, display)

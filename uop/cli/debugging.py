@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from uop.conformance.options import Options
     from uop.conformance.report import Report
+    from uop.conformance.run.options import Options
 
 log_option = click.option(
     "--log-protocol",
@@ -22,8 +22,8 @@ log_option = click.option(
 
 def begin(log: Path | None, *backends: str) -> None:
     """Make the log of lines, if one is asked for, of backends that speak lines."""
-    from uop.conformance.options import require_lines
-    from uop.conformance.protocol_log import begin_log
+    from uop.conformance.protocol.log import begin_log
+    from uop.conformance.run.options import require_lines
 
     for backend in backends:
         require_lines(log, backend)
@@ -38,10 +38,10 @@ def words() -> tuple[str, ...]:
 
 def judge_here(options: Options, form: str) -> Report:
     """Run the suite in this process, as plain lines: a debugger wants the terminal."""
-    from uop.conformance.in_process import WARNING, InProcess, require_in_process
     from uop.conformance.report.github import GitHub
     from uop.conformance.report.terminal import Log
-    from uop.conformance.run import conform
+    from uop.conformance.run.run import conform
+    from uop.conformance.workers.in_process import WARNING, InProcess, require_in_process
 
     require_in_process(options)
     jury = InProcess(options.checked())

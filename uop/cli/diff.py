@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from uop.conformance.exits import Exit
+from uop.conformance.run.exits import Exit
 
 MOST_LINES = 40
 """Lines about what is worse, as many about what is better, and about what is neither."""

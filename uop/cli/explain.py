@@ -13,9 +13,9 @@ from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name
 
 if TYPE_CHECKING:
-    from uop.conformance.explain.call import Call
-    from uop.conformance.explain.section import Section
-    from uop.conformance.own_cases import AnyCase, OwnCases
+    from uop.conformance.reference.call import Call
+    from uop.conformance.reference.section import Section
+    from uop.conformance.suite.own_cases import AnyCase, OwnCases
     from uop.spec.dtype import DType
 
 OF_A_CASE = ("--element", "--batch", "--output", "--profile", "--cases")
@@ -104,8 +104,8 @@ def command(
 
 def explain_name(name: str) -> None:
     """Print the page of what a name stands for."""
-    from uop.conformance.explain.find import find
-    from uop.conformance.explain.page import page_of
+    from uop.conformance.reference.find import find
+    from uop.conformance.reference.page import page_of
 
     page = page_of(find(name))
     lines = [page.title, *([f"  {page.lead}"] if page.lead else [])]
@@ -122,8 +122,8 @@ def explain_values(
     backends: tuple[str, ...],
 ) -> None:
     """Print what an op gives on values, and why."""
-    from uop.conformance.explain.call import call
-    from uop.conformance.explain.find import find
+    from uop.conformance.reference.call import call
+    from uop.conformance.reference.find import find
     from uop.spec.registry import OpDef
 
     subject = find(name)
@@ -165,7 +165,7 @@ def section_lines(section: Section) -> list[str]:
 
 def is_case(name: str) -> bool:
     """Whether a name is the id of a case: a row has no such level."""
-    from uop.conformance.case import LEVELS, OWN
+    from uop.conformance.suite.case import LEVELS, OWN
 
     level, *rest = name.split("/")
     return (level in LEVELS and len(rest) > 1) or (level == OWN and rest != [])
@@ -180,10 +180,10 @@ def explain_case(
     profile: str | None,
 ) -> None:
     """Print what is demanded of an element of a case, of the suite or of a folder."""
-    from uop.conformance.case import OWN, CaseId
-    from uop.conformance.generate import case_by_id
-    from uop.conformance.options import OptionError
-    from uop.conformance.own_cases import OwnCases
+    from uop.conformance.run.options import OptionError
+    from uop.conformance.suite.case import OWN, CaseId
+    from uop.conformance.suite.generate import case_by_id
+    from uop.conformance.suite.own_cases import OwnCases
 
     if folder is None and CaseId.parse(id).level == OWN:
         raise OptionError(f"{id}: expected --cases DIR")
@@ -202,9 +202,9 @@ def case_lines(
     profile: str | None,
 ) -> Iterator[str]:
     """What is demanded of an element of a case, and how that comes about."""
-    from uop.conformance.case import InvalidCase
-    from uop.conformance.explain.derivation import Asked, derive
-    from uop.conformance.options import STRICT, profile_named
+    from uop.conformance.reference.derivation import Asked, derive
+    from uop.conformance.run.options import STRICT, profile_named
+    from uop.conformance.suite.case import InvalidCase
     from uop.spec.profile_text import parse_profile
 
     if why := own.meaningless(id):
@@ -233,7 +233,7 @@ def case_lines(
 
 def place_of(element: str | None) -> tuple[int, ...] | None:
     """The indices of an element, as they are typed."""
-    from uop.conformance.options import OptionError
+    from uop.conformance.run.options import OptionError
 
     if element is None:
         return None
@@ -247,7 +247,7 @@ def place_of(element: str | None) -> tuple[int, ...] | None:
 def backend_facts(made: Call, names: tuple[str, ...]) -> list[tuple[str, str]]:
     """What each backend returns, and whether that is accepted."""
     from uop.cli.backend import run_on
-    from uop.conformance.untrusted import in_one_line
+    from uop.conformance.protocol.untrusted import in_one_line
     from uop.interpreter.show import show_value
     from uop.spec.errors import UopError
 

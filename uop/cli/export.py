@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from uop.conformance.exits import Exit
+from uop.conformance.run.exits import Exit
 
 
 @click.command("export")

@@ -30,9 +30,9 @@ def command(
     without such a file is skipped.
     """
     from uop.conformance.corpus.score import score
-    from uop.conformance.options import OptionError, require_files
     from uop.conformance.report.files import write_reports
     from uop.conformance.report.terminal import figures_line, matrix, one_line, verdict_line
+    from uop.conformance.run.options import OptionError, require_files
 
     require_files(json, junit, html)
     report = score(corpus, outputs, words())

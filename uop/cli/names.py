@@ -59,7 +59,7 @@ class BackendName(Name):
 
 def ops() -> list[str]:
     """The names of ops, and the one that stands for many."""
-    from uop.conformance.case import MIXED
+    from uop.conformance.suite.case import MIXED
     from uop.spec.ops.names import Op
 
     return [*Op.__members__, MIXED]
@@ -67,7 +67,7 @@ def ops() -> list[str]:
 
 def dtypes() -> list[str]:
     """The names of dtypes, and the one that stands for many."""
-    from uop.conformance.case import MIXED
+    from uop.conformance.suite.case import MIXED
     from uop.spec.dtype import DTYPES
 
     return [*DTYPES, MIXED]
@@ -82,14 +82,14 @@ def named_dtypes() -> list[str]:
 
 def levels() -> tuple[str, ...]:
     """The levels of the suite, and that of the adopter."""
-    from uop.conformance.case import ALL_LEVELS
+    from uop.conformance.suite.case import ALL_LEVELS
 
     return ALL_LEVELS
 
 
 def efforts() -> tuple[str, ...]:
     """How many cases may be run."""
-    from uop.conformance.case import EFFORTS
+    from uop.conformance.suite.case import EFFORTS
 
     return EFFORTS
 

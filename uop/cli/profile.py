@@ -10,12 +10,12 @@ import click
 from uop.cli import Suggesting
 from uop.cli.conform import timeout_option
 from uop.cli.names import BACKEND
-from uop.conformance.exits import Exit
-from uop.conformance.shell import uop_command
+from uop.conformance.run.commands import uop_command
+from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
-    from uop.conformance.card.card import Card
-    from uop.conformance.protocol import Hello
+    from uop.conformance.profile.card import Card
+    from uop.conformance.protocol.types import Hello
 
 
 @click.group("profile", cls=Suggesting)
@@ -75,8 +75,8 @@ def init(backend: str, timeout: float | None, output: Path | None) -> int:
     uop profile init opencl --output opencl.toml
     uop conform opencl --profile opencl.toml
     """
-    from uop.conformance.card.file import profile_text
-    from uop.conformance.options import PROFILE_SUFFIX, OptionError, writable
+    from uop.conformance.profile.file import profile_text
+    from uop.conformance.run.options import PROFILE_SUFFIX, OptionError, writable
 
     if output is not None:
         if output.suffix != PROFILE_SUFFIX:
@@ -103,9 +103,9 @@ def init(backend: str, timeout: float | None, output: Path | None) -> int:
 
 def observed(backend: str, timeout: float | None) -> tuple[Hello, Card]:
     """A backend as a run would start it, and what it does."""
-    from uop.conformance.jury import Jury
-    from uop.conformance.options import Options
-    from uop.conformance.sessions import known
+    from uop.conformance.run.options import Options
+    from uop.conformance.run.pool import Jury
+    from uop.conformance.workers.sessions import known
 
     known(backend)
     jury = Jury.start(Options(backend, timeout=timeout))

@@ -12,10 +12,10 @@ import click
 from uop.cli.conform import CODES
 from uop.cli.debugging import begin, log_option
 from uop.cli.names import BACKEND
-from uop.conformance.exits import Exit
+from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
-    from uop.conformance.replay import Replayed
+    from uop.conformance.run.replay import Replayed
 
 MOST_LINES = 50
 DEFAULT = "opencl"
@@ -46,7 +46,7 @@ def command(
     report's backend or on BACKEND.
     """
     from uop.conformance.backends import names
-    from uop.conformance.replay import replay, requests
+    from uop.conformance.run.replay import replay, requests
 
     if sample is not None or Path(arguments[0]).suffix == REPORT:
         if emit_requests or log is not None:
@@ -70,9 +70,9 @@ def command(
 
 def told(replayed: Sequence[Replayed], backend: str) -> Exit:
     """Print what became of each case, the gravest first, and the verdict on all."""
-    from uop.conformance.replay import conclusion
-    from uop.conformance.untrusted import in_one_line
-    from uop.conformance.verdict import Status
+    from uop.conformance.judging.verdict import Status
+    from uop.conformance.protocol.untrusted import in_one_line
+    from uop.conformance.run.replay import conclusion
 
     gravity = (Status.FAILED, Status.CRASHED, Status.SKIPPED, Status.PASSED)
     grave = sorted(replayed, key=lambda r: gravity.index(r.verdict.status))
@@ -93,9 +93,9 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
 
     It is inconclusive where they do as far as they could be judged.
     """
+    from uop.conformance.protocol.untrusted import in_one_line
     from uop.conformance.report.reading import read_report
     from uop.conformance.report.sample import judged_again, require_cases
-    from uop.conformance.untrusted import in_one_line
 
     if len(arguments) > 2:
         raise click.UsageError("expected one REPORT.json and at most one BACKEND")

@@ -10,8 +10,8 @@ import click
 from uop.cli import Suggesting
 from uop.cli.conform import seconds
 from uop.cli.debugging import begin, log_option
-from uop.conformance.exits import Exit
-from uop.conformance.shell import uop_command
+from uop.conformance.run.commands import uop_command
+from uop.conformance.run.exits import Exit
 
 
 @click.group("worker", cls=Suggesting)
@@ -44,10 +44,10 @@ def check(executable: str, arguments: tuple[str, ...], timeout: float, log: Path
     """
     import shlex
 
-    from uop.conformance.protocol_log import ProtocolLog
-    from uop.conformance.sessions import COMMAND
-    from uop.conformance.worker_check import check as checked
-    from uop.conformance.workers import Allowance
+    from uop.conformance.protocol.check import check as checked
+    from uop.conformance.protocol.log import ProtocolLog
+    from uop.conformance.workers.sessions import COMMAND
+    from uop.conformance.workers.transport import Allowance
 
     allowance = Allowance.within(timeout)
     name = COMMAND + shlex.join([executable.removeprefix(COMMAND), *arguments])

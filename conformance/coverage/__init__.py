@@ -1,0 +1,1 @@
+"""Which points of the spec a run exercised."""

@@ -1,0 +1,246 @@
+"""The ledger of a run: which points of the spec its cases showed, and why not the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from uop.conformance.coverage.points import (
+    KINDS,
+    Key,
+    Point,
+    by_point,
+    keys_of,
+    not_of_runs,
+    ops_of_decisions,
+    points_of,
+)
+from uop.conformance.judging.lowering import UNSUPPORTED, not_listed
+from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.protocol.types import Hello
+from uop.conformance.protocol.wire import Json
+from uop.conformance.report import Cell, Tally, counted, main_reason
+from uop.conformance.suite.case import CaseId
+from uop.spec.latitude import STRICT, Profile, Unordered
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+
+FIRST = 2
+"""So many ids of checks stand with each point."""
+NO_CASE = "no case that was judged shows it"
+ENDED = "the run ended before"
+CLOSED = "the profile leaves no choice, by cmp_nan=ieee"
+
+
+@dataclass(slots=True)
+class Evidence:
+    """How many checks exercised a point, and the first of them, as places in the order of ids."""
+
+    checks: int = 0
+    first: tuple[int, ...] = ()
+
+    def add(self, other: Evidence) -> None:
+        """The order of what is added does not matter."""
+        self.checks += other.checks
+        self.first = tuple(sorted({*self.first, *other.first})[:FIRST])
+
+
+@dataclass(slots=True, eq=False)
+class Ledger:
+    """Which points the cases of a run show; `ids` are those that were selected, in their order."""
+
+    ids: Sequence[CaseId]
+    narrowed: bool = False
+    """Whether the run is about some ops, dtypes or cases only, as options or the backend say."""
+    profile: Profile = STRICT
+    seen: dict[Key, Evidence] = field(default_factory=dict)
+    skipped: dict[Key, Counter[str]] = field(default_factory=dict)
+    """Why cases were skipped that would have shown something, if they were made."""
+    places: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.expect(self.ids)
+
+    def expect(self, ids: Iterable[CaseId]) -> None:
+        """Take the places of ids behind those that are known."""
+        for id in ids:
+            self.places.setdefault(str(id), len(self.places))
+
+    def add(self, verdict: Verdict, shown: Json | None) -> None:
+        """Count a case with what it exercises, or would; None where it was not made."""
+        for key in keys_of(verdict, shown) if shown else ():
+            if verdict.status is Status.SKIPPED:
+                self.skipped.setdefault(key, Counter())[verdict.reason] += 1
+            else:
+                self._note(key, self.places[verdict.id])
+
+    def points(self) -> dict[Point, Evidence]:
+        """Every point that was exercised, with its checks."""
+        found: dict[Point, Evidence] = {}
+        for point, several in by_point(self.seen).items():
+            if self._is_closed(point):
+                # Another op before it has several results.
+                continue
+            found[point] = Evidence()
+            for evidence in several:
+                found[point].add(evidence)
+        return found
+
+    def expected(self) -> list[Point]:
+        """Every point that the selected cases are about, in order."""
+        return points_of(self.ids, self.narrowed)
+
+    def unseen(self, tally: Tally) -> dict[Point, str]:
+        """Every point that was not checked, and why."""
+        seen, skipped = self.points(), by_point(self.skipped)
+
+        def why(point: Point) -> str:
+            told = main_reason(sum(skipped.get(point, ()), Counter()))
+            return CLOSED if self._is_closed(point) else told or _why_not(point, tally)
+
+        return {point: why(point) for point in self.expected() if point not in seen}
+
+    def gaps(self, tally: Tally) -> set[Point]:
+        """The points of which other cases on an op and dtype may show something."""
+        return {
+            p
+            for p, why in self.unseen(tally).items()
+            if p.dtype and why != CLOSED and not _is_declined(p, tally)
+        }
+
+    def missing(self, hello: Hello, tally: Tally) -> tuple[str, ...]:
+        """What keeps a run from a verdict: what the backend lists without any evidence.
+
+        Each op on each dtype that it lists, as far as selected, needs a judged program of which
+        something is constrained, or that have no elements, unless the backend declined them all;
+        half of them need one anyway.
+        """
+        listed, reasons = self.cells(hello), self.unseen(tally)
+        without = self._without(listed, reasons, tally)
+        declined = [p for p in without if _is_declined(p, tally)]
+        found = [f"{p.about} {p.dtype}: {reasons[p]}" for p in without if p not in declined]
+        if 2 * len(without) > len(listed):
+            kept = main_reason(Counter(reasons[p] for p in without))
+            found.append(f"{len(without)} of {len(listed)} ops and dtypes: {kept}")
+        return tuple(found)
+
+    def cells(self, hello: Hello) -> list[Point]:
+        """Each op on each dtype that the backend lists, as far as selected."""
+        return [p for p in self.expected() if p.kind == "cell" and _is_listed(p, hello)]
+
+    def judged(self, hello: Hello, tally: Tally) -> int:
+        """How many of those cells have evidence."""
+        listed = self.cells(hello)
+        return len(listed) - len(self._without(listed, self.unseen(tally), tally))
+
+    def _without(
+        self, listed: Sequence[Point], reasons: Mapping[Point, str], tally: Tally
+    ) -> list[Point]:
+        return [p for p in listed if p in reasons and not _is_empty(p, tally)]
+
+    def to_json(self, tally: Tally) -> Json:
+        """The section `ledger` of a report."""
+        seen, expected = self.points(), self.expected()
+        names = list(self.places)
+        kinds = {
+            kind: {
+                "says": says,
+                "total": sum(p.kind == kind for p in expected),
+                "checked": sum(p.kind == kind and p in seen for p in expected),
+            }
+            for kind, says in KINDS.items()
+        }
+        reasons: dict[str, list[str]] = {}
+        for point, why in self.unseen(tally).items():
+            reasons.setdefault(why, []).append(str(point))
+        return {
+            "total": len(expected),
+            "checked": sum(p in seen for p in expected),
+            "kinds": kinds,
+            "unchecked": [_listed(why, reasons[why]) for why in sorted(reasons)],
+            "not_of_runs": [_listed(why, points) for why, points in not_of_runs().items()],
+            "evidence": {
+                str(point): {"checks": e.checks, "first": [names[k] for k in e.first]}
+                for point, e in sorted(seen.items(), key=lambda pair: str(pair[0]))
+            },
+        }
+
+    def _is_closed(self, point: Point) -> bool:
+        """Whether there is but one result by the profile, of an op that has several."""
+        if point.kind != "latitude" or self.profile.cmp_nan == "either":
+            return False
+        op = Op[point.about]
+        unordered = isinstance(DECLARATIONS[op].latitude, Unordered)
+        return unordered and op not in self.profile.decomposed
+
+    def _note(self, key: Key, place: int) -> None:
+        evidence = self.seen.setdefault(key, Evidence())
+        if len(evidence.first) == FIRST and place > evidence.first[-1]:
+            evidence.checks += 1
+        else:
+            evidence.add(Evidence(1, (place,)))
+
+
+def ledger_lines(ledger: Json) -> list[str]:
+    """What a terminal shows of the section: of a run of few cases only what they show."""
+    if not ledger["total"]:
+        counts = Counter(point.partition(" ")[0] for point in ledger["evidence"])
+        shown = ", ".join(counted(counts[kind], kind) for kind in KINDS if counts[kind])
+        return [f"ledger: these cases show {shown}"] if shown else []
+    unchecked = ledger["unchecked"]
+    line = f"ledger: {ledger['checked']:,} of {ledger['total']:,} points checked"
+    kinds = ", ".join(
+        f"{of['checked']:,} of {of['total']:,} {kind}s"
+        for kind, of in ledger["kinds"].items()
+        if of["total"]
+    )
+    counts = Counter[str]()
+    for u in unchecked:
+        who, verb, _ = u["reason"].partition(UNSUPPORTED)
+        counts[f"{who}{verb}what it takes" if verb else u["reason"]] += len(u["points"])
+    told = [f"{n:,} {reason}" for reason, n in counts.items()]
+    lines = [f"{line}: {kinds}" if kinds else line]
+    return [*lines, f"not checked: {'; '.join(told)}"] if told else lines
+
+
+def _is_listed(point: Point, hello: Hello) -> bool:
+    return not not_listed(CaseId("op", point.about, point.dtype, "", 0), hello)
+
+
+def _is_empty(point: Point, tally: Tally) -> bool:
+    """Whether it was judged on results without elements alone: by their shape and dtype."""
+    return any(cell.programs and not cell.elements for cell in _cells_of(point, tally))
+
+
+def _is_declined(point: Point, tally: Tally) -> bool:
+    """Whether the backend was asked, and said no to every program."""
+    return any(not cell.programs for cell in _cells_of(point, tally))
+
+
+def _why_not(point: Point, tally: Tally) -> str:
+    """Why a point was not checked of which no case was made: why those of its cells were not."""
+    cells = _cells_of(point, tally)
+    if any(cell.programs for cell in cells) or (point.kind == "rule" and not cells):
+        return NO_CASE
+    return main_reason(sum((cell.skipped for cell in cells), Counter())) or ENDED
+
+
+def _cells_of(point: Point, tally: Tally) -> list[Cell]:
+    """The cells of a report whose cases would show a point; of one with a dtype it is one."""
+    if point.dtype:
+        cell = tally.cells.get(("op", point.about, point.dtype))
+        return [] if cell is None else [cell]
+    return [cell for cell in tally.cells.values() if _is_about(point, cell)]
+
+
+def _is_about(point: Point, cell: Cell) -> bool:
+    if point.kind == "label":
+        return cell.level == "invalid" and cell.op == point.about.partition(".")[0]
+    if point.kind == "decision":
+        return cell.level == "op" and cell.op in ops_of_decisions()[point.about]
+    return cell.op == point.about
+
+
+def _listed(reason: str, points: list[str]) -> Json:
+    return {"reason": reason, "points": points}

@@ -1,0 +1,88 @@
+"""How strong a verdict is: cells judged, share of the suite, what one more op would open."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+from uop.conformance.judging.lowering import UNSUPPORTED, deliver
+from uop.conformance.protocol.types import Hello
+from uop.conformance.protocol.wire import Json
+from uop.conformance.report import Tally
+from uop.conformance.suite.case import InvalidCase
+from uop.conformance.suite.generate import AnyGroup
+from uop.conformance.suite.levels.group import Group
+from uop.spec.ops.names import Op
+
+MOST_OPENED = 3
+"""Ops that are named, those that would open most."""
+COSTLY = frozenset({"large", "exhaustive"})
+"""Groups whose first program takes long to make; it holds no other op."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """What a run judged of what it might have: cells, which are ops on dtypes, and programs.
+
+    `suite` is how many programs the whole language gets under the same options. `opens` says for
+    an op how many more programs would apply if the backend listed it too. Texts that must be
+    rejected do not count.
+    """
+
+    judged: int
+    listed: int
+    programs: int
+    suite: int
+    opens: Mapping[str, int]
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+
+def programs_of(tally: Tally) -> int:
+    """The programs that were judged, without those that must be rejected."""
+    return sum(cell.programs for cell in tally.cells.values() if cell.level != "invalid")
+
+
+def opened(
+    groups: Iterable[AnyGroup], effort: str, hello: Hello, tally: Tally, seed: int
+) -> dict[str, int]:
+    """By op how many programs lack it alone: those that were skipped, and those never selected.
+
+    Of a group that was not selected the first program stands for the others.
+    """
+    found = Counter[str]()
+    for cell in tally.cells.values():
+        for reason, n in cell.skipped.items():
+            _, _, names = reason.partition(UNSUPPORTED)
+            if cell.level != "invalid" and names in Op.__members__:
+                found[names] += n
+    if "tensor" in hello.forms:
+        for group in groups:
+            if isinstance(group, Group) and _is_unlisted(group, hello):
+                lacking = {group.op} if group.name in COSTLY else _lacking(group, hello, seed)
+                if lacking == {group.op}:
+                    found[group.op] += group.count(effort)
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:MOST_OPENED])
+
+
+def _is_unlisted(group: Group, hello: Hello) -> bool:
+    is_op = group.op in Op.__members__ and group.op not in hello.ops
+    return is_op and group.dtype in hello.dtypes
+
+
+def _lacking(group: Group, hello: Hello, seed: int) -> set[str]:
+    case = group.case(0, seed)
+    reason = "" if isinstance(case, InvalidCase) else deliver(case, hello).reason
+    return set(reason.partition(UNSUPPORTED)[2].split(", "))
+
+
+def strength_line(strength: Json) -> str:
+    """The figures in one line."""
+    share = f"{strength['programs'] / strength['suite']:.0%}" if strength["suite"] else "nothing"
+    line = f"{share} of the suite applied"
+    if strength["listed"]:
+        line = f"{strength['judged']:,} of {strength['listed']:,} listed cells judged, {line}"
+    more = ", ".join(f"{op} {n:,} programs more" for op, n in strength["opens"].items() if n)
+    return f"{line}; one more op in the list: {more}" if more else line

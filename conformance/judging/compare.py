@@ -1,0 +1,167 @@
+"""Judges outputs by accepted sets: which elements lie outside, and how much the sets promise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from uop.conformance.judging import storage
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.storage import Array, Mask, to_bits
+from uop.interpreter.values import either
+from uop.spec.dtype import DType
+
+NEAR = 64
+"""Up to so many representable values outside its set a result is inaccurate, above it is wrong."""
+
+
+class Symptom(StrEnum):
+    """In what way a case failed, the gravest first."""
+
+    VALUE = "value"
+    CRASH = "crash"
+    HANG = "hang"
+    LEAK = "leak"
+    REFUSED = "refused"
+    NOT_REJECTED = "not-rejected"
+    UNSTEADY = "unsteady"
+    SPECIAL = "special"
+    ULP = "ulp"
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The first element outside its set; without an element the output as a whole is wrong."""
+
+    symptom: Symptom
+    message: str
+    output: int = 0
+    element: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the outputs on one batch showed; `max_ulp` is the distance from the reference."""
+
+    elements: int = 0
+    single: int = 0
+    constrained: int = 0
+    max_ulp: float = 0.0
+    mismatch: Mismatch | None = None
+
+
+def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Comparison:
+    """Judge the outputs of a program on one batch."""
+    if len(outputs) != len(accepted):
+        message = f"expected {len(accepted)} outputs, got {len(outputs)}"
+        return Comparison(mismatch=Mismatch(Symptom.VALUE, message))
+    # Comparing a signalling NaN raises a flag, which is nobody's concern here.
+    with np.errstate(all="ignore"):
+        parts = [
+            _compare_one(k, *pair) for k, pair in enumerate(zip(accepted, outputs, strict=True))
+        ]
+    return Comparison(
+        sum(part.elements for part in parts),
+        sum(part.single for part in parts),
+        sum(part.constrained for part in parts),
+        max((part.max_ulp for part in parts), default=0.0),
+        next((part.mismatch for part in parts if part.mismatch is not None), None),
+    )
+
+
+def opened(accepted: Accepted, other: Accepted, output: Array) -> Accepted:
+    """What is accepted, and anything where an output of this shape is in another set instead."""
+    spread = accepted.spread
+    with np.errstate(all="ignore"):
+        instead = other.contains(output) & ~accepted.contains(output)
+    sets = replace(spread, any=either(spread.any, instead))
+    return Accepted(accepted.dtype, accepted.value, sets)
+
+
+def unsteady(
+    accepted: Sequence[Accepted], before: Sequence[Array], after: Sequence[Array]
+) -> Mismatch | None:
+    """The first element in which two runs of a program on the same data differ in a bit.
+
+    Elements for which the spec gives no value may differ.
+    """
+    for position, (sets, one, two) in enumerate(zip(accepted, before, after, strict=True)):
+        differ = ~(order.same_bits(one, two) | sets.any)
+        if differ.any():
+            element = int(np.flatnonzero(differ.reshape(-1))[0])
+            values = [element_text(sets.dtype, run, element) for run in (one, two)]
+            place = place_of(one, element)
+            message = f"two equal runs: output {position}[{place}] is {values[0]}, then {values[1]}"
+            return Mismatch(Symptom.UNSTEADY, message, position, element)
+    return None
+
+
+def element_text(dtype: DType, output: Array, element: int) -> str:
+    """An element, counted row-major, as a literal."""
+    bits = to_bits(output.reshape(-1)[element : element + 1])
+    return storage.spelled(int(bits[0]), dtype)
+
+
+def place_of(output: Array, element: int) -> str:
+    return ",".join(map(str, np.unravel_index(element, output.shape)))
+
+
+def _compare_one(position: int, accepted: Accepted, output: Array) -> Comparison:
+    reference = accepted.value.data
+    if (reference.dtype, reference.shape) != (output.dtype, output.shape):
+        expected, found = (f"{a.dtype}{list(a.shape)}" for a in (reference, output))
+        message = f"output {position}: expected {expected}, got {found}"
+        return Comparison(mismatch=Mismatch(Symptom.VALUE, message, position))
+    if _is_reference(accepted, output):
+        return Comparison(output.size, output.size, output.size)
+    distance = accepted.distance(output)
+    finite = distance[np.isfinite(distance)]
+    return Comparison(
+        output.size,
+        int(accepted.single.sum()),
+        int(accepted.constrained.sum()),
+        float(finite.max()) if finite.size else 0.0,
+        _first_outside(position, accepted, output, accepted.contains(output)),
+    )
+
+
+def _is_reference(accepted: Accepted, output: Array) -> bool:
+    """Whether only the reference is accepted, and the output has its bits: the common case."""
+    value = accepted.value
+    if accepted.sets is not None or value.invalid is not None or value.unspecified is not None:
+        return False
+    return bool(order.same_bits(value.data, output).all())
+
+
+def _first_outside(
+    position: int, accepted: Accepted, output: Array, inside: Mask
+) -> Mismatch | None:
+    if inside.all():
+        return None
+    outside = np.flatnonzero(~inside.reshape(-1))
+    element = int(outside[0])
+    got = output.reshape(-1)[element : element + 1]
+    shown, place = element_text(accepted.dtype, output, element), place_of(output, element)
+    message = f"output {position}[{place}] is {shown}, accepted {accepted.describe(element)}"
+    if len(outside) > 1:
+        message += f" ({len(outside)} of {output.size} elements are outside)"
+    return Mismatch(_symptom(accepted, got, element), message, position, element)
+
+
+def _symptom(accepted: Accepted, got: Array, element: int) -> Symptom:
+    """How wrong one element is: far off, off at a special value, or a little inaccurate."""
+    if not accepted.dtype.is_float:
+        return Symptom.VALUE
+    lo, hi = (a.reshape(-1)[element : element + 1] for a in (accepted.lo, accepted.hi))
+    if not all(np.isfinite(a.astype(np.float64)).all() and a.all() for a in (lo, hi, got)):
+        return Symptom.SPECIAL
+    outside = min(order.distance(*pair)[0] for pair in _ordered((lo, got), (hi, got)))
+    return Symptom.ULP if outside <= NEAR else Symptom.VALUE
+
+
+def _ordered(*pairs: tuple[Array, Array]) -> list[tuple[Array, Array]]:
+    return [(order.lower(a, b), order.upper(a, b)) for a, b in pairs]

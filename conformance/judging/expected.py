@@ -1,0 +1,99 @@
+"""What the outputs of a case may be: by the spec, or by the graph that its kernels are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+
+import numpy as np
+
+from uop.conformance.suite.case import Batch, Case
+from uop.interpreter.accept import TRUNCATED, accept
+from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
+from uop.spec.args import ConstArg
+from uop.spec.errors import UndefinedError
+from uop.spec.graph import slot_of, written
+from uop.spec.latitude import Profile
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+DIVISIONS = frozenset({Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD})
+
+
+def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...]:
+    """What each output of a case may be on one of its batches.
+
+    A program that has a source may give what that may give, and may leave in each buffer what that
+    may leave there: kernels fold in one of the orders that are open, and hold a value where any
+    would do. What it leaves in other buffers is its own. That it has a meaning is not asked: where
+    its source has one, it must. UndefinedError for a program without meaning, UnsupportedError
+    where nothing says what is accepted.
+    """
+    if case.source is None:
+        return _accepted(case.root, case.batches[batch], profile)
+    source = case.source
+    sets = _accepted(source.root, source.batches[batch], profile)
+    if source.root.op is not Op.SINK:
+        return sets
+    by_slot = dict(zip(written_buffers(source.root), sets, strict=True))
+    buffers = written_buffers(case.root)
+    return tuple(by_slot[slot] if slot in by_slot else _anything(buffers[slot]) for slot in buffers)
+
+
+def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile) -> bool:
+    """Whether a profile lets a backend end a program without results: it divides by zero."""
+    if not profile.int_div_traps:
+        return False
+    root = _as_divided(root, profile)
+    divisors = {u.src[1] for u in root.toposort() if u.op in DIVISIONS}
+    if not divisors:
+        return False
+    zeros: list[UOp] = [d for d in divisors if isinstance(d.arg, ConstArg) and not d.arg.value]
+
+    def note(u: UOp, value: Value) -> None:
+        if u in divisors and not value.data.all():
+            zeros.append(u)
+
+    # What has no meaning for another reason is not judged anyway.
+    with suppress(UndefinedError):
+        for inputs in batches:
+            evaluate_full(root, inputs, note)
+    return bool(zeros)
+
+
+def _as_divided(root: UOp, profile: Profile) -> UOp:
+    """A program with the divisions of a profile: one that truncates may give another a zero."""
+    rounded = {floors: truncates for truncates, floors in TRUNCATED.items()}
+    new: dict[UOp, UOp] = {}
+    for u in root.toposort():
+        op = rounded.get(u.op, u.op) if profile.truncates(u.dtype) else u.op
+        new[u] = UOp(op, *(new[s] for s in u.src), arg=u.arg, tag=u.tag)
+    return new[root]
+
+
+def truncates(root: UOp, profile: Profile) -> bool:
+    """Whether a program divides otherwise than by the strict profile."""
+    if profile.int_div == "floor":
+        return False
+    floored = (u.dtype for u in root.toposort() if u.op in (Op.IDIV, Op.MOD))
+    return any(map(profile.truncates, floored))
+
+
+@lru_cache(maxsize=4)
+def _accepted(root: UOp, batch: Batch, profile: Profile) -> tuple[Accepted, ...]:
+    """Kept for the twins of a case, which come right after it."""
+    return accept(root, batch.inputs, profile)
+
+
+def written_buffers(root: UOp) -> dict[int, UOp]:
+    """The buffers that a program leaves something in, by their slots."""
+    return {slot_of(u): u for u in sorted(written(root), key=slot_of)}
+
+
+def _anything(buffer: UOp) -> Accepted:
+    value = np.zeros(buffer.shape, np_dtype(buffer.dtype))
+    return Accepted(buffer.dtype, Value(value, None, np.ones(buffer.shape, np.bool_)))

@@ -1,0 +1,102 @@
+"""Answers the tasks of a run: verdicts on cases, the cause of a failure, the card of a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from uop.conformance.coverage.exercised import exercised
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.lowering import not_listed
+from uop.conformance.judging.verdict import Status, Verdict, fault_from_json
+from uop.conformance.profile.card import observe
+from uop.conformance.protocol import wire
+from uop.conformance.run.options import OBSERVED, OptionError, profile_of_run
+from uop.conformance.suite.case import CaseId
+from uop.conformance.suite.generate import case_by_id
+from uop.conformance.suite.own_cases import AnyCase, FileJudge, OwnCases
+from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_from_json, vocabulary_of
+from uop.conformance.workers.transport import Session
+from uop.spec.errors import BackendError, InvalidError, MalformedError
+from uop.spec.latitude import STRICT
+from uop.spec.profile_text import parse_profile
+
+
+def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "") -> None:
+    """Say who is judged on the descriptor `out`, then answer what comes on standard input.
+
+    ClosedError when the other side has gone.
+    """
+    _reply(out, {"hello": wire.hello_to_json(worker.hello)})
+    try:
+        court = Court.of(worker, profile, seed, Path(folder) if folder else None)
+        while True:
+            task, _ = wire.read(0)
+            _reply(out, court.answered(task))
+    except (BackendError, MalformedError, InvalidError, OptionError) as error:
+        _reply(out, {"lost": str(error)})
+
+
+@dataclass(slots=True)
+class Court:
+    """A judge, and the cases: those of the suite by a seed, and those of the adopter.
+
+    Random programs are drawn from the vocabulary.
+    """
+
+    judge: Judge
+    seed: int
+    own: OwnCases
+    vocabulary: Vocabulary
+
+    @classmethod
+    def of(cls, session: Session, profile: str, seed: int, folder: Path | None) -> Court:
+        """The errors of `OwnCases.read` for files that are wrong."""
+        chosen, own = profile_of_run(profile, session.hello), OwnCases.read(folder)
+        # One that is observed comes as a task.
+        demanded = STRICT if chosen == OBSERVED else parse_profile(chosen)
+        files = {own.made[id]: file for id, file in own.files.items()}
+        judge = FileJudge(session, demanded, files)
+        return cls(judge, seed, own, vocabulary_of([session.hello]))
+
+    def answered(self, task: wire.Json) -> wire.Json:
+        """The answer to a task. BackendError where the backend is lost for good."""
+        if "card" in task:
+            return {"card": observe(self.judge.session).to_json()}
+        if "profile" in task:
+            self.judge.profile = parse_profile(task["profile"])
+            self.vocabulary = vocabulary_from_json(task["vocabulary"])
+            return {}
+        if "fault" in task:
+            case = self._case(task["ids"][0])
+            found = self.own.find_cause(self.judge, case, fault_from_json(task["fault"]))
+            return {"finding": asdict(found)}
+        return self._judged(task["ids"])
+
+    def _case(self, id: str) -> AnyCase:
+        return self.own.find(id) or case_by_id(id, self.seed, self.vocabulary)
+
+    def _judged(self, ids: Sequence[str]) -> wire.Json:
+        """One verdict per id, and what each case exercises, or would where it is skipped.
+
+        A case that the id alone shows to be beyond the backend is not made at all.
+        """
+        session, own = self.judge.session, self.own
+        reasons = {
+            id: own.meaningless(id) or not_listed(CaseId.parse(id), session.hello) for id in ids
+        }
+        made = {id: self._case(id) for id, reason in reasons.items() if not reason}
+        judged = {verdict.id: verdict for verdict in self.judge.judge(list(made.values()))}
+        verdicts = [
+            judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
+        ]
+        return {
+            "verdicts": [asdict(v) for v in verdicts],
+            "exercised": [exercised(made[v.id]) if v.id in made else None for v in verdicts],
+            "peak": session.peak,
+        }
+
+
+def _reply(out: int, header: wire.Json) -> None:
+    wire.write(out, wire.Packer().frame(header))

@@ -1,0 +1,212 @@
+"""Verdicts on cases: what became of one, and why; what a backend gave against what is accepted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from uop.conformance.judging.compare import Mismatch, Symptom, compare, unsteady
+from uop.conformance.judging.elements import (
+    Element,
+    Errors,
+    element_from_json,
+    errors_from_json,
+    errors_of,
+    wrong_elements,
+)
+from uop.conformance.judging.lowering import text_of
+from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.protocol.wire import Json
+from uop.conformance.suite.case import Case, InvalidCase
+from uop.interpreter.accepted.result import Accepted
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+GRAPH_NODES = 8
+"""From this many computing nodes on a program counts as a graph."""
+NOT_COMPUTING = frozenset(
+    {Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY, Op.STACK, Op.TUPLE, Op.SINK, Op.GROUP}
+)
+NOT_CHARGED = "our lowering changed it: what was sent may give this"
+SETTLED = "in kernels of ours, or in other words, it settles otherwise what the profile is about"
+MAY_END = "it divides by zero, which ends a program by the profile"
+AllSets = Sequence[tuple[Accepted, ...]]
+"""What is accepted, by batch and output."""
+
+
+class Status(StrEnum):
+    """What became of a case."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CRASHED = "crashed"
+    KNOWN = "known"
+    """It failed, which whoever runs the suite knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a case failed, in one line, and on which batch, output and element (row-major)."""
+
+    symptom: Symptom
+    message: str
+    batch: int = 0
+    output: int = 0
+    element: int | None = None
+    program: int = 0
+    """The number of the twin that failed, from 1; 0 for the case itself."""
+    values: tuple[Element, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The result of one case. `digest` tells distinct graphs apart, empty for anything smaller.
+
+    `errors` are there for single ops on floats.
+    """
+
+    id: str
+    status: Status
+    checks: int = 0
+    elements: int = 0
+    single: int = 0
+    constrained: int = 0
+    max_ulp: float = 0.0
+    reason: str = ""
+    fault: Fault | None = None
+    digest: str = ""
+    errors: Errors | None = None
+
+
+def together(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict on a case from those on it and on its twins, in order; twins may be skipped."""
+    first = verdicts[0]
+    judged = [v for v in verdicts if v.status is not Status.SKIPPED]
+    if len(verdicts) == 1 or first.status is Status.SKIPPED:
+        return first
+    if len(judged) == 1:
+        # A case of twins that is judged alone has not been checked.
+        return replace(verdicts[1], id=first.id)
+    worst = next((v for v in judged if v.status is not Status.PASSED), first)
+    program = verdicts.index(worst)
+    return replace(
+        first,
+        status=worst.status,
+        checks=sum(v.checks for v in judged),
+        elements=sum(v.elements for v in judged),
+        single=sum(v.single for v in judged),
+        constrained=sum(v.constrained for v in judged),
+        max_ulp=max(v.max_ulp for v in judged),
+        fault=worst.fault and replace(worst.fault, program=program),
+    )
+
+
+def verdict_of(case: Case | InvalidCase, accepted: AllSets, outcome: Outcome) -> Verdict:
+    """Judge what a backend gave for a case."""
+    if isinstance(case, InvalidCase):
+        return _verdict_on_rejection(case, outcome)
+    if isinstance(outcome, Problem):
+        return _verdict_on_problem(case, outcome)
+    return _verdict_on_outputs(case, accepted, outcome)
+
+
+def skipped(case: Case | InvalidCase, reason: str) -> Verdict:
+    return Verdict(str(case.id), Status.SKIPPED, reason=reason)
+
+
+def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
+    id = str(case.id)
+    if isinstance(outcome, Outputs):
+        fault = Fault(Symptom.NOT_REJECTED, f"{case.label}: a program that breaks it was accepted")
+        return Verdict(id, Status.FAILED, 1, fault=fault)
+    match outcome.kind:
+        case ProblemKind.INVALID if outcome.label in ("", case.label):
+            return Verdict(id, Status.PASSED, 1)
+        case ProblemKind.INVALID:
+            said = f"rejected for {outcome.label} instead of {case.label}"
+        case ProblemKind.UNSUPPORTED:
+            return skipped(case, outcome.message)
+        case _:
+            said = f"{outcome.kind.value} instead of a rejection: {outcome.message}"
+    status = Status.CRASHED if outcome.kind in LOST else Status.FAILED
+    return Verdict(id, status, 1, fault=Fault(_symptom(outcome.kind), f"{case.label}: {said}"))
+
+
+def _verdict_on_problem(case: Case, problem: Problem) -> Verdict:
+    if problem.kind is ProblemKind.UNSUPPORTED:
+        return skipped(case, problem.message)
+    status = Status.CRASHED if problem.kind in LOST else Status.FAILED
+    message = problem.message
+    if problem.kind not in LOST:
+        message = f"{problem.kind.value}: {message}"
+    return Verdict(
+        str(case.id), status, len(case.batches), fault=Fault(_symptom(problem.kind), message)
+    )
+
+
+def _symptom(kind: ProblemKind) -> Symptom:
+    return Symptom(kind.value) if kind in LOST else Symptom.REFUSED
+
+
+def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verdict:
+    if len(outcome.batches) != len(case.batches):
+        message = f"{len(outcome.batches)} results for {len(case.batches)} inputs"
+        return Verdict(
+            str(case.id), Status.FAILED, len(accepted), fault=Fault(Symptom.VALUE, message)
+        )
+    compared = [compare(s, o) for s, o in zip(accepted, outcome.batches, strict=True)]
+    fault: Fault | None = None
+    for batch, found in enumerate(compared):
+        wrong = found.mismatch or _unsteady(case, batch, accepted, outcome)
+        if fault is None and wrong is not None:
+            values = wrong_elements(case, batch, accepted[batch], outcome.batches[batch])
+            fault = Fault(
+                wrong.symptom, wrong.message, batch, wrong.output, wrong.element, values=values
+            )
+    fits = fault is None or fault.element is not None
+    return Verdict(
+        id=str(case.id),
+        status=Status.PASSED if fault is None else Status.FAILED,
+        checks=len(compared),
+        elements=sum(c.elements for c in compared),
+        single=sum(c.single for c in compared),
+        constrained=sum(c.constrained for c in compared),
+        max_ulp=max((c.max_ulp for c in compared), default=0.0),
+        fault=fault,
+        digest=digest(case.root),
+        errors=errors_of(case, accepted, outcome.batches) if fits and case.level == "op" else None,
+    )
+
+
+def _unsteady(case: Case, batch: int, accepted: AllSets, outcome: Outputs) -> Mismatch | None:
+    """Where a batch gives other bits than it gave before in the same case."""
+    before = case.batches.index(case.batches[batch])
+    if before == batch:
+        return None
+    return unsteady(accepted[batch], outcome.batches[before], outcome.batches[batch])
+
+
+def digest(root: UOp) -> str:
+    """A fingerprint of a graph that computes in many nodes; empty for a smaller one."""
+    if sum(u.op not in NOT_COMPUTING for u in root.toposort()) < GRAPH_NODES:
+        return ""
+    return hashlib.blake2b(text_of(root).encode(), digest_size=8).hexdigest()
+
+
+def verdict_from_json(found: Json) -> Verdict:
+    """The inverse of dataclasses.asdict, after JSON."""
+    fault, errors = found["fault"], found["errors"]
+    changed = {
+        "status": Status(found["status"]),
+        "fault": fault and fault_from_json(fault),
+        "errors": errors and errors_from_json(errors),
+    }
+    return Verdict(**{**found, **changed})
+
+
+def fault_from_json(found: Json) -> Fault:
+    values = tuple(map(element_from_json, found["values"]))
+    return Fault(**{**found, "symptom": Symptom(found["symptom"]), "values": values})

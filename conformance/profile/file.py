@@ -1,0 +1,109 @@
+"""A profile as a TOML file: written with the evidence as comments, read with every knob stated."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from uop.conformance.profile.card import Card, Entry
+from uop.conformance.protocol.types import Hello
+from uop.conformance.run.commands import uop_command
+from uop.conformance.run.options import PROFILE_SUFFIX
+from uop.spec.errors import UopError
+from uop.spec.latitude import KNOBS, STRICT, Profile
+from uop.spec.profile_text import ProfileError, profile_of
+
+SCHEMA = "uop-profile/1"
+SHOWN = 3
+"""Lines of evidence that stand above a knob."""
+
+
+class ProfileFileError(UopError):
+    """A file that is no profile: says where, what was expected, what was found."""
+
+
+def profile_text(card: Card, hello: Hello, backend: str) -> str:
+    """The observed profile as a file to edit and to commit."""
+    observed = card.profile
+    who = f"{hello.name} {hello.version} on {hello.device}"
+    demanding = uop_command("conform", backend, "--profile", f"FILE{PROFILE_SUFFIX}")
+    lines = [
+        _comment(f"# What {who} does where the spec leaves a choice."),
+        _comment(f"# Edit and commit; {demanding} demands it."),
+        "# Every knob is stated, so that a file that was cut off is noticed.",
+        f'schema = "{SCHEMA}"',
+    ]
+    for knob in KNOBS:
+        entries = [entry for entry in card.entries if entry.knob == knob]
+        lines += ["", f"# {KNOBS[knob]}", *_comments(entries)]
+        lines.append(f"{knob} = {_toml(getattr(observed, knob))}")
+    return "\n".join(lines) + "\n"
+
+
+def read_profile(path: Path) -> Profile:
+    """The profile of a file. ProfileFileError for one that is none, or was cut off."""
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ProfileFileError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ProfileFileError(f"{path}: no TOML, or cut off: {error}") from error
+    if found.pop("schema", None) != SCHEMA:
+        raise ProfileFileError(f'{path}: expected schema = "{SCHEMA}" in its first lines')
+    missing = [knob for knob in KNOBS if knob not in found]
+    try:
+        texts = {knob: _knob_text(knob, value) for knob, value in found.items()}
+        profile = profile_of({knob: text for knob, text in texts.items() if text})
+    except ProfileError as error:
+        raise ProfileFileError(f"{path}: {error}") from error
+    if missing:
+        said = "every knob is stated; was the file cut off?"
+        raise ProfileFileError(f"{path}: no value for {', '.join(missing)}: {said}")
+    return profile
+
+
+def _comments(entries: Iterable[Entry]) -> list[str]:
+    """What was observed of a knob, and some of the evidence."""
+    told = list(entries)
+    if not told:
+        return ["# Not observed: the backend lacks what would show it."]
+    lines = []
+    for entry in told:
+        lines.append(f"# {entry.point}: {entry.observed}")
+        evidence = entry.conflict or entry.evidence[:SHOWN]
+        lines += [f"#   {line}" for line in evidence]
+    return [_comment(line) for line in lines]
+
+
+def _comment(text: str) -> str:
+    """One line of what TOML has in comments; a backend may say anything."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, frozenset):
+        return f"[{', '.join(sorted(_quoted(member.name) for member in value))}]"
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def _knob_text(knob: str, value: Any) -> str:
+    """A value as the text of a knob; of an empty set the empty text, which declares nothing."""
+    if knob not in KNOBS:
+        return str(value)
+    kind = type(getattr(STRICT, knob))
+    if kind is frozenset and isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return ",".join(value)
+    if kind is type(value) is bool:
+        return str(value).lower()
+    if kind is type(value) is str and value:
+        return str(value)
+    expected = {frozenset: "a list of names", bool: "true or false", str: "a word"}[kind]
+    raise ProfileError(f"profile: {knob} expects {expected}; found {value!r}")

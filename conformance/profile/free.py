@@ -1,0 +1,146 @@
+"""Points that no knob is about: the spec gives no value, or leaves bits open; only observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from math import inf
+
+from uop.conformance.profile.points import folded
+from uop.conformance.profile.probe import Bits, Point, Witness, data, elementwise, row, whole
+from uop.spec.args import DTypeArg
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, param
+
+F32, I32 = dtypes.float32, dtypes.int32
+LOWEST, HIGHEST = -(2**31), 2**31 - 1
+CANONICAL = Bits(0x7FC00000)
+"""The float32 NaN of RISC-V, Wasm and CUDA's documents; x86 makes the negative one."""
+NEGATIVE = Bits(0xFFC00000)
+ALL_ONES = Bits(0x7FFFFFFF)
+EVEN = 2.0**24
+
+FREE = {
+    "NaN payload": "The bits of a NaN that passes through an op are free.",
+    "NaN of two NaNs": "A NaN, with any bits.",
+    "sign of a made NaN": "The sign and the other bits of a NaN made of numbers are free.",
+    "MAX of two zeros": "Either of the two.",
+    "order of a sum": "Any order and grouping, and a wider accumulator.",
+    "shift count out of range": "Anything: it has no value.",
+    "float to int out of range": "Anything: it has no value.",
+    "division by zero": "Anything: it has no value.",
+}
+"""What the language says at each point, by its name."""
+
+
+@cache
+def free_points() -> tuple[Point, ...]:
+    return (
+        Point("NaN payload", _payload()),
+        Point("NaN of two NaNs", (_two_nans(),)),
+        Point("sign of a made NaN", _made()),
+        Point("MAX of two zeros", (_zeros(),)),
+        Point("order of a sum", (_order(),)),
+        Point("shift count out of range", _shifts()),
+        Point("float to int out of range", _casts()),
+        Point("division by zero", _divisions()),
+    )
+
+
+def _payload() -> tuple[Witness, ...]:
+    """A quiet NaN with a payload, and a signalling one."""
+    quiet, signalling = Bits(0x7FC01234), Bits(0x7F801234)
+    others = {"canonical": CANONICAL, "all ones": ALL_ONES, "negative": NEGATIVE}
+    rows = [row(nan, 1.0, kept=quiet, **others) for nan in (quiet, signalling)]
+    return tuple(elementwise(partial(UOp, op), F32, *rows) for op in (Op.ADD, Op.MUL))
+
+
+def _two_nans() -> Witness:
+    first, second = Bits(0x7FC00001), Bits(0x7FC00002)
+    return elementwise(
+        partial(UOp, Op.ADD),
+        F32,
+        row(first, second, the_first=first, the_second=second, canonical=CANONICAL),
+    )
+
+
+def _made() -> tuple[Witness, ...]:
+    words = {"plus": CANONICAL, "minus": NEGATIVE, "all_ones": ALL_ONES}
+    return (
+        elementwise(partial(UOp, Op.ADD), F32, row(inf, -inf, **words)),
+        elementwise(partial(UOp, Op.MUL), F32, row(inf, 0.0, **words)),
+        elementwise(partial(UOp, Op.SQRT), F32, row(-1.0, **words)),
+    )
+
+
+def _zeros() -> Witness:
+    words = {"plus": 0.0, "minus": -0.0}
+    return elementwise(partial(UOp, Op.MAX), F32, row(0.0, -0.0, **words), row(-0.0, 0.0, **words))
+
+
+def _order() -> Witness:
+    words = {"left to right": EVEN, "in pairs": EVEN + 2, "right to left, or wider": EVEN + 4}
+    return whole(folded(Op.ADD), F32, row(EVEN, 1.0, 1.0, 1.0, **words))
+
+
+def _shifts() -> tuple[Witness, ...]:
+    """Counts of the width and above, and below zero: by steps of one, or modulo the width."""
+    return (
+        elementwise(
+            partial(UOp, Op.SHL),
+            I32,
+            row(1, 32, shifted_out=0, modulo_the_width=1),
+            row(1, 33, shifted_out=0, modulo_the_width=2),
+            row(1, -1, shifted_out=0, modulo_the_width=LOWEST),
+        ),
+        elementwise(
+            partial(UOp, Op.SHR),
+            I32,
+            row(-8, 32, shifted_out=-1, modulo_the_width=-8, zero=0),
+            row(-8, 33, shifted_out=-1, modulo_the_width=-4, zero=0),
+        ),
+        elementwise(
+            partial(UOp, Op.SHL), dtypes.uint8, row(1, 8, shifted_out=0, modulo_the_width=1)
+        ),
+    )
+
+
+def _casts() -> tuple[Witness, ...]:
+    wrapped = 3 * 10**9 - 2**32
+    return (
+        elementwise(
+            _cast(I32),
+            F32,
+            row(3e9, saturates=HIGHEST, lowest=LOWEST, wraps=wrapped, zero=0),
+            row(inf, saturates=HIGHEST, lowest=LOWEST, wraps=-1, zero=0),
+            row(float("nan"), lowest=LOWEST, zero=0, saturates=HIGHEST),
+        ),
+        elementwise(
+            _cast(dtypes.int8),
+            F32,
+            row(300.0, saturates=127, lowest=-128, wraps=44, zero=0),
+            row(-300.0, saturates=-128, wraps=-44, zero=0),
+        ),
+        elementwise(
+            _cast(dtypes.int64), F32, row(1e20, saturates=2**63 - 1, lowest=-(2**63), zero=0)
+        ),
+    )
+
+
+def _divisions() -> tuple[Witness, ...]:
+    quotient = {"zero": 0, "all ones": -1, "highest": HIGHEST, "the dividend": 7}
+    rest = {"zero": 0, "the dividend": 7, "all ones": -1}
+    return tuple(
+        Witness(
+            UOp(op, param(0, (1,), I32), param(1, (1,), I32)),
+            {0: data(I32, (7,)), 1: data(I32, (0,))},
+            (words,),
+            ended="traps",
+        )
+        for op, words in ((Op.IDIV, quotient), (Op.MOD, rest))
+    )
+
+
+def _cast(dtype: DType) -> Callable[[UOp], UOp]:
+    return partial(UOp, Op.CAST, arg=DTypeArg(dtype))

@@ -1,0 +1,279 @@
+"""The points where the spec leaves a choice: a few witnesses of each, on single elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from math import inf
+
+import numpy as np
+
+from uop.conformance.profile.probe import NAN, Point, Witness, data, elementwise, row, whole
+from uop.interpreter.storage import np_dtype
+from uop.spec.args import DTypeArg, PadArg, ReduceArg
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, dims, param
+
+F16, BF16, F32, F64 = dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64
+FLOATS = (F32, F64, F16, BF16)
+INTS = (dtypes.int8, dtypes.int32, dtypes.int64)
+EVEN = 2.0**24
+"""From here on, only every other integer is a float32."""
+SIDE = 16
+"""Rows and columns of the matrices."""
+
+ADD, SUB, MUL = (partial(UOp, op) for op in (Op.ADD, Op.SUB, Op.MUL))
+
+
+@cache
+def knob_points() -> tuple[Point, ...]:
+    """What each knob of a profile is about, in the order of its fields."""
+    return (
+        _max_nan(),
+        _cmp_nan(),
+        _contract(),
+        _reassociate(),
+        *(_ftz(dtype) for dtype in (F16, BF16, F32, F64)),
+        _fp8_saturate(),
+        *_decomposed(),
+        _wmma(),
+        _int_div_traps(),
+        _int_div(),
+        _excess_precision(F16, 2.0**11, 2.0**-10),
+        _excess_precision(BF16, 2.0**8, 2.0**-7),
+        _pad_fill(),
+        _algebra(),
+    )
+
+
+def _max_nan() -> Point:
+    rows = (
+        row(NAN, 1.0, propagate=NAN, number=1.0),
+        row(1.0, NAN, propagate=NAN, number=1.0),
+        row(NAN, -inf, propagate=NAN, number=-inf),
+    )
+    return Point(
+        "max_nan",
+        (
+            *(elementwise(partial(UOp, Op.MAX), dtype, *rows) for dtype in FLOATS),
+            elementwise(partial(UOp, Op.MIN), F32, *rows),
+            *(whole(folded(op), F32, one) for op in (Op.MAX, Op.MIN) for one in rows),
+        ),
+        "max_nan",
+        {"propagate": "propagate", "number": "number"},
+        "either",
+    )
+
+
+def _cmp_nan() -> Point:
+    rows = [row(*ab, ieee=False, decomposed=True) for ab in ((NAN, 1.0), (1.0, NAN), (NAN, NAN))]
+    return Point(
+        "cmp_nan",
+        tuple(elementwise(partial(UOp, op), F32, *rows) for op in (Op.CMPGE, Op.CMPLE)),
+        "cmp_nan",
+        {"ieee": "ieee", "decomposed": "either"},
+        "either",
+    )
+
+
+def _contract() -> Point:
+    """(1 + e)(1 - e) is 1 - e^2, which rounds to 1."""
+    found: list[Witness] = []
+    for dtype, e in ((F32, 2.0**-23), (F64, 2.0**-52)):
+        minus = row(1 + e, 1 - e, -1.0, rounded_twice=0.0, rounded_once=-(e**2))
+        plus = row(1 + e, 1 - e, 1.0, rounded_twice=0.0, rounded_once=-(e**2))
+        turned = row(1 + e, 1 - e, 1.0, rounded_twice=0.0, rounded_once=e**2)
+        found += [
+            elementwise(lambda a, b, c: ADD(MUL(a, b), c), dtype, minus),
+            elementwise(lambda a, b, c: SUB(MUL(a, b), c), dtype, plus),
+            elementwise(lambda a, b, c: SUB(c, MUL(a, b)), dtype, turned),
+            elementwise(partial(UOp, Op.MULACC), dtype, minus),
+        ]
+    return _allowed("contract", "rounded twice", "rounded once", found)
+
+
+def _reassociate() -> Point:
+    one, big = const(1, F32), const(2.0**100, F32)
+    found = [
+        elementwise(
+            lambda a, b, c: ADD(ADD(a, b), c),
+            F32,
+            row(EVEN, 1.0, 1.0, in_order=EVEN, regrouped=EVEN + 2),
+        ),
+        elementwise(
+            lambda a, b, c: ADD(a, ADD(b, c)),
+            F32,
+            row(1.0, 1.0, EVEN, in_order=EVEN, regrouped=EVEN + 2),
+        ),
+        elementwise(
+            lambda a: ADD(ADD(a, one), one), F32, row(EVEN, in_order=EVEN, regrouped=EVEN + 2)
+        ),
+        elementwise(
+            lambda a, b: ADD(ADD(a, one), b), F32, row(EVEN, -EVEN, in_order=0.0, regrouped=1.0)
+        ),
+        elementwise(
+            lambda a, b: MUL(MUL(a, big), b),
+            F32,
+            row(2.0**100, 2.0**-100, in_order=inf, regrouped=2.0**100),
+        ),
+    ]
+    return _allowed("reassociate", "in order", "regrouped", found)
+
+
+def _ftz(dtype: DType) -> Point:
+    """A subnormal that is read, one that is written, and both."""
+    least = 2.0 ** (1 - dtype.format.bias)
+    found = [
+        elementwise(
+            MUL,
+            dtype,
+            row(least / 2, 2.0, kept=least, flushed=0.0),
+            row(least, 0.5, kept=least / 2, flushed=0.0),
+        ),
+        elementwise(ADD, dtype, row(least / 2, least / 4, kept=least * 3 / 4, flushed=0.0)),
+        elementwise(partial(UOp, Op.CMPLT), dtype, row(0.0, least / 2, kept=True, flushed=False)),
+    ]
+    return _member("ftz", dtype.name, "kept", "flushed", found)
+
+
+def _fp8_saturate() -> Point:
+    e4m3 = [
+        row(1000.0, overflows=NAN, saturates=448.0),
+        row(-1000.0, overflows=NAN, saturates=-448.0),
+    ]
+    e5m2 = [
+        row(65000.0, overflows=inf, saturates=57344.0),
+        row(-inf, overflows=-inf, saturates=-57344.0),
+    ]
+    found = [
+        *(elementwise(_cast(dtypes.fp8e4m3), source, *e4m3) for source in (F32, F16)),
+        elementwise(_cast(dtypes.fp8e5m2), F32, *e5m2),
+    ]
+    declares = {"overflows": "false", "saturates": "true"}
+    return Point("fp8_saturate", tuple(found), "fp8_saturate", declares, "")
+
+
+def _decomposed() -> tuple[Point, Point]:
+    roots = elementwise(partial(UOp, Op.SQRT), F32, row(-0.0, own=-0.0, decomposed=0.0))
+    powers = elementwise(
+        partial(UOp, Op.POW),
+        F32,
+        row(-2.0, 3.0, own=-8.0, decomposed=NAN),
+        row(1.0, NAN, own=1.0, decomposed=NAN),
+        row(NAN, 0.0, own=1.0, decomposed=NAN),
+    )
+    return (
+        _member("decomposed", "SQRT", "own", "decomposed", [roots]),
+        _member("decomposed", "POW", "own", "decomposed", [powers]),
+    )
+
+
+def _wmma() -> Point:
+    """Of the sums of products only one product is not zero, and it is exact in float32."""
+    found: list[Witness] = []
+    for value in (1 + 2.0**-12, 1 + 2.0**-17):
+        a, b = (np.zeros((SIDE, SIDE), np_dtype(F32)) for _ in range(2))
+        a[:, 0], b[0, :] = value, 1.0
+        x, y = param(0, (SIDE, SIDE, 1), F32), param(1, (1, SIDE, SIDE), F32)
+        root = UOp(Op.REDUCE, MUL(x, y), arg=ReduceArg(Op.ADD, (1,)))
+        inputs = {0: a.reshape(x.shape), 1: b.reshape(y.shape)}
+        found.append(Witness(root, inputs, ({"exact": value, "fewer bits": 1.0},)))
+    return _allowed("wmma", "exact", "fewer bits", found)
+
+
+def _int_div_traps() -> Point:
+    found = [
+        Witness(
+            UOp(op, param(0, (1,), dtypes.int32), param(1, (1,), dtypes.int32)),
+            {0: data(dtypes.int32, (1,)), 1: data(dtypes.int32, (0,))},
+            ({},),
+            ended="traps",
+            otherwise="goes on",
+        )
+        for op in (Op.IDIV, Op.MOD)
+    ]
+    return _allowed("int_div_traps", "goes on", "traps", found)
+
+
+def _int_div() -> Point:
+    two, four = const(2, dtypes.int32), const(4, dtypes.int32)
+    quotients = (row(-7, 2, floor=-4, trunc=-3), row(7, -2, floor=-4, trunc=-3))
+    rests = (row(-7, 2, floor=1, trunc=-1), row(7, -2, floor=-1, trunc=1))
+    found = [elementwise(partial(UOp, Op.IDIV), dtype, *quotients) for dtype in INTS]
+    found += [elementwise(partial(UOp, Op.MOD), dtype, *rests) for dtype in INTS]
+    found += [
+        elementwise(lambda a: UOp(Op.IDIV, a, two), dtypes.int32, row(-7, floor=-4, trunc=-3)),
+        elementwise(lambda a: UOp(Op.MOD, a, four), dtypes.int32, row(-7, floor=1, trunc=-3)),
+    ]
+    return Point("int_div", tuple(found), "int_div", {"floor": "floor", "trunc": "trunc"}, "")
+
+
+def _excess_precision(dtype: DType, even: float, e: float) -> Point:
+    """A sum and a product that need more bits than the dtype has, read in a wider one."""
+    sums = row(even, 1.0, rounded=even, unrounded=even + 1)
+    squares = row(1 + e, 1 + e, rounded=1 + 2 * e, unrounded=1 + 2 * e + e**2)
+    differs = row(even, 1.0, rounded=False, unrounded=True)
+    found = [
+        elementwise(lambda a, b: _cast(F32)(ADD(a, b)), dtype, sums),
+        elementwise(lambda a, b: _cast(F32)(MUL(a, b)), dtype, squares),
+        elementwise(lambda a, b: UOp(Op.CMPNE, ADD(a, b), a), dtype, differs),
+    ]
+    return _member("excess_precision", dtype.name, "rounded", "unrounded", found)
+
+
+def _pad_fill() -> Point:
+    found = []
+    for dtype in (dtypes.int32, F32):
+        one = const(1, dtype)
+        found += [
+            whole(lambda t: folded(Op.MUL)(_padded(t)), dtype, row(3, 5, invalid=15, zero=0)),
+            whole(lambda t: folded(Op.MAX)(_padded(t)), dtype, row(-3, -5, invalid=-3, zero=0)),
+            whole(
+                lambda t, one=one: folded(Op.ADD)(ADD(_padded(t), one)),  # type: ignore[misc]
+                dtype,
+                row(3, 5, invalid=10, zero=12),
+            ),
+        ]
+    return Point("pad_fill", tuple(found), "pad_fill", {"invalid": "invalid", "zero": "zero"}, "")
+
+
+def _algebra() -> Point:
+    zero = const(0.0, F32)
+    nothing = (row(inf, computed=NAN, folded=0.0), row(NAN, computed=NAN, folded=0.0))
+    found = [
+        elementwise(lambda a: MUL(a, zero), F32, *nothing, row(-1.0, computed=-0.0, folded=0.0)),
+        elementwise(lambda a: SUB(a, a), F32, *nothing),
+        elementwise(lambda a: ADD(a, UOp(Op.NEG, a)), F32, *nothing),
+        elementwise(
+            lambda a: UOp(Op.DIV, a, a),
+            F32,
+            row(0.0, computed=NAN, folded=1.0),
+            row(inf, computed=NAN, folded=1.0),
+        ),
+    ]
+    return _allowed("algebra", "computed", "folded", found)
+
+
+def _allowed(knob: str, strict: str, free: str, witnesses: list[Witness]) -> Point:
+    """A point of a knob that is false or true."""
+    return Point(knob, tuple(witnesses), knob, {strict: "false", free: "true"}, "true")
+
+
+def _member(knob: str, member: str, strict: str, free: str, witnesses: list[Witness]) -> Point:
+    """A point of a knob that is a set."""
+    return Point(f"{knob} {member}", tuple(witnesses), knob, {strict: "", free: member}, member)
+
+
+def folded(op: Op) -> Callable[[UOp], UOp]:
+    """All elements of a vector folded by an op."""
+    return partial(UOp, Op.REDUCE, arg=ReduceArg(op, (0,)))
+
+
+def _padded(t: UOp) -> UOp:
+    """A vector with an element more on each side."""
+    return UOp(Op.PAD, t, dims((1,)), dims((t.shape[0] + 2,)), arg=PadArg())
+
+
+def _cast(dtype: DType) -> Callable[[UOp], UOp]:
+    return partial(UOp, Op.CAST, arg=DTypeArg(dtype))

@@ -1,0 +1,1 @@
+"""What is said to a backend and what it replies: the worker protocol."""

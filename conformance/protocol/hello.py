@@ -1,0 +1,104 @@
+"""What a backend may say of itself, in a process of ours or as lines of JSON.
+
+A backend is greeted while its judge is loaded: nothing of the compiler is imported here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+
+from uop.conformance.protocol.types import FORMS, OFFERS, Hello, Limits
+from uop.conformance.protocol.untrusted import sanitized
+from uop.spec.dtype import DTYPES, dtypes
+from uop.spec.editions import EDITIONS
+from uop.spec.errors import UopError
+from uop.spec.ops.names import Op
+from uop.spec.profile_text import parse_profile
+
+CORE = "core"
+SHOWN = 60
+NAMES_OF_DTYPES = tuple(name for name in DTYPES if name != dtypes.void.name)
+LONGEST = 200
+"""Characters of a name of a backend."""
+VARIANT = re.compile(r"[A-Za-z0-9._+-]{0,60}")
+NAMED = {
+    "ops": tuple(Op.__members__),
+    "dtypes": NAMES_OF_DTYPES,
+    "forms": FORMS,
+    "offers": OFFERS,
+    "editions": (CORE, *EDITIONS),
+}
+"""What a hello lists, and the names that each list may have."""
+
+
+class DeviationError(UopError):
+    """A reply that the protocol does not allow: where, what was expected, what was found."""
+
+    def __init__(self, place: str, expected: str, found: object) -> None:
+        super().__init__(sanitized(f"{place}: expected {expected}, found {shown(found)}"))
+
+
+def shown(found: object) -> str:
+    """The beginning of what was found in a reply."""
+    is_plain = isinstance(found, str) and found != "" and found.isprintable()
+    text = str(found) if is_plain else json.dumps(found, default=str)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def checked(hello: object) -> Hello:
+    """What a backend says of itself. DeviationError for what none can be."""
+    if not isinstance(hello, Hello):
+        raise DeviationError("hello", "a Hello", type(hello).__name__)
+    for name in ("name", "version", "device"):
+        text = getattr(hello, name)
+        if not isinstance(text, str) or not _is_a_name(text):
+            raise DeviationError(f"hello: {name}", f"1 to {LONGEST} printable characters", text)
+    if not isinstance(hello.variant, str) or not VARIANT.fullmatch(hello.variant):
+        raise DeviationError("hello: variant", "letters, digits and any of . _ + -", hello.variant)
+    for name, known in NAMED.items():
+        given = getattr(hello, name)
+        if not _are_names(given):
+            raise DeviationError(f"hello: {name}", "a list of names", given)
+        if name != "offers" and not given:
+            raise DeviationError(f"hello: {name}", "at least one", "none")
+        for unknown in sorted(set(given) - {*known, dtypes.void.name}):
+            raise DeviationError(f"hello: {name}", _one_of(known), unknown)
+    _check_limits(hello.limits)
+    if not isinstance(hello.profile, str):
+        raise DeviationError("hello: profile", "a string", hello.profile)
+    try:
+        parse_profile(hello.profile or "strict")
+    except UopError as error:
+        raise DeviationError("hello: profile", f"known knobs ({error})", hello.profile) from None
+    return hello
+
+
+def _is_a_name(text: str) -> bool:
+    return 0 < len(text) <= LONGEST and text.isprintable() and sanitized(text) == text
+
+
+def _are_names(given: object) -> bool:
+    if isinstance(given, str) or not isinstance(given, Collection):
+        return False
+    return all(isinstance(name, str) for name in given)
+
+
+def _check_limits(limits: object) -> None:
+    if not isinstance(limits, Limits):
+        raise DeviationError("hello: limits", "Limits", type(limits).__name__)
+    for name, found in asdict(limits).items():
+        least = 1 if name == "programs" else 0
+        is_none = found is None and not least
+        if not is_none and (type(found) is not int or not least <= found <= sys.maxsize):
+            expected = f"a number from {least} to {sys.maxsize}"
+            raise DeviationError(f"hello: limits: {name}", expected, found)
+
+
+def _one_of(known: Sequence[str]) -> str:
+    if len(known) > len(NAMES_OF_DTYPES):
+        return "names that `uop explain` knows"
+    return f"some of {', '.join(known)}"

@@ -1,0 +1,335 @@
+"""A process that answers lines, bounded in time, memory and bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from uop.conformance.protocol.hello import DeviationError
+from uop.conformance.protocol.log import RECEIVED, SENT, ProtocolLog
+from uop.conformance.protocol.types import ProblemKind
+from uop.conformance.protocol.untrusted import sanitized
+from uop.conformance.protocol.wire import Json
+from uop.conformance.workers.processes import (
+    Tree,
+    end,
+    environment,
+    how_it_ended,
+    tree_of,
+)
+from uop.conformance.workers.transport import STDERR_SHOWN, LostError
+
+CHUNK = 1 << 16
+TICK = 0.25
+"""Seconds between two looks at the memory."""
+PATIENCE = 1.5
+"""Seconds, at most, for the last words of a worker whose stdin has been closed."""
+MOST_PROCESSES = 256
+NOT_ASKED = -1
+"""The id of no request."""
+NOTES = 3
+"""Lines that are no replies, shown of each process."""
+LINE_SHOWN = 80
+MARK = "UOP_WORKER"
+"""The variable that all processes of a worker have in their environment."""
+
+
+class LineProcess:
+    """A started worker, its pipes, and what it printed that was no reply."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        most_bytes: int,
+        log: ProtocolLog | None = None,
+    ) -> None:
+        self.command, self.most_bytes, self.log = tuple(command), most_bytes, log
+        mark = uuid.uuid4().hex
+        self.mark = f"{MARK}={mark}"
+        self.process = subprocess.Popen(
+            self.command,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**environment(folder), MARK: mark},
+            start_new_session=True,
+        )
+        pipes = (self.process.stdin, self.process.stdout, self.process.stderr)
+        self.stdin, self.stdout, self.stderr = (p.fileno() for p in pipes if p is not None)
+        for fd in (self.stdin, self.stdout, self.stderr):
+            os.set_blocking(fd, False)
+        self.selector = selectors.DefaultSelector()
+        for fd in (self.stdout, self.stderr):
+            self.selector.register(fd, selectors.EVENT_READ)
+        self.received, self.said = bytearray(), bytearray()
+        self.notes: list[str] = []
+        """The first lines that were no replies."""
+        self.stray, self.stray_at = "", 0.0
+        """The wrong id of what looks like the reply that is waited for, and when it came."""
+        self.looked_at = 0.0
+        self.most = 0
+        """Bytes that the reply may have at most."""
+        self.tree = Tree((), 0)
+        self.peak = 0
+        self.look()
+
+    def ask(self, request: bytes, id: int, seconds: float, most: int) -> Json:
+        """The reply to a request, of at most `most` bytes.
+
+        LostError where there is none, DeviationError where it has a wrong id.
+        """
+        deadline = time.monotonic() + seconds
+        self.most = most
+        self.said.clear()
+        self.stray = ""
+        self._log(SENT, request)
+        before = self._glance().resident
+        pending, taken = memoryview(request), 0
+        while True:
+            if (reply := self._reply(id)) is not None:
+                return reply
+            if taken > most:
+                raise self.lost(ProblemKind.PROTOCOL, f"more than {most} bytes without a reply")
+            self._check(before)
+            if self.stray:
+                # The right one may stand right behind it, but is not waited for.
+                deadline = min(deadline, self.stray_at + TICK)
+            if time.monotonic() > deadline:
+                raise self._late(id, seconds)
+            events = self._events(bool(pending), min(TICK, deadline - time.monotonic()))
+            if self.stdin in events:
+                pending = self._write(pending)
+            if self.stderr in events:
+                self._take_stderr()
+            if self.stdout in events:
+                taken += self._take_stdout()
+            # A child of a process that has ended may hold its pipe open.
+            if self._has_ended(events):
+                self._drain(time.monotonic() + TICK)
+                if (reply := self._reply(id)) is not None:
+                    return reply
+                raise self._ended()
+
+    def look(self) -> Tree:
+        """The processes of the worker and their memory, now."""
+        self.tree, self.looked_at = tree_of(self.process.pid), time.monotonic()
+        self.peak = max(self.peak, self.tree.resident)
+        return self.tree
+
+    def lost(self, kind: ProblemKind, message: str) -> LostError:
+        """A loss, with what the process printed that was no reply and the end of its stderr."""
+        told = [message, *(f"not a reply: {note}" for note in self.notes)]
+        return LostError(kind, "; ".join([*told, *self.last_words()]))
+
+    def last_words(self) -> list[str]:
+        """A line with the end of what it wrote to stderr since it was asked, if it wrote."""
+        with contextlib.suppress(OSError):
+            self._take_stderr()
+        said = self.said.decode(errors="replace").strip()[-STDERR_SHOWN:]
+        return [f"stderr: {said}"] if said else []
+
+    def finish(self) -> int | None:
+        """Close stdin and wait a little: the exit code, None for a process that stays."""
+        self._close_stdin()
+        deadline = time.monotonic() + PATIENCE
+        self._drain(deadline)
+        # Whatever still came was not asked for.
+        while self._reply(NOT_ASKED) is not None:
+            pass
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.process.wait(max(0.1, deadline - time.monotonic()))
+        return None
+
+    def close(self) -> None:
+        """End the process and all that it started."""
+        end(self.process.pid, self.mark)
+        self.process.wait()
+        if self.received:
+            self._log(RECEIVED, bytes(self.received))
+            self.received.clear()
+        self.selector.close()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def _glance(self) -> Tree:
+        """The last look, unless it is old."""
+        return self.look() if time.monotonic() - self.looked_at > TICK else self.tree
+
+    def _check(self, before: int) -> None:
+        tree = self._glance()
+        if tree.resident - before > self.most_bytes:
+            held, limit = tree.resident >> 20, self.most_bytes >> 20
+            told = f"{len(tree.pids)} processes hold {held} MiB, {before >> 20} MiB before"
+            raise self.lost(ProblemKind.LEAK, f"{told}; at most {limit} MiB more are allowed")
+        if len(tree.pids) > MOST_PROCESSES:
+            raise self.lost(ProblemKind.LEAK, f"has {len(tree.pids)} processes")
+
+    def _events(self, is_writing: bool, seconds: float) -> set[int]:
+        writing = self.stdin in self.selector.get_map()
+        if is_writing and not writing:
+            self.selector.register(self.stdin, selectors.EVENT_WRITE)
+        elif writing and not is_writing:
+            self.selector.unregister(self.stdin)
+        return {key.fd for key, _ in self.selector.select(max(0.0, seconds))}
+
+    def _write(self, pending: memoryview) -> memoryview:
+        try:
+            return pending[os.write(self.stdin, pending) :]
+        except BrokenPipeError:
+            # It does not read any more: its end, or its reply, comes on stdout.
+            return memoryview(b"")
+
+    def _read(self, fd: int) -> bytes | None:
+        """What a pipe holds: nothing at its end, None before that."""
+        try:
+            return os.read(fd, CHUNK)
+        except BlockingIOError:
+            return None
+
+    def _take_stdout(self) -> int:
+        """Read some of stdout, and how much."""
+        part = self._read(self.stdout)
+        if part == b"":
+            self.selector.unregister(self.stdout)
+        self.received += part or b""
+        return len(part or b"")
+
+    def _take_stderr(self) -> None:
+        if self.stderr not in self.selector.get_map():
+            return
+        part = self._read(self.stderr)
+        if part == b"":
+            self.selector.unregister(self.stderr)
+        # Without end it may be: only the last words are kept.
+        self.said = (self.said + (part or b""))[-4 * STDERR_SHOWN :]
+
+    def _reply(self, id: int) -> Json | None:
+        """The next reply to this request among the lines that are complete."""
+        while (size := self.received.find(b"\n")) >= 0:
+            text = bytes(self.received[:size])
+            del self.received[: size + 1]
+            self._log(RECEIVED, text)
+            if (reply := reply_in(text, id)) is not None:
+                return reply
+            if not text.strip():
+                continue
+            if wrong := wrong_id(text, id):
+                self.stray, self.stray_at = wrong, time.monotonic()
+            else:
+                self._note(text)
+        return None
+
+    def _log(self, direction: str, line: bytes) -> None:
+        if self.log is not None:
+            self.log.write(self.process.pid, direction, line)
+
+    def _note(self, text: bytes) -> None:
+        if len(self.notes) < NOTES:
+            shown = sanitized(shorten(text))
+            self.notes.append(shown)
+            print(f"{self.command[0]} printed what is no reply: {shown}", file=sys.stderr)
+
+    def _late(self, id: int, seconds: float) -> LostError | DeviationError:
+        """Why there is no reply: closing stdin brings out what was never flushed."""
+        if self.stray:
+            return DeviationError("reply", f"the id {id}", self.stray)
+        within = f"no reply within {seconds:g} s"
+        self._drain(time.monotonic() + min(PATIENCE, seconds))
+        if self._reply(id) is not None:
+            return self.lost(ProblemKind.HANG, f"{within}, but one came a little later")
+        self._close_stdin()
+        self._drain(time.monotonic() + min(PATIENCE, seconds))
+        if self._reply(id) is not None:
+            told = "but one came once stdin was closed: it does not flush stdout after each line"
+            return self.lost(ProblemKind.HANG, f"{within}, {told}")
+        if reply_in(bytes(self.received), id) is not None:
+            return self.lost(ProblemKind.HANG, f"{within}: the line has no newline at its end")
+        if self.received:
+            half = shorten(bytes(self.received))
+            return self.lost(ProblemKind.HANG, f"{within}, only half a line: {half}")
+        return self.lost(ProblemKind.HANG, within)
+
+    def _has_ended(self, events: set[int]) -> bool:
+        """Whether stdout is closed, or has nothing and the process is gone."""
+        if self.stdout not in self.selector.get_map():
+            return True
+        return self.stdout not in events and self.process.poll() is not None
+
+    def _ended(self) -> LostError:
+        code = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self.process.wait(timeout=1.0)
+        half = f" after half a line: {shorten(bytes(self.received))}" if self.received else ""
+        return self.lost(ProblemKind.CRASH, f"the process {how_it_ended(code)}{half}")
+
+    def _close_stdin(self) -> None:
+        if self.stdin in self.selector.get_map():
+            self.selector.unregister(self.stdin)
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+
+    def _drain(self, deadline: float) -> None:
+        """Take what comes until both pipes are closed, the deadline, or more than a reply."""
+        while self.selector.get_map() and time.monotonic() < deadline:
+            if len(self.received) > self.most:
+                return
+            events = {key.fd for key, _ in self.selector.select(0.1)}
+            if self.stderr in events:
+                self._take_stderr()
+            if self.stdout in events:
+                self._take_stdout()
+
+
+def reply_in(text: bytes, id: int) -> Json | None:
+    """The reply to this request that a line is, or nothing.
+
+    An error may have no id: a worker that cannot read a line cannot know it.
+    """
+    found = _object(text)
+    if found is None or "id" not in found:
+        return None
+    is_answer = found["id"] == id and type(found["id"]) is int
+    return found if is_answer or (found["id"] is None and "error" in found) else None
+
+
+def wrong_id(text: bytes, id: int) -> str:
+    """The id of a line that would be the reply to this request but for it; empty for others.
+
+    A second reply to a request of before is none.
+    """
+    found = _object(text)
+    if found is None or not found.keys() & {"outputs", "valid", "error", "protocol"}:
+        return ""
+    if "id" not in found:
+        return "no id"
+    given = found["id"]
+    is_repeated = type(given) is int and 0 <= given < id
+    return "" if is_repeated else f"the id {shorten(json.dumps(given).encode())[1:-1]}"
+
+
+def _object(text: bytes) -> Json | None:
+    """The object that a line is; of a flood of other lines each is seen to be none at once."""
+    if not text.lstrip().startswith(b"{"):
+        return None
+    try:
+        found: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def shorten(text: bytes) -> str:
+    """The beginning of a line, printable."""
+    cut = repr(text[:LINE_SHOWN].decode(errors="backslashreplace"))
+    return cut if len(text) <= LINE_SHOWN else f"{cut}... ({len(text)} bytes)"

@@ -1,0 +1,57 @@
+"""A log of the lines between the suite and a worker: when, which process, which way, the line."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from uop.conformance.run.options import OptionError, writable
+
+SENT, RECEIVED = ">", "<"
+HEADER = "# {command}: time, process, > to the worker or < from it, line\n"
+
+
+class ProtocolLog:
+    """Lines at the end of a file that several processes may share."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.has_failed = False
+
+    def write(self, pid: int, direction: str, line: bytes) -> None:
+        """Append one line. What cannot be written is told once, and costs the log alone."""
+        if self.has_failed:
+            return
+        head = f"{datetime.now().isoformat(timespec='microseconds')} {pid} {direction} "
+        try:
+            append(self.path, head.encode() + line.rstrip(b"\r\n") + b"\n")
+        except OSError as error:
+            self.has_failed = True
+            said = f"cannot write {self.path}: {error.strerror}; the log ends here"
+            print(said, file=sys.stderr)
+
+
+def begin_log(path: Path, command: Sequence[str]) -> None:
+    """Make an empty log, with a line that says what it is. OptionError where it cannot be."""
+    writable(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+        append(path, HEADER.format(command=shlex.join(command)).encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise OptionError(f"--log-protocol: cannot write {path}: {error.strerror}") from None
+
+
+def append(path: Path, data: bytes) -> None:
+    """Write all at the end of a file, at once, so that no two processes mix their lines."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(file, left) :]
+    finally:
+        os.close(file)

@@ -1,0 +1,326 @@
+"""The messages of the worker protocol: requests as JSON on a line, and their replies read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uop.conformance.judging.expected import written_buffers
+from uop.conformance.protocol.hello import CORE, DeviationError, checked
+from uop.conformance.protocol.types import (
+    Hello,
+    Limits,
+    Outcome,
+    Outputs,
+    Problem,
+    ProblemKind,
+    Program,
+)
+from uop.conformance.protocol.wire import Json
+from uop.interpreter.storage import STORAGE, Array, is_shape
+from uop.spec.dtype import dtypes
+from uop.spec.editions import parse as parse_edition
+from uop.spec.editions import print_program
+from uop.spec.errors import UnsupportedError
+from uop.spec.graph import kind_of, slots_of
+from uop.spec.json_form import to_json, unbuilt_to_json
+from uop.spec.literal import Line
+from uop.spec.ops.names import Op
+from uop.spec.text import Scope, parse
+from uop.spec.text import print_program as print_core
+from uop.spec.uop import UOp
+
+PROTOCOL = 1
+CLASSES = tuple(
+    kind.value
+    for kind in (
+        ProblemKind.UNSUPPORTED,
+        ProblemKind.INVALID,
+        ProblemKind.TRAP,
+        ProblemKind.COMPILE,
+        ProblemKind.INTERNAL,
+    )
+)
+"""The classes of the errors that a worker reports."""
+
+
+def line(request: Json) -> bytes:
+    """A request as it is sent: JSON in ASCII on one line."""
+    return json.dumps(request, separators=(",", ":")).encode() + b"\n"
+
+
+def hello_request(folder: Path | None = None) -> Json:
+    """The first message. Files of large arrays lie in `folder`."""
+    where = {} if folder is None else {"folder": str(folder)}
+    return {"id": 0, "do": "hello", "protocol": PROTOCOL, **where}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A program in the words of an edition, and what they read as.
+
+    That has flat memory where the edition knows a BUFFER by its size alone.
+    """
+
+    edition: str
+    text: str
+    root: UOp
+
+
+def in_words(program: Program, hello: Hello) -> Said:
+    """A program as a worker reads it. UnsupportedError where none of its editions can say it."""
+    root, reason = parse(program.text), "the worker reads no edition"
+    for edition in hello.editions:
+        if edition == CORE:
+            return Said(edition, print_core(root), root)
+        try:
+            text = print_program(root, edition)
+        except UnsupportedError as error:
+            reason = str(error)
+        else:
+            return Said(edition, text, parse_edition(text, edition))
+    raise UnsupportedError(reason)
+
+
+def run_request(id: int, program: Program, hello: Hello, folder: Path | None = None) -> Json:
+    """Run one program on each of its sets of inputs. UnsupportedError without words for it.
+
+    Arrays of more bytes than the worker takes in a line are written to `folder`.
+    """
+    words = in_words(program, hello)
+    slots, inline = slots_of(words.root), hello.limits.inline_bytes
+
+    def packed(slot: int, a: Array, number: int) -> Json:
+        u = slots[slot]
+        path = None if folder is None else folder / f"input-{id}-{number}-{slot}"
+        described = {"dtype": u.dtype.name, "shape": list(u.shape)}
+        return {**described, **_packed(a, inline, path)}
+
+    inputs = [
+        {str(slot): packed(slot, a, number) for slot, a in batch.items()}
+        for number, batch in enumerate(program.batches)
+    ]
+    outputs = described_outputs(words.root)
+    return {**_request(id, "run", words), "outputs": outputs, "inputs": inputs}
+
+
+def ask_request(id: int, do: str, program: Program, hello: Hello) -> Json:
+    """Ask for the stages or the source of a program, or, without telling them, its properties."""
+    request = _request(id, do, in_words(program, hello))
+    if do == "props":
+        for node in request["program"]["nodes"]:
+            for name in PROPERTIES:
+                del node[name]
+        request["text"] = "\n".join(_underived(request["text"]))
+    return request
+
+
+def check_request(id: int, program: Program, hello: Hello) -> Json:
+    """Ask whether a program is valid; the last node of the core text may break a constraint."""
+    if CORE not in hello.editions:
+        raise UnsupportedError("programs to be rejected are written in the core")
+    *before, last = program.text.strip().split("\n")
+    scope = Scope()
+    for number, text in enumerate(before, 1):
+        scope.read(Line(text, number, ""))
+    twin = unbuilt_to_json(scope.read_unbuilt(Line(last, len(before) + 1, "")))
+    return {"id": id, "do": "check", "edition": CORE, "text": program.text, "program": twin}
+
+
+def described_outputs(root: UOp) -> list[Json]:
+    """The outputs of a program: its value, the members of a TUPLE, or the buffers by slot."""
+    number = {u: k for k, u in enumerate(root.toposort())}
+    if root.op is Op.TUPLE:
+        return [_described(u, number) for u in root.src]
+    if root.dtype is not dtypes.void:
+        return [_described(root, number)]
+    return [{"slot": slot, **_described(u, number)} for slot, u in written_buffers(root).items()]
+
+
+def largest_reply(request: Json) -> int:
+    """More bytes than any reply to a request to run needs."""
+    values = (math.prod(d["shape"]) * STORAGE[d["dtype"]].itemsize + 1000
+              for d in request["outputs"])  # fmt: skip
+    return int((1 << 20) + 4 * sum(values) * len(request["inputs"]))
+
+
+def read_hello(reply: Json) -> Hello:
+    """Who a worker says it is. DeviationError for what no worker can be."""
+    protocol = reply.get("protocol")
+    if protocol != PROTOCOL or isinstance(protocol, bool):
+        found = f'"{protocol}"' if isinstance(protocol, str) else protocol
+        raise DeviationError("hello: protocol", str(PROTOCOL), found)
+    limits = _object(reply, "limits")
+    said = Hello(
+        _text(reply, "name"),
+        _text(reply, "version"),
+        _text(reply, "device", "worker"),
+        frozenset(_names(reply, "ops")),
+        frozenset(_names(reply, "dtypes")),
+        Limits(
+            16,
+            limits.get("elements"),
+            limits.get("devices", 1),
+            limits.get("inline_bytes"),
+        ),
+        frozenset(_names(reply, "forms", ["tensor"])),
+        frozenset(_names(reply, "offers", [])),
+        tuple(_names(reply, "editions", [CORE])),
+        _text(reply, "profile", ""),
+        _text(reply, "variant", ""),
+    )
+    return checked(said)
+
+
+def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outcome:
+    """What a worker gave for a program: outputs for each set of inputs, or its error."""
+    if "error" in reply:
+        return read_error(reply)
+    given = reply.get("outputs")
+    if "outputs" in reply and not isinstance(given, list):
+        raise DeviationError("outputs", "a list for each set of inputs", given)
+    if not isinstance(given, list):
+        raise DeviationError("reply", "outputs or an error", sorted(reply))
+    if len(given) != batches:
+        found = f"{len(given)}"
+        raise DeviationError("outputs", f"a list for each of {batches} sets of inputs", found)
+    for number, arrays in enumerate(given):
+        if not isinstance(arrays, list):
+            raise DeviationError(f"outputs[{number}]", "a list of arrays", arrays)
+    return Outputs(
+        tuple(
+            tuple(read_array(a, f"outputs[{number}][{k}]", folder) for k, a in enumerate(arrays))
+            for number, arrays in enumerate(given)
+        )
+    )
+
+
+def in_its_shapes(outcome: Outcome, request: Json, program: Program) -> Outcome:
+    """What a worker gave for a program as it was told it, in the shapes of the program."""
+    if isinstance(outcome, Problem):
+        return outcome
+    told, wanted = (
+        [tuple(output["shape"]) for output in outputs]
+        for outputs in (request["outputs"], described_outputs(parse(program.text)))
+    )
+
+    def shaped(k: int, a: Array) -> Array:
+        return a.reshape(wanted[k]) if k < len(told) and a.shape == told[k] else a
+
+    return Outputs(tuple(tuple(shaped(k, a) for k, a in enumerate(b)) for b in outcome.batches))
+
+
+def read_error(reply: Json) -> Problem:
+    """The error that a worker reports instead of outputs."""
+    error = _object(reply, "error")
+    kind, message, label = (error.get(name, "") for name in ("class", "message", "label"))
+    if kind not in CLASSES:
+        raise DeviationError("error: class", f"one of {', '.join(CLASSES)}", kind)
+    if not isinstance(message, str) or not isinstance(label, str):
+        raise DeviationError("error", "message and label as strings", error)
+    return Problem(ProblemKind(kind), message, label)
+
+
+def read_array(given: object, place: str, folder: Path | None) -> Array:
+    """An array of a reply, whose bytes stand in hex or in a file of the folder."""
+    if not isinstance(given, Mapping):
+        raise DeviationError(place, "an object with dtype, shape and data", given)
+    name, shape = given.get("dtype"), given.get("shape")
+    if not isinstance(name, str) or name not in STORAGE:
+        raise DeviationError(f"{place}: dtype", f"one of {', '.join(STORAGE)}", name)
+    storage = STORAGE[name]
+    if not is_shape(shape, storage.itemsize):
+        raise DeviationError(f"{place}: shape", "a list of sizes that an array has", shape)
+    size = math.prod(shape) * storage.itemsize
+    data = _bytes(given, place, folder, size)
+    if len(data) != size:
+        found = f"{len(data)} bytes"
+        raise DeviationError(f"{place}: data", f"{size} bytes for {name}{shape}", found)
+    if storage == np.bool_ and (strange := set(data) - {0, 1}):
+        raise DeviationError(f"{place}: data", "bytes 0 and 1 for bool", f"{min(strange)}")
+    return np.frombuffer(data, storage).reshape(shape)
+
+
+PROPERTIES = ("dtype", "shape", "device", "addrspace")
+"""The derived properties that the nodes of a program carry."""
+
+
+def _request(id: int, do: str, words: Said) -> Json:
+    form, twin = kind_of(words.root), to_json(words.root)
+    said = {"edition": words.edition, "text": words.text, "program": twin}
+    return {"id": id, "do": do, "form": form, **said}
+
+
+def _described(u: UOp, number: Mapping[UOp, int]) -> Json:
+    return {"node": number[u], "dtype": u.dtype.name, "shape": list(u.shape)}
+
+
+def _underived(text: str) -> list[str]:
+    return [part.partition(" : ")[0] for part in text.split("\n")]
+
+
+def _packed(a: Array, inline: int | None, path: Path | None) -> Json:
+    little = a.astype(a.dtype.newbyteorder("<"), copy=False) if a.dtype.kind in "iuf" else a
+    data = np.ascontiguousarray(little).tobytes()
+    if inline is None or path is None or len(data) <= inline:
+        return {"data": data.hex()}
+    path.write_bytes(data)
+    return {"file": str(path)}
+
+
+def _bytes(given: Mapping[str, Any], place: str, folder: Path | None, size: int) -> bytes:
+    if "file" not in given:
+        text = given.get("data")
+        try:
+            return bytes.fromhex(text)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise DeviationError(f"{place}: data", "bytes in hex", text) from None
+    path = _file_in(folder, given["file"])
+    if path is None:
+        raise DeviationError(f"{place}: file", f"a file in {folder}", given["file"])
+    if path.stat().st_size != size:
+        raise DeviationError(f"{place}: file", f"{size} bytes", f"{path.stat().st_size} bytes")
+    try:
+        data = path.read_bytes()
+        path.unlink()
+    except OSError as error:
+        raise DeviationError(f"{place}: file", "a file to read", str(error.strerror)) from None
+    return data
+
+
+def _file_in(folder: Path | None, name: object) -> Path | None:
+    """The file of this name, if there is one and it lies in the folder."""
+    if folder is None or not isinstance(name, str):
+        return None
+    try:
+        path = Path(name).resolve()
+        return path if folder.resolve() in path.parents and path.is_file() else None
+    except (ValueError, OSError):
+        return None
+
+
+def _object(reply: Json, name: str) -> Json:
+    found = reply.get(name, {})
+    if not isinstance(found, dict):
+        raise DeviationError(name, "an object", found)
+    return found
+
+
+def _text(reply: Json, name: str, default: str | None = None) -> str:
+    found = reply.get(name, default)
+    if not isinstance(found, str):
+        raise DeviationError(f"hello: {name}", "a string", found)
+    return found
+
+
+def _names(reply: Json, name: str, default: object = None) -> list[str]:
+    found = reply.get(name, default)
+    if not isinstance(found, list) or not all(isinstance(n, str) for n in found):
+        raise DeviationError(f"hello: {name}", "a list of names", found)
+    return found

@@ -1,0 +1,102 @@
+"""What a worker offers beside running programs: derived properties, its stages, its source."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from uop.conformance.backends.attempt import attempt
+from uop.conformance.backends.interpreter import interpret
+from uop.conformance.protocol.hello import DeviationError, shown
+from uop.conformance.protocol.messages import PROPERTIES
+from uop.conformance.protocol.types import Outputs, Program
+from uop.conformance.protocol.untrusted import sanitized
+from uop.conformance.protocol.wire import Json
+from uop.conformance.workers.transport import IsRight
+from uop.spec.errors import UopError
+from uop.spec.json_form import to_json
+from uop.spec.text import parse
+from uop.spec.uop import UOp
+
+INTERVAL = "min_max"
+
+
+def wrong_property(reply: Json, root: UOp) -> str:
+    """The first derived property that differs from the spec's, or nothing.
+
+    A property that the worker leaves out is not judged, nor are intervals of floats.
+    DeviationError for a reply without properties.
+    """
+    props, nodes = reply.get("props"), to_json(root)["nodes"]
+    if not isinstance(props, list) or len(props) != len(nodes):
+        raise DeviationError("props", f"a list of {len(nodes)} objects", props)
+    rows = zip(root.toposort(), nodes, props, strict=True)
+    for number, (u, node, said) in enumerate(rows):
+        if not isinstance(said, dict):
+            raise DeviationError(f"props[{number}]", "an object", said)
+        right = {**{name: node[name] for name in PROPERTIES}, **_interval(u)}
+        for name in [name for name in right if name in said]:
+            if _plain(said[name]) != _plain(right[name]):
+                place = f"node {number}, {u.op.name}: {name}"
+                return f"{place}: expected {right[name]}, found {sanitized(shown(said[name]))}"
+    return ""
+
+
+def first_wrong_stage(reply: Json, program: Program, is_right: IsRight) -> str:
+    """Which stage of a worker changed what a program means; the interpreter runs what it left.
+
+    DeviationError for a reply without stages.
+    """
+    stages = _stages(reply)
+    for name, text in stages:
+        outcome = attempt(partial(interpret, Program(text, program.batches)))
+        if not isinstance(outcome, Outputs):
+            said = f"its stage {shown(name)} leaves what does not run: {outcome.message}"
+            return sanitized(said)
+        if not is_right(outcome):
+            return sanitized(f"its stage {shown(name)} leaves a program that gives something else")
+    return "what its stages leave is right: the fault comes after them" if stages else ""
+
+
+def first_unreadable_stage(reply: Json) -> str:
+    """The first stage whose program is none, or nothing. DeviationError without stages."""
+    for name, text in _stages(reply):
+        try:
+            parse(text)
+        except UopError as error:
+            return sanitized(f"stage {shown(name)}: {error}")
+    return ""
+
+
+def source(reply: Json) -> str:
+    """What a worker made of a program, in any language. DeviationError for a reply without it."""
+    text = reply.get("source")
+    if not isinstance(text, str):
+        raise DeviationError("source", "a string", text)
+    return sanitized(f"its source:\n{text.rstrip()}")
+
+
+def _stages(reply: Json) -> list[tuple[str, str]]:
+    """The names of the stages and the programs that they left."""
+    stages = reply.get("stages")
+    if not isinstance(stages, list):
+        raise DeviationError("stages", "a list of objects", stages)
+    found = []
+    for number, stage in enumerate(stages):
+        name, text = (
+            (stage.get("name"), stage.get("text")) if isinstance(stage, dict) else (None, None)
+        )
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise DeviationError(f"stages[{number}]", "an object with name and text", stage)
+        found.append((name, text))
+    return found
+
+
+def _interval(u: UOp) -> Json:
+    if u.dtype.is_float or u.min_max is None:
+        return {}
+    return {INTERVAL: [int(u.min_max.min), int(u.min_max.max)]}
+
+
+def _plain(said: object) -> object:
+    """A property as data in which large integers may be strings of digits."""
+    return [str(part) for part in said] if isinstance(said, list) else said

@@ -1,0 +1,245 @@
+"""What is demanded of one element of a case, node by node: values, rules, readings, knobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from uop.conformance.reference.dependence import needed_of
+from uop.conformance.reference.words import latitude_words
+from uop.conformance.run.options import OptionError
+from uop.conformance.suite.case import Case
+from uop.interpreter.accept import AcceptedEvaluation, accept, read_by
+from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.show import accepted_words
+from uop.interpreter.storage import Array, Mask
+from uop.interpreter.values import Value
+from uop.spec.decisions import decisions
+from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.extension import in_core_ops
+from uop.spec.graph import inlined, kind_of
+from uop.spec.latitude import KNOBS, STRICT, Profile
+from uop.spec.ledger.rows import rows_of
+from uop.spec.literal import Line
+from uop.spec.ops.names import Op
+from uop.spec.profile_text import knob_choices, profile_of
+from uop.spec.text import Scope, print_program
+from uop.spec.uop import UOp
+
+MANY = 4
+"""Elements of a node that are shown, at most."""
+GIVEN = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Of which element one wants to know: by batch, output and place; None for the first one."""
+
+    batch: int = 0
+    output: int = 0
+    place: tuple[int, ...] | None = None
+    profile: Profile = STRICT
+    stated: Sequence[Accepted] | None = None
+    """What the file of the case says of each output itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A node: its line, its elements that count here, each with what it may be, and why."""
+
+    line: str
+    elements: tuple[tuple[str, str], ...]
+    left_out: int
+    reasons: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """The nodes that an element depends on, sources first; what it may be; knobs that change it."""
+
+    where: str
+    notes: tuple[str, ...]
+    steps: tuple[Step, ...]
+    demanded: str
+    knobs: tuple[tuple[str, str], ...]
+
+
+def derive(case: Case, asked: Asked) -> Derivation:
+    """How the accepted set of an element comes about.
+
+    OptionError for an element that there is not, UndefinedError for a program without meaning.
+    """
+    # What kernels, or other words, are judged by is the graph that they were made of.
+    root = case.root if case.source is None else case.source.root
+    batches = case.batches if case.source is None else case.source.batches
+    if not 0 <= asked.batch < len(batches):
+        raise OptionError(f"--batch: expected a number below {len(batches)}, found {asked.batch}")
+    inputs = batches[asked.batch].inputs
+    accepted = accept(root, inputs, asked.profile)
+    if not 0 <= asked.output < len(accepted):
+        found = f"expected a number below {len(accepted)}, found {asked.output}"
+        raise OptionError(f"--output: {found}")
+    shape = accepted[asked.output].value.data.shape
+    flat, place = _place(shape, asked.place)
+    where = (
+        f"batch {asked.batch} of {len(batches)}, output {asked.output} of {len(accepted)}, "
+        f"element [{place}] of [{','.join(map(str, shape))}]"
+    )
+    return Derivation(
+        where,
+        tuple(_notes(case, root, asked)),
+        () if kind_of(root).calls_kernels else tuple(_steps(root, inputs, asked, flat)),
+        accepted_words((accepted if asked.stated is None else asked.stated)[asked.output], flat),
+        tuple(_knobs(root, inputs, asked, flat)) if asked.stated is None else (),
+    )
+
+
+def _place(shape: tuple[int, ...], place: tuple[int, ...] | None) -> tuple[int, str]:
+    """An element counted row-major, and in words."""
+    if 0 in shape:
+        raise OptionError(f"--element: the output has none, its shape is {list(shape)}")
+    chosen = (0,) * len(shape) if place is None else place
+    fits = len(chosen) == len(shape) and all(0 <= i < n for i, n in zip(chosen, shape, strict=True))
+    if not fits:
+        found = ",".join(map(str, chosen))
+        expected = f"{len(shape)} numbers below {list(shape)}" if shape else "none, for a scalar"
+        raise OptionError(f"--element: expected {expected}; found {found}")
+    flat = int(np.ravel_multi_index(chosen, shape)) if shape else 0
+    return flat, ",".join(map(str, chosen))
+
+
+def _notes(case: Case, root: UOp, asked: Asked) -> Iterator[str]:
+    if asked.stated is not None:
+        yield "its file says what is accepted; the steps show what the spec accepts"
+    if case.source is not None:
+        yield "judged by the graph that the program was made of, which is shown"
+    if kind_of(root).calls_kernels:
+        yield "a program of kernels: what it may leave is shown, not how that comes about"
+    if case.twins:
+        yield f"demanded of its twins too: {', '.join(twin.name for twin in case.twins)}"
+
+
+def as_walked(
+    root: UOp, inputs: Mapping[int, Array], profile: Profile
+) -> tuple[UOp, dict[UOp, Value]]:
+    """A program as it is shown, and its inputs: in the ops of the core, calls written out."""
+    root, given = read_by(root, inputs, profile)
+    root = in_core_ops(root)
+    if any(u.op in (Op.FUNCTION, Op.GETTUPLE) for u in root.toposort()):
+        root = inlined(root)
+    return root, given
+
+
+class _Recorded(AcceptedEvaluation):
+    """Keeps what every node may be."""
+
+    found: dict[UOp, Accepted]
+
+    def _value(self, u: UOp) -> Value:
+        value = super()._value(u)
+        self.found[u] = Accepted(u.dtype, value, self._sets.get(u))
+        return value
+
+
+def _steps(root: UOp, inputs: Mapping[int, Array], asked: Asked, flat: int) -> Iterator[Step]:
+    root, given = as_walked(root, inputs, asked.profile)
+    walk = _Recorded(root, given, {}, asked.profile)
+    walk.found = {}
+    with np.errstate(all="ignore"):
+        walk.accepted()
+    needed = _needed(root, walk.found, asked.output, flat)
+    lines = _lines(root)
+    told: set[Op] = set()
+    for u in root.toposort():
+        if u not in needed or u not in lines or not needed[u].any():
+            continue
+        yield _step(lines[u], u, needed, walk.found, u.op not in told)
+        told.add(u.op)
+
+
+def _needed(root: UOp, found: Mapping[UOp, Accepted], output: int, flat: int) -> dict[UOp, Mask]:
+    """The elements of each node on which an element of an output depends."""
+    values = {u: accepted.value for u, accepted in found.items()}
+    target = root.src[output] if root.op is Op.TUPLE else root
+    if any(u.addrspace is not None for u in root.toposort()):
+        # Which elements of a location are read and written is for the memory to say.
+        return {u: np.ones(value.data.shape, np.bool_) for u, value in values.items()}
+    mask = np.zeros(values[target].data.shape, np.bool_)
+    mask.reshape(-1)[flat] = True
+    return needed_of(target, mask, values)
+
+
+def _lines(root: UOp) -> dict[UOp, str]:
+    """The line of each node that has one."""
+    scope, lines = Scope(), print_program(root).splitlines()
+    for line in lines:
+        scope.read(Line(line))
+    return {scope.nodes[number]: line for number, line in enumerate(lines)}
+
+
+def _step(
+    line: str,
+    u: UOp,
+    needed: Mapping[UOp, Mask],
+    found: Mapping[UOp, Accepted],
+    is_first: bool,
+) -> Step:
+    places = np.flatnonzero(needed[u])
+    shape = found[u].value.data.shape
+    elements = [
+        (f"[{','.join(map(str, np.unravel_index(k, shape)))}]", accepted_words(found[u], int(k)))
+        for k in places[:MANY]
+    ]
+    reasons = [] if u.op in GIVEN else list(_reasons(u, needed, found, is_first))
+    return Step(line, tuple(elements), max(0, len(places) - MANY), tuple(reasons))
+
+
+def _reasons(
+    u: UOp, needed: Mapping[UOp, Mask], found: Mapping[UOp, Accepted], is_first: bool
+) -> Iterator[tuple[str, str]]:
+    """Why a node may be what it may be; of an op its rules are told once."""
+    if is_first:
+        declaration = u.declaration
+        yield "meaning", declaration.doc
+        for names, sentence in latitude_words(declaration):
+            if u.dtype.name in names.split():
+                yield "latitude", sentence
+        rows = [row for row in rows_of(u.op.name) if row.id.endswith(f"/{u.op.name}")]
+        if rows:
+            yield "row", ", ".join(row.id for row in rows)
+        numbers = sorted({n for row in rows for n in row.decisions if n in decisions()})
+        yield from (("reading", f"{n} {decisions()[n].title}") for n in numbers)
+    if not _is_wide(u, needed, found):
+        return
+    wide = [s for s in u.src if s in found and _is_wide(s, needed, found)]
+    own = "its operands have one value each, the op may give several"
+    yield "several", "its operands may be several values" if wide else own
+
+
+def _is_wide(u: UOp, needed: Mapping[UOp, Mask], found: Mapping[UOp, Accepted]) -> bool:
+    return u in needed and bool((needed[u] & ~found[u].single).any())
+
+
+def _knobs(
+    root: UOp, inputs: Mapping[int, Array], asked: Asked, flat: int
+) -> Iterator[tuple[str, str]]:
+    """Each setting of a knob under which something else is demanded, and what."""
+
+    def demanded(profile: Profile) -> str:
+        try:
+            return accepted_words(accept(root, inputs, profile)[asked.output], flat)
+        except UndefinedError:
+            return "no meaning"
+        except UnsupportedError as error:
+            return str(error)
+
+    now = demanded(asked.profile)
+    for knob in KNOBS:
+        for text in knob_choices(knob):
+            other = getattr(profile_of({knob: text}), knob)
+            if other != getattr(asked.profile, knob):
+                then = demanded(replace(asked.profile, **{knob: other}))
+                if then != now:
+                    yield f"{knob}={text}", then

@@ -1,0 +1,128 @@
+"""One small program per op, run by the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from uop.conformance.suite.levels.op.elementwise import operand_dtypes
+from uop.conformance.suite.levels.written import by_file
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.rules.codegen import custom
+from uop.interpreter.show import dtype_of, show_value
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.tensor import FullOutput
+from uop.interpreter.values import Value
+from uop.spec.case import Case
+from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef
+from uop.spec.text import print_program
+from uop.spec.uop import UOp, param
+from uop.spec.uop_file import parse_file
+
+_FLOATS = ((2.5, -7.0, 0.5, 16.0), (2.0, -3.0, 0.25, 16.0), (1.0, 1.0, 1.0, 1.0))
+_INTS = ((7, -7, 7, -8), (2, 2, -3, 3), (1, 1, 1, 1))
+_COUNTS = (2, 1, 0, 3)
+_WORDS = ((0, 1, 2, 3), (0, 0, 1, 1))
+_BOOLS = ((True, False, True, False), (True, True, False, False), (True, True, True, True))
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A program, its inputs by slot, and what the interpreter gives."""
+
+    op: Op
+    root: UOp
+    inputs: Mapping[int, Array]
+
+    @property
+    def op_node(self) -> UOp:
+        """The node that the example is about."""
+        return next(u for u in self.root.toposort() if u.op is self.op)
+
+    @property
+    def result(self) -> FullOutput:
+        return evaluate_full(self.root, self.inputs)
+
+    @property
+    def text(self) -> str:
+        """The program, its inputs, and its results as `uop run` prints them."""
+        lines = [print_program(self.root).rstrip()]
+        lines += [show_value(f"input {k} = ", Value(a)) for k, a in sorted(self.inputs.items())]
+        return "\n".join([*lines, "", *results_text(self.result)]) + "\n"
+
+
+@custom("({0} ^ ({0} >> 1))")
+def gray_code(u: UOp, a: Array) -> Array:
+    """The meaning of the text in the example of CUSTOM."""
+    return np.asarray(a ^ (a >> a.dtype.type(1)))
+
+
+def results_text(result: FullOutput) -> list[str]:
+    """The results by number."""
+    if not isinstance(result, dict):
+        result = dict(enumerate(result if isinstance(result, tuple) else (result,)))
+    return [
+        show_value(f"{k} : {dtype_of(v.data).name}[{','.join(map(str, v.data.shape))}] = ", v)
+        for k, v in result.items()
+    ]
+
+
+def example_of(op: Op) -> Example | None:
+    """The example of an op; None for one that no program shows."""
+    declaration = DECLARATIONS[op]
+    if takes_values(declaration):
+        return _elementwise(declaration)
+    own = [case for case in _written() if case.id == op.name]
+    cases = [*own, *by_file("op").get(op.name, ()), *_written()]
+    for case in (c for c in cases if c.root and not c.undefined):
+        if any(u.op is op for u in case.root.toposort()):  # type: ignore[union-attr]
+            return _of_case(op, case)
+    return None
+
+
+@cache
+def _written() -> tuple[Case, ...]:
+    file = files("uop.conformance.reference") / "examples.uop"
+    return parse_file(file.read_text("utf-8"), file.name).cases
+
+
+def _of_case(op: Op, case: Case) -> Example:
+    assert case.root is not None
+    inputs = {
+        slot: np.frombuffer(a.data, np_dtype(a.dtype)).reshape(a.shape)
+        for slot, a in case.inputs.items()
+    }
+    return Example(op, case.root, inputs)
+
+
+def takes_values(declaration: OpDef) -> bool:
+    """Whether an op is applied element by element, with nothing but its operands to choose."""
+    return bool(declaration.dtypes) and declaration.arg is None
+
+
+def usual_dtype(declaration: OpDef) -> DType:
+    """The dtype that shows an op best."""
+    for dtype in (dtypes.float32, dtypes.int32, dtypes.uint64, dtypes.bool):
+        if dtype in declaration.dtypes:
+            return dtype
+    return declaration.dtypes[0]
+
+
+def _elementwise(declaration: OpDef) -> Example:
+    usual = usual_dtype(declaration)
+    taken = operand_dtypes(declaration, usual)
+    columns = []
+    for position, dtype in enumerate(taken):
+        table = _FLOATS if dtype.is_float else _BOOLS if dtype.kind is Kind.BOOL else _INTS
+        row = (_WORDS if dtype is dtypes.uint64 else table)[position]
+        if declaration.op in (Op.SHL, Op.SHR) and position == 1:
+            row = _COUNTS
+        columns.append(np.array(row, np_dtype(dtype)))
+    params = [param(k, (4,), dtype) for k, dtype in enumerate(taken)]
+    return Example(declaration.op, UOp(declaration.op, *params), dict(enumerate(columns)))

@@ -1,0 +1,177 @@
+"""Finds what a name means: an op, a word of an edition, a label, a decision or a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+
+from uop.conformance.reference import glossary
+from uop.conformance.reference.glossary import Legend, Term
+from uop.spec import optimization
+from uop.spec.clauses import clauses
+from uop.spec.decisions import Decision, decisions
+from uop.spec.editions import EDITIONS
+from uop.spec.editions.edition import Word
+from uop.spec.errors import UopError
+from uop.spec.forms import FORMS
+from uop.spec.labels import CONDITIONS, Condition
+from uop.spec.latitude import KNOBS
+from uop.spec.ledger.rows import Row, rows
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, labels
+
+NEAREST = 4
+
+
+class NoSuchNameError(UopError):
+    """A name that means nothing here; says the nearest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of the ledger that a name stands for."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A word that only editions have: by edition, in their order."""
+
+    name: str
+    words: tuple[tuple[str, Word], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a label stands for, in each place that has it: an edition, a target, or everywhere."""
+
+    label: str
+    found: tuple[tuple[str, Condition], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A field of a profile."""
+
+    name: str
+
+
+Subject = OpDef | Constraint | Clause | Conditions | Words | Decision | Rows | Knob | Term | Legend
+
+
+def find(name: str) -> Subject:
+    """What a name means, in any case of letters. NoSuchNameError where it means nothing.
+
+    Words are found by their spelling as types too: BufferView is BUFFER_VIEW. Of an op and a knob
+    or a word of the glossary, such as `WMMA` and `wmma`, the op is the one in capitals.
+    """
+    if name in KNOBS:
+        return Knob(name)
+    if name in glossary.terms():
+        return glossary.terms()[name]
+    if name.upper() in Op.__members__:
+        return DECLARATIONS[Op[name.upper()]]
+    known = _known()
+    found = known.get(name.casefold())
+    if found is None or isinstance(found, Rows):
+        found = _joined(known).get(name.casefold(), found)
+    if found is not None:
+        return found
+    if not name.strip():
+        raise NoSuchNameError("expected a name, found nothing")
+    near = get_close_matches(name.casefold(), known, NEAREST, 0.6)
+    shown = name if len(name) <= LONGEST else f"{name[:LONGEST]}..."
+    raise NoSuchNameError(
+        f"nothing is called {shown!r}"
+        + (f"; near: {', '.join(dict.fromkeys(_written(n, known[n]) for n in near))}" * bool(near))
+    )
+
+
+def _joined(known: Mapping[str, Subject]) -> dict[str, Subject]:
+    """Ops and words of editions, by their names without underscores."""
+    named = ((name, s) for name, s in known.items() if isinstance(s, OpDef | Words))
+    return {name.replace("_", ""): s for name, s in named if "_" in name}
+
+
+LONGEST = 60
+"""Characters of a name that is quoted."""
+
+
+@cache
+def words_of(name: str) -> tuple[tuple[str, Word], ...]:
+    """The editions that have a word of this name, with it."""
+    return tuple((e.name, e.words[name]) for e in EDITIONS.values() if name in e.words)
+
+
+def own_conditions(word: Word) -> tuple[Condition, ...]:
+    """What reading a word may find broken, besides the constraints of the core nodes."""
+    counted = (word.arity,) if word.least or word.most is not None else ()
+    typed = (word.typed,) if word.needs_arg else ()
+    return (*counted, *typed, *word.conditions)
+
+
+@cache
+def conditions() -> dict[str, Conditions]:
+    """Every label that is no constraint of an op alone."""
+    found: dict[str, list[tuple[str, Condition]]] = {}
+    for place, condition in _placed():
+        found.setdefault(condition.label, []).append((place, condition))
+    return {label: Conditions(label, tuple(known)) for label, known in found.items()}
+
+
+def _placed() -> Iterator[tuple[str, Condition]]:
+    # The compiler is long to load, and few ask for what a target lacks.
+    from uop.compiler.pipeline import TARGETS
+    from uop.compiler.stages.select import selected_for
+
+    for condition in (*CONDITIONS.values(), *optimization.CONDITIONS.values()):
+        yield "", condition
+    for form in FORMS.values():
+        yield from (("", condition) for condition in form.conditions.values())
+    for target in TARGETS.values():
+        yield target.name, selected_for(target).conditions["target"]
+    for edition in EDITIONS.values():
+        for word in edition.words.values():
+            yield from ((edition.name, condition) for condition in own_conditions(word))
+
+
+def _known() -> dict[str, Subject]:
+    """Every name in lower case. Where two things share one, the op wins, then the label."""
+    table: dict[str, Subject] = {}
+    by_tail: dict[str, list[Row]] = {}
+    for row in rows().values():
+        table[row.id.casefold()] = Rows(row.id, (row,))
+        by_tail.setdefault(row.id.rpartition("/")[2].casefold(), []).append(row)
+    for tail, found in by_tail.items():
+        table[tail] = Rows(found[0].id.rpartition("/")[2], tuple(found))
+    for edition in EDITIONS.values():
+        table |= {name.casefold(): Words(name, words_of(name)) for name in edition.words}
+    table |= glossary.terms()
+    table[glossary.LEGEND] = glossary.legend()
+    table |= {number.casefold(): d for number, d in decisions().items()}
+    table |= {name.casefold(): Knob(name) for name in KNOBS}
+    table |= {label.casefold(): c for label, c in conditions().items()}
+    table |= {label.casefold(): c for label, c in clauses().items()}
+    table |= {label.casefold(): c for label, c in labels().items()}
+    table |= {op.name.casefold(): d for op, d in DECLARATIONS.items()}
+    return table
+
+
+def _written(name: str, subject: Subject) -> str:
+    """A name as it is written."""
+    match subject:
+        case OpDef(op=op):
+            return op.name
+        case Decision(number=number):
+            return number
+        case Constraint(label=label) | Clause(label=label) | Conditions(label=label):
+            return label
+        case Rows(rows=(row,)) if row.id.casefold() == name:
+            return row.id
+        case Rows(name=written) | Words(name=written) | Knob(name=written) | Term(word=written):
+            return written
+    return name

@@ -1,0 +1,188 @@
+"""Tables of what an op gives on special values, computed by the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from uop.conformance.reference.examples import takes_values
+from uop.conformance.reference.section import Section
+from uop.conformance.suite.levels.op.elementwise import operand_dtypes
+from uop.interpreter.accept import accept
+from uop.interpreter.accepted.result import Accepted, NaN
+from uop.interpreter.show import accepted_words, word
+from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.values import Value
+from uop.spec.args import DTypeArg, ReduceArg
+from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.registry import OpDef
+from uop.spec.uop import UOp, param
+
+INF, NAN, LARGEST, LEAST = float("inf"), float("nan"), 3.4028234663852886e38, 2.0**-149
+UNARY = (-INF, -2.5, -1.0, -0.0, 0.0, LEAST, 0.5, 1.0, 2.5, LARGEST, INF, NAN)
+CASTED = (-INF, -1.7, -0.9, -0.0, 0.0, LEAST, 0.5, 2.7, 3.5, 300.0, LARGEST, INF, NAN)
+PAIRED = (-INF, -1.0, -0.0, 0.0, 1.0, INF, NAN)
+TRIPLES = (
+    (INF, 0.0, 1.0),
+    (INF, 1.0, -INF),
+    (1.0, NAN, 0.0),
+    (-0.0, 1.0, 0.0),
+    (-0.0, 1.0, -0.0),
+    (LARGEST, 2.0, -INF),
+)
+INTEGERS = (-128, -1, 0, 1, 7, 127)
+COUNTS = (-1, 0, 1, 7, 8)
+CAST_TARGETS = tuple(
+    getattr(dtypes, name) for name in ("bool", "int8", "uint8", "float16", "bfloat16", "fp8e4m3")
+)
+FOLDED = ((1.0, NAN), (INF, -INF), (-0.0, -0.0), (-0.0, 0.0), (LARGEST, LARGEST))
+
+
+def special_values(declaration: OpDef) -> tuple[Section, ...]:
+    """The tables of an op; none where it only moves bits."""
+    op = declaration.op
+    if op is Op.CAST:
+        return tuple(_casts(dtype) for dtype in (dtypes.float32, dtypes.int32))
+    if op is Op.BITCAST:
+        return (_bitcasts(),)
+    if op is Op.REDUCE:
+        return (_folds(), _empty_folds())
+    if not takes_values(declaration):
+        return ()
+    chosen = [d for d in (dtypes.float32, dtypes.int8) if d in declaration.dtypes]
+    return tuple(_table(declaration, dtype) for dtype in chosen or declaration.dtypes[:1])
+
+
+def cell(accepted: Accepted, i: int) -> str:
+    """The reference, or what is accepted where that is another kind of value."""
+    value = accepted.value
+    flat = Value(
+        value.data.reshape(-1),
+        None if value.invalid is None else value.invalid.reshape(-1),
+        None if value.unspecified is None else value.unspecified.reshape(-1),
+        # The bits of a NaN are no concern of a table.
+        np.ones(value.data.size, np.bool_),
+    )
+    reference = word(flat, i)
+    if accepted.any.reshape(-1)[i] or accepted.single.reshape(-1)[i]:
+        return reference
+    lo, hi = (np.asarray(end).reshape(-1)[i] for end in (accepted.lo, accepted.hi))
+    if accepted.dtype.kind is Kind.BOOL or lo == hi:
+        return accepted_words(accepted, i)
+    if NaN(int(np.asarray(accepted.nan).reshape(-1)[i])) is NaN.MAY:
+        return accepted_words(accepted, i)
+    return f"≈ {reference}"
+
+
+def _table(declaration: OpDef, dtype: DType) -> Section:
+    taken = operand_dtypes(declaration, dtype)
+    title = f"Special values, {dtype.name}"
+    if len(taken) == 2:
+        return _matrix(title, declaration.op, taken)
+    rows = [(v,) for v in _values(dtype)] if len(taken) == 1 else _triples(taken)
+    columns = [np.array([row[k] for row in rows], np_dtype(d)) for k, d in enumerate(taken)]
+    accepted = _accepted(declaration.op, taken, columns)
+    names = tuple(name.rstrip("?*") for name in declaration.src)
+    cells = [
+        (*(_plain(column, i) for column in columns), cell(accepted, i)) for i in range(len(rows))
+    ]
+    return Section(title, (*names, declaration.op.name), tuple(cells))
+
+
+def _matrix(title: str, op: Op, taken: Sequence[DType]) -> Section:
+    first, second = (_values(d, paired=True) for d in taken)
+    if op in (Op.SHL, Op.SHR):
+        second = COUNTS
+    pairs = list(product(first, second))
+    columns = [np.array([p[k] for p in pairs], np_dtype(d)) for k, d in enumerate(taken)]
+    accepted = _accepted(op, taken, columns)
+    heads = [_plain(columns[1], i) for i in range(len(second))]
+    lines = [
+        (
+            _plain(columns[0], row * len(second)),
+            *(cell(accepted, row * len(second) + k) for k in range(len(second))),
+        )
+        for row in range(len(first))
+    ]
+    return Section(title, ("A \\ B", *heads), tuple(lines))
+
+
+def _casts(dtype: DType) -> Section:
+    values = CASTED if dtype.is_float else (-129, -1, 0, 1, 255, 256, 65520)
+    column = np.array(values, np_dtype(dtype))
+    made = [_accepted(Op.CAST, [dtype], [column], DTypeArg(target)) for target in CAST_TARGETS]
+    lines = [
+        (_plain(column, i), *(cell(accepted, i) for accepted in made)) for i in range(len(values))
+    ]
+    return Section(
+        f"Special values, {dtype.name}", ("T", *(d.name for d in CAST_TARGETS)), tuple(lines)
+    )
+
+
+def _bitcasts() -> Section:
+    column = np.array(UNARY, np.float32)
+    accepted = _accepted(Op.BITCAST, [dtypes.float32], [column], DTypeArg(dtypes.uint32))
+    lines = [(_plain(column, i), f"{int(accepted.lo[i]):#010x}") for i in range(len(UNARY))]
+    return Section("Special values, float32 to uint32", ("T", "BITCAST"), tuple(lines))
+
+
+def _folds() -> Section:
+    ops = (Op.ADD, Op.MUL, Op.MAX)
+    lines = []
+    for values in FOLDED:
+        column = np.array(values, np.float32)
+        made = [_accepted(Op.REDUCE, [dtypes.float32], [column], ReduceArg(op, (0,))) for op in ops]
+        shown = ", ".join(_plain(column, i) for i in range(len(values)))
+        lines.append((f"[{shown}]", *(cell(accepted, 0) for accepted in made)))
+    header = ("T", *(op.name for op in ops))
+    return Section("Special values, float32", header, tuple(lines))
+
+
+def _empty_folds() -> Section:
+    kinds = (dtypes.float32, dtypes.fp8e4m3, dtypes.int8, dtypes.uint8, dtypes.bool)
+    lines = []
+    for op in (Op.ADD, Op.MUL, Op.MAX):
+        made = [
+            _accepted(Op.REDUCE, [d], [np.zeros(0, np_dtype(d))], ReduceArg(op, (0,)))
+            for d in kinds
+        ]
+        lines.append((op.name, *(cell(accepted, 0) for accepted in made)))
+    return Section("Of nothing", ("op", *(d.name for d in kinds)), tuple(lines))
+
+
+def _accepted(
+    op: Op,
+    taken: Sequence[DType],
+    columns: Sequence[Array],
+    arg: DTypeArg | ReduceArg | None = None,
+) -> Accepted:
+    params = [
+        param(k, column.shape, d) for k, (d, column) in enumerate(zip(taken, columns, strict=True))
+    ]
+    (accepted,) = accept(UOp(op, *params, arg=arg), dict(enumerate(columns)))
+    return accepted
+
+
+def _values(dtype: DType, *, paired: bool = False) -> tuple[float | int | bool, ...]:
+    if dtype.is_float:
+        return PAIRED if paired else UNARY
+    if dtype.kind is Kind.BOOL:
+        return (False, True)
+    return INTEGERS if dtype.is_signed else (0, 1, int(dtype.max))
+
+
+def _triples(taken: Sequence[DType]) -> list[tuple[float | int | bool, ...]]:
+    if taken[0].kind is Kind.BOOL:
+        ends: tuple[float | int, float | int] = (1.0, NAN) if taken[1].is_float else (1, 2)
+        return [(False, *ends), (True, *ends)]
+    if taken[0].is_float:
+        return list(TRIPLES)
+    return [(7, -7, 1), (127, 2, 0), (-128, -1, -1)]
+
+
+def _plain(column: Array, i: int) -> str:
+    """An operand: a NaN is one, whatever its bits."""
+    return word(Value(column, free_nan=np.ones(column.shape, np.bool_)), i)

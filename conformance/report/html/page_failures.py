@@ -1,0 +1,205 @@
+"""The failures of a page: each with its graph, the values that differ, its program; the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from uop.conformance.judging.storage import from_literal
+from uop.conformance.protocol.wire import Json
+from uop.conformance.reference.words import latitude_words, signature
+from uop.conformance.report import cell_of
+from uop.conformance.report.html.markup import (
+    Html,
+    block,
+    both,
+    code,
+    in_decimals,
+    in_id,
+    table,
+    tag,
+)
+from uop.conformance.report.html.page_matrix import anchor
+from uop.conformance.report.junit import first_failed
+from uop.conformance.run.commands import repro_command
+from uop.interpreter.picture import show
+from uop.spec.case import Case
+from uop.spec.draw import svg
+from uop.spec.errors import UopError
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef
+from uop.spec.uop import UOp
+from uop.spec.uop_file import parse_file
+
+FIRST = 3
+"""Failures on the first screen."""
+MOST_NODES = 60
+"""Of a larger graph there is no picture."""
+WORDS = {
+    "value": "a wrong value",
+    "special": "wrong at 0, infinity or NaN",
+    "ulp": "not accurate enough",
+    "unsteady": "two equal runs differ",
+    "crash": "it crashed",
+    "hang": "it gave no answer",
+    "leak": "it took too much memory",
+    "refused": "a valid program is refused",
+    "not-rejected": "an invalid program is accepted",
+}
+LONGEST = 160
+
+
+def first_failures(every: Sequence[Json]) -> Html:
+    """The first few in a sentence each."""
+    found = [(number, failure) for number, one in enumerate(every) for failure in one["failures"]]
+    cards = "".join(
+        tag(
+            "li",
+            tag("a", escape(_title(failure)), href=f"#{_place(failure, number)}")
+            + tag("p", escape(_sentence(failure)[:LONGEST])),
+        )
+        for number, failure in found[:FIRST]
+    )
+    return tag("ol", cards, class_="three") if cards else ""
+
+
+def failures(report: Json, number: int = 0) -> Html:
+    """Every cause in full, then the failed cells that no cause was looked for in."""
+    parts = [_failure(report, failure, number) for failure in report["failures"]]
+    told = {_cell(failure): failure for failure in reversed(report["failures"])}
+    # The matrix leads to the first cause of a cell.
+    for failure in told.values():
+        k = report["failures"].index(failure)
+        parts[k] = tag("div", parts[k], id=_anchor(failure, number))
+    rest = [
+        [
+            tag("span", escape(f"{cell['op']} {cell['dtype']}"), id=anchor(number, cell)),
+            escape(cell["level"]),
+            f"{cell['failed']:,} of {cell['programs']:,}",
+            code(first_failed(report, cell)),
+        ]
+        for cell in report["cells"]
+        if cell["failed"] and (cell["level"], cell["op"], cell["dtype"]) not in told
+    ]
+    header = ["op and type", "level", "programs", "first case"]
+    more = table("Also failed, most likely for the same reasons", header, rest) if rest else ""
+    return "".join(parts) + more
+
+
+def rules(every: Sequence[Json]) -> Html:
+    """What the declarations say about each op of a failure."""
+    names = {op for report in every for failure in report["failures"] for op in failure["ops"]}
+    names |= {c["op"] for one in every for c in one["cells"] if c["failed"] and c["level"] == "op"}
+    known = [DECLARATIONS[op] for op in Op if op.name in names and op in DECLARATIONS]
+    return "".join(map(_rule, known))
+
+
+def _cell(failure: Json) -> tuple[str, ...]:
+    """The level, op and dtype under which its case counts."""
+    return cell_of(failure["id"])
+
+
+def _anchor(failure: Json, number: int) -> str:
+    level, op, dtype = _cell(failure)
+    return anchor(number, {"level": level, "op": op, "dtype": dtype})
+
+
+def _place(failure: Json, number: int) -> str:
+    """The id of a cause on the page; signatures differ within a report."""
+    return f"c{number}-{in_id(failure['signature'])}"
+
+
+def _title(failure: Json) -> str:
+    if not failure["ops"]:
+        return str(failure["signature"])
+    about = f"{' + '.join(failure['ops'])} on {', '.join(failure['dtypes']) or 'any type'}"
+    label = failure["label"]
+    return f"{about}: {WORDS.get(label, f'breaks {label} and was accepted')}"
+
+
+def _sentence(failure: Json) -> str:
+    """What happened, for someone who knows nothing yet."""
+    if not failure["values"]:
+        return str(failure["message"].partition("\n")[0])
+    first = failure["values"][0]
+    inputs = f"For {', '.join(first['inputs'])} it" if first["inputs"] else "It"
+    return in_decimals(f"{inputs} gives {first['got']}; allowed is {first['accepted']}.")
+
+
+def _failure(report: Json, failure: Json, number: int) -> Html:
+    case = _case(failure["text"])
+    program = tag("details", tag("summary", "The program") + block(failure["text"]), open="open")
+    command = repro_command(report["options"], failure["repro"])
+    again = tag("p", "Run it again:") + block(command)
+    words = tag("div", _symptom(failure) + again + program)
+    place = tag("p", escape("case ") + code(failure["id"]), class_="quiet")
+    heading = tag("h3", escape(_title(failure)))
+    both_parts = tag("div", words + _picture(case), class_="pair")
+    return tag("article", heading + place + both_parts, id=_place(failure, number))
+
+
+def _symptom(failure: Json) -> Html:
+    """The message; the values that differ stand in its place, what explains them behind."""
+    message, _, explained = failure["message"].partition("\n")
+    values = failure["values"]
+    if not values:
+        return block(failure["message"])
+    # Inputs are told of each element where each stands for itself; else the program has them.
+    inputs = ["for"] if any(value["inputs"] for value in values) else []
+    rows = [
+        [
+            code(value["place"]),
+            *(["<br>".join(map(both, value["inputs"]))] if inputs else []),
+            tag("span", both(value["got"]), class_="wrong"),
+            both(value["accepted"]),
+        ]
+        for value in values
+    ]
+    said = tag("p", escape(in_decimals(message)))
+    found = table("Values that differ", ["where", *inputs, "got", "allowed"], rows)
+    return said + found + (block(explained) if explained else "")
+
+
+def _case(text: str) -> Case | None:
+    """The case of a repro; None where its text is of a suite that this one cannot read."""
+    try:
+        cases = parse_file(text).cases
+    except UopError:
+        return None
+    return cases[0] if cases else None
+
+
+def _picture(case: Case | None) -> Html:
+    """The graph with the value of every node, as far as the interpreter has them."""
+    if case is None or case.root is None or len(case.root.toposort()) > MOST_NODES:
+        return ""
+    drawn = svg(case.root, _notes(case, case.root))
+    label = f"graph of {len(case.root.toposort())} nodes that ends in {case.root.op.name}"
+    said = tag("figcaption", "The graph, with the values that the interpreter computes")
+    picture = tag("div", drawn, role="img", aria_label=label, class_="scroll", tabindex="0")
+    return tag("figure", picture + said)
+
+
+def _notes(case: Case, root: UOp) -> Mapping[UOp, str]:
+    try:
+        return show(root, {slot: from_literal(a) for slot, a in case.inputs.items()}).notes
+    except UopError:
+        return {}
+
+
+def _rule(declaration: OpDef) -> Html:
+    name = declaration.op.name
+    allowed = [(tag("code", names), escape(says)) for names, says in latitude_words(declaration)]
+    parts = [
+        tag("h3", escape(name)),
+        tag("p", code(signature(declaration))),
+        tag("p", escape(declaration.doc)),
+        table("Allowed results", ["types", "a result is allowed if it is"], allowed),
+    ]
+    if declaration.undefined:
+        parts.append(tag("p", escape(f"The language gives no value {declaration.undefined}")))
+    if declaration.constraints:
+        held = [(code(c.label), escape(c.title)) for c in declaration.constraints]
+        inside = table("Constraints", ["label", "holds in every program"], held)
+        parts.append(tag("details", tag("summary", "Constraints") + inside))
+    return tag("article", "".join(parts), id=f"rule-{name}")

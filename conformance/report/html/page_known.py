@@ -1,0 +1,62 @@
+"""The known failures of a page: what is expected to fail, and the lines that are to be removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from uop.conformance.protocol.wire import Json
+from uop.conformance.report.html.markup import Html, block, code, table, tag
+
+WORDS = {
+    "known": "fails, as expected",
+    "fixed": "✕ passes now: remove its line",
+    "expired": "✕ expired: mend it, or give it more time",
+    "undecided": "✕ its program was not judged: write another one",
+}
+WEB = ("http://", "https://")
+
+
+def known(report: Json) -> Html:
+    """A row for each line of the file; first those that fail the run."""
+    lines = report["known"]
+    if not lines:
+        return ""
+    stale = [line["stale"] for line in lines if line["stale"]]
+    said = (
+        "Failures that the adopter of the backend has written down. They do not fail the run, but "
+        "a line whose program passes or cannot be judged, or that has expired, does."
+    )
+    parts = [tag("p", said)]
+    if stale:
+        parts += [tag("p", "These lines fail the run:", class_="wrong"), block("\n".join(stale))]
+    ordered = sorted(lines, key=lambda line: not line["stale"])
+    header = ["what fails, and the program that shows it", "state", "reason", "until", "cases"]
+    return "".join(parts) + table("Lines of the file", header, map(_row, ordered), "wide known")
+
+
+def _row(line: Json) -> Sequence[Html]:
+    state = escape(WORDS[line["state"]])
+    return [
+        f"{code(line['key'])}<br>{tag('small', code(line['repro']))}",
+        tag("span", state, class_="wrong") if line["stale"] else state,
+        escape(line["reason"]) + _link(line["link"]),
+        escape(line["expires"]) or "not limited",
+        _cases(line["cases"]),
+    ]
+
+
+def _link(text: str) -> Html:
+    """A place in the web can be followed; anything else is text, whatever it is."""
+    if not text:
+        return ""
+    shown = tag("a", escape(text), href=text) if text.startswith(WEB) else escape(text)
+    return f"<br>{tag('small', shown)}"
+
+
+def _cases(ids: Sequence[str]) -> Html:
+    """How many cases of the run a line covered, and which."""
+    if not ids:
+        return "none in this run"
+    inside = tag("summary", f"{len(ids):,}") + "<br>".join(map(code, ids))
+    return tag("details", inside)

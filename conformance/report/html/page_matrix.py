@@ -1,0 +1,124 @@
+"""The matrix of a page: a mark per op and dtype, in blocks side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from uop.conformance.protocol.wire import Json
+from uop.conformance.report.html.markup import Html, in_id, tag
+from uop.conformance.report.terminal import COLUMNS
+from uop.conformance.suite.case import ALL_LEVELS
+
+BLOCKS = 4
+"""Tables side by side on a wide screen."""
+GROUPS = (*COLUMNS, ("index",), ("other",))
+KNOWN = frozenset(name for group in GROUPS for name in group)
+FIRST = frozenset(group[0] for group in GROUPS)
+"""The dtypes that start a group."""
+STATES = ("failed", "known", "passed", "skipped")
+CLASSES = {"failed": "f", "known": "k", "passed": "p", "skipped": "s"}
+WHOLE = {
+    "invalid": "must be rejected",
+    "property": "intervals",
+    "function": "functions",
+    "graph": "graphs",
+    "twin": "twins",
+    "kernel": "kernels",
+    "schedule": "schedules",
+    "device": "several devices",
+    "cases": "your own cases",
+}
+"""What the levels about many ops are called."""
+Rows = dict[str, dict[str, list[Json]]]
+
+
+def matrix(every: Sequence[Json]) -> Html:
+    """Ops by name, then programs of many ops; of several backends the worst."""
+    ops, whole = _rows(every)
+    columns = [name for group in GROUPS for name in group if _is_used(name, ops, whole)]
+    if not columns:
+        return ""
+    names = sorted(ops)
+    size = max(1, -(-(len(names) + len(whole) + 2) // BLOCKS))
+    blocks = [names[k : k + size] for k in range(0, len(names), size)]
+    parts = [_table(f"{block[0]} to {block[-1]}", block, ops, columns) for block in blocks]
+    if whole:
+        levels = [name for name in WHOLE if name in whole]
+        levels += sorted(whole.keys() - set(levels))
+        last = _table("programs of many ops", levels, whole, columns)
+        parts[-1:] = [tag("div", "".join([*parts[-1:], last]))]
+    legend = tag(
+        "p",
+        '<b class="p"></b> as the language says <b class="f"></b> not so: follow it '
+        '<b class="k"></b> not so, as is known <b class="s"></b> not judged; blank: the op does '
+        "not take the type",
+        class_="legend",
+    )
+    heading = tag("h2", "Every op on every type", id="matrix-title")
+    grid = tag("div", "".join(parts), class_="grid")
+    head = tag("div", heading + legend, class_="head")
+    return tag("section", head + grid, id="matrix", aria_labelledby="matrix-title")
+
+
+def _rows(every: Sequence[Json]) -> tuple[Rows, Rows]:
+    ops: Rows = {}
+    whole: Rows = {}
+    for number, report in enumerate(every):
+        for cell in report["cells"]:
+            rows, name = (ops, cell["op"]) if cell["level"] == "op" else (whole, cell["level"])
+            dtype = cell["dtype"] if cell["dtype"] in KNOWN else "other"
+            found = {**cell, "report": number, "backend": report["options"]["backend"]}
+            rows.setdefault(name, {}).setdefault(dtype, []).append(found)
+    return ops, whole
+
+
+def _is_used(dtype: str, *tables: Rows) -> bool:
+    return any(dtype in row for rows in tables for row in rows.values())
+
+
+def _table(caption: str, names: Sequence[str], rows: Rows, columns: Sequence[str]) -> Html:
+    head = tag("th", '<span class="hidden">op</span>', scope="col") + "".join(
+        tag("th", tag("span", name), scope="col", class_="g" if name in FIRST else "")
+        for name in columns
+    )
+    body = "".join(
+        tag(
+            "tr",
+            tag("th", escape(WHOLE.get(name, name) if name in ALL_LEVELS else name), scope="row")
+            + "".join(_cell(name, dtype, rows[name].get(dtype, [])) for dtype in columns),
+        )
+        for name in names
+    )
+    title = tag("caption", escape(caption), class_="hidden")
+    return tag("table", title + tag("thead", tag("tr", head)) + tag("tbody", body))
+
+
+def _cell(name: str, dtype: str, cells: Sequence[Json]) -> Html:
+    group = " g" if dtype in FIRST else ""
+    if not cells:
+        return f'<td class="{group.strip()}"></td>' if group else "<td></td>"
+    state = min(map(_state, cells), key=STATES.index)
+    programs = sum(cell["programs"] for cell in cells)
+    failed = sum(cell["failed"] for cell in cells)
+    title = f"{name} {dtype}: {programs:,} programs, {failed:,} failed"
+    if state == "skipped":
+        title = f"{name} {dtype}: {cells[0]['skipped_reason']}"
+    inside = state
+    if state == "failed":
+        worst = next(cell for cell in cells if cell["failed"])
+        inside = tag("a", state, href=f"#{anchor(worst['report'], worst)}")
+    return f'<td class="{CLASSES[state]}{group}" title="{escape(title)}">{inside}</td>'
+
+
+def anchor(report: int, cell: Json) -> str:
+    """The id of the place on the page that tells of a failed cell."""
+    return in_id(f"f{report}-{cell['level']}-{cell['op']}-{cell['dtype']}")
+
+
+def _state(cell: Json) -> str:
+    if cell["failed"]:
+        return "failed"
+    if cell["known"]:
+        return "known"
+    return "passed" if cell["programs"] else "skipped"

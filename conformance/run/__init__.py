@@ -1,0 +1,1 @@
+"""A whole run: options, the pool of workers, known failures."""

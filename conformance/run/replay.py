@@ -1,0 +1,140 @@
+"""Judges the cases of `.uop` files again: repros, or any case with data and what it may give."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP
+from uop.conformance.judging.lowering import deliver
+from uop.conformance.judging.verdict import Status, Verdict, skipped
+from uop.conformance.protocol import messages
+from uop.conformance.protocol.types import Hello
+from uop.conformance.report import Conclusion
+from uop.conformance.run.options import OptionError, require_lines
+from uop.conformance.suite.case import CaseId
+from uop.conformance.suite.own_cases import (
+    AnyCase,
+    FileJudge,
+    files_of,
+    read_cases,
+    suite_case,
+    why_undefined,
+)
+from uop.conformance.workers.command import Command
+from uop.conformance.workers.sessions import COMMAND, known, start
+from uop.conformance.workers.transport import Session
+from uop.spec.case import Case
+from uop.spec.errors import LabelledError, UnsupportedError, UopError
+from uop.spec.latitude import STRICT
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One case of a file and what became of it."""
+
+    path: Path
+    case: str
+    verdict: Verdict
+
+
+def replay(paths: Sequence[Path], backend: str, log: Path | None = None) -> list[Replayed]:
+    """Judge every case of the files and folders on a backend, in a process of its own."""
+    known(backend)
+    require_lines(log, backend)
+    cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
+    with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
+        worker = start(backend, Path(folder), log=log)
+        try:
+            verdicts = judge_files([case for _, case in cases], worker)
+        finally:
+            worker.close()
+    return [
+        Replayed(path, case.id, verdict)
+        for (path, case), verdict in zip(cases, verdicts, strict=True)
+    ]
+
+
+def conclusions(
+    paths: Sequence[Path], backend: str, log: Path | None = None
+) -> dict[Path, Conclusion]:
+    """The verdict on each file by itself, all in one process."""
+    found: dict[Path, list[Replayed]] = {path: [] for path in paths}
+    for one in replay(paths, backend, log):
+        found[one.path].append(one)
+    return {path: conclusion(replayed) for path, replayed in found.items()}
+
+
+def requests(
+    paths: Sequence[Path], backend: str, leave_out: Callable[[str], None]
+) -> Iterator[str]:
+    """The lines on stdin of a worker that is to run the cases of files, hello first.
+
+    A command is asked what it takes; without one the programs are sent as they are. Of a case that
+    it does not take it is told which and why; UnsupportedError where that is so of all.
+    """
+    hello = _hello_of(backend) if backend else Hello("any", "", "", EVERY_OP, EVERY_DTYPE)
+    yield messages.line(messages.hello_request()).decode()
+    cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
+    left_out = number_of_request = 0
+    for number, (path, case) in enumerate(cases):
+        delivery = deliver(_suite_case(number, case), replace(hello, offers=CHECKS))
+        if delivery.reason:
+            left_out += 1
+            leave_out(f"left out: {path} {case.id or number}: {delivery.reason}")
+            continue
+        for program in delivery.programs:
+            number_of_request += 1
+            make = messages.run_request if program.batches else messages.check_request
+            yield messages.line(make(number_of_request, program, hello)).decode()
+    if left_out == len(cases):
+        raise UnsupportedError("no case is left")
+
+
+def _hello_of(backend: str) -> Hello:
+    """What a command says it takes; its arrays are to stand in the lines."""
+    if not backend.startswith(COMMAND):
+        raise OptionError(f"--emit-requests: expected {COMMAND}PROGRAM or no backend")
+    with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
+        worker = Command(backend, Path(folder))
+        worker.close()
+    return worker.hello
+
+
+def judge_files(cases: Sequence[Case], session: Session) -> list[Verdict]:
+    """One verdict per case: by what the file accepts or expects, else by the spec."""
+    given = [_suite_case(number, case) for number, case in enumerate(cases)]
+    judge = _TellingJudge(session, STRICT, dict(zip(given, cases, strict=True)))
+    asked = [suite for suite, case in zip(given, cases, strict=True) if not case.undefined]
+    verdicts = dict(zip(asked, judge.judge(asked), strict=True))
+    return [
+        verdicts.get(suite) or skipped(suite, why_undefined(case))
+        for suite, case in zip(given, cases, strict=True)
+    ]
+
+
+def conclusion(replayed: Iterable[Replayed]) -> Conclusion:
+    """The verdict on all cases together."""
+    statuses = [r.verdict.status for r in replayed]
+    if Status.FAILED in statuses or Status.CRASHED in statuses:
+        return Conclusion.DOES_NOT
+    return Conclusion.CONFORMS if Status.PASSED in statuses else Conclusion.INCONCLUSIVE
+
+
+class _TellingJudge(FileJudge):
+    """Says more of what is not judged: there are few cases."""
+
+    def not_judged(self, error: UopError) -> str:
+        """Why, with what was found and the line of the file."""
+        said = super().not_judged(error)
+        if isinstance(error, LabelledError):
+            said += f"\n  found: {error.found}" * bool(error.found)
+            said += f"\n  at: {error.where}" * bool(error.where)
+        return said
+
+
+def _suite_case(number: int, case: Case) -> AnyCase:
+    level = "invalid" if case.root is None else "op"
+    return suite_case(CaseId(level, "MIXED", "MIXED", "replay", number), case)

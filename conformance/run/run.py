@@ -1,0 +1,362 @@
+"""A run of the suite: shares out the cases, adds up verdicts, shrinks failures, reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from uop.conformance.coverage.ledger import Ledger
+from uop.conformance.coverage.points import Point
+from uop.conformance.coverage.strength import Strength, opened, programs_of
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.verdict import Status, Verdict, verdict_from_json
+from uop.conformance.profile.card import Card
+from uop.conformance.protocol.types import Hello
+from uop.conformance.protocol.wire import Json
+from uop.conformance.report import (
+    BackendInfo,
+    Conclusion,
+    KnownFailure,
+    Report,
+    Tally,
+    untried,
+)
+from uop.conformance.report.files import (
+    failure_at,
+    failure_of,
+    write_reports,
+    write_repros,
+)
+from uop.conformance.report.origin import Origin
+from uop.conformance.run.known import Settled, read_known
+from uop.conformance.run.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
+from uop.conformance.run.pool import Jury, Task, tasks_of
+from uop.conformance.run.replay import conclusions
+from uop.conformance.run.selection import groups_of, is_narrowed, selected
+from uop.conformance.shrink.repro import Finding, finding_from_json
+from uop.conformance.suite.case import LEVELS, CaseId
+from uop.conformance.suite.generate import case_by_id, further, groups
+from uop.conformance.suite.own_cases import OwnCases
+from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
+from uop.spec.errors import BackendError, PassError, UopError
+from uop.spec.profile_text import parse_profile
+
+if TYPE_CHECKING:
+    # It loads a judge, and that of a run is in other processes.
+    from uop.conformance.workers.in_process import InProcess
+
+    AnyJury = Jury | InProcess
+
+CAUSES = 24
+"""Causes that are reported, at most; the other failures are only counted."""
+SHRUNK = 3 * CAUSES
+"""Failures that are shrunk to find them, at most."""
+FURTHER = {"smoke": 0, "default": 256, "full": 2048}
+"""Cases that are run besides, at most, for what the selected ones leave out, by effort."""
+FURTHER_OF_EACH = 3
+"""Of them for one op and dtype at a time, at most; then the ledger is looked at again."""
+
+
+class Display(Protocol):
+    """What shows a run."""
+
+    def started(self, hello: Hello, options: Options, cases: int) -> None: ...
+
+    def progress(self, tally: Tally, seconds: float) -> None: ...
+
+    def failed(self, verdict: Verdict) -> None: ...
+
+    def finished(self, report: Report) -> None: ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def started(self, hello: Hello, options: Options, cases: int) -> None: ...
+
+    def progress(self, tally: Tally, seconds: float) -> None: ...
+
+    def failed(self, verdict: Verdict) -> None: ...
+
+    def finished(self, report: Report) -> None: ...
+
+
+def conform(
+    options: Options, display: Display | None = None, jury: AnyJury | None = None
+) -> Report:
+    """Judge a backend, by a jury that these options, checked, have started, if one has been.
+
+    Ctrl-C ends the run early: the report says so, and holds what was found. OptionError, the
+    verdict being shown, where a file could not be written.
+    """
+    shown = display or Silent()
+    report = Run(options if jury else options.checked(), shown).result(jury)
+    try:
+        problems = [*write_repros(report.failures), *written(report.to_json(), options)]
+    finally:
+        # A full disk costs the files, not the verdict.
+        shown.finished(report)
+    if problems:
+        raise OptionError("\n".join(problems))
+    return report
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A run on its way; `result` judges, and gives the report."""
+
+    options: Options
+    display: Display
+    begun: float = field(default_factory=time.monotonic)
+    tally: Tally = field(default_factory=Tally)
+    failed: dict[str, Verdict] = field(default_factory=dict)
+    findings: dict[str, Finding] = field(default_factory=dict)
+    lost: str = ""
+    peak: int = 0
+    interrupted: bool = False
+    card: Card | None = None
+    profile_from: str = "declared"
+    ledger: Ledger = field(default_factory=lambda: Ledger(()))
+    settled: Settled = field(default_factory=Settled)
+    vocabulary: Vocabulary = field(default_factory=whole)
+    """What random programs are drawn from: what the backend lists, unless that is given."""
+    origin: Origin = field(init=False)
+    own: OwnCases = field(default_factory=OwnCases)
+
+    def __post_init__(self) -> None:
+        self.origin = Origin.now(self.options.command)
+
+    def result(self, started: AnyJury | None = None) -> Report:
+        asked = self.options.to_json()
+        jury: AnyJury = started or Jury.start(self.options)
+        try:
+            # The groups of the whole language are made while the backend starts.
+            for level in LEVELS:
+                groups(level)
+            self.own = OwnCases.read(self.options.folder)
+            if self.options.known is not None:
+                self.settled.file = read_known(self.options.known)
+            hello = jury.hello(self.options.workers)
+            self.vocabulary = self.options.vocabulary or vocabulary_of([hello])
+            ids = selected(self.options, self.vocabulary, hello, self.own.ids)
+            is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
+            self.ledger = Ledger(tuple(ids), is_part)
+            backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
+            self.settled.file = self.settled.file.of(backend, self.options.backend)
+            causes = self._judge(jury, ids, hello)
+        finally:
+            jury.end()
+        known = self._known(ids)
+        findings = self._findings(causes)
+        failures = [failure_of(f, self.options.output) for f in findings]
+        if self.card is not None and self.profile_from == OBSERVED:
+            failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
+        return Report(
+            backend,
+            self.options.profile,
+            asked,
+            self.tally,
+            tuple(failures),
+            self._seconds(),
+            self.lost,
+            self.interrupted,
+            self.peak,
+            untried(hello, self.tally),
+            self._sections(hello),
+            self.profile_from,
+            self.ledger.missing(hello, self.tally),
+            known,
+            self.vocabulary,
+        )
+
+    def _judge(self, jury: AnyJury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
+        """Judge all, shrink one failure of each kind; gives the latter, whatever ended the run."""
+        causes: list[Verdict] = []
+        try:
+            try:
+                self._take_profile(jury, hello)
+            finally:
+                self.display.started(hello, self.options, len(ids))
+            size = hello.limits.programs
+            self._judge_cases(jury, ids, size)
+            ids += self._judge_further(jury, size)
+            while rest := [v for v in self._one_of_each_kind(ids) if v.id not in self.findings]:
+                # Several failures may turn out to have one cause.
+                distinct = {self.findings[v.id].signature for v in causes}
+                room = min(CAUSES - len(distinct), SHRUNK - len(causes))
+                if room <= 0:
+                    break
+                causes += self._shrink(jury, rest[:room])
+            if self.options.is_whole and self.card is None:
+                self.card = jury.card()
+        except KeyboardInterrupt:
+            self.interrupted = True
+        except (BackendError, PassError) as error:
+            self.lost = str(error)
+        return causes or self._one_of_each_kind(ids)[:CAUSES]
+
+    def _shrink(self, jury: AnyJury, failed: list[Verdict]) -> list[Verdict]:
+        """Shrink failures of different kinds; gives those whose cause is not known.
+
+        Where it is, all of the kind count as known failures, of the same group of cases: another
+        group may be about another dtype.
+        """
+        tasks: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in failed]
+        for _, answer in jury.answers(iter(tasks)):
+            finding = finding_from_json(answer["finding"])
+            self.findings[finding.id] = finding
+        causes: list[Verdict] = []
+        for verdict in failed:
+            alike = [v.id for v in self.failed.values() if _group(v) == _group(verdict)]
+            if not self.settled.covers(self.findings[verdict.id].signature, alike):
+                causes.append(verdict)
+                continue
+            for id in alike:
+                self.tally.accept(id)
+                del self.failed[id]
+        return causes
+
+    def _known(self, ids: Sequence[CaseId]) -> tuple[KnownFailure, ...]:
+        """What became of the known failures; what decides is the program that stands with each."""
+        narrowed = is_narrowed(self.options) or self.options.levels != LEVELS
+        asked = self.settled.asked({str(id) for id in ids} if narrowed else None)
+        now: dict[Path, Conclusion] = {}
+        if asked and not self.lost and not self.interrupted:
+            repros = list(dict.fromkeys(self.settled.file.repro_of(entry) for entry in asked))
+            try:
+                now = conclusions(repros, self.options.backend, self.options.log)
+            except KeyboardInterrupt:
+                self.interrupted = True
+            except UopError as error:
+                self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
+        return tuple(self.settled.told(asked, now))
+
+    def _take_profile(self, jury: AnyJury, hello: Hello) -> None:
+        """Settle by what is judged; where that is to be observed, before the first case."""
+        profile = profile_of_run(self.options.profile, hello)
+        if profile == OBSERVED:
+            self.profile_from = OBSERVED
+            # Of a backend that is lost meanwhile nothing was observed.
+            self.options = replace(self.options, profile=STRICT)
+            self.card = jury.card()
+            profile = str(self.card.profile)
+        if self.profile_from == OBSERVED or self.options.vocabulary is not None:
+            jury.judge_by(profile, self.vocabulary)
+        self.options = replace(self.options, profile=profile)
+        self.ledger.profile = parse_profile(profile)
+
+    def _judge_cases(self, jury: AnyJury, ids: list[CaseId], size: int) -> None:
+        """Judge cases until all are or the time is over."""
+        for _, answer in jury.answers(tasks_of(ids, size), self._is_in_time):
+            self.peak = max(self.peak, answer["peak"])
+            for found, shown in zip(answer["verdicts"], answer["exercised"], strict=True):
+                self._add(verdict_from_json(found), shown)
+            self.display.progress(self.tally, self._seconds())
+
+    def _judge_further(self, jury: AnyJury, size: int) -> list[CaseId]:
+        """Judge cases for what the ledger lacks by now, until it gains nothing; gives them."""
+        if self.options.cases or self.options.examples:
+            return []
+        room, judged = FURTHER[self.options.effort], list[CaseId]()
+        gaps: set[Point] = set()
+        while room > len(judged) and self._is_in_time():
+            before, gaps = gaps, self.ledger.gaps(self.tally)
+            ids = [] if gaps == before else self._further(gaps, room - len(judged))
+            if not ids:
+                break
+            self.ledger.expect(ids)
+            self._judge_cases(jury, ids, size)
+            judged += ids
+        return judged
+
+    def _further(self, gaps: set[Point], most: int) -> list[CaseId]:
+        """Cases that were not run, a few for each op and dtype with a gap."""
+        room = dict.fromkeys(((p.about, p.dtype) for p in gaps), FURTHER_OF_EACH)
+        ids: list[CaseId] = []
+        for id in further(room, self.options.effort, self.vocabulary):
+            is_new = id.level in self.options.levels and str(id) not in self.ledger.places
+            if is_new and room[id.op, id.dtype] and len(ids) < most:
+                room[id.op, id.dtype] -= 1
+                ids.append(id)
+        return ids
+
+    def _add(self, verdict: Verdict, shown: Json | None) -> None:
+        has_failed = verdict.status in (Status.FAILED, Status.CRASHED)
+        if has_failed and self.settled.covers(verdict.id, [verdict.id]):
+            verdict = replace(verdict, status=Status.KNOWN)
+        self.tally.add(verdict)
+        self.ledger.add(verdict, shown)
+        if verdict.status in (Status.FAILED, Status.CRASHED):
+            self.failed[verdict.id] = verdict
+            self.display.failed(verdict)
+
+    def _one_of_each_kind(self, ids: list[CaseId]) -> list[Verdict]:
+        """The first failure of each kind, the gravest symptoms first."""
+        first: dict[tuple[str, ...], Verdict] = {}
+        for id in ids:
+            verdict = self.failed.get(str(id))
+            if verdict is not None and verdict.fault is not None:
+                first.setdefault(_kind(verdict), verdict)
+        by_gravity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
+        return [verdict for found in by_gravity.values() for verdict in found]
+
+    def _sections(self, hello: Hello) -> Json:
+        """What a report says besides: the ledger, its origin, and the card if one was taken."""
+        card = {} if self.card is None else {"card": self.card.to_json()}
+        ledger = self.ledger.to_json(self.tally)
+        strength = self._strength(hello).to_json()
+        return {**card, "ledger": ledger, "origin": asdict(self.origin), "strength": strength}
+
+    def _strength(self, hello: Hello) -> Strength:
+        """What the run judged of what it might have judged; of chosen cases nothing is left out."""
+        options = self.options
+        chosen = [] if options.cases else groups_of(options)
+        counts = (g.count(options.effort) for g in chosen if g.level != "invalid")
+        judged = programs_of(self.tally)
+        return Strength(
+            self.ledger.judged(hello, self.tally),
+            len(self.ledger.cells(hello)),
+            judged,
+            sum(min(n, options.examples or n) for n in counts) or judged,
+            opened(chosen, options.effort, hello, self.tally, options.seed),
+        )
+
+    def _findings(self, causes: list[Verdict]) -> list[Finding]:
+        """One finding per signature."""
+        found: dict[str, Finding] = {}
+        for verdict in causes:
+            finding = self.findings.get(verdict.id) or self._unshrunk(verdict)
+            found.setdefault(finding.signature, finding)
+        return list(found.values())
+
+    def _unshrunk(self, verdict: Verdict) -> Finding:
+        case = self.own.find(verdict.id) or case_by_id(
+            verdict.id, self.options.seed, self.vocabulary
+        )
+        assert verdict.fault is not None
+        return self.own.as_found(case, verdict.fault, parse_profile(self.options.profile))
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self.begun
+
+    def _is_in_time(self) -> bool:
+        return self.options.seconds is None or self._seconds() < self.options.seconds
+
+
+def _kind(verdict: Verdict) -> tuple[str, str, str, str]:
+    """The level, op, dtype and symptom of a failure: what is shrunk once."""
+    id = CaseId.parse(verdict.id)
+    return id.level, id.op, id.dtype, verdict.fault.symptom if verdict.fault else ""
+
+
+def _group(verdict: Verdict) -> tuple[str, ...]:
+    """The kind of a failure, and the group of cases it belongs to."""
+    return *_kind(verdict), CaseId.parse(verdict.id).group
+
+
+def written(report: Json, options: Options) -> list[str]:
+    """Write the files of a report that the options name; what could not be written, in words."""
+    return write_reports(report, options.json, options.junit, options.html)

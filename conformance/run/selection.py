@@ -1,0 +1,56 @@
+"""Which cases a run judges, by its options and by what the backend lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uop.conformance.judging.lowering import not_listed
+from uop.conformance.protocol.types import Hello
+from uop.conformance.run.options import Options
+from uop.conformance.suite.case import LEVELS, OWN, CaseId
+from uop.conformance.suite.generate import AnyGroup, group_of, groups
+from uop.conformance.suite.vocabulary import Vocabulary
+
+
+def selected(
+    options: Options,
+    vocabulary: Vocabulary | None = None,
+    hello: Hello | None = None,
+    own: Sequence[CaseId] = (),
+) -> list[CaseId]:
+    """The ids of the cases of a run, in order: those about ops and dtypes that `hello` lists.
+
+    Those of the adopter come first.
+    """
+    if options.cases:
+        ids = [CaseId.parse(id) for id in options.cases]
+        return [id if id.level == OWN else group_of(id, vocabulary).id(id.index) for id in ids]
+    return [*(own if options.takes_own else ()), *_of_the_suite(options, vocabulary, hello)]
+
+
+def _of_the_suite(
+    options: Options, vocabulary: Vocabulary | None, hello: Hello | None
+) -> list[CaseId]:
+    return [
+        group.id(index)
+        for group in groups_of(options, vocabulary)
+        if not (hello and not_listed(group.id(0), hello))
+        for index in range(min(group.count(options.effort), options.examples or 1 << 60))
+    ]
+
+
+def groups_of(options: Options, vocabulary: Vocabulary | None = None) -> list[AnyGroup]:
+    """The groups that the options select, in order."""
+    return [
+        group
+        for level in LEVELS
+        if level in options.levels
+        for group in groups(level, vocabulary)
+        if (options.ops is None or group.op in options.ops)
+        and (options.dtypes is None or group.dtype in options.dtypes)
+    ]
+
+
+def is_narrowed(options: Options) -> bool:
+    """Whether a run is about some ops, dtypes or cases only."""
+    return bool(options.ops or options.dtypes or options.cases)

@@ -1,0 +1,77 @@
+"""Judges several backends on the same cases, drawn from what all of them list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from uop.conformance.report import Report
+from uop.conformance.report.files import in_names, write_repros
+from uop.conformance.report.vote import Poll
+from uop.conformance.run.options import OptionError, Options
+from uop.conformance.run.pool import Jury
+from uop.conformance.run.run import Display, Run, Silent, written
+from uop.conformance.suite.vocabulary import vocabulary_of
+from uop.spec.errors import BackendError, UnsupportedError
+
+
+def conform_all(
+    options: Options, backends: Sequence[str], display: Callable[[], Display] = Silent
+) -> tuple[Poll, list[str]]:
+    """Judge several backends on the same cases; the votes, and the files that were not written.
+
+    One that does not start is told; BackendError where none does. After Ctrl-C no other is judged:
+    the poll is of those that were.
+    """
+    every = [replace(options, backend=name).checked() for name in backends]
+    if len(set(backends)) < len(backends):
+        raise OptionError(f"expected different backends, found {', '.join(backends)}")
+    reports: list[Report] = []
+    problems: list[str] = []
+    interrupted = False
+    with _all_started(every) as (juries, missing):
+        shared = vocabulary_of([jury.hello(1) for jury in juries.values()])
+        for one, jury in juries.items():
+            shown, folder = display(), options.output / in_names(one.backend)
+            own = replace(one, output=folder, vocabulary=one.vocabulary or shared)
+            try:
+                report = Run(own, shown).result(jury)
+            except (BackendError, UnsupportedError) as error:
+                missing.append(f"{one.backend}: {error}")
+                continue
+            except KeyboardInterrupt:
+                if not reports:
+                    raise
+                interrupted = True
+                break
+            problems += write_repros(report.failures)
+            shown.finished(report)
+            reports.append(report)
+            interrupted = report.interrupted
+            if interrupted:
+                break
+    if not reports:
+        raise BackendError("\n".join(missing))
+    poll = Poll(tuple(reports), tuple(missing), interrupted)
+    return poll, [*problems, *written(poll.to_json(), options)]
+
+
+@contextmanager
+def _all_started(every: Sequence[Options]) -> Iterator[tuple[dict[Options, Jury], list[str]]]:
+    """A jury for each backend that starts, and why the others do not. BackendError for none."""
+    juries: dict[Options, Jury] = {}
+    missing: list[str] = []
+    with ExitStack() as last:
+        for one in every:
+            jury = Jury.start(one)
+            last.callback(jury.end)
+            try:
+                jury.hello(1)
+            except (BackendError, UnsupportedError) as error:
+                missing.append(f"{one.backend}: {error}")
+            else:
+                juries[one] = jury
+        if not juries:
+            raise BackendError("\n".join(missing))
+        yield juries, missing

@@ -1,0 +1,1 @@
+"""From a failure to a small program and its cause."""

@@ -1,0 +1,299 @@
+"""Makes a failing program small: data first, then the graph, by steps that keep it a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from uop.conformance.judging.verdict import Fault
+from uop.conformance.shrink.bodies import taken_of, with_body
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.inputs import bind_inputs
+from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.values import Value
+from uop.spec.args import ConstArg, DTypeArg
+from uop.spec.dtype import Kind, dtypes
+from uop.spec.errors import UopError
+from uop.spec.graph import all_replaced, inlined, outside, replaced, slot_of, slots_of
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, param
+from uop.spec.walk import outside_bodies, toposort
+
+SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
+SHAPES = frozenset({Op.STACK})
+DEPTHS = (1, 2, 3, 5)
+ROUNDS = 12
+WIDE = dtypes.float32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A program with one set of inputs."""
+
+    root: UOp
+    inputs: Mapping[int, Array]
+
+    @property
+    def size(self) -> int:
+        """Nodes that are no sources and no shapes, then elements: what a step must not increase."""
+        return sum(is_computing(u) for u in self.root.toposort())
+
+
+Step = Callable[[], Candidate]
+"""A candidate to be built: a step may break a constraint of an op, and is passed over then."""
+
+Probe = Callable[[Sequence[Candidate]], Sequence[Fault | None]]
+"""Runs candidates together; the fault of each that still fails in the same way."""
+
+
+def is_computing(u: UOp) -> bool:
+    """Neither a source, nor a shape, nor only a bundle of outputs."""
+    return u.op not in SOURCES | {Op.TUPLE, Op.SINK} and not (
+        u.dtype is dtypes.index and u.op in SHAPES
+    )
+
+
+def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candidate, Fault]:
+    """The smallest program found that still fails, and its fault."""
+    best = start, fault
+    best = _first_failing(best, probe, without_functions(best[0]))
+    best = _first_failing(best, probe, one_element(*best))
+    best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
+    best = _first_failing(best, probe, pairs_of_outputs(*best))
+    best = _repeated(best, probe, smaller_functions)
+    for depth in DEPTHS:
+        cut = _first_failing(best, probe, neighbourhoods(best[0], depth))
+        if cut is not best:
+            best = cut
+            break
+    best = _repeated(best, probe, without_one_node)
+    best = _first_failing(best, probe, one_element(*best))
+    best = _first_failing(best, probe, operands_alone(best[0]))
+    best = _first_failing(best, probe, simpler_data(best[0]))
+    best = _first_failing(best, probe, constant_inputs(best[0]))
+    return Candidate(*renumbered(best[0])), best[1]
+
+
+def without_functions(candidate: Candidate) -> Iterator[Step]:
+    """The program with its functions written out where they are called."""
+    if any(u.op is Op.FUNCTION for u in outside(candidate.root)):
+        yield partial(_inlined, candidate)
+
+
+def _inlined(candidate: Candidate) -> Candidate:
+    return with_used_inputs(inlined(candidate.root), candidate.inputs)
+
+
+def one_element(candidate: Candidate, fault: Fault) -> Iterator[Step]:
+    """An elementwise graph on the one element that failed."""
+    root = candidate.root
+    if root.op is Op.SINK:
+        return
+    outputs = root.src if root.op is Op.TUPLE else (root,)
+    computing = [u for u in outside(outputs[fault.output]) if is_computing(u)]
+    elementwise = all(u.declaration.is_elementwise for u in computing)
+    if fault.element is not None and elementwise and outputs[fault.output].shape:
+        yield partial(_at_element, candidate, outputs[fault.output], fault.element)
+
+
+def _at_element(candidate: Candidate, output: UOp, element: int) -> Candidate:
+    place = np.unravel_index(element, output.shape)
+    done: dict[UOp, UOp] = {}
+    inputs: dict[int, Array] = {}
+    for u in outside(output):
+        if u.op is Op.PARAM:
+            slot = slot_of(u)
+            done[u] = param(slot, (), u.dtype)
+            inputs[slot] = np.broadcast_to(candidate.inputs[slot], output.shape)[place].reshape(())
+        else:
+            done[u] = u.with_src(done[s] for s in u.src) if is_computing(u) else u
+    return Candidate(done[output], inputs)
+
+
+def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:
+    """Each output of a program alone."""
+    if root.op in (Op.TUPLE, Op.SINK) and len(root.src) > 1:
+        for output in root.src:
+            alone = output if root.op is Op.TUPLE else UOp(Op.SINK, output)
+            yield partial(with_used_inputs, alone, inputs)
+
+
+def pairs_of_outputs(candidate: Candidate, fault: Fault) -> Iterator[Step]:
+    """The output that is wrong beside each other one: it may be right alone."""
+    outputs = candidate.root.src
+    if candidate.root.op is Op.TUPLE and len(outputs) > 2:
+        for k in range(len(outputs)):
+            if k != fault.output:
+                two = UOp(Op.TUPLE, *(outputs[j] for j in sorted((k, fault.output))))
+                yield partial(with_used_inputs, two, candidate.inputs)
+
+
+def smaller_functions(candidate: Candidate) -> Iterator[Step]:
+    """Each body with the members that are taken, then with a node replaced by what it reads."""
+    root = candidate.root
+    for body in dict.fromkeys(u.src[0] for u in outside(root) if u.op is Op.FUNCTION):
+        taken = taken_of(root, body)
+        if _with_body(candidate, body, {}, taken).root is not root:
+            yield partial(_with_body, candidate, body, {}, taken)
+        members = toposort((body.src[k] for k in taken), outside_bodies)
+        for u in filter(is_computing, reversed(members)):
+            for s in outside(u)[:-1]:
+                if (s.op in SOURCES or s in u.src) and _is_alike(s, u):
+                    yield partial(_with_body, candidate, body, {u: s}, taken)
+
+
+def _with_body(
+    candidate: Candidate, body: UOp, new: Mapping[UOp, UOp], taken: Sequence[int]
+) -> Candidate:
+    members = all_replaced((body.src[k] for k in taken), new)
+    return with_used_inputs(with_body(candidate.root, body, members, taken), candidate.inputs)
+
+
+def _is_alike(s: UOp, u: UOp) -> bool:
+    """Whether a value can stand for another one."""
+    return (s.dtype, s.shape, s.addrspace) == (u.dtype, u.shape, u.addrspace)
+
+
+def neighbourhoods(candidate: Candidate, depth: int) -> Iterator[Step]:
+    """Each node with what lies less than `depth` below it, and the interpreted values beyond."""
+    values = interpreted(candidate)
+    for u in outside(candidate.root):
+        if is_computing(u) and u.dtype.kind not in (Kind.VOID, Kind.INDEX) and not u.addrspace:
+            yield partial(cut, u, candidate.inputs, values, _beyond(u, depth))
+
+
+def without_one_node(candidate: Candidate) -> Iterator[Step]:
+    """The program without its root, or with one node replaced by a PARAM or by its operand."""
+    for s in candidate.root.src:
+        if is_computing(s) and s.dtype.kind not in (Kind.VOID, Kind.INDEX) and not s.addrspace:
+            yield partial(with_used_inputs, s, candidate.inputs)
+    values = interpreted(candidate)
+    nodes = [u for u in outside(candidate.root) if is_computing(u) and u is not candidate.root]
+    for u in reversed(nodes):
+        if u in values:
+            yield partial(cut, candidate.root, candidate.inputs, values, (u,))
+    for u in outside(candidate.root):
+        for s in u.src:
+            if _is_alike(s, u) and is_computing(u):
+                yield partial(substituted, candidate, {u: s})
+
+
+def operands_alone(candidate: Candidate) -> Iterator[Step]:
+    """Each input of a small float as a float32: where that is wrong, every op on it is."""
+    for slot, u in slots_of(candidate.root).items():
+        if u.op is Op.PARAM and u.dtype.is_float and u.dtype.bits < WIDE.bits:
+            root = UOp(Op.CAST, u, arg=DTypeArg(WIDE))
+            if root is not candidate.root:
+                yield partial(Candidate, root, {slot: candidate.inputs[slot]})
+
+
+def simpler_data(candidate: Candidate) -> Iterator[Step]:
+    """The program on inputs of zeros or ones, all of them before each alone."""
+    for number in (0, 1):
+        plain = {s: np.full(a.shape, number).astype(a.dtype) for s, a in candidate.inputs.items()}
+        yield partial(Candidate, candidate.root, plain)
+        for slot in candidate.inputs:
+            yield partial(Candidate, candidate.root, {**candidate.inputs, slot: plain[slot]})
+
+
+def constant_inputs(candidate: Candidate) -> Iterator[Step]:
+    """The program with its ()-shaped PARAMs as constants."""
+    scalars = {
+        u: UOp(Op.CONST, arg=ConstArg(int(to_bits(candidate.inputs[slot].reshape(1))[0]), u.dtype))
+        for slot, u in slots_of(candidate.root).items()
+        if u.op is Op.PARAM and u.shape == ()
+    }
+    if scalars:
+        yield partial(substituted, candidate, scalars)
+
+
+def renumbered(candidate: Candidate) -> tuple[UOp, dict[int, Array]]:
+    """The same program with the slots 0, 1, 2, ..."""
+    new: dict[UOp, UOp] = {}
+    inputs: dict[int, Array] = {}
+    slots = slots_of(candidate.root)
+    if any(u.op is not Op.PARAM for u in slots.values()):
+        return candidate.root, dict(candidate.inputs)
+    for k, (slot, u) in enumerate(sorted(slots.items())):
+        new[u] = param(k, u.shape, u.dtype, u.device)
+        inputs[k] = candidate.inputs[slot]
+    return replaced(candidate.root, new), inputs
+
+
+def cut(
+    root: UOp, inputs: Mapping[int, Array], values: Mapping[UOp, Array], at: Iterable[UOp]
+) -> Candidate:
+    """The program with nodes replaced by PARAMs that hold their values."""
+    given = dict(inputs)
+    new: dict[UOp, UOp] = {}
+    for u in at:
+        if u in values:
+            slot = max(given, default=-1) + 1
+            given[slot] = values[u]
+            new[u] = param(slot, u.shape, u.dtype, u.device)
+    return with_used_inputs(replaced(root, new), given)
+
+
+def substituted(candidate: Candidate, new: Mapping[UOp, UOp]) -> Candidate:
+    return with_used_inputs(replaced(candidate.root, new), candidate.inputs)
+
+
+def with_used_inputs(root: UOp, inputs: Mapping[int, Array]) -> Candidate:
+    slots = slots_of(root)
+    return Candidate(root, {slot: a for slot, a in inputs.items() if slot in slots})
+
+
+def interpreted(candidate: Candidate) -> dict[UOp, Array]:
+    """The values of all nodes that a PARAM can stand for: ordinary ones, of a value."""
+    values: dict[UOp, Array] = {}
+
+    def keep(u: UOp, value: Value) -> None:
+        if u.op not in SOURCES and u.dtype is not dtypes.index and value.invalid is None:
+            values[u] = value.data
+
+    evaluate_full(candidate.root, candidate.inputs, keep)
+    return {u: a for u, a in values.items() if u.addrspace is None and u.dtype is not dtypes.void}
+
+
+def _beyond(root: UOp, depth: int) -> list[UOp]:
+    """The nodes that many steps below a root, along the shortest path."""
+    seen, level = {root}, [root]
+    for _ in range(depth):
+        level = [s for u in level for s in u.src if s not in seen]
+        seen.update(level)
+    return [u for u in dict.fromkeys(level) if is_computing(u)]
+
+
+def _repeated(
+    best: tuple[Candidate, Fault], probe: Probe, steps: Callable[[Candidate], Iterator[Step]]
+) -> tuple[Candidate, Fault]:
+    """What steps lead to, each from the first that failed of those before it."""
+    for _ in range(ROUNDS):
+        smaller = _first_failing(best, probe, steps(best[0]))
+        if smaller is best:
+            break
+        best = smaller
+    return best
+
+
+def _first_failing(
+    best: tuple[Candidate, Fault], probe: Probe, steps: Iterator[Step]
+) -> tuple[Candidate, Fault]:
+    """The first of the smaller candidates that fails; `best` itself where none does."""
+    tried = list(_built(steps))
+    for candidate, fault in zip(tried, probe(tried) if tried else (), strict=True):
+        if fault is not None:
+            return candidate, fault
+    return best
+
+
+def _built(steps: Iterator[Step]) -> Iterator[Candidate]:
+    for step in steps:
+        with suppress(UopError):
+            candidate = step()
+            bind_inputs(candidate.root, candidate.inputs)
+            yield candidate

@@ -1,0 +1,1 @@
+"""The test cases: groups of programs for each level, op and dtype."""

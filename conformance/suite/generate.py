@@ -1,0 +1,197 @@
+"""All cases, lazily and in one order: the same seed gives the same cases under the same ids.
+
+Cases of one op are the same for every backend. Random programs are drawn from a vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from functools import cache, partial
+from itertools import zip_longest
+
+from uop.conformance.suite.case import (
+    EFFORTS,
+    GENERATOR,
+    LEVELS,
+    Case,
+    CaseId,
+    InvalidCase,
+    NoSuchCaseError,
+)
+from uop.conformance.suite.levels import invalid, written
+from uop.conformance.suite.levels.device import devices as device
+from uop.conformance.suite.levels.device import ops as placed
+from uop.conformance.suite.levels.graph import calls, pairs, property
+from uop.conformance.suite.levels.graph import copied as handed_on
+from uop.conformance.suite.levels.graph import functions as function
+from uop.conformance.suite.levels.graph import random_graph as graph
+from uop.conformance.suite.levels.graph import twins as twin
+from uop.conformance.suite.levels.group import Counts, Group
+from uop.conformance.suite.levels.invalid import InvalidGroup
+from uop.conformance.suite.levels.kernel import kernels as kernel
+from uop.conformance.suite.levels.kernel import schedules as schedule
+from uop.conformance.suite.levels.op import (
+    absent,
+    casts,
+    elementwise,
+    memory,
+    movement,
+    patterns,
+    reduce,
+    sizes,
+)
+from uop.conformance.suite.vocabulary import Vocabulary, whole
+
+AnyGroup = Group | InvalidGroup
+
+__all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases", "further"]
+
+
+def cases(
+    levels: Collection[str] = LEVELS,
+    seed: int = 0,
+    effort: str = "default",
+    ops: Collection[str] | None = None,
+    dtypes: Collection[str] | None = None,
+    vocabulary: Vocabulary | None = None,
+) -> Iterator[Case | InvalidCase]:
+    """The cases of these levels; `ops` and `dtypes` select by name, None takes all."""
+    for level in LEVELS:
+        if level not in levels:
+            continue
+        for group in groups(level, vocabulary):
+            if (ops is None or group.op in ops) and (dtypes is None or group.dtype in dtypes):
+                for index in range(group.count(effort)):
+                    yield group.case(index, seed)
+
+
+def case_by_id(
+    text: str, seed: int = 0, vocabulary: Vocabulary | None = None
+) -> Case | InvalidCase:
+    """The one case of this id, without making the others. NoSuchCaseError where there is none."""
+    id = CaseId.parse(text)
+    return group_of(id, vocabulary).case(id.index, seed)
+
+
+def further(
+    cells: Collection[tuple[str, str]], effort: str, vocabulary: Vocabulary | None = None
+) -> Iterator[CaseId]:
+    """The ids of cases that an effort leaves out, for the ops and dtypes of a ledger with gaps.
+
+    Of each level in turn: those about an op come before the random graphs that hold it.
+    """
+    for level in LEVELS:
+        about = [g for g in groups(level, vocabulary) if (g.op, g.dtype) in cells]
+        left = [[g.id(k) for k in range(g.count(effort), max(g.counts))] for g in about]
+        # One of each group before the second of any.
+        yield from (id for row in zip_longest(*left) for id in row if id is not None)
+
+
+def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
+    """The group that makes the case of this id. NoSuchCaseError where there is none."""
+    if id.version != GENERATOR:
+        raise NoSuchCaseError(
+            f"no case {str(id)!r}: it is of version {id.version} of the generator, and this is "
+            f"version {GENERATOR}; a file that it was written to can still be judged: "
+            "uop replay FILE"
+        )
+    vocabulary = vocabulary or whole()
+    if id.key and id.key != vocabulary.key:
+        raise NoSuchCaseError(
+            f"no case {str(id)!r}: it was drawn for a backend that lists other ops, dtypes or "
+            f"limits (key {id.key}) than this one (key {vocabulary.key or 'none'}); the report "
+            "that names it holds that list: uop conform BACKEND --list REPORT.json --case ID"
+        )
+    group = _by_name(id.level, vocabulary).get((id.op, id.dtype, id.group))
+    if group is None or id.index >= max(group.counts):
+        raise NoSuchCaseError(f"no case {str(id)!r}")
+    return group
+
+
+def groups(level: str, vocabulary: Vocabulary | None = None) -> tuple[AnyGroup, ...]:
+    """The groups of a level, in the order in which they run; without a vocabulary of the whole."""
+    return _groups(level, vocabulary or whole())
+
+
+@cache
+def _groups(level: str, vocabulary: Vocabulary) -> tuple[AnyGroup, ...]:
+    fixed = [group for module in FIXED.get(level, ()) for group in module()]
+    drawn = [group for module in DRAWN.get(level, ()) for group in module(vocabulary)]
+    if vocabulary.is_whole:
+        return *fixed, *drawn
+    every = [group for module in DRAWN.get(level, ()) for group in module(whole())]
+    own = [group.keyed(vocabulary.key) for group in _shared_out(drawn, every, vocabulary)]
+    return *_more(fixed, vocabulary), *own
+
+
+def _shared_out(
+    drawn: list[Group], every: Iterable[Group], vocabulary: Vocabulary
+) -> Iterator[Group]:
+    """As many programs of each kind as the whole language gets, on the dtypes that are listed."""
+    listed = [g for g in drawn if g.dtype in vocabulary.dtypes and vocabulary.has(*g.needs)]
+    share = Counter(_kind(group) for group in listed)
+    totals: dict[tuple[str, str], Counts] = {}
+    for group in every:
+        sums = zip(totals.get(_kind(group), (0, 0, 0)), group.counts, strict=True)
+        smoke, default, full = (a + b for a, b in sums)
+        totals[_kind(group)] = smoke, default, full
+    for group in listed:
+        smoke, default, full = (-(-n // share[_kind(group)]) for n in totals[_kind(group)])
+        if vocabulary.is_small:
+            smoke = max(smoke, default // 2)
+        yield replace(group, counts=(smoke, default, full))
+
+
+def _more(fixed: list[AnyGroup], vocabulary: Vocabulary) -> Iterator[AnyGroup]:
+    """Of a small vocabulary a run has time for what more effort would run."""
+    for group in fixed:
+        if not vocabulary.is_small or isinstance(group, InvalidGroup):
+            yield group
+        elif group.shared:
+            yield replace(group, counts=(group.counts[0], 1, group.counts[2]))
+        else:
+            _, default, full = group.counts
+            yield replace(group, counts=(default, full, full))
+
+
+def _kind(group: Group) -> tuple[str, str]:
+    return group.op, group.name
+
+
+@cache
+def _by_name(level: str, vocabulary: Vocabulary) -> dict[tuple[str, str, str], AnyGroup]:
+    return {(group.op, group.dtype, group.name): group for group in _groups(level, vocabulary)}
+
+
+FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
+    "op": (
+        elementwise.groups,
+        patterns.groups,
+        casts.groups,
+        movement.groups,
+        reduce.groups,
+        memory.groups,
+        calls.groups,
+        absent.groups,
+        sizes.groups,
+        partial(written.groups, "op"),
+    ),
+    "invalid": (invalid.groups,),
+    "property": (handed_on.groups,),
+    "function": (partial(written.groups, "function"),),
+    "kernel": (partial(written.groups, "kernel"),),
+    "device": (placed.groups, partial(written.groups, "device")),
+}
+"""What makes the groups of each level that are the same for every backend."""
+DRAWN: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
+    "property": (property.groups,),
+    "function": (function.groups,),
+    "graph": (pairs.groups, graph.groups),
+    "twin": (twin.groups,),
+    "kernel": (kernel.groups,),
+    "schedule": (schedule.groups,),
+    "device": (device.groups,),
+}
+"""What makes the groups of random programs of each level."""

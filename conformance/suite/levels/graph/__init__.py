@@ -1,0 +1,1 @@
+"""Random graphs, functions, and graphs that must agree."""

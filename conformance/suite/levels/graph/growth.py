@@ -1,0 +1,251 @@
+"""A graph while it grows: nodes are interpreted at once, so that constant ones are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from uop.conformance.suite import values
+from uop.conformance.suite.choices import Choices, data_key, pick
+from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.interpreter import masks
+from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.storage import Array, constant, to_bits
+from uop.interpreter.tensor import MEANINGS
+from uop.interpreter.values import Value, either
+from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill, ParamArg
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import UndefinedError
+from uop.spec.latitude import Exact, Rounded, Ulp
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, Shape
+from uop.spec.uop import UOp, const
+from uop.spec.uop import dims as new_dims
+
+MOST_OPEN = 0.04
+"""The largest share of absent or unspecified elements a node may have that others build on."""
+
+MOST_NAN = 0.3
+"""The largest share of NaNs: behind more, the rest of the graph is not seen."""
+
+MOST_OUTPUTS = 4
+
+DEEPEST_WIDE = 2
+"""How many ops with a budget may follow one another: behind more the accepted set tells nothing."""
+
+SMALL = (1, 2, 3, 5, 7, 10)
+
+
+@dataclass(slots=True, eq=False)
+class Growth:
+    """The candidates, which others may use, and what they evaluate to.
+
+    Every candidate has a shape that broadcasts to `base`. `unused` are those that nothing uses yet,
+    `live` all nodes at or below a candidate but for sources and shapes, `loose` those of which a
+    backend may return another value than the reference has.
+    """
+
+    choices: Choices
+    base: Shape
+    palette: tuple[DType, ...]
+    vocabulary: Vocabulary
+    candidates: list[UOp] = field(default_factory=list)
+    unused: dict[UOp, None] = field(default_factory=dict)
+    live: dict[UOp, None] = field(default_factory=dict)
+    wide: dict[UOp, int] = field(default_factory=dict)
+    loose: set[UOp] = field(default_factory=set)
+    known: dict[UOp, Value] = field(default_factory=dict)
+    inputs: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+    taken: set[UOp] = field(default_factory=set)
+    """Nodes that are known to be in the vocabulary."""
+    slots: int = 0
+
+    # Leaves.
+
+    def input(self, dtype: DType, shape: Shape, draw: values.Draw = values.draw_mixed) -> UOp:
+        """A PARAM with data of its own."""
+        self.slots += 1
+        u = UOp(Op.PARAM, dims(shape), arg=ParamArg(self.slots - 1, dtype))
+        return self._with_data(u, draw)
+
+    def buffer(self, dtype: DType, shape: Shape) -> UOp:
+        """A BUFFER that starts with contents."""
+        return self._with_data(self.blank(dtype, shape), values.draw_mixed)
+
+    def blank(self, dtype: DType, shape: Shape) -> UOp:
+        """A BUFFER to be written whole before it is read."""
+        self.slots += 1
+        return UOp(Op.BUFFER, dims(shape), arg=BufferArg(self.slots - 1, dtype))
+
+    def _with_data(self, u: UOp, draw: values.Draw) -> UOp:
+        n = prod(u.shape)
+        key = data_key(self.choices)
+        first, second = (draw(u.dtype, n, key + k).reshape(u.shape) for k in (0, 1 << 33))
+        self.inputs[self.slots - 1] = (first, second)
+        self.known[u] = Value(first)
+        return u
+
+    def constant(self, dtype: DType) -> UOp:
+        """Small, or special, or of any bits."""
+        kind = self.choices.below(4)
+        if dtype is dtypes.bool:
+            return const(kind % 2 == 0, dtype)
+        if kind < 2:
+            return const(pick(self.choices, SMALL if dtype.min == 0 else (*SMALL, -1, -3)), dtype)
+        draw = values.draw_special if kind == 2 else values.draw_ordinary
+        bits = to_bits(draw(dtype, 1, data_key(self.choices)))
+        return UOp(Op.CONST, arg=ConstArg(int(bits[0]), dtype))
+
+    # Values.
+
+    def value(self, u: UOp) -> Value:
+        """What a node evaluates to on the first batch; UndefinedError where it has no meaning."""
+        known = self.known.get(u)
+        if known is None:
+            sources = data_sources(u)
+            # Only what one step has built is unknown: a few nodes deep.
+            operands = [self.value(s) for s in sources]
+            self.known[u] = known = _computed(u, operands)
+            self.wide[u] = max((self.width(s) for s in sources), default=0) + _widens(u)
+            if _is_loose(u) or not self.loose.isdisjoint(sources):
+                self.loose.add(u)
+        return known
+
+    def width(self, u: UOp) -> int:
+        """How many ops with a budget stand in a row at and above a node with a value, at most."""
+        return self.wide.get(u, 0)
+
+    # Growing.
+
+    def offer(self, u: UOp) -> bool:
+        """Make the node a candidate, unless what follows it would be dead, constant or open."""
+        if u in self.candidates or not self._is_spoken(u):
+            return False
+        try:
+            value = self.value(u)
+        except UndefinedError:
+            return False
+        tells = self.width(u) <= DEEPEST_WIDE and _is_alive(value) and not self._repeats(u, value)
+        if tells:
+            self.add(u)
+        return tells
+
+    def _is_spoken(self, u: UOp) -> bool:
+        """Whether the vocabulary has the new nodes from u down."""
+        if self.vocabulary.is_whole:
+            return True
+        new = [n for n in computed(u, self.taken) if n not in self.taken]
+        if not all(map(self.vocabulary.takes, new)):
+            return False
+        self.taken.update(new)
+        return True
+
+    def add(self, u: UOp) -> None:
+        """Make the node a candidate; the candidates below it are used now."""
+        self._count(u)
+        self.candidates.append(u)
+        self.unused[u] = None
+
+    def _repeats(self, u: UOp, value: Value) -> bool:
+        """Whether an op on several operands gives just one of them: then the others are dead."""
+        if len(u.src) < 2 or not u.declaration.is_elementwise:
+            return False
+        same = (self.known[s].data for s in u.src if s.dtype is u.dtype and s.shape == u.shape)
+        return any(np.array_equal(to_bits(value.data), to_bits(data)) for data in same)
+
+    def _count(self, u: UOp) -> None:
+        """Enter the new nodes from u down."""
+        if u in self.live or u.op in (Op.PARAM, Op.BUFFER, Op.CONST):
+            return
+        self.live[u] = None
+        for s in data_sources(u):
+            self.unused.pop(s, None)
+            self._count(s)
+
+    def outputs(self) -> list[UOp]:
+        """The nodes that nothing uses, at most MOST_OUTPUTS of them; one even if it is an input."""
+        computed = [u for u in self.unused if u in self.live] or self.candidates[-1:]
+        return computed[-MOST_OUTPUTS:]
+
+    def take(self, fits: Callable[[UOp], bool] = lambda u: True) -> UOp | None:
+        """A candidate that fits, three times in four one that is not used yet."""
+        if self.choices.below(4):
+            options = [u for u in self.unused if fits(u)]
+            if options:
+                return pick(self.choices, options)
+        options = [u for u in self.candidates if fits(u)]
+        return pick(self.choices, options) if options else None
+
+    def take_like(self, u: UOp, exact: bool = False) -> UOp:
+        """Another operand for an op on `u`: a candidate, an input or a constant."""
+        if self.choices.below(6) == 0 and self.vocabulary.has(Op.CONST):
+            return self.constant(u.dtype)
+        narrow = exact or bool(self.width(u))
+        other = self.take(
+            lambda v: v.dtype is u.dtype and v is not u and not (narrow and self.width(v))
+        )
+        if other is not None:
+            return other
+        fresh = self.input(u.dtype, pick(self.choices, parts(self.base)))
+        if self._is_spoken(fresh):
+            self.add(fresh)
+        return fresh
+
+
+def parts(base: Shape) -> Sequence[Shape]:
+    """Shapes that broadcast to the base: mostly itself, without its first axis, its last as 1."""
+    return (base, base, base, base[1:] or base, (*base[:-1], 1))
+
+
+@lru_cache(maxsize=1024)
+def dims(values: tuple[int, ...]) -> UOp:
+    """A shape or offset operand; graphs share few of them, so the nodes are kept."""
+    return new_dims(values)
+
+
+def pad(u: UOp, before: Sequence[int], sizes: Sequence[int], fill: PadFill) -> UOp:
+    return UOp(Op.PAD, u, dims(tuple(before)), dims(tuple(sizes)), arg=PadArg(fill))
+
+
+def _computed(u: UOp, operands: list[Value]) -> Value:
+    if u.op is Op.CONST:
+        return Value(constant(u.arg.bits, u.dtype))  # type: ignore[union-attr]
+    meaning = MEANINGS.get(u.op)
+    if meaning is not None:
+        return meaning(u, *operands)
+    return masks.elementwise(u, *operands) if u.declaration.is_elementwise else operands[0]
+
+
+def _is_loose(u: UOp) -> bool:
+    if isinstance(DECLARATIONS[u.op].latitude, Exact | Rounded):
+        return False
+    return u.dtype.is_float or any(s.dtype.is_float for s in u.src)
+
+
+def _widens(u: UOp) -> int:
+    """Whether the accepted set of the node is wider than those of its operands."""
+    if not u.dtype.is_float:
+        return 0
+    if u.op is Op.REDUCE:
+        return int(u.arg.op is not Op.MAX)  # type: ignore[union-attr]
+    return int(isinstance(DECLARATIONS[u.op].latitude, Ulp))
+
+
+def _is_alive(value: Value) -> bool:
+    """Whether the elements differ, and almost all are ordinary."""
+    data = value.data
+    if not data.size:
+        return False
+    gone = either(value.invalid, value.unspecified)
+    if gone is not None and np.count_nonzero(gone) > MOST_OPEN * data.size:
+        return False
+    if data.dtype.kind not in "biu":
+        nans = np.count_nonzero(np.isnan(data))
+        if nans > MOST_NAN * data.size:
+            return False
+    bits = to_bits(np.ascontiguousarray(data)).reshape(-1)
+    return data.size == 1 or bool((bits != bits[0]).any())

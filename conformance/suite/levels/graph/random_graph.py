@@ -1,0 +1,288 @@
+"""Level graph: random typed graphs of up to 30 live nodes, with one output or several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from uop.conformance.suite.case import MIXED, Batch
+from uop.conformance.suite.choices import Choices, between, chance, weighted
+from uop.conformance.suite.levels.graph import biases, steps
+from uop.conformance.suite.levels.graph.growth import Growth
+from uop.conformance.suite.levels.graph.steps import Step
+from uop.conformance.suite.levels.group import Group, Program
+from uop.conformance.suite.levels.op import memory, views
+from uop.conformance.suite.values import Draw, draw_mixed, draw_special
+from uop.conformance.suite.vocabulary import Vocabulary, whole
+from uop.interpreter.evaluate import evaluate_full
+from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.errors import UndefinedError
+from uop.spec.graph import slots_of
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef, Shape
+from uop.spec.uop import UOp, dims
+
+BASES: tuple[tuple[Shape, int], ...] = (
+    ((8, 8), 4),
+    ((4, 16), 4),
+    ((5, 7), 3),
+    ((3, 4, 8), 3),
+    ((64,), 2),
+    ((33,), 2),
+    ((16, 16), 1),
+    ((2, 3, 2, 4), 1),
+)
+"""The largest shape of a graph, and how often it is drawn."""
+
+FEWEST_NODES, MOST_NODES = 10, 30
+TRIES = 4
+"""Failed steps per node that are allowed before a graph is taken as it is."""
+TRIES_OF_PART = 16
+"""The same where a part of the language rules out many steps."""
+FLAT: tuple[tuple[Shape, int], ...] = (((7,), 1), ((2, 2), 1), ((1,), 1))
+"""Shapes for a backend whose values have few elements."""
+
+NARROW = tuple(DTYPES[n] for n in ("int8", "uint8", "int16", "uint16"))
+WIDE = tuple(DTYPES[n] for n in ("int32", "uint32", "int64", "uint64"))
+SMALL_FLOATS = tuple(DTYPES[n] for n in ("float16", "bfloat16", "fp8e4m3", "fp8e5m2"))
+FLOATS = (dtypes.float32, dtypes.float64)
+
+ARITHMETIC = ((steps.binary, 8), (steps.unary, 3), (steps.ternary, 3))
+CHOOSING = ((steps.compare, 2), (steps.select, 3), (steps.gated, 1))
+MOVING = ((views.view, 3), (steps.gather, 1), (steps.joined, 1), (steps.copied, 1))
+CONVERTING = ((steps.cast, 4), (steps.bitcast, 2))
+ANYTHING: tuple[tuple[Step, int], ...] = (
+    *ARITHMETIC,
+    *CHOOSING,
+    *MOVING,
+    (steps.padded, 1),
+    (steps.reduce, 1),
+    (steps.called, 1),
+)
+
+
+NEEDS: dict[Step, tuple[Op, ...]] = {
+    steps.select: (Op.WHERE,),
+    steps.gated: (Op.LOAD,),
+    steps.gather: (Op.INDEX,),
+    steps.joined: (Op.STACK,),
+    steps.called: (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE),
+    steps.cast: (Op.CAST,),
+    steps.bitcast: (Op.BITCAST,),
+    steps.padded: (Op.PAD,),
+    steps.reduce: (Op.REDUCE,),
+    biases.absent: (Op.PAD,),
+    biases.with_constants: (Op.CONST,),
+}
+"""The ops without which a step leads nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """The dtypes a graph starts with, those it may turn to, and the weights of its steps."""
+
+    homes: tuple[DType, ...]
+    palette: tuple[DType, ...]
+    table: tuple[tuple[Step, int], ...]
+    counts: tuple[int, int, int] = (2, 24, 240)
+    draw: Draw = draw_mixed
+    """The data of the first inputs."""
+    vocabulary: Vocabulary = field(default_factory=whole)
+    """What the steps may use."""
+
+
+FLAVOURS: dict[str, Flavour] = {
+    "narrow": Flavour(
+        NARROW,
+        NARROW,
+        (*ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 1)),
+        (3, 70, 700),
+    ),
+    "integers": Flavour(WIDE, (*WIDE, *NARROW), (*ANYTHING, (steps.cast, 2), (steps.bitcast, 1))),
+    "floats": Flavour(FLOATS, FLOATS, (*ANYTHING, (steps.transcendental, 6), (steps.cast, 1))),
+    "small-floats": Flavour(
+        SMALL_FLOATS,
+        (*SMALL_FLOATS, dtypes.float32),
+        (*ANYTHING, (steps.transcendental, 4), (steps.cast, 3)),
+    ),
+    "casts": Flavour(
+        (*WIDE, *FLOATS),
+        (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
+        (*ARITHMETIC, (steps.cast, 12), (steps.bitcast, 6), (steps.select, 2)),
+        (1, 24, 240),
+    ),
+    "pads": Flavour(
+        (*NARROW, *WIDE, *FLOATS),
+        (*WIDE, *FLOATS),
+        ((steps.padded, 12), (steps.reduce, 4), *ARITHMETIC, *MOVING),
+        (1, 24, 240),
+    ),
+    "absent": Flavour(
+        (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS, dtypes.bool),
+        (*WIDE, *FLOATS),
+        ((biases.absent, 12), *ARITHMETIC, *CHOOSING, *CONVERTING, *MOVING),
+        (1, 8, 120),
+    ),
+    "specials": Flavour(
+        (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
+        (*WIDE, *SMALL_FLOATS, *FLOATS),
+        ((steps.reduce, 6), *ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 2)),
+        (1, 6, 120),
+        draw_special,
+    ),
+    "chains": Flavour(
+        (*NARROW, *SMALL_FLOATS),
+        (*NARROW, *WIDE, *SMALL_FLOATS),
+        ((biases.chain, 10), *ARITHMETIC, (steps.compare, 2), (steps.select, 2)),
+        (1, 8, 120),
+    ),
+    "gates": Flavour(
+        (*NARROW, *WIDE, *FLOATS),
+        (*WIDE, *FLOATS),
+        ((steps.gated, 8), (steps.gather, 3), (steps.compare, 4), (steps.select, 4), *ARITHMETIC),
+        (1, 6, 120),
+    ),
+    "constants": Flavour(
+        (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
+        (*NARROW, *WIDE, *FLOATS),
+        ((biases.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 1)),
+        (1, 6, 120),
+    ),
+    "nested": Flavour(
+        (*FLOATS, *SMALL_FLOATS),
+        FLOATS,
+        ((steps.ternary, 8), (steps.binary, 8), (steps.unary, 2), (steps.select, 1)),
+        (1, 30, 300),
+    ),
+}
+
+
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    """For every flavour and each dtype it may start with."""
+    for name in FLAVOURS:
+        flavour = flavour_in(vocabulary, name)
+        for home in flavour.homes:
+            make = partial(build, home, flavour)
+            yield Group("graph", MIXED, home.name, name, flavour.counts, make)
+    for declaration in DECLARATIONS.values():
+        if declaration.is_elementwise and declaration.arg is None:
+            op = declaration.op
+            for dtype in (d for d in declaration.dtypes if d is not dtypes.index):
+                make = partial(_aimed, declaration, dtype, vocabulary)
+                yield Group("graph", op.name, dtype.name, "aimed", (0, 0, 2), make, (op,))
+
+
+def flavour_in(vocabulary: Vocabulary, name: str) -> Flavour:
+    """A flavour in the words of a vocabulary."""
+    flavour = FLAVOURS[name]
+    homes, palette = map(vocabulary.of_dtypes, (flavour.homes, flavour.palette))
+    table = tuple((step, n) for step, n in flavour.table if vocabulary.has(*NEEDS.get(step, ())))
+    return replace(flavour, homes=homes, palette=palette, table=table, vocabulary=vocabulary)
+
+
+def homes_in(vocabulary: Vocabulary, name: str, chosen: Sequence[str]) -> Sequence[str]:
+    """The dtypes that stand for a flavour: of those chosen the listed ones, else any of it."""
+    listed = [home for home in chosen if home in vocabulary.dtypes]
+    return listed or [home.name for home in flavour_in(vocabulary, name).homes]
+
+
+def _aimed(
+    declaration: OpDef, dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
+) -> Program:
+    """One op of one dtype among others, several times."""
+    table = ((biases.aimed(declaration, dtype), 10), *ARITHMETIC, *CHOOSING, *MOVING)
+    return build(dtype, Flavour((dtype,), (dtype,), table, vocabulary=vocabulary), choices, index)
+
+
+def build(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+    with np.errstate(all="ignore"):
+        growth = grown(home, flavour, choices)
+    root = rooted(growth, choices)
+    return Program(root, batches(growth, root))
+
+
+def grown(
+    home: DType,
+    flavour: Flavour,
+    choices: Choices,
+    bases: Sequence[tuple[Shape, int]] = BASES,
+    nodes: tuple[int, int] = (FEWEST_NODES, MOST_NODES),
+) -> Growth:
+    """Inputs of the home dtype, then steps until the graph has the drawn size."""
+    vocabulary = flavour.vocabulary
+    base = weighted(choices, bases_in(vocabulary, bases))
+    growth = Growth(choices, base, flavour.palette, vocabulary)
+    for _ in range(between(choices, 1, 3)):
+        growth.add(growth.input(home, growth.base, flavour.draw))
+    size = between(choices, *nodes)
+    for _ in range((TRIES if vocabulary.is_whole else TRIES_OF_PART) * size):
+        if len(growth.live) >= size:
+            break
+        candidate = weighted(choices, flavour.table)(growth)
+        if candidate is not None:
+            growth.offer(candidate)
+    return growth
+
+
+def bases_in(
+    vocabulary: Vocabulary, bases: Sequence[tuple[Shape, int]] = BASES
+) -> Sequence[tuple[Shape, int]]:
+    """The shapes that a graph may start from, with their weights: no value may be too large."""
+    most = vocabulary.elements
+    if most is None:
+        return bases
+    fits = [(shape, weight) for shape, weight in (*bases, *FLAT) if prod(shape) <= most]
+    return fits or [((), 1)]
+
+
+def rooted(growth: Growth, choices: Choices) -> UOp:
+    """What nothing uses is an output: the root, a member of a TUPLE, or stored into a BUFFER."""
+    outputs = growth.outputs()
+    can_store = growth.vocabulary.has(Op.SINK, Op.STORE, Op.BUFFER, Op.SHRINK, Op.FLIP, Op.AFTER)
+    if chance(choices, 25) and can_store:
+        return UOp(Op.SINK, *(stored(growth, choices, u) for u in outputs))
+    return outputs[0] if len(outputs) == 1 else UOp(Op.TUPLE, *outputs)
+
+
+def stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
+    """A STORE: plain, under a gate, through views into a part, or read again after it was done."""
+    shape, kind = output.shape, choices.below(5)
+    if kind == 0:
+        gate = growth.input(dtypes.bool, shape)
+        return UOp(Op.STORE, growth.buffer(output.dtype, shape), output, gate)
+    if kind == 1 and shape:
+        offset = [choices.below(2) for _ in shape]
+        whole = growth.buffer(output.dtype, tuple(s + 1 for s in shape))
+        part = UOp(Op.SHRINK, whole, dims(offset), dims(shape))
+        return UOp(Op.STORE, memory.flip_all(part), output)
+    target = growth.blank(output.dtype, shape)
+    store = UOp(Op.STORE, target, output)
+    if kind == 2:
+        copy = growth.blank(output.dtype, shape)
+        return UOp(Op.STORE, copy, memory.flip_all(UOp(Op.AFTER, target, store)))
+    return store
+
+
+def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
+    """The data the graph grew on, and other data where the graph has a meaning on it."""
+    used = [slot for slot in sorted(slots_of(root)) if slot in growth.inputs]
+    first, second = (Batch({slot: growth.inputs[slot][k] for slot in used}) for k in range(2))
+    if not _may_lack_meaning(root):
+        return first, second
+    try:
+        evaluate_full(root, second.inputs)
+    except UndefinedError:
+        return (first,)
+    return first, second
+
+
+def _may_lack_meaning(root: UOp) -> bool:
+    """Whether it depends on the inputs that a graph has a meaning; computed indices must fit."""
+    return any(
+        u.declaration.clauses or (u.dtype is dtypes.index and u.op not in (Op.CONST, Op.STACK))
+        for u in root.toposort()
+    )

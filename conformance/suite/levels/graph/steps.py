@@ -1,0 +1,335 @@
+"""How a graph grows: each step takes candidates, puts a few ops on them and offers the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from uop.conformance.suite import values
+from uop.conformance.suite.choices import between, chance, pick
+from uop.conformance.suite.levels.graph.growth import Growth, dims, pad
+from uop.conformance.suite.vocabulary import Vocabulary
+from uop.spec.args import DTypeArg, GetTupleArg, PadFill, ReduceArg
+from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.latitude import Ulp, Unordered
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef, Shape
+from uop.spec.uop import UOp, const, param
+
+Step = Callable[[Growth], UOp | None]
+
+GUARDED = (Op.IDIV, Op.MOD, Op.SHL, Op.SHR)
+BY_DIVISOR = (Op.IDIV, Op.MOD)
+FOLDS = (Op.ADD, Op.MAX, Op.MUL)
+SMALL_DIVISOR = 100
+BITWISE = (Op.XOR, Op.OR, Op.AND, *GUARDED)
+"""Ops of integers that make anything out of a set that is not single."""
+
+
+def _elementwise(
+    dtype: DType, arity: int, vocabulary: Vocabulary, keep: Callable[[OpDef], bool]
+) -> tuple[Op, ...]:
+    """The elementwise ops without arg that take operands of this dtype, by their declarations."""
+    return vocabulary.of(
+        d.op
+        for d in DECLARATIONS.values()
+        if d.is_elementwise and d.arg is None and dtype in d.dtypes
+        if len(d.src) == arity and d.op is not Op.WHERE and keep(d)
+    )
+
+
+def _compares(d: OpDef) -> bool:
+    """Whether the op makes a bool of other dtypes."""
+    others = [t for t in d.dtypes if t is not dtypes.bool]
+    if not others:
+        return False
+    return UOp(d.op, *(param(k, (), others[0]) for k in range(len(d.src)))).dtype is dtypes.bool
+
+
+@cache
+def unary_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    return _elementwise(dtype, 1, vocabulary, lambda d: not isinstance(d.latitude, Ulp))
+
+
+@cache
+def unary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    return _elementwise(dtype, 1, vocabulary, lambda d: isinstance(d.latitude, Ulp))
+
+
+@cache
+def binary_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    return _elementwise(
+        dtype, 2, vocabulary, lambda d: not isinstance(d.latitude, Ulp) and not _compares(d)
+    )
+
+
+@cache
+def binary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    return _elementwise(dtype, 2, vocabulary, lambda d: isinstance(d.latitude, Ulp))
+
+
+@cache
+def comparisons(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    """Without those that may answer either way on a NaN."""
+    no_nan = not dtype.is_float
+    return _elementwise(
+        dtype,
+        2,
+        vocabulary,
+        lambda d: _compares(d) and (no_nan or not isinstance(d.latitude, Unordered)),
+    )
+
+
+def unary(g: Growth) -> UOp | None:
+    u = g.take(lambda v: bool(unary_ops(v.dtype, g.vocabulary)))
+    return None if u is None else UOp(pick(g.choices, unary_ops(u.dtype, g.vocabulary)), u)
+
+
+def binary(g: Growth) -> UOp | None:
+    """Two operands, either way round; divisors and shift counts are made fit most of the time."""
+    u = g.take(lambda v: bool(binary_ops(v.dtype, g.vocabulary)))
+    if u is None:
+        return None
+    op = pick(g.choices, binary_ops(u.dtype, g.vocabulary))
+    if op in BITWISE and g.width(u):
+        return None
+    other = g.take_like(u, exact=op in BITWISE)
+    if op in GUARDED and not chance(g.choices, 2):
+        return UOp(op, u, guarded(g, op, other))
+    return UOp(op, other, u) if chance(g.choices, 40) else UOp(op, u, other)
+
+
+def unguarded(g: Growth, dtype: DType) -> tuple[Op, ...]:
+    """The ops of two operands that have a value whatever these are."""
+    return tuple(o for o in binary_ops(dtype, g.vocabulary) if o not in GUARDED)
+
+
+def guarded(g: Growth, op: Op, other: UOp) -> UOp:
+    """A divisor that is not zero, or a count below the width; where it takes too much, a CONST."""
+    if not g.vocabulary.has(Op.OR, Op.AND):
+        most = other.dtype.bits - 1 if op not in BY_DIVISOR else SMALL_DIVISOR
+        return const(between(g.choices, 1, most), other.dtype)
+    if op in BY_DIVISOR:
+        return UOp(Op.OR, other, const(1, other.dtype))
+    return UOp(Op.AND, other, const(other.dtype.bits - 1, other.dtype))
+
+
+def ternary(g: Growth) -> UOp | None:
+    """a * b + c: as one op, or as the two that must not be contracted."""
+    u = g.take(lambda v: v.dtype is not dtypes.bool)
+    if u is None:
+        return None
+    b, c = g.take_like(u), g.take_like(u)
+    sums = g.vocabulary.of((Op.ADD, Op.SUB))
+    if chance(g.choices, 40) or not sums:
+        return UOp(Op.MULACC, u, b, c)
+    return UOp(pick(g.choices, sums), UOp(Op.MUL, u, b), c)
+
+
+def transcendental(g: Growth) -> UOp | None:
+    """An op with a budget, on operands whose sets are single."""
+    u = g.take(lambda v: v.dtype.is_float and not g.width(v))
+    if u is None:
+        return None
+    unary_, binary_ = (ops(u.dtype, g.vocabulary) for ops in (unary_wide_ops, binary_wide_ops))
+    if unary_ and (chance(g.choices, 60) or not binary_):
+        return UOp(pick(g.choices, unary_), u)
+    return UOp(pick(g.choices, binary_), u, g.take_like(u, exact=True)) if binary_ else None
+
+
+def compare(g: Growth) -> UOp | None:
+    u = g.take(lambda v: not g.width(v) and bool(comparisons(v.dtype, g.vocabulary)))
+    if u is None:
+        return None
+    return UOp(pick(g.choices, comparisons(u.dtype, g.vocabulary)), u, g.take_like(u, exact=True))
+
+
+def select(g: Growth) -> UOp | None:
+    """WHERE by a condition that is there, or by a comparison made for it."""
+    u = g.take(lambda v: v.dtype is not dtypes.bool)
+    if u is None:
+        return None
+    condition = g.take(lambda v: v.dtype is dtypes.bool and not g.width(v))
+    if condition is None or chance(g.choices, 30):
+        condition = compare(g)
+    if condition is None:
+        return None
+    other = g.take_like(u)
+    return UOp(Op.WHERE, condition, *((u, other) if chance(g.choices, 50) else (other, u)))
+
+
+def cast(g: Growth) -> UOp | None:
+    """To another dtype of the palette; floats to integers where they fit, most of the time."""
+    u = g.take(lambda v: not g.width(v))
+    if u is None:
+        return None
+    targets = g.vocabulary.of_dtypes((*g.palette, dtypes.bool))
+    others = [d for d in targets if d is not u.dtype]
+    if not others:
+        return None
+    target = pick(g.choices, others)
+    if u.dtype.is_float and target.is_int:
+        u = fitting(g, u, target)
+    return UOp(Op.CAST, u, arg=DTypeArg(target))
+
+
+def fitting(g: Growth, u: UOp, target: DType) -> UOp:
+    """u where it lies inside the integer dtype, else 1: a NaN lies nowhere."""
+    low, high = _bounds(u.dtype, target)
+    above = UOp(Op.CMPLT, const(low, u.dtype), u)
+    below = UOp(Op.CMPLT, u, const(high, u.dtype))
+    one = const(1, u.dtype)
+    if g.vocabulary.has(Op.AND):
+        return UOp(Op.WHERE, UOp(Op.AND, above, below), u, one)
+    return UOp(Op.WHERE, above, UOp(Op.WHERE, below, u, one), one)
+
+
+def _bounds(source: DType, target: DType) -> tuple[int, int]:
+    """Powers of two that both dtypes hold, or the float's largest finite values."""
+    largest = int(source.format.finite(source.format.max_bits))
+    high = min(1 << (target.bits - target.is_signed), largest)
+    return (-high if target.is_signed else -1), high
+
+
+def bitcast(g: Growth) -> UOp | None:
+    """To a dtype of the same size; or to a smaller one, an op there, and back."""
+    u = g.take(lambda v: v.dtype.bits > 1 and not g.width(v))
+    if u is None:
+        return None
+    kinds = g.vocabulary.of_dtypes(values.VALUES)
+    equal = [d for d in kinds if _has_bits(d, u.dtype.itemsize) and d is not u.dtype]
+    smaller = [d for d in kinds if d.is_int and d.itemsize < u.dtype.itemsize]
+    if not u.shape or not smaller or chance(g.choices, 60):
+        return UOp(Op.BITCAST, u, arg=DTypeArg(pick(g.choices, equal))) if equal else None
+    small = pick(g.choices, smaller)
+    bytes_ = UOp(Op.BITCAST, u, arg=DTypeArg(small))
+    op = pick(g.choices, (Op.XOR, Op.ADD, Op.AND))
+    changed = UOp(op, bytes_, const(pick(g.choices, (1, 3, 85)), small))
+    return UOp(Op.BITCAST, changed, arg=DTypeArg(u.dtype))
+
+
+def _has_bits(dtype: DType, itemsize: int) -> bool:
+    return dtype.itemsize == itemsize and dtype.kind not in (Kind.BOOL, Kind.INDEX)
+
+
+def padded(g: Growth) -> UOp | None:
+    """A PAD, an op that does not keep zero on it, and what removes the absent elements again."""
+    u = g.take(lambda v: bool(v.shape) and v.dtype is not dtypes.bool and not g.width(v))
+    if u is None:
+        return None
+    fill = pick(g.choices, (PadFill.INVALID, PadFill.ZERO))
+    before = [g.choices.below(3) for _ in u.shape]
+    sizes = [b + s + g.choices.below(2) for b, s in zip(before, u.shape, strict=True)]
+    outside = pad(u, before, sizes, fill)
+    ops = unguarded(g, u.dtype)
+    if not ops or not g.vocabulary.has(Op.PAD):
+        return None
+    changed = UOp(pick(g.choices, ops), outside, g.constant(u.dtype))
+    if u.dtype.is_float and chance(g.choices, 15):
+        changed = UOp(Op.EXP2, outside)
+    if chance(g.choices, 50) and not u.dtype.is_float:
+        axis = g.choices.below(len(u.shape))
+        folded = pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
+        reduced = UOp(Op.REDUCE, changed, arg=ReduceArg(folded, (axis,)))
+        return UOp(Op.SHRINK, reduced, dims((0,) * len(sizes)), dims(_kept(u.shape, axis)))
+    if fill is PadFill.INVALID:
+        true = UOp(Op.RESHAPE, const(True, dtypes.bool), dims((1,) * len(sizes)))
+        inside = pad(UOp(Op.EXPAND, true, dims(u.shape)), before, sizes, PadFill.ZERO)
+        changed = UOp(Op.WHERE, inside, changed, g.constant(u.dtype))
+    start = [g.choices.below(t - s + 1) for s, t in zip(u.shape, sizes, strict=True)]
+    return UOp(Op.SHRINK, changed, dims(tuple(start)), dims(u.shape))
+
+
+def _kept(shape: Shape, axis: int) -> Shape:
+    return tuple(1 if k == axis else s for k, s in enumerate(shape))
+
+
+def reduce(g: Growth) -> UOp | None:
+    """Over some axes; a float sum is wide, and its folds are short."""
+    u = g.take(lambda v: any(s > 1 for s in v.shape) and not g.width(v))
+    if u is None:
+        return None
+    axes = tuple(k for k, _ in enumerate(u.shape) if chance(g.choices, 50))
+    op = pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
+    if u.dtype.is_float and op is not Op.MAX:
+        # Squares do not cancel; a pair of them does not overflow more than they do.
+        u, axes = UOp(Op.MUL, u, u), axes[:1]
+        op = Op.ADD
+    return UOp(Op.REDUCE, u, arg=ReduceArg(op, axes))
+
+
+def gather(g: Growth) -> UOp | None:
+    """INDEX by a constant, or by integers that a MOD keeps in bounds."""
+    u = g.take(lambda v: bool(v.shape) and v.shape[0] > 1)
+    if u is None:
+        return None
+    n = u.shape[0]
+    if chance(g.choices, 30):
+        row = UOp(Op.INDEX, u, const(g.choices.below(n), dtypes.index))
+        return UOp(Op.RESHAPE, row, dims((1, *u.shape[1:])))
+    kinds = g.vocabulary.of_dtypes((dtypes.int32, dtypes.uint8, dtypes.int64, dtypes.int16))
+    if not kinds:
+        return None
+    index_dtype = pick(g.choices, kinds)
+    at = g.input(index_dtype, (n,), values.draw_bits)
+    return UOp(Op.INDEX, u, UOp(Op.MOD, at, const(n, index_dtype)))
+
+
+def gated(g: Growth) -> UOp | None:
+    """LOAD with alt where a gate is false."""
+    u = g.take(lambda v: v.shape == g.base)
+    alt = g.take(lambda v: _pairs(u, v, g.base))
+    gate = g.take(lambda v: v.dtype is dtypes.bool and v.shape == g.base and v not in g.loose)
+    if u is None or alt is None:
+        return None
+    if gate is None or g.value(gate).unspecified is not None:
+        gate = g.input(dtypes.bool, g.base)
+    return UOp(Op.LOAD, u, alt, gate)
+
+
+def _pairs(u: UOp | None, v: UOp, base: Shape) -> bool:
+    return u is not None and v is not u and v.dtype is u.dtype and v.shape == base
+
+
+def copied(g: Growth) -> UOp | None:
+    """A marker, or a LOAD, which the compiler may give memory of its own."""
+    u = g.take()
+    ops = g.vocabulary.of((Op.CONTIGUOUS, Op.LOAD, Op.DETACH, Op.CONTIGUOUSBACKWARD))
+    return None if u is None or not ops else UOp(pick(g.choices, ops), u)
+
+
+def joined(g: Growth) -> UOp | None:
+    """A STACK of two values, folded or one of them taken again."""
+    u = g.take(lambda v: v.shape == g.base)
+    other = g.take(lambda v: _pairs(u, v, g.base))
+    if u is None or other is None:
+        return None
+    both = UOp(Op.STACK, u, other)
+    if u.dtype.is_float or chance(g.choices, 50):
+        return UOp(Op.INDEX, both, const(g.choices.below(2), dtypes.int32))
+    op = pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
+    folded = UOp(Op.REDUCE, both, arg=ReduceArg(op, (0,)))
+    return UOp(Op.RESHAPE, folded, dims(g.base))
+
+
+def called(g: Growth) -> UOp | None:
+    """A FUNCTION of two candidates: of the returned values one is used."""
+    u = g.take(lambda v: v.dtype is not dtypes.bool)
+    if u is None:
+        return None
+    other = g.take_like(u)
+    a, b = param(0, u.shape, u.dtype), param(1, other.shape, u.dtype)
+    ops = unguarded(g, u.dtype)
+    if not ops or not g.vocabulary.has(Op.FUNCTION, Op.TUPLE, Op.GETTUPLE):
+        return None
+    first, second = pick(g.choices, ops), pick(g.choices, ops)
+    inner = UOp(first, b, a)
+    body = UOp(Op.TUPLE, inner, UOp(second, inner, b))
+    idx = g.choices.below(2)
+    inlined = body.src[idx].substitute({a: u, b: other})
+    result = UOp(Op.GETTUPLE, UOp(Op.FUNCTION, body, u, other), arg=GetTupleArg(idx))
+    g.known[result] = g.value(inlined)
+    g.wide[result] = g.width(inlined)
+    if inlined in g.loose:
+        g.loose.add(result)
+    return result

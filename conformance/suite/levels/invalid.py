@@ -1,0 +1,188 @@
+"""Level invalid: programs that break exactly one constraint, written by hand and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from uop.conformance.suite.case import EFFORTS, CaseId, InvalidCase, NoSuchCaseError
+from uop.conformance.suite.choices import Choices, CountedChoices, between, chance, pick
+from uop.spec.args import (
+    Arg,
+    ConstArg,
+    DTypeArg,
+    FlipArg,
+    GetTupleArg,
+    PadArg,
+    PermuteArg,
+    RangeArg,
+    ReduceArg,
+)
+from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
+from uop.spec.text import Unbuilt, print_unbuilt
+from uop.spec.uop import UOp, const, dims, param
+from uop.spec.uop_file import parse_file
+
+NO_DTYPE = "void"
+"""In the ids of this level: an invalid node has no dtype."""
+
+TRIES = 400
+"""Draws for one case: most nodes are valid, or break two constraints."""
+
+STRUCTURAL = (".arity", ".arg")
+NOT_DRAWN = ("call", "codegen")
+"""Sections whose operands are programs: their cases are written by hand."""
+
+SHAPES: tuple[Shape, ...] = ((2, 3), (3,), (), (4, 2), (2, 3, 4), (0,), (1, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidGroup:
+    """Must-reject programs about one op."""
+
+    op: str
+    name: str
+    counts: tuple[int, int, int]
+    make: Callable[[CaseId, int], InvalidCase]
+    level: str = "invalid"
+    dtype: str = NO_DTYPE
+
+    def count(self, effort: str) -> int:
+        return self.counts[EFFORTS.index(effort)]
+
+    def id(self, index: int) -> CaseId:
+        return CaseId(self.level, self.op, self.dtype, self.name, index)
+
+    def case(self, index: int, seed: int) -> InvalidCase:
+        return self.make(self.id(index), seed)
+
+
+def groups() -> Iterator[InvalidGroup]:
+    """One group per label with cases by hand, then one per op of drawn ones."""
+    for label, texts in written().items():
+        op, _, constraint = label.partition(".")
+        count = len(texts)
+        yield InvalidGroup(op, constraint, (count, count, count), _written)
+    for declaration in DECLARATIONS.values():
+        if _can_break(declaration):
+            yield InvalidGroup(declaration.op.name, "drawn", (0, 3, 20), _drawn)
+
+
+@cache
+def written() -> dict[str, list[str]]:
+    """The texts of the files in cases/invalid by label."""
+    by_label: dict[str, list[str]] = {}
+    folder = files("uop.conformance.suite") / "cases" / "invalid"
+    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+        for case in parse_file(file.read_text("utf-8"), file.name).cases:
+            if case.invalid is not None:
+                by_label.setdefault(case.invalid, []).append(case.text)
+    return by_label
+
+
+def _written(id: CaseId, seed: int) -> InvalidCase:
+    label = f"{id.op}.{id.group}"
+    return InvalidCase(id, label, written()[label][id.index])
+
+
+def _can_break(declaration: OpDef) -> bool:
+    """Whether a draw can break it: it has operands, and constraints besides their number."""
+    has_rules = any(not c.label.endswith(STRUCTURAL) for c in declaration.constraints)
+    return has_rules and len(declaration.src) > 0 and declaration.section not in NOT_DRAWN
+
+
+def _drawn(id: CaseId, seed: int) -> InvalidCase:
+    choices = CountedChoices(seed, str(id))
+    declaration = DECLARATIONS[Op[id.op]]
+    for _ in range(TRIES):
+        node = draw_node(choices, declaration)
+        broken = only_broken(node)
+        if broken is not None:
+            return InvalidCase(id, broken.label, print_unbuilt(node))
+    raise NoSuchCaseError(f"{id}: no node that breaks exactly one constraint in {TRIES} draws")
+
+
+def only_broken(node: Unbuilt) -> Constraint | None:
+    """The constraint that the node breaks, if it is one."""
+    found = None
+    for constraint in DECLARATIONS[node.op].constraints:
+        if not _is_broken(constraint, node):
+            continue
+        if found is not None:
+            return None
+        if constraint.label.endswith(STRUCTURAL):
+            return constraint
+        found = constraint
+    return found
+
+
+def _is_broken(constraint: Constraint, node: Unbuilt) -> bool:
+    """Whether it is broken; behind a broken constraint there are others that cannot be asked."""
+    try:
+        return constraint.broken(node) is not None  # type: ignore[arg-type]
+    except (ValueError, IndexError, ArithmeticError, UnsupportedError):
+        return False
+
+
+def draw_node(choices: Choices, declaration: OpDef) -> Unbuilt:
+    """A well-formed node whose operands and arg are drawn without a look at its rules."""
+    common = pick(choices, DTYPE_POOL)
+    count = declaration.least
+    if declaration.most is None or declaration.most > count:
+        count += choices.below(2)
+    if chance(choices, 10):
+        count += 1 if chance(choices, 50) else -min(count, 1)
+    names = [*declaration.src, *("?" * count)]
+    operands = [draw_operand(choices, names[k], common) for k in range(count)]
+    arg = None if declaration.arg is None else draw_arg(choices, declaration.arg)
+    arg = declaration.default_arg if arg is None else arg
+    return Unbuilt(declaration.op, tuple(operands), arg)
+
+
+DTYPE_POOL = tuple(d for d in DTYPES.values() if d is not dtypes.void)
+
+
+def draw_operand(choices: Choices, name: str, common: DType) -> UOp:
+    """By the operand's name in the declaration: a shape, a bound, or most of the time a value."""
+    if name in ("s", "s'", "o"):
+        if chance(choices, 85):
+            return dims(between(choices, 0, 4) for _ in range(choices.below(4)))
+        return param(9, pick(choices, SHAPES), common)
+    if name in ("bound", "range") or name[0] == "r":
+        bound = const(between(choices, -2, 5), dtypes.index)
+        if chance(choices, 30):
+            bound = param(9, (), common)
+        try:
+            return UOp(Op.RANGE, bound, arg=RangeArg(0)) if name != "bound" else bound
+        except InvalidError:
+            return bound
+    value = param(choices.below(4), pick(choices, SHAPES[: 2 + choices.below(6)]), common)
+    if chance(choices, 25):
+        value = param(4, value.shape, pick(choices, DTYPE_POOL))
+    if chance(choices, 5):
+        value = UOp(Op.SINK)
+    return value
+
+
+def draw_arg(choices: Choices, kind: type[Arg]) -> Arg | None:
+    """An arg of its type, with fields that fit a rank of up to three; rarely none."""
+    if chance(choices, 5):
+        return None
+    rank = choices.below(4)
+    axes = tuple(between(choices, 0, 3) for _ in range(rank))
+    drawn: dict[type[Arg], Arg] = {
+        PermuteArg: PermuteArg(axes),
+        FlipArg: FlipArg(tuple(a > 1 for a in axes)),
+        PadArg: PadArg(),
+        DTypeArg: DTypeArg(pick(choices, (*DTYPE_POOL, dtypes.void))),
+        ReduceArg: ReduceArg(pick(choices, (Op.ADD, Op.MAX, Op.SUB)), axes),
+        GetTupleArg: GetTupleArg(rank),
+        RangeArg: RangeArg(rank),
+        ConstArg: ConstArg(rank, dtypes.int8),
+    }
+    return drawn.get(kind)

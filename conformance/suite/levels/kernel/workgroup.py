@@ -1,0 +1,189 @@
+"""Level kernel, workgroups: LOCAL memory and barriers, branches, atomics, vectors.
+
+Between two barriers each element of what work items share is written by one of them, or only added
+to, so that no order of the items shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import gcd
+
+from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
+from uop.conformance.suite.levels.group import Program
+from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.op.scalar import (
+    Memory,
+    Scalars,
+    argument,
+    at,
+    load,
+    loop,
+    register,
+)
+from uop.conformance.suite.vocabulary import Vocabulary
+from uop.spec.args import (
+    AddrSpace,
+    BufferArg,
+    SpecialArg,
+)
+from uop.spec.dtype import DType
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, dims, index_const
+
+PHASES = 5
+COUNTERS = 3
+"""The slot of the buffer that is only added to."""
+
+
+def workgroup(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+    """Several groups of a few items: phases with a barrier between them, then a store for each."""
+    writer = Writer(choices, dtype, vocabulary)
+    for _ in range(between(choices, 2, PHASES)):
+        weighted(choices, TABLE)(writer)
+        writer.listing.barrier()
+    return writer.program()
+
+
+@dataclass(slots=True)
+class Writer:
+    """A kernel in the making: its counters, a LOCAL memory of an element or two for each item."""
+
+    choices: Choices
+    dtype: DType
+    vocabulary: Vocabulary
+    listing: Listing = field(default_factory=Listing)
+    scalars: Scalars = field(init=False)
+    counters: list[UOp] = field(init=False)
+    words: int = field(init=False)
+    loops: int = 0
+
+    def __post_init__(self) -> None:
+        self.scalars = Scalars(self.choices, self.dtype, self.vocabulary)
+        items, groups = between(self.choices, 2, 8), between(self.choices, 1, 4)
+        self.counters = [_special("gidx0", groups), _special("lidx0", items)]
+        self.words = items * between(self.choices, 1, 2)
+        own = self.own
+        for k in range(2):
+            self.listing.do(UOp(Op.STORE, at(own, index_const(k)), self.value(1)))
+        for k in range(self.words // items):
+            place = UOp(Op.ADD, self.item, index_const(k * items))
+            self.listing.do(UOp(Op.STORE, at(self.shared, place), self.value(1)))
+        self.listing.barrier()
+
+    @property
+    def item(self) -> UOp:
+        return self.counters[1]
+
+    @property
+    def shared(self) -> UOp:
+        arg = BufferArg(7, self.dtype, None, AddrSpace.LOCAL)
+        return UOp(Op.BUFFER, dims((self.words,)), arg=arg)
+
+    @property
+    def own(self) -> UOp:
+        return register(8, 2, self.dtype)
+
+    @property
+    def counted(self) -> Memory:
+        return Memory(COUNTERS, 12, self.dtype)
+
+    def value(self, depth: int) -> UOp:
+        return self.scalars.value(self.counters, depth)
+
+    def gate(self) -> UOp:
+        """By the number of the item or the group, or by data."""
+        if chance(self.choices, 50):
+            counter = pick(self.choices, self.counters)
+            return UOp(Op.CMPLT, counter, index_const(between(self.choices, 1, 4)))
+        limit = const(between(self.choices, 1, 60), self.dtype)
+        return UOp(Op.CMPLT, self.scalars.element(self.counters), limit)
+
+    def fold(self) -> None:
+        """A register and an element that any item of the group may have written."""
+        place = self.scalars.place(self.counters[1:], self.words)
+        there = load(self.listing.now(self.shared), place)
+        k = index_const(self.choices.below(2))
+        step = UOp(pick(self.choices, self.scalars.ops), load(self.listing.now(self.own), k), there)
+        self.listing.do(UOp(Op.STORE, at(self.own, k), UOp(Op.ADD, step, self.value(1))))
+
+    def scatter(self) -> None:
+        """Each item writes an element of its own, some of them only where a gate is true."""
+        step = pick(self.choices, [k for k in range(1, self.words) if gcd(k, self.words) == 1])
+        turned = UOp(Op.ADD, UOp(Op.MUL, self.item, index_const(step)),
+                     index_const(self.choices.below(self.words)))  # fmt: skip
+        place = at(self.shared, UOp(Op.MOD, turned, index_const(self.words)))
+        mine = load(self.listing.now(self.own), index_const(self.choices.below(2)))
+        store = UOp(Op.STORE, place, UOp(Op.ADD, mine, self.value(1)))
+        if chance(self.choices, 40):
+            with self.listing.where(self.gate()):
+                self.listing.do(store)
+        else:
+            self.listing.do(store)
+
+    def branch(self) -> None:
+        """What some items do, and some of those more of."""
+        with self.listing.where(self.gate()):
+            self.fold()
+            if chance(self.choices, 50):
+                with self.listing.where(self.gate()):
+                    self.fold()
+
+    def rounds(self) -> None:
+        """A loop in which all items write, wait, read and wait."""
+        counter = loop(self.loops, between(self.choices, 1, 3))
+        self.loops += 1
+        with self.listing.each(counter):
+            self.counters.append(counter)
+            self.scatter()
+            self.listing.barrier()
+            self.fold()
+            self.listing.barrier()
+            self.counters.remove(counter)
+
+    def add(self) -> None:
+        """Every item adds to an element, of LOCAL memory or of a buffer of all groups."""
+        if self.dtype.is_float:
+            self.fold()  # A sum of floats in no order has more than one result.
+            return
+        target, count = pick(self.choices, (
+            (self.shared, self.words), (self.counted.param, self.counted.count),
+        ))  # fmt: skip
+        place = at(target, self.scalars.place(self.counters, count))
+        self.listing.do(UOp(Op.ATOMICADD, place, self.value(1)))
+
+    def vectors(self) -> None:
+        """Two elements at a time, the other way round, one of them picked."""
+        source = self.scalars.memories[1]
+        first = self.scalars.place(self.counters, source.count - 1)
+        pair = UOp(Op.STACK, first, UOp(Op.ADD, first, index_const(1)))
+        other = UOp(Op.STACK, self.value(1), self.value(1))
+        both = UOp(pick(self.choices, self.scalars.ops), load(source.param, pair), other)
+        turned = UOp(Op.INDEX, both, UOp(Op.STACK, index_const(1), index_const(0)))
+        every = UOp(Op.STACK, index_const(0), index_const(1))
+        self.listing.do(UOp(Op.STORE, at(self.own, every), turned))
+
+    def program(self) -> Program:
+        groups, items = self.counters
+        total = load(self.listing.now(self.own), index_const(0))
+        other = load(self.listing.now(self.own), index_const(1))
+        value = UOp(pick(self.choices, self.scalars.ops), total, other)
+        self.listing.do(self.scalars.stored(value, [groups, items]))
+        arguments = [*self.scalars.arguments(), argument(self.counted)]
+        root = UOp(Op.SINK, UOp(Op.CALL, self.listing.body, *arguments))
+        return Program(root, self.scalars.batches(root))
+
+
+TABLE: tuple[tuple[Callable[[Writer], None], int], ...] = (
+    (Writer.fold, 3),
+    (Writer.scatter, 4),
+    (Writer.branch, 2),
+    (Writer.rounds, 2),
+    (Writer.add, 3),
+    (Writer.vectors, 2),
+)
+
+
+def _special(name: str, count: int) -> UOp:
+    return UOp(Op.SPECIAL, index_const(count), arg=SpecialArg(name))

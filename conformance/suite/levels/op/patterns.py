@@ -1,0 +1,190 @@
+"""Level op, patterns: each operand is a scalar, lacks an axis, has one of size 1, is a constant.
+
+The results have from no axis to six.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from functools import partial
+from math import prod
+
+from uop.conformance.judging.expected import DIVISIONS
+from uop.conformance.suite import values
+from uop.conformance.suite.choices import Choices, between, data_key, pick
+from uop.conformance.suite.levels.graph.steps import GUARDED
+from uop.conformance.suite.levels.group import Group, Program, op_group, program
+from uop.conformance.suite.levels.op.elementwise import DTypes, constant, operand_dtypes
+from uop.conformance.suite.levels.op.sizes import MOST_AXES, shape_of_rank
+from uop.interpreter.storage import Array
+from uop.spec.dtype import DType, dtypes
+from uop.spec.latitude import Ulp
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef, Shape
+from uop.spec.uop import UOp, param
+
+COUNTS = (1, 2, 12)
+BY_FIT = DIVISIONS | set(GUARDED)
+"""Ops whose second operand has to fit."""
+SMALL = 3
+"""The largest divisor and the largest count of a shift: after a few steps something is left."""
+
+
+class Pattern(Enum):
+    """How an operand stands to the shape of the result."""
+
+    EQUAL = "equal"
+    MISSING = "missing"
+    ONE = "one"
+    SCALAR = "scalar"
+    CONSTANT = "constant"
+
+
+EQUAL, MISSING, ONE, SCALAR, CONSTANT = Pattern
+Row = tuple[Pattern, ...]
+"""The pattern of each operand."""
+
+ROWS: dict[int, tuple[Row, ...]] = {
+    1: ((EQUAL,), (SCALAR,)),
+    2: (
+        *((SCALAR, EQUAL), (MISSING, ONE), (CONSTANT, EQUAL)),
+        *((EQUAL, SCALAR), (ONE, MISSING), (EQUAL, CONSTANT)),
+    ),
+    3: (
+        *((SCALAR, EQUAL, ONE), (MISSING, SCALAR, EQUAL), (ONE, MISSING, EQUAL)),
+        *((EQUAL, CONSTANT, SCALAR), (CONSTANT, EQUAL, MISSING), (EQUAL, ONE, CONSTANT)),
+    ),
+}
+"""By the number of operands rows in which each is in every pattern."""
+CHAINS: dict[int, tuple[tuple[Pattern, tuple[Row, ...]], ...]] = {
+    2: (
+        (SCALAR, ((ONE,), (MISSING,), (EQUAL,))),
+        (CONSTANT, ((MISSING,), (SCALAR,), (ONE,), (CONSTANT,))),
+    ),
+    3: (
+        (SCALAR, ((ONE, CONSTANT), (MISSING, EQUAL), (EQUAL, MISSING))),
+        (CONSTANT, ((MISSING, SCALAR), (SCALAR, ONE), (CONSTANT, EQUAL))),
+    ),
+}
+"""The same in two chains of one op: what one operand is at first, and the others of each step.
+
+That operand then is what the step before gave.
+"""
+
+
+def groups() -> Iterator[Group]:
+    for declaration in DECLARATIONS.values():
+        if declaration.dtypes and declaration.arg is None:
+            for k, dtype in enumerate(declaration.dtypes):
+                build = partial(_patterns, declaration, operand_dtypes(declaration, dtype), k)
+                yield op_group(declaration.op, dtype, "patterns", COUNTS, build)
+
+
+def _patterns(declaration: OpDef, dts: DTypes, first: int, choices: Choices, index: int) -> Program:
+    """Every pattern of each operand: first in few outputs, then in an output each, then at random.
+
+    The dtypes of an op together have every rank.
+    """
+    inputs: dict[int, Array] = {}
+
+    def operands(shape: Shape) -> _Operands:
+        return _Operands(declaration.op, dts, shape, choices, inputs)
+
+    if index > 1:
+        drawn = operands(shape_of_rank(choices, first + index))
+        rows = [tuple(pick(choices, tuple(Pattern)) for _ in dts) for _ in range(4)]
+        return program(UOp(Op.TUPLE, *map(drawn.applied, rows)), inputs)
+    # The patterns differ where there are two axes, both longer than 1.
+    rank = first + index if 2 <= first + index <= MOST_AXES else 2
+    drawn = operands(tuple(between(choices, 2, 3) for _ in range(rank)))
+    if index:
+        return program(UOp(Op.TUPLE, *map(drawn.applied, ROWS[len(dts)])), inputs)
+    outputs = drawn.together(isinstance(declaration.latitude, Ulp))
+    count = len(declaration.dtypes)
+    ranks = [k for k in range(first, MOST_AXES + 1, count) if k < 2 or count <= MOST_AXES]
+    seen = {len(output.shape) for output in outputs}
+    outputs += [
+        operands(shape_of_rank(choices, k)).applied((EQUAL,) * len(dts))
+        for k in ranks
+        if k not in seen
+    ]
+    return program(UOp(Op.TUPLE, *outputs), inputs)
+
+
+class _Operands:
+    """Draws the operands of one op in patterns of a shape; the inputs are shared by several."""
+
+    def __init__(
+        self, op: Op, dts: DTypes, shape: Shape, choices: Choices, inputs: dict[int, Array]
+    ) -> None:
+        self.op, self.dts, self.shape, self.choices = op, dts, shape, choices
+        self.inputs = inputs
+        # Of a quotient or a shift the second operand must fit, whatever was before.
+        self.through = 0 if op in BY_FIT else len(dts) - 1
+
+    def applied(self, row: Row) -> UOp:
+        """The op on operands in these patterns."""
+        return UOp(self.op, *(self._operand(k, pattern) for k, pattern in enumerate(row)))
+
+    def together(self, is_wide: bool) -> list[UOp]:
+        """Every pattern of each operand in as few values as still tell what went in.
+
+        An op with a budget is not applied to its own results: they would be accepted widely.
+        """
+        rows, arity = ROWS[len(self.dts)], len(self.dts)
+        result = UOp(self.op, *(param(k, (), d) for k, d in enumerate(self.dts))).dtype
+        if is_wide or arity not in CHAINS:
+            return [self.applied(row) for row in rows]
+        if result is not self.dts[self.through]:
+            return [self._joined([self.applied(row) for row in rows])]
+        chains = [self._chained(*chain) for chain in CHAINS[arity]]
+        if self.op in BY_FIT:
+            return chains
+        return [UOp(self.op, *self._others((EQUAL,) * (arity - 2)), *chains)]
+
+    def _joined(self, made: Sequence[UOp]) -> UOp:
+        """The op on what it gave, if that is a bool, two at a time."""
+        if made[0].dtype is not dtypes.bool or len(made) == 1:
+            return made[0]
+        half = len(made) // 2
+        return UOp(self.op, self._joined(made[:half]), self._joined(made[half:]))
+
+    def _chained(self, start: Pattern, rows: Sequence[Row]) -> UOp:
+        """The op on its own results, with other operands in the patterns of each row."""
+        value = self._operand(self.through, start)
+        for row in rows:
+            operands = self._others(row)
+            operands.insert(self.through, value)
+            value = UOp(self.op, *operands)
+        return value
+
+    def _others(self, row: Row) -> list[UOp]:
+        """The operands that no chain goes through, in the patterns of a row."""
+        places = [k for k in range(len(self.dts)) if k != self.through]
+        return [self._operand(k, pattern) for k, pattern in zip(places, row, strict=False)]
+
+    def _operand(self, position: int, pattern: Pattern) -> UOp:
+        dtype, shape = self.dts[position], self._shape_of(pattern)
+        data = self._data(dtype, prod(shape), is_guarded=self.op in BY_FIT and position == 1)
+        if pattern is CONSTANT:
+            return constant(data[0], dtype)
+        slot = len(self.inputs)
+        self.inputs[slot] = data.reshape(shape)
+        return param(slot, shape, dtype)
+
+    def _data(self, dtype: DType, n: int, is_guarded: bool) -> Array:
+        key = data_key(self.choices)
+        if is_guarded:
+            return values.draw_within(dtype, n, key, 1, SMALL)
+        return values.draw_ordinary(dtype, n, key)
+
+    def _shape_of(self, pattern: Pattern) -> Shape:
+        """An axis of size 1 is not the first, which another operand may lack."""
+        shape = self.shape
+        if pattern is MISSING:
+            return shape[1:]
+        if pattern is ONE and len(shape) > 1:
+            axis = between(self.choices, 1, len(shape) - 1)
+            return (*shape[:axis], 1, *shape[axis + 1 :])
+        return () if pattern in (SCALAR, CONSTANT) else shape

@@ -1,0 +1,201 @@
+"""Cases of an adopter: those of `.uop` files, judged and reported as the cases of the suite are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from uop.conformance.backends import names
+from uop.conformance.judging.accepted_text import accepted_of, output_keys
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.storage import from_literal
+from uop.conformance.judging.verdict import Fault
+from uop.conformance.run.options import OptionError
+from uop.conformance.shrink.repro import Finding, as_found, find_cause
+from uop.conformance.suite.case import MIXED, OWN, Batch, CaseId, InvalidCase, NoSuchCaseError
+from uop.conformance.suite.case import Case as SuiteCase
+from uop.conformance.workers.transport import Session
+from uop.interpreter.accept import accept
+from uop.interpreter.accepted.order import is_nan
+from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.inputs import bind_inputs
+from uop.interpreter.storage import Array
+from uop.interpreter.values import Value
+from uop.spec.case import Case, UopFile, outputs
+from uop.spec.errors import InvalidError, LabelledError
+from uop.spec.latitude import STRICT, Profile
+from uop.spec.nearest import did_you_mean
+from uop.spec.uop import UOp
+from uop.spec.uop_file import print_file, read_file
+
+SUFFIX = ".uop"
+ONLY = "case"
+"""The name of a case that has none, being alone in its file."""
+AnyCase = SuiteCase | InvalidCase
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnCases:
+    """The cases of the files of a folder by their ids, `cases/FILE/CASE`."""
+
+    files: Mapping[str, Case] = field(default_factory=dict)
+    made: Mapping[str, AnyCase] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path | None) -> OwnCases:
+        """OptionError where there are none, the errors of `read_cases` for a file that is wrong."""
+        if folder is None:
+            return cls()
+        if not folder.exists():
+            raise OptionError(f"--cases: no folder {folder}")
+        files: dict[str, Case] = {}
+        for path in files_of([folder]):
+            name = path.relative_to(folder).as_posix() if path != folder else path.name
+            for case in read_cases(path):
+                id = CaseId(OWN, name, MIXED, f"{name}/{case.id or ONLY}", 0)
+                files[str(id)] = case
+        made = {id: suite_case(CaseId.parse(id), case) for id, case in files.items()}
+        return cls(files, made)
+
+    @property
+    def ids(self) -> list[CaseId]:
+        return [CaseId.parse(id) for id in self.files]
+
+    def find(self, id: str) -> AnyCase | None:
+        """The case of an id, None for one of the suite. NoSuchCaseError where there is none."""
+        if CaseId.parse(id).level == OWN and id not in self.made:
+            near = did_you_mean(id, self.made)
+            raise NoSuchCaseError(f"no case {id!r} in the files of --cases{near}")
+        return self.made.get(id)
+
+    def profile(self, id: str, profile: Profile) -> Profile:
+        """What a case is judged by: its own profile, where its file states one."""
+        return profile_of(self.files.get(id), profile)
+
+    def stated(self, id: str, profile: Profile) -> tuple[Accepted, ...] | None:
+        """What each output may be where the file says it, None where the spec says it all."""
+        file, case = self.files.get(id), self.made.get(id)
+        if file is None or not isinstance(case, SuiteCase) or not (file.accept or file.expect):
+            return None
+        return promised(case, replace(file, profile=self.profile(id, profile)))
+
+    def meaningless(self, id: str) -> str:
+        """Why a case is not judged that its file says has no meaning; empty for others."""
+        return why_undefined(self.files[id]) if id in self.files else ""
+
+    def find_cause(self, judge: Judge, case: AnyCase, fault: Fault) -> Finding:
+        """Shrink a failure, unless the file says itself what is accepted."""
+        file = self.files.get(str(case.id))
+        if file is None or _is_judged_by_the_spec(file):
+            return find_cause(judge, case, fault)
+        return self.as_found(case, fault, judge.profile)
+
+    def as_found(self, case: AnyCase, fault: Fault, profile: Profile) -> Finding:
+        """A failure written down without shrinking it."""
+        file = self.files.get(str(case.id))
+        if file is None or isinstance(case, InvalidCase) or _is_judged_by_the_spec(file):
+            return as_found(case, fault, profile)
+        text = print_file(UopFile((replace(file, comment=fault.message),)))
+        spec = as_found(case, fault, file.profile)
+        return replace(spec, text=text)
+
+
+class FileJudge(Judge):
+    """Takes what is accepted from the file that a case stands in, where it says so."""
+
+    def __init__(self, session: Session, profile: Profile, files: Mapping[AnyCase, Case]) -> None:
+        super().__init__(session, profile)
+        self.files = files
+
+    def demanded(self, case: AnyCase) -> Profile:
+        """Its own profile, where it states one."""
+        return profile_of(self.files.get(case), self.profile)
+
+    def accepted(self, case: AnyCase) -> list[tuple[Accepted, ...]]:
+        file = self.files.get(case)
+        if file is None or isinstance(case, InvalidCase):
+            return super().accepted(case)
+        try:
+            return [promised(case, replace(file, profile=self.demanded(case)))]
+        except LabelledError as error:
+            error.where = file.place_of(error.subjects)
+            raise
+
+
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """The files that are named, and those below the folders that are named."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(path.rglob(f"*{SUFFIX}"))
+        elif path.is_file():
+            found.append(path)
+        else:
+            near = did_you_mean(str(path), names())
+            raise OptionError(f"no file or folder {path}, and no backend of that name{near}")
+    if not found:
+        raise OptionError(f"no {SUFFIX} file in {', '.join(map(str, paths))}")
+    return found
+
+
+def read_cases(path: Path) -> list[Case]:
+    """The cases of a file; an input that does not fit is told with the name of the file.
+
+    MalformedError for what is no file of cases, OptionError where it cannot be read.
+    """
+    try:
+        cases = list(read_file(path).cases)
+    except OSError as error:
+        raise OptionError(f"cannot read {path}: {error.strerror}") from None
+    for case in cases:
+        try:
+            if case.root is not None:
+                bind_inputs(case.root, {s: from_literal(a) for s, a in case.inputs.items()})
+        except InvalidError as error:
+            place = case.place_of(error.subjects)
+            error.where = f"{place}, case {case.id}" if case.id else place
+            raise
+    return cases
+
+
+def suite_case(id: CaseId, case: Case) -> AnyCase:
+    """A case of a file as one that is judged."""
+    if case.root is None:
+        return InvalidCase(id, case.invalid or "", case.text)
+    inputs = {slot: from_literal(a) for slot, a in case.inputs.items()}
+    return SuiteCase(id, case.root, (Batch(inputs),))
+
+
+def profile_of(file: Case | None, otherwise: Profile) -> Profile:
+    """The profile that a file states, or another one where it states none."""
+    return otherwise if file is None or file.profile == STRICT else file.profile
+
+
+def why_undefined(case: Case) -> str:
+    """Why a case is not judged whose file says that it has no meaning."""
+    return f"a program without meaning {case.undefined_label}".rstrip() if case.undefined else ""
+
+
+def promised(case: SuiteCase, file: Case) -> tuple[Accepted, ...]:
+    """What each output may be: by the file, else by the spec under the profile of the file."""
+    inputs = case.batches[0].inputs
+    nodes, keys = outputs(case.root), output_keys(case.root, inputs)
+    found: dict[int, Accepted] = {}
+    for key in keys:
+        if key in file.accept:
+            found[key] = accepted_of(nodes[key], file.accept[key])
+        elif key in file.expect:
+            found[key] = _expected(from_literal(file.expect[key]), nodes[key])
+    if len(found) < len(keys):
+        found = dict(zip(keys, accept(case.root, inputs, file.profile), strict=True)) | found
+    return tuple(found[key] for key in keys)
+
+
+def _is_judged_by_the_spec(file: Case) -> bool:
+    return not (file.accept or file.expect) and file.profile == STRICT
+
+
+def _expected(array: Array, u: UOp) -> Accepted:
+    """These bits, but any NaN for a NaN."""
+    return Accepted(u.dtype, Value(array, free_nan=is_nan(array) if u.dtype.is_float else None))

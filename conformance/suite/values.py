@@ -1,0 +1,240 @@
+"""Input data: the special values of each dtype by class, and arrays drawn from many kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from uop.conformance.suite.choices import Words, words
+from uop.interpreter.storage import BITS, Array, from_bits, np_dtype
+from uop.spec.dtype import DTYPES, FLOATS, DType, FloatFormat, Kind
+
+VALUES = tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)
+"""Every dtype that has values."""
+
+INDEX_LIMIT = 1 << 20
+"""Index data stays inside, so that sums and products of a few stay inside 64 bits."""
+
+
+@cache
+def specials(dtype: DType) -> Array:
+    """Every special value once, the classes one after the other; read-only."""
+    table = array(dtype, (b for bits in special_bits(dtype).values() for b in bits))
+    table.flags.writeable = False
+    return table
+
+
+def sharpest(dtype: DType, most: int) -> Array:
+    """The first `most` of each class: few enough for all pairs (8) or all triples (2)."""
+    return array(dtype, (b for bits in special_bits(dtype).values() for b in bits[:most]))
+
+
+@cache
+def special_bits(dtype: DType) -> dict[str, tuple[int, ...]]:
+    """The bit patterns of the special values by class; no pattern stands in two classes."""
+    if dtype.kind is Kind.BOOL:
+        classes = {"zeros": [0], "ones": [1]}
+    elif dtype.is_float:
+        classes = _float_classes(dtype)
+    else:
+        classes = _integer_classes(dtype)
+    seen: set[int] = set()
+    distinct: dict[str, tuple[int, ...]] = {}
+    for name, patterns in classes.items():
+        kept = tuple(dict.fromkeys(b for b in patterns if b not in seen))
+        seen.update(kept)
+        if kept:
+            distinct[name] = kept
+    return distinct
+
+
+def array(dtype: DType, bits: Iterable[int]) -> Array:
+    """An array in storage dtype of these bit patterns."""
+    return from_bits(np.array(list(bits), dtype=BITS[dtype.itemsize]), dtype)
+
+
+def products(*columns: Array) -> list[Array]:
+    """One array per column, together holding every combination once, the last column fastest."""
+    grids = np.meshgrid(*(np.arange(len(c)) for c in columns), indexing="ij")
+    return [c[grid.reshape(-1)] for c, grid in zip(columns, grids, strict=True)]
+
+
+def every_pattern(dtype: DType) -> Array:
+    """All values of a dtype of at most 16 bits, in the order of their bits."""
+    return array(dtype, range(2 if dtype.kind is Kind.BOOL else 1 << dtype.bits))
+
+
+# Draws. Each is a function of (dtype, n, key): the same key gives the same array.
+
+Draw = Callable[[DType, int, int], Array]
+
+
+def draw_special(dtype: DType, n: int, key: int) -> Array:
+    """Special values only."""
+    table = specials(dtype)
+    return table[_positions(words(key, n), len(table))]
+
+
+def draw_ordinary(dtype: DType, n: int, key: int) -> Array:
+    """Moderate values of both signs; half of the floats have few significant bits, for ties."""
+    return _ordinary(dtype, words(key, n))
+
+
+def draw_positive(dtype: DType, n: int, key: int) -> Array:
+    """Ordinary values that are positive, and not zero."""
+    drawn = _ordinary(dtype, words(key, n))
+    if dtype.is_float:
+        return np.abs(drawn)
+    return drawn if dtype.kind is Kind.BOOL else np.maximum(np.abs(drawn), drawn.dtype.type(1))
+
+
+def draw_bits(dtype: DType, n: int, key: int) -> Array:
+    """Any bit patterns, all equally often."""
+    if dtype.kind in (Kind.BOOL, Kind.INDEX):
+        return _ordinary(dtype, words(key, n))
+    return from_bits(words(key, n).astype(BITS[dtype.itemsize]), dtype)
+
+
+def draw_mixed(dtype: DType, n: int, key: int) -> Array:
+    """Ordinary values, one in four of any bits and one in eight special."""
+    raw = words(key, 2 * n)
+    drawn, kind = _ordinary(dtype, raw[:n]), raw[n:] & np.uint64(7)
+    if dtype.kind is Kind.BOOL:
+        return drawn
+    table = specials(dtype)
+    special = table[_positions(raw[:n], len(table))]
+    any_bits = raw[:n].astype(BITS[dtype.itemsize]).view(drawn.dtype)
+    if dtype.kind is Kind.INDEX:
+        any_bits = drawn
+    return np.where(kind == 0, special, np.where(kind < 3, any_bits, drawn))
+
+
+def draw_within(dtype: DType, n: int, key: int, low: int, high: int) -> Array:
+    """Integers of low..high, both included."""
+    drawn = (words(key, n) >> np.uint64(11)) % np.uint64(high - low + 1)
+    return (drawn.astype(np.int64) + low).astype(np_dtype(dtype))
+
+
+def _positions(raw: Words, size: int) -> Array:
+    return ((raw >> np.uint64(32)) % np.uint64(size)).astype(np.intp)
+
+
+def _ordinary(dtype: DType, raw: Words) -> Array:
+    if dtype.kind is Kind.BOOL:
+        return (raw & np.uint64(1)).astype(np.bool_)
+    if dtype.is_float:
+        return _ordinary_floats(dtype, raw)
+    low = -32 if dtype.is_signed else 0
+    return ((raw >> np.uint64(57)).astype(np.int64) + low).astype(np_dtype(dtype))
+
+
+def _ordinary_floats(dtype: DType, raw: Words) -> Array:
+    """Sign, an exponent of -4..3, and a fraction, half the time of its two top bits only."""
+    form = dtype.format
+    u = np.uint64
+    sign = (raw & u(1)) << u(dtype.bits - 1)
+    exponent = (((raw >> u(1)) & u(7)) + u(form.bias - 4)) << u(form.fraction_bits)
+    fraction = (raw >> u(8)) & u(form.fraction_mask)
+    top = u(form.fraction_mask & ~(form.fraction_mask >> 2))
+    fraction = np.where((raw >> u(4)) & u(1) == 0, fraction & top, fraction)
+    return from_bits((sign | exponent | fraction).astype(BITS[dtype.itemsize]), dtype)
+
+
+# The classes.
+
+
+def bounds(dtype: DType) -> tuple[int, int]:
+    """The lowest and the highest integer that data of a dtype has."""
+    if dtype.kind is Kind.INDEX:
+        return -INDEX_LIMIT, INDEX_LIMIT
+    return int(dtype.min), int(dtype.max)
+
+
+def _integer_classes(dtype: DType) -> dict[str, list[int]]:
+    low, high = bounds(dtype)
+    exponents = [k for k in (1, 2, 4, 7, 8, 11, 15, 16, 24, 31, 32, 53, 63) if k < dtype.bits]
+    powers = [s * ((1 << k) + d) for k in exponents for s, d in product((1, -1), (-1, 0, 1))]
+    # Integers halfway between two floats of p significant bits, below an odd and an even one.
+    ties = [s * ((1 << p) + d) for p in (4, 8, 11, 24, 53) for s, d in product((1, -1), (1, 3))]
+    stripes = [0x5555555555555555, 0xAAAAAAAAAAAAAAAA]
+    mask = (1 << dtype.bits) - 1
+    classes = {
+        "zeros": [0],
+        "ones": [1, -1],
+        "bounds": [low, high, low + 1, high - 1],
+        "ordinary": [3, 10, -7, 100, -100],
+        "halfway": ties,
+        "powers": powers,
+    }
+    bits = {name: [v & mask for v in vs if low <= v <= high] for name, vs in classes.items()}
+    if dtype.kind is not Kind.INDEX:
+        bits["stripes"] = [s & mask for s in stripes]
+    return bits
+
+
+def _float_classes(dtype: DType) -> dict[str, list[int]]:
+    form = dtype.format
+    least_normal = 1 << form.fraction_bits
+    positive = {
+        "zeros": [0],
+        "ones": [dtype.encode(1)],
+        "infinities": [] if form.inf_bits is None else [form.inf_bits],
+        "nans": _nans(form),
+        "bounds": [form.max_bits, least_normal, form.max_bits - 1, least_normal + 1],
+        "subnormals": [1, least_normal - 1, 2, least_normal >> 1],
+        "halfway": _exact(dtype, _float_ties(dtype)),
+        "powers": [b for k in _float_exponents(form) for b in _around_power(form, k)],
+        "ordinary": [
+            dtype.encode(v) for v in (Fraction(3), Fraction(1, 3), Fraction(31, 10), Fraction(10))
+        ],
+    }
+    return {
+        name: [b | sign for b in bits for sign in (0, form.sign_bit)]
+        for name, bits in positive.items()
+    }
+
+
+def _nans(form: FloatFormat) -> list[int]:
+    """The default NaN, the least payload (signalling), and the largest."""
+    if not form.has_inf:
+        return [form.nan_bits]
+    infinity = form.exponent_mask
+    return [form.nan_bits, infinity | 1, infinity | form.fraction_mask]
+
+
+def _float_exponents(form: FloatFormat) -> list[int]:
+    """Where the significand ends, where integer dtypes end, and two in the middle."""
+    wanted = (-1, 1, form.precision, 7, 8, 15, 16, 31, 32, 63, 64)
+    highest = form.max_bits >> form.fraction_bits
+    return [k for k in wanted if k + form.bias < highest]
+
+
+def _around_power(form: FloatFormat, k: int) -> list[int]:
+    """2^k and its two neighbours."""
+    bits = (k + form.bias) << form.fraction_bits
+    return [bits, bits - 1, bits + 1]
+
+
+def _float_ties(dtype: DType) -> list[Fraction]:
+    """Halves, which TRUNC and CAST drop, and the middle between values of narrower floats."""
+    ties = [Fraction(1, 2), Fraction(3, 2), Fraction(5, 2), Fraction(9, 10)]
+    for narrow in FLOATS:
+        form = narrow.format
+        if form.fraction_bits >= dtype.format.fraction_bits:
+            continue
+        step = Fraction(2) ** -form.fraction_bits
+        largest = form.finite(form.max_bits)
+        last = largest - form.finite(form.max_bits - 1)
+        least = form.finite(1)
+        ties += [1 + step / 2, 1 + step * 3 / 2, largest + last / 2, least / 2, least * 3 / 2]
+    return ties
+
+
+def _exact(dtype: DType, values: Iterable[Fraction]) -> list[int]:
+    """The bits of those values that the dtype holds, and of 9/10 rounded."""
+    rounded = [(v, dtype.encode(v)) for v in values]
+    return [b for v, b in rounded if v == Fraction(9, 10) or dtype.decode(b) == v]

@@ -1,0 +1,150 @@
+"""The vocabulary of random programs: all ops and dtypes of a version, or what a backend lists."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from math import prod
+from typing import Any
+
+from uop.conformance.protocol.types import Hello
+from uop.spec.args import AllReduceArg, ReduceArg
+from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+from uop.spec.text import in_place
+from uop.spec.uop import UOp
+from uop.spec.walk import toposort
+
+PINNED = "vocabulary.toml"
+"""The file that holds the vocabulary of this version, so that a new op changes no program."""
+KEY_DIGITS = 6
+LARGEST = 1 << 16
+"""No value of a random program has more elements."""
+SMALL = 0.25
+"""A vocabulary with at most this share of the ops and dtypes gets the counts of more effort."""
+ALU = frozenset({"elementwise", "decomposed"})
+"""The sections of ops that our compiler leaves in kernels as they are."""
+OUTPUTS = frozenset({Op.TUPLE, Op.SINK})
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Names of ops and dtypes, and the most elements of a value.
+
+    `key` is a short hash of them, empty for the whole language.
+    """
+
+    ops: frozenset[str]
+    dtypes: frozenset[str]
+    elements: int | None = None
+    key: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.key
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a run has time for more cases of each op."""
+        every = whole()
+        pairs = len(self.ops & every.ops) * len(self.dtypes & every.dtypes)
+        return pairs <= SMALL * len(every.ops) * len(every.dtypes)
+
+    def has(self, *ops: Op) -> bool:
+        return all(op.name in self.ops for op in ops)
+
+    def of(self, ops: Iterable[Op]) -> tuple[Op, ...]:
+        """Those of the ops that it has, in their order."""
+        return tuple(op for op in ops if op.name in self.ops)
+
+    def of_dtypes(self, kinds: Iterable[DType]) -> tuple[DType, ...]:
+        """Those of the dtypes that it has, in their order."""
+        return tuple(d for d in kinds if d.name in self.dtypes)
+
+    def takes(self, u: UOp) -> bool:
+        """Whether a program may hold the node."""
+        if self.elements is not None and prod(u.shape) > self.elements:
+            return False
+        return next(lacking(u, self.ops, self.dtypes), None) is None
+
+    def to_json(self) -> dict[str, Any]:
+        """What a report says of it, so that its cases can be made again."""
+        ops, kinds = (sorted(names) for names in (self.ops, self.dtypes))
+        return {"key": self.key, "ops": ops, "dtypes": kinds, "elements": self.elements}
+
+
+@cache
+def whole() -> Vocabulary:
+    """What the random programs of this version are drawn from."""
+    text = (files("uop.conformance.suite") / PINNED).read_text("utf-8")
+    pinned = tomllib.loads(text)
+    return Vocabulary(frozenset(pinned["ops"]), frozenset(pinned["dtypes"]))
+
+
+def vocabulary_of(hellos: Sequence[Hello]) -> Vocabulary:
+    """What all of these backends list; the whole where nothing is left out."""
+    limits = [h.limits.elements for h in hellos if h.limits.elements is not None]
+    few = min(limits, default=LARGEST)
+    listed = frozenset.intersection(*(_ops(hello) for hello in hellos))
+    kinds = frozenset.intersection(*(hello.dtypes.intersection(DTYPES) for hello in hellos))
+    every, elements = whole(), few if few < LARGEST else None
+    if listed >= every.ops and kinds >= every.dtypes and elements is None:
+        return every
+    names = " ".join([*sorted(listed), *sorted(kinds), str(elements)])
+    key = hashlib.sha256(names.encode()).hexdigest()[:KEY_DIGITS]
+    return Vocabulary(listed, kinds, elements, key)
+
+
+def vocabulary_from_json(found: dict[str, Any]) -> Vocabulary:
+    """The inverse of `to_json`."""
+    listed, kinds = (frozenset(found[name]) for name in ("ops", "dtypes"))
+    return Vocabulary(listed, kinds, found["elements"], found["key"])
+
+
+def lacking(u: UOp, ops: frozenset[str], kinds: frozenset[str]) -> Iterator[str]:
+    """The ops and dtypes that a node needs and that are not listed.
+
+    What compares two values makes a bool even where bool is not listed; a WHERE takes it.
+    """
+    if u.op.name not in ops:
+        yield u.op.name
+    # A REDUCE by MAX needs MAX as well.
+    if isinstance(u.arg, ReduceArg | AllReduceArg) and u.arg.op.name not in ops:
+        yield u.arg.op.name
+    if u.dtype is not dtypes.void and u.dtype.name not in kinds and not _compares(u):
+        yield u.dtype.name
+    if dtypes.bool.name not in kinds and u.op not in OUTPUTS:
+        taken = u.src[1:] if u.op is Op.WHERE else u.src
+        if any(s.dtype is dtypes.bool for s in taken):
+            yield dtypes.bool.name
+
+
+def computed(root: UOp, known: Collection[UOp] = ()) -> list[UOp]:
+    """The nodes that have a line of their own in the text of a program, none below one of `known`.
+
+    Shapes and index constants are written in place: they need not be listed.
+    """
+
+    def operands(u: UOp) -> list[UOp]:
+        return [] if u in known else [s for s in u.src if in_place(s) is None]
+
+    return toposort([root], operands)
+
+
+def _compares(u: UOp) -> bool:
+    """Whether a node is a bool that is made of other dtypes by its op alone."""
+    made = u.dtype is dtypes.bool and u.declaration.is_elementwise and u.arg is None
+    return made and u.src[0].dtype is not dtypes.bool
+
+
+def _ops(hello: Hello) -> frozenset[str]:
+    """The ops that graphs for a backend may have: our compiler takes some of them away."""
+    listed = hello.ops.intersection(Op.__members__)
+    if "tensor" in hello.forms:
+        return listed
+    return listed | {op.name for op, d in DECLARATIONS.items() if d.section not in ALU}

@@ -1,0 +1,191 @@
+"""Any executable as a backend: `command:./worker --option`, which answers JSON lines on stdio."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from uop.conformance.backends import NoSuchBackendError
+from uop.conformance.backends.attempt import problem_of
+from uop.conformance.protocol import messages, offers
+from uop.conformance.protocol.hello import DeviationError
+from uop.conformance.protocol.lines import LineProcess
+from uop.conformance.protocol.log import ProtocolLog
+from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.protocol.wire import Json
+from uop.conformance.workers.sessions import COMMAND
+from uop.conformance.workers.transport import Allowance, IsRight, LostError
+from uop.spec.errors import BackendError, UopError
+from uop.spec.uop import UOp
+
+SMALL_REPLY = 1 << 20
+LARGE_REPLY = 64 << 20
+
+
+class Command:
+    """A worker in a process of its own, started again whenever it is lost.
+
+    BackendError where it cannot be started, or has been lost too often.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        allowance: Allowance | None = None,
+        log: ProtocolLog | None = None,
+    ) -> None:
+        self.name, self.folder, self.log = name, folder, log
+        self.command = command_of(name)
+        self.allowance = allowance or Allowance()
+        self.starts, self.asked = 0, 0
+        self.submitted: tuple[Program, ...] = ()
+        self.peak_before = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self.hello = self._start()
+
+    def submit(self, programs: Sequence[Program]) -> None:
+        self.submitted = tuple(programs)
+
+    def collect(self) -> list[Outcome]:
+        outcomes = [self.run(program) for program in self.submitted]
+        if self.process.look().resident - self.resident_at_start > self.allowance.bytes // 2:
+            # It keeps a little of every program: not the fault of the next one.
+            self.restart()
+        return outcomes
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that its processes were seen to hold, also those that are gone."""
+        return max(self.peak_before, self.process.peak)
+
+    def close(self) -> None:
+        self.process.close()
+
+    def run(self, program: Program) -> Outcome:
+        """Run one program, or have it checked where it comes without inputs."""
+        self.asked += 1
+        try:
+            if not program.batches:
+                return self._checked(messages.check_request(self.asked, program, self.hello))
+            request = messages.run_request(self.asked, program, self.hello, self.folder)
+            reply = self.ask(request, messages.largest_reply(request))
+            outcome = messages.read_outputs(reply, len(program.batches), self.folder)
+            outcome = messages.in_its_shapes(outcome, request, program)
+            return self._with_last_words(self._with_properties(program, outcome))
+        except LostError as lost:
+            self.restart()
+            return lost.problem
+        except DeviationError as error:
+            return self._with_last_words(Problem(ProblemKind.PROTOCOL, str(error)))
+        except UopError as error:
+            return problem_of(error)
+        except OSError as error:
+            raise BackendError(f"{self.name}: no files for its arrays: {error.strerror}") from None
+        finally:
+            for path in self.folder.glob(f"input-{self.asked}-*"):
+                path.unlink()
+
+    def explain(self, program: Program, is_right: IsRight) -> str:
+        told = []
+        try:
+            if "stages" in self.hello.offers:
+                reply = self.asked_about("stages", program)
+                told.append(offers.first_wrong_stage(reply, program, is_right))
+            if "source" in self.hello.offers:
+                told.append(offers.source(self.asked_about("source", program)))
+        except LostError as lost:
+            self.restart()
+            told.append(str(lost))
+        except UopError as error:
+            told.append(str(error))
+        return "\n".join(filter(None, told))
+
+    def ask(self, request: Json, most: int = LARGE_REPLY) -> Json:
+        """The reply to any request. LostError where there is none: then it must be restarted."""
+        line, seconds = messages.line(request), self.allowance.seconds(1)
+        return self.process.ask(line, request["id"], seconds, most)
+
+    def as_read(self, program: Program) -> UOp:
+        """What the words that are sent for a program read as."""
+        return messages.in_words(program, self.hello).root
+
+    def asked_about(self, do: str, program: Program) -> Json:
+        """The reply to a question about a program. LostError, DeviationError."""
+        self.asked += 1
+        reply = self.ask(messages.ask_request(self.asked, do, program, self.hello))
+        if "error" in reply:
+            raise DeviationError(do, "what hello offers", messages.read_error(reply).message)
+        return reply
+
+    def _with_properties(self, program: Program, outcome: Outcome) -> Outcome:
+        """The outcome, unless the worker offers its properties and has a wrong one."""
+        if "props" not in self.hello.offers or isinstance(outcome, Problem):
+            return outcome
+        reply = self.asked_about("props", program)
+        wrong = offers.wrong_property(reply, self.as_read(program))
+        return Problem(ProblemKind.PROPERTY, wrong) if wrong else outcome
+
+    def _with_last_words(self, outcome: Outcome) -> Outcome:
+        """The outcome; an error also with what stands on stderr."""
+        if isinstance(outcome, Outputs) or outcome.kind is ProblemKind.UNSUPPORTED:
+            return outcome
+        told = [outcome.message, *self.process.last_words()]
+        return replace(outcome, message="; ".join(told))
+
+    def _checked(self, request: Json) -> Outcome:
+        reply = self.ask(request, SMALL_REPLY)
+        if "error" in reply:
+            return messages.read_error(reply)
+        if reply.get("valid") is not True:
+            raise DeviationError("reply", "valid: true, or an error", sorted(reply))
+        return Outputs(())
+
+    def restart(self) -> None:
+        """End the process and start it again. BackendError where that was done too often."""
+        self.close()
+        self.peak_before = self.peak
+        if self.starts > self.allowance.restarts:
+            raise BackendError(f"backend {self.name!r} was lost {self.starts} times")
+        self._start()
+
+    def _start(self) -> Hello:
+        self.starts += 1
+        try:
+            held = self.allowance.bytes
+            self.process = LineProcess(self.command, self.folder, held, self.log)
+        except OSError as error:
+            raise BackendError(f"cannot start {self.command[0]}: {error.strerror}") from None
+        with ExitStack() as undo:
+            # Also where this process is told to end meanwhile.
+            undo.callback(self.process.close)
+            hello = self._greeted()
+            undo.pop_all()
+        self.resident_at_start = self.process.look().resident
+        return hello
+
+    def _greeted(self) -> Hello:
+        """What the process says of itself. BackendError where it does not."""
+        request = messages.hello_request(self.folder)
+        seconds = self.allowance.start_seconds
+        try:
+            reply = self.process.ask(messages.line(request), request["id"], seconds, SMALL_REPLY)
+            if "error" in reply:
+                raise BackendError(messages.read_error(reply).message)
+            return messages.read_hello(reply)
+        except (LostError, UopError) as error:
+            raise BackendError(f"{self.name} did not start: {error}") from None
+
+
+def command_of(name: str) -> list[str]:
+    """The words of a command. NoSuchBackendError where there are none."""
+    try:
+        words = shlex.split(name.removeprefix(COMMAND))
+    except ValueError as error:
+        raise NoSuchBackendError(f"{name}: {error}") from None
+    if not words:
+        raise NoSuchBackendError(f"{name!r}: expected {COMMAND}PROGRAM")
+    return words

@@ -1,0 +1,89 @@
+"""The process of a backend under test: `python -m uop.conformance.workers.serve NAME`."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from uop.conformance.backends import load
+from uop.conformance.protocol import wire
+from uop.conformance.protocol.hello import checked
+from uop.conformance.protocol.types import Backend, Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.workers.processes import end, when_alone
+from uop.spec.errors import UopError
+
+STATM = Path("/proc/self/statm")
+GRACE = 10
+
+
+def main(name: str) -> None:
+    """Say hello, then answer programs until the other side closes."""
+    with suppress(wire.ClosedError):
+        _serve(name)
+
+
+def _serve(name: str) -> None:
+    # What a backend or its driver prints must not land between the frames.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    when_alone(partial(end, os.getpid()))
+    # For a backend written as module:Class; at the end, where it hides nothing that is installed.
+    sys.path.append(str(Path.cwd()))
+    try:
+        backend = load(name)
+        hello = checked(backend.hello())
+    except UopError as error:
+        wire.write(out, wire.Packer().frame({"refused": str(error)}))
+        return
+    greeting = {"hello": wire.hello_to_json(hello), "resident": resident()}
+    wire.write(out, wire.Packer().frame(greeting))
+    answer(backend, 0, out)
+
+
+def answer(backend: Backend, requests: int, replies: int) -> None:
+    """Run what comes in. ClosedError when the other side has gone."""
+    while True:
+        header, body = wire.read(requests)
+        # An orphan ends itself even if it hangs where no other thread of it runs.
+        signal.alarm(math.ceil(header["limit"]) + GRACE)
+        outcomes = [fitting(o) for o in backend.run(wire.unpack_programs(header, body))]
+        signal.alarm(0)
+        wire.write(replies, wire.pack_outcomes(outcomes, resident()))
+
+
+def fitting(outcome: object) -> Outcome:
+    """What a backend gave for a program, unless it is none of what it may give."""
+    if isinstance(outcome, Problem):
+        return outcome
+    if not isinstance(outcome, Outputs):
+        said = f"run: expected Outputs or a Problem, found {type(outcome).__name__}"
+        return Problem(ProblemKind.PROTOCOL, said)
+    for a in chain.from_iterable(outcome.batches):
+        if not isinstance(a, np.ndarray | np.generic):
+            said = f"an output: expected a numpy array, found {type(a).__name__}"
+            return Problem(ProblemKind.PROTOCOL, said)
+        if a.dtype not in wire.NAMES:
+            known = ", ".join(wire.NAMES.values())
+            said = f"an output: expected an array of {known}, found {a.dtype}"
+            return Problem(ProblemKind.PROTOCOL, said)
+    return outcome
+
+
+def resident() -> int:
+    """Bytes of memory this process holds; 0 where the system does not say."""
+    if not STATM.exists():
+        return 0
+    return int(STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

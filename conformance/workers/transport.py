@@ -1,0 +1,272 @@
+"""A backend in a process of its own: a crash, a hang or a leak is a result, not the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from uop.conformance.protocol import wire
+from uop.conformance.protocol.types import (
+    LOST,
+    Backend,
+    Hello,
+    Outcome,
+    Problem,
+    ProblemKind,
+    Program,
+)
+from uop.conformance.protocol.untrusted import sanitized
+from uop.conformance.workers.processes import environment, how_it_ended
+from uop.spec.errors import BackendError
+
+SERVE = "uop.conformance.workers.serve"
+"""The module that a process of a backend runs."""
+STDERR_SHOWN = 400
+
+IsRight = Callable[[Outcome], bool]
+"""Whether an outcome is accepted for the program in question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a backend may use before it is taken for hung or leaking."""
+
+    start_seconds: float = 60.0
+    batch_seconds: float = 30.0
+    program_seconds: float = 1.0
+    bytes: int = 2 << 30
+    restarts: int = 40
+
+    @classmethod
+    def within(cls, seconds: float | None) -> Allowance:
+        """So many seconds for a start, for one program of a command, or one batch of an adapter."""
+        if seconds is None:
+            return cls()
+        return cls(start_seconds=seconds, batch_seconds=seconds, program_seconds=0.0)
+
+    def seconds(self, programs: int) -> float:
+        return self.batch_seconds + self.program_seconds * programs
+
+
+class Session(Protocol):
+    """A started backend. `submit` hands over programs, `collect` waits for their outcomes."""
+
+    @property
+    def hello(self) -> Hello: ...
+
+    @property
+    def peak(self) -> int:
+        """The most bytes of memory that it was seen to hold."""
+
+    def submit(self, programs: Sequence[Program]) -> None: ...
+
+    def collect(self) -> list[Outcome]: ...
+
+    def explain(self, program: Program, is_right: IsRight) -> str:
+        """What it shows of how it runs a program that gave what is not right."""
+
+    def close(self) -> None: ...
+
+
+class Local:
+    """A backend in this process, for tests and for backends that are trusted."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.hello = backend.hello()
+        self.submitted: tuple[Program, ...] = ()
+        self.peak = 0
+
+    def submit(self, programs: Sequence[Program]) -> None:
+        self.submitted = tuple(programs)
+
+    def collect(self) -> list[Outcome]:
+        return list(self.backend.run(self.submitted))
+
+    def explain(self, program: Program, is_right: IsRight) -> str:
+        """Nothing is shown."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class LostError(Exception):
+    """The process crashed, hung or leaked while it had programs."""
+
+    def __init__(self, kind: ProblemKind, message: str) -> None:
+        self.problem = Problem(kind, message)
+        super().__init__(self.problem.message)
+
+
+class Worker:
+    """A backend in a child process, started again whenever it is lost.
+
+    BackendError where it cannot be started, or has been lost too often.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        folder: Path,
+        allowance: Allowance | None = None,
+        module: Sequence[str] = (SERVE,),
+    ) -> None:
+        self.backend, self.folder, self.module = backend, folder, module
+        self.allowance = allowance or Allowance()
+        self.starts = 0
+        self.submitted: tuple[Program, ...] = ()
+        self.pending_loss: LostError | None = None
+        self.resident = self.resident_at_start = self.peak = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self.hello = self._start()
+
+    def submit(self, programs: Sequence[Program]) -> None:
+        self.submitted, self.pending_loss = tuple(programs), None
+        try:
+            self._send(self.submitted)
+        except LostError as lost:
+            self.pending_loss = lost
+
+    def collect(self) -> list[Outcome]:
+        try:
+            if self.pending_loss is not None:
+                raise self.pending_loss
+            return self._receive(self.submitted)
+        except LostError as lost:
+            return self._after_loss(self.submitted, lost)
+
+    def explain(self, program: Program, is_right: IsRight) -> str:
+        """Nothing is shown."""
+        return ""
+
+    def close(self) -> None:
+        self._kill()
+
+    def _after_loss(self, programs: tuple[Program, ...], lost: LostError) -> list[Outcome]:
+        """Find the culprits by halves, each half in a process that has seen nothing else.
+
+        Where one hangs, one by one: each half with the culprit in it would be waited for again.
+        """
+        self._restart()
+        if len(programs) == 1:
+            return [lost.problem]
+        size = 1 if lost.problem.kind is ProblemKind.HANG else -(-len(programs) // 2)
+        parts = [programs[k : k + size] for k in range(0, len(programs), size)]
+        outcomes = [outcome for part in parts for outcome in self._alone(part)]
+        if not any(isinstance(o, Problem) and o.kind in LOST for o in outcomes):
+            together = f"{lost} (on {len(programs)} programs together, not on fewer)"
+            outcomes[0] = Problem(lost.problem.kind, together)
+        return outcomes
+
+    def _alone(self, programs: tuple[Program, ...]) -> list[Outcome]:
+        try:
+            self._send(programs)
+            return self._receive(programs)
+        except LostError as lost:
+            return self._after_loss(programs, lost)
+
+    def _send(self, programs: tuple[Program, ...]) -> None:
+        limit = self.allowance.seconds(len(programs))
+        self.deadline = time.monotonic() + limit
+        try:
+            wire.write(self.requests, wire.pack_programs(programs, limit))
+        except wire.ClosedError:
+            raise self._crashed() from None
+
+    def _receive(self, programs: tuple[Program, ...]) -> list[Outcome]:
+        try:
+            header, body = wire.read(self.replies, self.deadline)
+            outcomes = wire.unpack_outcomes(header, body)
+            resident = int(header["resident"])
+        except wire.LateError:
+            limit = self.allowance.seconds(len(programs))
+            raise LostError(ProblemKind.HANG, f"no answer within {limit:g} s") from None
+        except (wire.ClosedError, LookupError, TypeError, ValueError):
+            raise self._crashed() from None
+        if len(outcomes) != len(programs):
+            said = f"{len(outcomes)} outcomes for {len(programs)} programs"
+            raise LostError(ProblemKind.CRASH, said)
+        self._check_memory(resident)
+        return outcomes
+
+    def _check_memory(self, resident: int) -> None:
+        grown, self.resident = resident - self.resident, resident
+        self.peak = max(self.peak, resident)
+        if grown > self.allowance.bytes:
+            raise LostError(ProblemKind.LEAK, f"kept {grown >> 20} MiB after its programs ended")
+        if resident - self.resident_at_start > self.allowance.bytes:
+            self._restart()
+
+    def _restart(self) -> None:
+        self._kill()
+        if self.starts > self.allowance.restarts:
+            raise BackendError(f"backend {self.backend!r} was lost {self.starts} times")
+        self._start()
+
+    def _start(self) -> Hello:
+        self.starts += 1
+        self.log = self.folder / f"stderr-{self.starts}"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", *self.module, self.backend],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment(self.folder),
+                start_new_session=True,
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.requests, self.replies = self.process.stdin.fileno(), self.process.stdout.fileno()
+        with ExitStack() as undo:
+            # Also where this process is told to end meanwhile.
+            undo.callback(self._kill)
+            hello = self._greeted()
+            undo.pop_all()
+        return hello
+
+    def _greeted(self) -> Hello:
+        """What the process says of itself. BackendError where it does not."""
+        limit, started = self.allowance.start_seconds, f"backend {self.backend!r} did not start"
+        try:
+            header, _ = wire.read(self.replies, time.monotonic() + limit)
+        except wire.LateError:
+            raise BackendError(f"{started}: no hello within {limit:g} s") from None
+        except wire.ClosedError:
+            raise BackendError(f"{started}: {self._crashed()}") from None
+        if "refused" in header:
+            raise BackendError(f"{started}: {sanitized(header['refused'])}")
+        self.resident = self.resident_at_start = int(header["resident"])
+        return wire.hello_from_json(header["hello"])
+
+    def _crashed(self) -> LostError:
+        how = how_it_ended(self._exit_code())
+        said = self.log.read_text("utf-8", "replace").strip()[-STDERR_SHOWN:]
+        if not said:
+            return LostError(ProblemKind.CRASH, f"the process {how}")
+        # Of a traceback the last line says most.
+        return LostError(ProblemKind.CRASH, f"the process {how}: {said.splitlines()[-1]}\n{said}")
+
+    def _exit_code(self) -> int | None:
+        try:
+            return self.process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _kill(self) -> None:
+        """End the process and what it started."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
