@@ -11,7 +11,7 @@ from figure import Figure, alternated, at_most, seconds
 from numpy.typing import NDArray
 
 from uop.interpreter.evaluate import evaluate, evaluate_full
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import AddrSpace, AxisType, BufferArg, ParamArg, RangeArg, SpecialArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op

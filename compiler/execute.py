@@ -19,7 +19,7 @@ from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.stages.grid import grid_of, is_grouped, runs, work_items
 from uop.compiler.stages.render import params, written_params
 from uop.compiler.targets.target import Target
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError

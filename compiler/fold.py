@@ -9,9 +9,9 @@ from typing import cast
 import numpy as np
 
 from uop.compiler.rewrite import RuleSet, rewrites
+from uop.interpreter.numeric.storage import constant, np_dtype, to_bits
 from uop.interpreter.rules import decomposed, elementwise, extension  # noqa: F401 - enter them
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
-from uop.interpreter.storage import constant, np_dtype, to_bits
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
 from uop.spec.forms import ELEMENTWISE

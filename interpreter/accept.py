@@ -9,18 +9,18 @@ from typing import cast
 import numpy as np
 
 from uop.interpreter.accepted.apply import elementwise
-from uop.interpreter.accepted.folds import reduce
 from uop.interpreter.accepted.kernels import accepted_of_kernels
 from uop.interpreter.accepted.liberties import looks_around
 from uop.interpreter.accepted.locations import Locations
 from uop.interpreter.accepted.moves import MOVES
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.accepted.rules.folds import reduce
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import is_reference, widens
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.rules.movement import value_sources
-from uop.interpreter.tensor import TensorEvaluation, body_arguments
+from uop.interpreter.tensor.evaluation import TensorEvaluation, body_arguments
 from uop.interpreter.values import Value
 from uop.spec.args import GetTupleArg, PadArg, PadFill
 from uop.spec.dtype import DType

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.interpreter.values import Value, either
 from uop.spec.errors import PassError
 from uop.spec.graph import kind_of

@@ -8,10 +8,10 @@ import numpy as np
 
 from uop.interpreter.check import check_of
 from uop.interpreter.inputs import Inputs, bind_inputs, checked_inputs, with_numbers
-from uop.interpreter.machine import run_program
+from uop.interpreter.kernel.program import run_program
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.extension import EVALUATED
-from uop.interpreter.storage import Array
-from uop.interpreter.tensor import FullOutput, Observer, TensorEvaluation
+from uop.interpreter.tensor.evaluation import FullOutput, Observer, TensorEvaluation
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import kind_of
 from uop.spec.uop import checked_root

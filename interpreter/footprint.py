@@ -12,14 +12,14 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uop.interpreter.storage import holds
+from uop.interpreter.numeric.storage import holds
 from uop.spec.args import AddrSpace
 from uop.spec.clauses import lacking
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
-    from uop.interpreter.lanes import Axis
+    from uop.interpreter.kernel.lanes import Axis
     from uop.spec.uop import UOp
 
 USUAL_BYTES = 8 << 30

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import STORAGE, Array, np_dtype
+from uop.interpreter.numeric.storage import STORAGE, Array, np_dtype
 from uop.spec.dtype import DTYPES
 from uop.spec.frontend.evaluator import Held
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import ParamArg
 from uop.spec.errors import users_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted, NaN
-from uop.interpreter.storage import STORAGE, Array, Mask, to_bits
+from uop.interpreter.numeric.storage import STORAGE, Array, Mask, to_bits
 from uop.interpreter.values import Value
 from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DTYPES, DType, Kind

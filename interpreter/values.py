@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from uop.interpreter.storage import Array, Mask
+from uop.interpreter.numeric.storage import Array, Mask
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import (
     BinaryArg,
     BufferArg,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from uop.conformance.suite.levels.kernel.listing import Listing
-from uop.interpreter.fragments import fragments_of
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.kernel.fragments import fragments_of
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import (
     AddrSpace,
     AxisType,

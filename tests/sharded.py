@@ -7,9 +7,9 @@ from typing import cast
 
 import numpy as np
 
-from uop.interpreter.devices import Placed, evaluate_by_devices, same
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.interpreter.tensor.devices import Placed, evaluate_by_devices, same
 from uop.interpreter.values import Value
 from uop.spec.args import (
     LoadArg,

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.uop import UOp
 from uop.spec.uop_file import read_file
 

@@ -11,8 +11,8 @@ from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
 from uop.conformance.judging.expected import may_end
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
-from uop.interpreter.adversary import evaluate_adversarially
-from uop.interpreter.storage import Array
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
+from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import UnsupportedError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op

@@ -7,10 +7,10 @@ from importlib.metadata import version
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Program
-from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import Output, evaluate
 from uop.interpreter.inputs import Inputs
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
+from uop.interpreter.tensor.devices import evaluate_by_devices
 from uop.spec.dtype import DTYPES
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

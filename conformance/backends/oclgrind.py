@@ -24,7 +24,7 @@ from uop.compiler.stages.render import node_at
 from uop.conformance.backends.compiled import CompiledBackend
 from uop.conformance.backends.interpreter import in_order
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.uop import described
 

@@ -31,7 +31,7 @@ from uop.conformance.protocol.types import (
     ProblemKind,
     Program,
 )
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.graph import base_of, kind_of, outside, slot_of

@@ -13,7 +13,7 @@ import numpy as np
 
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets
-from uop.interpreter.storage import Array, Mask, is_shape, np_dtype
+from uop.interpreter.numeric.storage import Array, Mask, is_shape, np_dtype
 from uop.interpreter.values import Value, either
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UopError

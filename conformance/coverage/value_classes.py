@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from uop.interpreter.storage import BITS, Array, to_bits
+from uop.interpreter.numeric.storage import BITS, Array, to_bits
 from uop.spec.dtype import FLOATS, DType, Kind
 
 CLASSES = {

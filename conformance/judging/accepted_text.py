@@ -9,7 +9,7 @@ import numpy as np
 from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.storage import BITS, Array, from_bits, to_bits
+from uop.interpreter.numeric.storage import BITS, Array, from_bits, to_bits
 from uop.interpreter.values import Value
 from uop.spec.case import ElementSet
 from uop.spec.uop import UOp

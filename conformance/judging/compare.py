@@ -11,7 +11,7 @@ import numpy as np
 from uop.conformance.judging import storage
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.storage import Array, Mask, to_bits
+from uop.interpreter.numeric.storage import Array, Mask, to_bits
 from uop.interpreter.values import either
 from uop.spec.dtype import DType
 

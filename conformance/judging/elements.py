@@ -13,8 +13,8 @@ from uop.conformance.judging.compare import element_text, place_of
 from uop.conformance.suite.case import Batch, Case
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.show import dtype_of
-from uop.interpreter.storage import Array, Mask
 from uop.spec.args import ConstArg, ParamArg
 from uop.spec.graph import slot_of
 from uop.spec.ops.names import Op

@@ -12,7 +12,7 @@ from uop.conformance.suite.case import Batch, Case
 from uop.interpreter.accept import TRUNCATED, accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError

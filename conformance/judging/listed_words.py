@@ -9,7 +9,7 @@ import numpy as np
 
 from uop.conformance.protocol.types import Hello
 from uop.conformance.suite.case import Batch
-from uop.interpreter.storage import Array, constant, np_dtype
+from uop.interpreter.numeric.storage import Array, constant, np_dtype
 from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.graph import outside, replaced, slot_of, slots_of

@@ -16,7 +16,7 @@ from uop.conformance.judging.listed_words import in_listed_words
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Program
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import computed, lacking
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import ProgramKind, kind_of, slot_of, slots_of, written

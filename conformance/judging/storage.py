@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uop.conformance.protocol.wire import NAMES
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec import array as literal
 from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DTYPES, DType, dtypes

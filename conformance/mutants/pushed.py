@@ -12,10 +12,10 @@ from uop.conformance.mutants.order import is_by_hand
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import groups
 from uop.interpreter.accepted.order import is_float, is_nan
-from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs
-from uop.interpreter.storage import to_bits
+from uop.interpreter.numeric.storage import to_bits
 from uop.interpreter.values import Value, either
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op

@@ -15,7 +15,7 @@ from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, Prob
 from uop.conformance.protocol.wire import Json
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.workers.transport import Session
-from uop.interpreter.storage import Array, np_dtype, to_bits
+from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.case import Case as FileCase
 from uop.spec.case import UopFile
 from uop.spec.errors import BackendError

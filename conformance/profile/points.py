@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from uop.conformance.profile.probe import NAN, Point, Witness, data, elementwise, row, whole
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import DTypeArg, PadArg, ReduceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op

@@ -9,7 +9,7 @@ import numpy as np
 
 from uop.conformance.judging.storage import spelled
 from uop.conformance.suite.values import array
-from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.args import ConstArg, ParamArg, ReduceArg
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.ops.names import Op

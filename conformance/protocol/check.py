@@ -25,7 +25,7 @@ from uop.conformance.suite.case import Case, InvalidCase
 from uop.conformance.suite.generate import groups
 from uop.conformance.workers.command import Command
 from uop.conformance.workers.transport import Allowance, LostError
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.array import encode_array
 from uop.spec.case import Case as FileCase
 from uop.spec.case import encode_set, outputs

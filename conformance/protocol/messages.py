@@ -23,7 +23,7 @@ from uop.conformance.protocol.types import (
     Program,
 )
 from uop.conformance.protocol.wire import Json
-from uop.interpreter.storage import STORAGE, Array, is_shape
+from uop.interpreter.numeric.storage import STORAGE, Array, is_shape
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse as parse_edition
 from uop.spec.editions import print_program

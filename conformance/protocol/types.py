@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from uop.conformance.protocol.untrusted import sanitized
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 
 FORMS = ("tensor", "kernel", "linear")
 """The forms of programs: graphs of values, kernels as graphs, kernels as lists of instructions."""

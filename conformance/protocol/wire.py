@@ -23,7 +23,7 @@ from uop.conformance.protocol.types import (
     ProblemKind,
     Program,
 )
-from uop.interpreter.storage import STORAGE, Array
+from uop.interpreter.numeric.storage import STORAGE, Array
 
 Json = dict[str, Any]
 SIZES = struct.Struct("<QQ")

@@ -13,9 +13,9 @@ from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.show import accepted_words, show_value
-from uop.interpreter.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg
 from uop.spec.decisions import decisions

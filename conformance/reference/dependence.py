@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.rules.movement import value_sources
-from uop.interpreter.storage import Mask
-from uop.interpreter.tensor import MEANINGS
+from uop.interpreter.tensor.evaluation import MEANINGS
 from uop.interpreter.values import Value
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp

@@ -13,8 +13,8 @@ from uop.conformance.run.options import OptionError
 from uop.conformance.suite.case import Case
 from uop.interpreter.accept import AcceptedEvaluation, accept, read_by
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.show import accepted_words
-from uop.interpreter.storage import Array, Mask
 from uop.interpreter.values import Value
 from uop.spec.decisions import decisions
 from uop.spec.errors import UndefinedError, UnsupportedError

@@ -12,10 +12,10 @@ import numpy as np
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.rules.codegen import custom
 from uop.interpreter.show import dtype_of, show_value
-from uop.interpreter.storage import Array, np_dtype
-from uop.interpreter.tensor import FullOutput
+from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.case import Case
 from uop.spec.dtype import DType, Kind, dtypes

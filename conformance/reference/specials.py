@@ -12,8 +12,8 @@ from uop.conformance.reference.section import Section
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted, NaN
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.show import accepted_words, word
-from uop.interpreter.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import DType, Kind, dtypes

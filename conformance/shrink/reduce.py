@@ -13,7 +13,7 @@ from uop.conformance.judging.verdict import Fault
 from uop.conformance.shrink.bodies import taken_of, with_body
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs
-from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.numeric.storage import Array, to_bits
 from uop.interpreter.values import Value
 from uop.spec.args import ConstArg, DTypeArg
 from uop.spec.dtype import Kind, dtypes

@@ -18,7 +18,7 @@ from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs
-from uop.interpreter.storage import Mask
+from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.values import Value
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import slots_of

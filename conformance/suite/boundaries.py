@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 
 from uop.conformance.suite.values import array, bounds
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType, dtypes, floor_log2
 from uop.spec.ops.names import Op
 

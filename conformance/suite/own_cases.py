@@ -20,7 +20,7 @@ from uop.interpreter.accept import accept
 from uop.interpreter.accepted.order import is_nan
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.inputs import bind_inputs
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.case import Case, UopFile, outputs
 from uop.spec.errors import InvalidError, LabelledError

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from uop.conformance.suite.choices import Words, words
-from uop.interpreter.storage import BITS, Array, from_bits, np_dtype
+from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.dtype import DTYPES, FLOATS, DType, FloatFormat, Kind
 
 VALUES = tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 # The rules enter their tables on import.
-from uop.interpreter.accepted import casts, choices, floats, integers, liberties, reals  # noqa: F401
+from uop.interpreter.accepted import liberties
+from uop.interpreter.accepted.rules import casts, choices, floats, integers, reals  # noqa: F401
+from uop.interpreter.accepted.rules.table import FLOAT_RULES, INT_RULES
 from uop.interpreter.accepted.sets import Sets, joined, nan_alone, points
-from uop.interpreter.accepted.table import FLOAT_RULES, INT_RULES
-from uop.interpreter.storage import Array, constant
+from uop.interpreter.numeric.storage import Array, constant
 from uop.interpreter.values import Value, either
 from uop.spec.args import ConstArg
 from uop.spec.dtype import dtypes

@@ -8,8 +8,8 @@ from copy import copy
 import numpy as np
 
 from uop.interpreter.accepted.sets import Sets, points, somewhere, together
-from uop.interpreter.buffers import Cells, Place
-from uop.interpreter.storage import Array
+from uop.interpreter.kernel.buffers import Cells, Place
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
 
 PARTS = ("lo", "hi", "nan", "only", "exact", "any")

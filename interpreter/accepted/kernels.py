@@ -11,22 +11,22 @@ import numpy as np
 
 from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.cells import SetCells, full, parts_of
-from uop.interpreter.accepted.choices import where
-from uop.interpreter.accepted.folds import folded
 from uop.interpreter.accepted.liberties import read_terms, takes
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.accepted.rules.choices import where
+from uop.interpreter.accepted.rules.folds import folded
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import is_reference, widens
 from uop.interpreter.addresses import Addresses
-from uop.interpreter.buffers import Buffer, Buffers, Registers
-from uop.interpreter.kernel import Kernel, launch
-from uop.interpreter.lanes import indexed, raised, stacked
-from uop.interpreter.machine import call_by_name, run_calls
-from uop.interpreter.schedule import Branch, Items, Loop
-from uop.interpreter.storage import Array, Mask
+from uop.interpreter.kernel.buffers import Buffer, Buffers, Registers
+from uop.interpreter.kernel.lanes import indexed, raised, stacked
+from uop.interpreter.kernel.launch import Kernel, launch
+from uop.interpreter.kernel.program import call_by_name, run_calls
+from uop.interpreter.kernel.schedule import Branch, Items, Loop
+from uop.interpreter.kernel.warps import fragments_in_warps
+from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value
-from uop.interpreter.warps import fragments_in_warps
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError

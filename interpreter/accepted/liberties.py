@@ -12,9 +12,9 @@ from typing import cast
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.budget import floats_between, largest_finite, wide_storage
+from uop.interpreter.accepted.rules.budget import floats_between, largest_finite, wide_storage
 from uop.interpreter.accepted.sets import Sets, joined, somewhere, without
-from uop.interpreter.storage import Array, Mask
+from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import either
 from uop.spec.args import ConstArg, ReduceArg
 from uop.spec.dtype import DType

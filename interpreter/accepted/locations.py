@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from uop.interpreter.accepted.choices import where
+from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.sets import Sets, points, together, without
-from uop.interpreter.memory import Memory
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.interpreter.tensor.memory import Memory
 from uop.interpreter.values import Value
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uop.interpreter.accepted.choices import where
+from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.sets import Sets, together, without
+from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.rules.movement import checked_index, outside_pad
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.storage import Mask
 from uop.interpreter.values import either
 from uop.spec.args import PadArg, PadFill, ReplicatedArg
 from uop.spec.clauses import undefined

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from uop.interpreter.storage import BITS, Array, Mask, np_dtype
+from uop.interpreter.numeric.storage import BITS, Array, Mask, np_dtype
 from uop.spec.dtype import FLOATS, FloatFormat
 
 SIGNED: dict[int, np.dtype[Any]] = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.sets import Sets, points
-from uop.interpreter.storage import Array, Mask
+from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value, either
 from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DType, Kind

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.storage import Array, Mask
+from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value, either
 
 

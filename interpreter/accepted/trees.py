@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.accepted.floats import negative
-from uop.interpreter.accepted.folds import folded
+from uop.interpreter.accepted.rules.floats import negative
+from uop.interpreter.accepted.rules.folds import folded
 from uop.interpreter.accepted.sets import Sets, joined, together
 from uop.interpreter.values import either
 from uop.spec.latitude import Profile

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uop.interpreter.fragments import fragments_of
+from uop.interpreter.kernel.fragments import fragments_of
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.rules.table import evaluates
-from uop.interpreter.storage import Array, np_dtype
 from uop.spec.args import CustomArg, CustomFunctionArg, InsArg, WmmaArg
 from uop.spec.clauses import lacking
 from uop.spec.dtype import dtypes

@@ -6,10 +6,10 @@ import operator
 
 import numpy as np
 
-from uop.interpreter import numeric, transcendental
+from uop.interpreter.numeric import conversions, transcendental
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.elementwise import add, mul
 from uop.interpreter.rules.table import Node, evaluates
-from uop.interpreter.storage import Array
 from uop.spec.dtype import Kind
 from uop.spec.ops.names import Op
 
@@ -20,14 +20,14 @@ THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 @evaluates(Op.NEG)
 def neg(u: Node, a: Array) -> Array:
     if u.dtype.kind is Kind.INDEX:
-        return numeric.index_op(operator.sub, np.zeros_like(a), a)
+        return conversions.index_op(operator.sub, np.zeros_like(a), a)
     return np.negative(a)
 
 
 @evaluates(Op.SUB)
 def sub(u: Node, a: Array, b: Array) -> Array:
     if u.dtype.kind is Kind.INDEX:
-        return numeric.index_op(operator.sub, a, b)
+        return conversions.index_op(operator.sub, a, b)
     return np.subtract(a, b)
 
 

@@ -10,9 +10,9 @@ import operator
 
 import numpy as np
 
-from uop.interpreter import numeric
+from uop.interpreter.numeric import conversions
+from uop.interpreter.numeric.storage import BITS, Array, Mask, from_bits, np_dtype, to_bits
 from uop.interpreter.rules.table import Node, evaluates, unspecified_where
-from uop.interpreter.storage import BITS, Array, Mask, from_bits, np_dtype, to_bits
 from uop.spec.clauses import undefined
 from uop.spec.dtype import Kind
 from uop.spec.ops.names import Op
@@ -22,14 +22,14 @@ from uop.spec.ops.names import Op
 def add(u: Node, a: Array, b: Array) -> Array:
     """Integers wrap, a bool is 0 or 1 and saturates (OR)."""
     if u.dtype.kind is Kind.INDEX:
-        return numeric.index_op(operator.add, a, b)
+        return conversions.index_op(operator.add, a, b)
     return np.add(a, b)
 
 
 @evaluates(Op.MUL)
 def mul(u: Node, a: Array, b: Array) -> Array:
     if u.dtype.kind is Kind.INDEX:
-        return numeric.index_op(operator.mul, a, b)
+        return conversions.index_op(operator.mul, a, b)
     return np.multiply(a, b)
 
 
@@ -47,8 +47,8 @@ def maximum(u: Node, a: Array, b: Array) -> Array:
 @evaluates(Op.IDIV)
 def idiv(u: Node, a: Array, b: Array) -> Array:
     """The quotient rounded to minus infinity."""
-    if u.dtype.kind is Kind.INDEX and np.any((a == numeric.INDEX_RANGE[0]) & (b == -1)):
-        raise undefined("VALUE.u1", f"{-numeric.INDEX_RANGE[0]}")
+    if u.dtype.kind is Kind.INDEX and np.any((a == conversions.INDEX_RANGE[0]) & (b == -1)):
+        raise undefined("VALUE.u1", f"{-conversions.INDEX_RANGE[0]}")
     return np.floor_divide(a, b)
 
 
@@ -68,7 +68,7 @@ def shl(u: Node, a: Array, b: Array) -> Array:
     """A times 2 to the B, wrapping."""
     count = _count_or_zero(u, b)
     if u.dtype.kind is Kind.INDEX:
-        return numeric.index_op(operator.lshift, a, count)
+        return conversions.index_op(operator.lshift, a, count)
     return np.left_shift(a, count)
 
 
@@ -132,22 +132,22 @@ def trunc(u: Node, a: Array) -> Array:
 
 @evaluates(Op.CAST)
 def cast(u: Node, a: Array) -> Array:
-    return numeric.cast(a, u.src[0].dtype, u.dtype)
+    return conversions.cast(a, u.src[0].dtype, u.dtype)
 
 
 @unspecified_where(Op.CAST)
 def cast_does_not_fit(u: Node, a: Array) -> Mask | None:
-    return numeric.cast_unspecified(a, u.src[0].dtype, u.dtype)
+    return conversions.cast_unspecified(a, u.src[0].dtype, u.dtype)
 
 
 @evaluates(Op.BITCAST)
 def bitcast(u: Node, a: Array) -> Array:
-    return numeric.bitcast(a, u.dtype)
+    return conversions.bitcast(a, u.dtype)
 
 
 @unspecified_where(Op.BITCAST)
 def bitcast_is_no_bool(u: Node, a: Array) -> Mask | None:
-    return numeric.bitcast_unspecified(a, u.dtype)
+    return conversions.bitcast_unspecified(a, u.dtype)
 
 
 def _count_or_zero(u: Node, b: Array) -> Array:

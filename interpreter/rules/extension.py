@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from uop.interpreter.numeric.storage import Array, Mask, from_bits, to_bits
 from uop.interpreter.rules.elementwise import idiv
 from uop.interpreter.rules.table import Node, evaluates, unspecified_where
-from uop.interpreter.storage import Array, Mask, from_bits, to_bits
 from uop.spec.ops.names import Op
 
 EVALUATED = frozenset({Op.CDIV, Op.CMOD, Op.MIN, Op.NOOP, Op.PRECAST, Op.REDUCE})

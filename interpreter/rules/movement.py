@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
-from uop.interpreter.numeric import bitcast
+from uop.interpreter.numeric.conversions import bitcast
+from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.table import evaluates
-from uop.interpreter.storage import Array, Mask
 from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg
 from uop.spec.clauses import undefined
 from uop.spec.dtype import dtypes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.rules.table import RULES, evaluates
-from uop.interpreter.storage import Array, np_dtype
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op

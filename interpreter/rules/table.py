@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from uop.interpreter.storage import Array, Mask
+from uop.interpreter.numeric.storage import Array, Mask
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 

@@ -17,7 +17,7 @@ from uop.compiler.stages.rangeify import TEMPORARY, rangeify
 from uop.compiler.stages.select import select
 from uop.compiler.targets.opencl import OPENCL
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.graph import slots_of
 from uop.spec.text import parse, print_program
 from uop.spec.uop import UOp

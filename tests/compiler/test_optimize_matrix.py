@@ -11,8 +11,8 @@ from uop.compiler.stages.optimize.matrix import ALONG_K, place_in_columns, place
 from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.fragments import SHAPES, fragments_of
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.kernel.fragments import SHAPES, fragments_of
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import DTypeArg, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError

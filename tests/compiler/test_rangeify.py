@@ -8,7 +8,7 @@ import pytest
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.rangeify import TEMPORARY, rangeify
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg, BufferArg, DTypeArg, FlipArg, PermuteArg, ReduceArg
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.forms import RANGED, verify

@@ -22,7 +22,7 @@ from uop.conformance.protocol.types import (
     ProblemKind,
     Program,
 )
-from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.errors import UnsupportedError
 
 kept = []

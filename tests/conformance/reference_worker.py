@@ -16,7 +16,7 @@ from uop.conformance.backends.interpreter import EVERY_OP, evaluate_whole, in_or
 from uop.conformance.protocol.hello import NAMES_OF_DTYPES
 from uop.conformance.protocol.wire import NAMES
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import STORAGE, Array
+from uop.interpreter.numeric.storage import STORAGE, Array
 from uop.spec import editions
 from uop.spec.errors import InvalidError, MalformedError, UopError
 from uop.spec.json_form import from_json, to_json

@@ -9,7 +9,7 @@ import pytest
 
 from uop.conformance.suite.boundaries import beside_ties, close_to_bounds
 from uop.conformance.suite.levels.op.reduce import largest_last
-from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.ops.names import Op
 

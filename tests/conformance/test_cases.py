@@ -9,7 +9,7 @@ from uop.conformance.judging import storage
 from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.storage import to_bits
+from uop.interpreter.numeric.storage import to_bits
 from uop.interpreter.values import Value
 from uop.spec.case import Case, ElementSet, outputs
 from uop.spec.dtype import DType

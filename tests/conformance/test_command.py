@@ -15,7 +15,7 @@ from uop.conformance.workers.command import Command, command_of
 from uop.conformance.workers.processes import PROC, tree_of
 from uop.conformance.workers.sessions import start
 from uop.conformance.workers.transport import Allowance
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError
 from uop.spec.ops.names import Op

@@ -8,7 +8,7 @@ import pytest
 from uop.conformance.judging.compare import Symptom, compare
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.dtype import dtypes
 

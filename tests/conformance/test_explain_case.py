@@ -12,7 +12,7 @@ from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.generate import groups
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs
-from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.numeric.storage import Array, to_bits
 from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes

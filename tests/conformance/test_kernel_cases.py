@@ -10,7 +10,7 @@ import pytest
 import uop.conformance
 from uop.conformance.judging import storage
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.storage import to_bits
+from uop.interpreter.numeric.storage import to_bits
 from uop.spec.case import Case
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import kind_of

@@ -13,7 +13,7 @@ from uop.conformance.judging.expected import accepted_on
 from uop.conformance.suite import generate
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.levels.device.devices import COLLECTIVES, MOST
-from uop.interpreter import devices
+from uop.interpreter.tensor import devices
 from uop.interpreter.values import Value
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

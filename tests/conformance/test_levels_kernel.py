@@ -16,10 +16,10 @@ from uop.conformance.suite.case import Case
 from uop.conformance.suite.levels.kernel.kernels import ARITY
 from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.accept import accept
-from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.fragments import SHAPES
-from uop.interpreter.storage import to_bits
+from uop.interpreter.kernel.fragments import SHAPES
+from uop.interpreter.numeric.storage import to_bits
 from uop.spec.args import BufferArg, WmmaArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError

@@ -13,7 +13,7 @@ from uop.compiler.pipeline import lower
 from uop.conformance.suite import generate
 from uop.conformance.suite.case import Case
 from uop.interpreter.accept import accept
-from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate
 from uop.spec.errors import PassError
 from uop.spec.ops.names import Op

@@ -24,7 +24,7 @@ from uop.conformance.suite.levels.graph import twins as twin
 from uop.conformance.suite.levels.graph.random_graph import FLAVOURS
 from uop.conformance.workers.transport import Local
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import to_bits
+from uop.interpreter.numeric.storage import to_bits
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op

@@ -20,7 +20,7 @@ from uop.conformance.run.replay import judge_files
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT, Profile

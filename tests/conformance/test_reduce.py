@@ -17,7 +17,7 @@ from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import Array, np_dtype, to_bits
+from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.args import BufferArg, DTypeArg, GetTupleArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.graph import outside, slots_of

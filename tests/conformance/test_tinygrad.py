@@ -15,7 +15,7 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.tinygrad import TinygradBackend
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.workers.transport import Worker
-from uop.interpreter.storage import STORAGE, Array, to_bits
+from uop.interpreter.numeric.storage import STORAGE, Array, to_bits
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import BackendError, UnsupportedError
 

@@ -10,7 +10,7 @@ import pytest
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import words
-from uop.interpreter.storage import np_dtype, to_bits
+from uop.interpreter.numeric.storage import np_dtype, to_bits
 from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, dtypes
 
 EACH = pytest.mark.parametrize("dtype", values.VALUES, ids=lambda d: d.name)

@@ -28,7 +28,7 @@ from uop.conformance.suite.vocabulary import (
     whole,
 )
 from uop.conformance.workers.transport import Local
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op

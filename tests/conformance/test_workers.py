@@ -10,7 +10,7 @@ import pytest
 from uop.conformance.backends import NoSuchBackendError, find, load, names
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.workers.transport import Allowance, Worker
-from uop.interpreter.storage import Array, np_dtype, to_bits
+from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.ops.names import Op

@@ -10,10 +10,10 @@ from uop.conformance.suite import generate
 from uop.conformance.suite.case import Case as Generated
 from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.accept import accept
-from uop.interpreter.adversary import evaluate_adversarially
-from uop.interpreter.devices import Placed, evaluate_by_devices
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.storage import Array, to_bits
+from uop.interpreter.numeric.storage import Array, to_bits
+from uop.interpreter.tensor.devices import Placed, evaluate_by_devices
 from uop.interpreter.values import Value
 from uop.spec.case import Case, outputs
 from uop.spec.errors import UndefinedError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import (
     AxisType,
     BufferArg,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AddrSpace, StageArg, WmmaArg
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse, print_program

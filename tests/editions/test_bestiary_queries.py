@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import (
     AddrSpace,
     DTypeArg,

@@ -9,9 +9,9 @@ import pytest
 
 from uop.compiler.pipeline import compile, lower
 from uop.interpreter.accept import accept
-from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate, evaluate_full
-from uop.interpreter.storage import Array, np_dtype, to_bits
+from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.interpreter.values import Value
 from uop.spec.args import LanesArg, RangeArg, ReduceArg, UniqueArg
 from uop.spec.dtype import DType, dtypes

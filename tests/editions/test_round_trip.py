@@ -17,7 +17,7 @@ from strategies import programs
 
 from uop.compiler.pipeline import lower
 from uop.interpreter.evaluate import evaluate, evaluate_full
-from uop.interpreter.tensor import FullOutput
+from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.args import BufferArg
 from uop.spec.dtype import dtypes

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop import Op, Tensor, UOp, const, dtypes, param
-from uop.interpreter.storage import STORAGE
+from uop.interpreter.numeric.storage import STORAGE
 from uop.spec.args import PadFill
 from uop.spec.dtype import DTYPES, Kind
 from uop.spec.errors import InvalidError, UnsupportedError

@@ -10,7 +10,7 @@ import pytest
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import (
     BufferArg,
     DTypeArg,

@@ -9,7 +9,7 @@ import pytest
 
 from uop.compiler.pipeline import lower
 from uop.interpreter.accept import accept
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError

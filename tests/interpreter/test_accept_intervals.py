@@ -11,7 +11,7 @@ import pytest
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.sets import Sets, points
-from uop.interpreter.storage import Array, from_bits, np_dtype
+from uop.interpreter.numeric.storage import Array, from_bits, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import STRICT, Profile

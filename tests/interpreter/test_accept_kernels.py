@@ -26,9 +26,9 @@ from oracles.exact import rounded
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.adversary import evaluate_adversarially
-from uop.interpreter.fragments import SHAPES, fragments_of
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
+from uop.interpreter.kernel.fragments import SHAPES, fragments_of
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import AddrSpace, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError

@@ -20,8 +20,8 @@ from uop.conformance.profile.probe import Point, Witness, bits_of, data
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.numeric import round_to
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.conversions import round_to
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import DTypeArg, FlipArg, GetTupleArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT, Profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uop.interpreter.accept import accept
-from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.spec.args import BufferArg, DTypeArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op

@@ -12,7 +12,7 @@ from oracles.budgets import FUNCTIONS, Expected, exact, within
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.sets import Sets, points
-from uop.interpreter.storage import BITS, Array, from_bits, np_dtype
+from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.latitude import DIV, POW, STRICT

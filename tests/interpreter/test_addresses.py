@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from uop.interpreter.accept import accept
-from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace, BufferArg, GetAddrArg, GetTupleArg, ParamArg
 from uop.spec.dtype import DType, dtypes

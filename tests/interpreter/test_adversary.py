@@ -12,9 +12,9 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.lowering import deliver
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.interpreter.accept import accept
-from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import Array, from_bits, np_dtype
+from uop.interpreter.numeric.storage import Array, from_bits, np_dtype
 from uop.spec.args import BufferArg, DTypeArg, FlipArg, PadArg, PermuteArg, ReduceArg
 from uop.spec.dtype import FLOATS, DType, Kind, dtypes
 from uop.spec.latitude import STRICT, Profile

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sharded import check, copy, devices, distinct, replicated, reshape, summed
 
-from uop.interpreter.devices import Placed
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
+from uop.interpreter.tensor.devices import Placed
 from uop.spec.args import (
     PermuteArg,
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles import exact
 from oracles.rules import array, run, run_bits, values
 
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import FLOATS, INTS, DType, dtypes
 from uop.spec.ops.names import Op
 

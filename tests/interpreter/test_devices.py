@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharded import Shape, check, copy, devices, distinct, reshape
 
-from uop.interpreter.devices import evaluate_by_devices, joined, same, split
 from uop.interpreter.evaluate import evaluate, evaluate_full
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.interpreter.tensor.devices import evaluate_by_devices, joined, same, split
 from uop.interpreter.values import Value
 from uop.spec.args import (
     BufferArg,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from oracles import exact
 from oracles.rules import array, open_elements, run, run_bits, values
 
+from uop.interpreter.numeric.storage import np_dtype, to_bits
 from uop.interpreter.rules.table import RULES, evaluates
-from uop.interpreter.storage import np_dtype, to_bits
 from uop.spec.dtype import FLOATS, INTS, DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op

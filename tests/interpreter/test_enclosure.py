@@ -12,8 +12,15 @@ import pytest
 from oracles import exact
 
 from uop.interpreter.accept import accept
-from uop.interpreter.enclosure import REALS, Magnitude, divided, magnitude, nearest_bits, units
-from uop.interpreter.storage import BITS, from_bits
+from uop.interpreter.numeric.enclosure import (
+    REALS,
+    Magnitude,
+    divided,
+    magnitude,
+    nearest_bits,
+    units,
+)
+from uop.interpreter.numeric.storage import BITS, from_bits
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from uop.interpreter.evaluate import evaluate, evaluate_full
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.args import (
     AddrSpace,

@@ -25,10 +25,10 @@ from kernels import (
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter import footprint
 from uop.interpreter.accept import accept
-from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.footprint import at_most
 from uop.interpreter.rules.table import RULES
+from uop.interpreter.tensor.devices import evaluate_by_devices
 from uop.spec.args import AddrSpace, GetTupleArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError

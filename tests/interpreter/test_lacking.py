@@ -18,9 +18,9 @@ from kernels import (
 )
 
 from uop.conformance.suite.levels.kernel.listing import Listing
-from uop.interpreter.devices import evaluate_by_devices
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.fragments import fragments_of
+from uop.interpreter.kernel.fragments import fragments_of
+from uop.interpreter.tensor.devices import evaluate_by_devices
 from uop.spec.args import (
     AddrSpace,
     AxisType,

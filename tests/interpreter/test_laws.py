@@ -15,11 +15,11 @@ import pytest
 
 from uop.conformance.judging import storage
 from uop.conformance.suite.levels.written import by_file
-from uop.interpreter.adversary import evaluate_adversarially
+from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.check import check_of, check_value
-from uop.interpreter.devices import Placed, evaluate_by_devices
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.storage import Array, from_bits, to_bits
+from uop.interpreter.numeric.storage import Array, from_bits, to_bits
+from uop.interpreter.tensor.devices import Placed, evaluate_by_devices
 from uop.interpreter.values import Value
 from uop.spec.args import Arg, BinaryArg, ConstArg, DTypeArg, SourceArg
 from uop.spec.case import Case

@@ -26,7 +26,7 @@ from kernels import (
 
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AddrSpace, AxisType
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op

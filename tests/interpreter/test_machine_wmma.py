@@ -24,9 +24,9 @@ from kernels import (
 
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.fragments import SHAPES, LaneMap, fragments_of
-from uop.interpreter.machine import run_program
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.kernel.fragments import SHAPES, LaneMap, fragments_of
+from uop.interpreter.kernel.program import run_program
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import AddrSpace, AxisType, BufferArg, WmmaArg
 from uop.spec.dtype import dtypes

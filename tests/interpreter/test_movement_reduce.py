@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.storage import Array, from_bits, np_dtype, to_bits
+from uop.interpreter.numeric.storage import Array, from_bits, np_dtype, to_bits
 from uop.spec.args import Arg, FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.dtype import DType, Scalar, dtypes
 from uop.spec.ops.names import Op

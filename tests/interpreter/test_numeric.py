@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from oracles import exact
 from oracles.rules import array, open_elements, run, values
 
-from uop.interpreter import numeric
+from uop.interpreter.numeric import conversions as numeric
 from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, Kind, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op

@@ -21,8 +21,8 @@ from oracles.exact import specials
 
 from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
-from uop.interpreter.fragments import SHAPES, fragments_of
-from uop.interpreter.storage import BITS, Array, from_bits, np_dtype
+from uop.interpreter.kernel.fragments import SHAPES, fragments_of
+from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.args import (
     BinaryArg,
     BufferArg,

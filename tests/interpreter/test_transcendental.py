@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from oracles import exact
 from oracles.rules import Array, run, run_bits, values
 
-from uop.interpreter import transcendental
-from uop.interpreter.storage import from_bits, np_dtype, to_bits
+from uop.interpreter.numeric import transcendental
+from uop.interpreter.numeric.storage import from_bits, np_dtype, to_bits
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.ops.names import Op
 

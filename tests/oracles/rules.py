@@ -12,8 +12,8 @@ from oracles.exact import any_nan
 
 import uop.interpreter.rules.decomposed
 import uop.interpreter.rules.elementwise  # noqa: F401 - enters the rules
+from uop.interpreter.numeric.storage import BITS, from_bits, to_bits
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
-from uop.interpreter.storage import BITS, from_bits, to_bits
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 

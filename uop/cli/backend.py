@@ -12,7 +12,7 @@ from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKin
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.workers.sessions import known, start
 from uop.interpreter.inputs import with_numbers
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.errors import BackendError, UndefinedError, UnsupportedError
 from uop.spec.uop import UOp

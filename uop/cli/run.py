@@ -20,8 +20,8 @@ from uop.cli.files import (
 from uop.cli.names import BACKEND
 
 if TYPE_CHECKING:
-    from uop.interpreter.storage import Array
-    from uop.interpreter.tensor import FullOutput
+    from uop.interpreter.numeric.storage import Array
+    from uop.interpreter.tensor.evaluation import FullOutput
     from uop.interpreter.values import Value
     from uop.spec.case import Case
     from uop.spec.uop import UOp
@@ -117,7 +117,7 @@ def arrays(case: Case, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
     """The inputs by slot. A slot that the program lacks is left to the interpreter to refuse."""
     import numpy as np
 
-    from uop.interpreter.storage import np_dtype
+    from uop.interpreter.numeric.storage import np_dtype
     from uop.spec.graph import slots_of
 
     storage = {slot: np_dtype(u.dtype) for slot, u in slots_of(root).items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from uop.interpreter.show import show_value
-from uop.interpreter.tensor import Observer
+from uop.interpreter.tensor.evaluation import Observer
 from uop.interpreter.values import Value
 from uop.spec.literal import Line
 from uop.spec.text import Scope, print_program

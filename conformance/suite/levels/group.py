@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from uop.conformance.suite.case import EFFORTS, KEYED, Batch, Case, CaseId, Source, Twin
 from uop.conformance.suite.choices import Choices, CountedChoices
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp

@@ -26,7 +26,7 @@ from uop.conformance.suite.levels.graph.steps import binary_ops, unary_ops
 from uop.conformance.suite.levels.group import Group, Program, program
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import (
     BufferArg,
     Device,

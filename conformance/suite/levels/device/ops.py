@@ -14,7 +14,7 @@ from uop.conformance.suite.choices import Choices, between, data_key
 from uop.conformance.suite.levels import written
 from uop.conformance.suite.levels.group import Group, Program, program
 from uop.conformance.suite.levels.op.elementwise import SHIFTS, operand_dtypes
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import BufferArg, DTypeArg, ParamArg
 from uop.spec.case import Case
 from uop.spec.dtype import DType, dtypes

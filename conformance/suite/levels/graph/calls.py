@@ -11,7 +11,7 @@ from uop.conformance.suite.choices import Choices, between, data_key, pick, word
 from uop.conformance.suite.levels.group import Group, Program, copying_group, program
 from uop.conformance.suite.levels.op.elementwise import constant
 from uop.conformance.suite.levels.op.movement import flip, permute, reshape
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import BinaryArg, DTypeArg, GetTupleArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op

@@ -16,7 +16,7 @@ from uop.conformance.suite.levels.group import Group, Program, program
 from uop.conformance.suite.levels.op import movement
 from uop.conformance.suite.levels.op.memory import buffer
 from uop.conformance.suite.levels.op.scalar import loop
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import GetTupleArg, LanesArg, ParamArg, ReplicatedArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.graph import slots_of

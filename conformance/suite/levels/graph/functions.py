@@ -24,8 +24,8 @@ from uop.conformance.suite.levels.graph.random_graph import (
 from uop.conformance.suite.levels.group import Group, Program
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.storage import Array
 from uop.spec.args import GetTupleArg
 from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.errors import UndefinedError

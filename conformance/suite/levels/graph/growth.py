@@ -12,10 +12,10 @@ import numpy as np
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, data_key, pick
 from uop.conformance.suite.vocabulary import Vocabulary, computed
-from uop.interpreter import masks
+from uop.interpreter.numeric.storage import Array, constant, to_bits
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.storage import Array, constant, to_bits
-from uop.interpreter.tensor import MEANINGS
+from uop.interpreter.tensor import masks
+from uop.interpreter.tensor.evaluation import MEANINGS
 from uop.interpreter.values import Value, either
 from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill, ParamArg
 from uop.spec.dtype import DType, dtypes

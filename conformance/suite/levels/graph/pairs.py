@@ -33,7 +33,7 @@ from uop.conformance.suite.levels.group import Group, Program, program
 from uop.conformance.suite.levels.op.elementwise import guarded
 from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op

@@ -34,8 +34,8 @@ from uop.conformance.suite.levels.op.elementwise import (
     operand_dtypes,
 )
 from uop.conformance.suite.vocabulary import Vocabulary
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.storage import Array
 from uop.spec.args import BinaryArg, DTypeArg
 from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.editions import EDITIONS, parse, print_program

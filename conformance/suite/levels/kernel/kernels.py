@@ -39,7 +39,7 @@ from uop.conformance.suite.levels.op.scalar import (
     special,
 )
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.interpreter.fragments import SHAPES
+from uop.interpreter.kernel.fragments import SHAPES
 from uop.spec.args import AxisType, InsArg, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.graph import slots_of

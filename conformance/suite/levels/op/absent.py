@@ -17,7 +17,7 @@ from uop.conformance.suite.levels.op.elementwise import SHIFTS, operand_dtypes
 from uop.conformance.suite.levels.op.memory import buffer
 from uop.conformance.suite.levels.op.movement import inside, pad_with
 from uop.conformance.suite.levels.op.reduce import fold
-from uop.interpreter.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import DTypeArg, FlipArg, GetTupleArg, PadArg, PadFill, PermuteArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.graph import slots_of

@@ -8,7 +8,7 @@ from uop.conformance.suite.choices import Choices, between, chance, data_key, pi
 from uop.conformance.suite.levels.group import Program
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.conformance.suite.levels.op.scalar import Memory, argument, at, load, special
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import GetAddrArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op

@@ -12,7 +12,7 @@ from uop.conformance.suite.boundaries import beside_ties
 from uop.conformance.suite.choices import Choices, data_key, pick
 from uop.conformance.suite.levels.group import Group, Program, op_group, program
 from uop.conformance.suite.levels.op.elementwise import constant
-from uop.interpreter.storage import BITS, Array, from_bits, np_dtype
+from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op

@@ -13,7 +13,7 @@ from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import close_to_bounds
 from uop.conformance.suite.choices import Choices, data_key
 from uop.conformance.suite.levels.group import Group, Program, op_group, program
-from uop.interpreter.storage import Array, np_dtype, to_bits
+from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.args import ConstArg
 from uop.spec.dtype import INTS, DType, dtypes
 from uop.spec.errors import InvalidError

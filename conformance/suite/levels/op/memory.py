@@ -10,7 +10,7 @@ from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, chance, data_key, pick
 from uop.conformance.suite.levels.group import Group, Program, copying_group, program
 from uop.conformance.suite.levels.op import movement
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import BufferArg, FlipArg, PadFill
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op

@@ -9,7 +9,7 @@ from math import prod
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, chance, data_key, pick, shuffled
 from uop.conformance.suite.levels.group import Group, Program, copying_group, op_group, program
-from uop.interpreter.storage import np_dtype
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import (
     BufferArg,
     FlipArg,

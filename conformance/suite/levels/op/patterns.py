@@ -17,7 +17,7 @@ from uop.conformance.suite.levels.graph.steps import GUARDED
 from uop.conformance.suite.levels.group import Group, Program, op_group, program
 from uop.conformance.suite.levels.op.elementwise import DTypes, constant, operand_dtypes
 from uop.conformance.suite.levels.op.sizes import MOST_AXES, shape_of_rank
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op

@@ -12,7 +12,7 @@ from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, data_key, pick
 from uop.conformance.suite.levels.group import Group, Program, op_group, program
 from uop.conformance.suite.levels.op.movement import pad_with
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill, ReduceArg
 from uop.spec.dtype import DType, Kind
 from uop.spec.ops.names import Op

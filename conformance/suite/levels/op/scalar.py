@@ -11,7 +11,7 @@ from uop.conformance.suite.case import Batch
 from uop.conformance.suite.choices import Choices, between, chance, data_key, pick
 from uop.conformance.suite.levels.group import Program
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.interpreter.schedule import bound
+from uop.interpreter.kernel.schedule import bound
 from uop.spec.args import AddrSpace, AxisType, BufferArg, DTypeArg, ParamArg, RangeArg, SpecialArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import slots_of

@@ -23,7 +23,7 @@ from uop.conformance.suite.levels.group import (
 from uop.conformance.suite.levels.op.memory import buffer
 from uop.conformance.suite.levels.op.movement import flip, part, permute
 from uop.conformance.suite.levels.op.reduce import fold, largest_last, tame
-from uop.interpreter.storage import Array
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import DTypeArg, GetTupleArg, PadArg, PadFill, ReplicatedArg
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.graph import slots_of

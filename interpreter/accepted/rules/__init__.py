@@ -1,0 +1,1 @@
+"""What an op may return for operands that may be several values."""

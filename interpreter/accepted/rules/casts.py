@@ -1,0 +1,105 @@
+"""Set rules of CAST and BITCAST."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
+from uop.interpreter.accepted.rules.floats import computed
+from uop.interpreter.accepted.rules.integers import unless_wrapped
+from uop.interpreter.accepted.rules.table import accepts_floats, accepts_ints
+from uop.interpreter.accepted.sets import Sets, somewhere, without
+from uop.interpreter.numeric import conversions
+from uop.interpreter.numeric.storage import Array, Mask, np_dtype
+from uop.interpreter.values import either
+from uop.spec.dtype import DType, Kind
+from uop.spec.latitude import Profile
+from uop.spec.ops.names import Op
+from uop.spec.registry import Node
+
+
+@accepts_floats(Op.CAST)
+@accepts_ints(Op.CAST)
+def cast(u: Node, profile: Profile, a: Sets) -> Sets:
+    source, target = u.src[0].dtype, u.dtype
+    if source is target:
+        return a
+    if target.kind is Kind.BOOL:
+        return _to_bool(a)
+    if target.is_float:
+        return _to_float(profile, a, source, target)
+    lo, hi = conversions.cast(a.lo, source, target), conversions.cast(a.hi, source, target)
+    if source.is_float:
+        # Representable at both ends is representable in between; anything else has no value.
+        ends = (conversions.cast_unspecified(end, source, target) for end in (a.lo, a.hi))
+        return Sets(lo, hi, any=either(a.nan, *ends))
+    fits = (a.lo == a.hi) | (_inside(a.lo, target) & _inside(a.hi, target))
+    return unless_wrapped(target, fits, lo, hi)
+
+
+@accepts_floats(Op.BITCAST)
+@accepts_ints(Op.BITCAST)
+def bitcast(u: Node, profile: Profile, a: Sets) -> Sets:
+    """The bits of a single value; of a set, or of a NaN with open bits, anything."""
+    opaque = either(~a.is_point(), without(a.nan, a.exact), a.any)
+    size = u.src[0].dtype.itemsize
+    not_bool = conversions.bitcast_unspecified(a.lo, u.dtype)
+    bits = conversions.bitcast(a.lo, u.dtype)
+    nan = np.asarray(bits != bits) if u.dtype.is_float else None
+    invalid = _over_bytes(a.invalid, size, u.dtype.itemsize)
+    opened = either(_over_bytes(opaque, size, u.dtype.itemsize), not_bool)
+    return Sets(bits, bits, nan, nan, nan, opened, invalid)
+
+
+def _to_bool(a: Sets) -> Sets:
+    """Whether it is not zero; a NaN is not."""
+    zero = (a.lo <= 0) & (a.hi >= 0)
+    nonzero = (a.lo != 0) | (a.hi != 0)
+    if a.nan is None:
+        return Sets(~zero, nonzero)
+    only = np.False_ if a.only is None else a.only
+    return Sets(~zero | only, nonzero | a.nan)
+
+
+def _to_float(profile: Profile, a: Sets, source: DType, target: DType) -> Sets:
+    """One rounding is monotone; what overflows a dtype without infinity is NaN."""
+    saturates = profile.fp8_saturate and target.bits == 8
+    if saturates or not target.format.has_inf:
+        edge = largest_finite(target) if saturates else overflow_threshold(target)
+        if source.is_float:
+            a = computed(a)
+        if float(source.max) > edge:
+            a = _clipped(a, edge, saturates)
+    lo, hi = (
+        end.astype(np_dtype(target))
+        if end.dtype == np.float32
+        else conversions.cast(end, source, target)
+        for end in (a.lo, a.hi)
+    )
+    return Sets(lo, hi, a.nan, a.only)
+
+
+def _clipped(a: Sets, edge: float, saturates: bool) -> Sets:
+    upper = a.lo.dtype.type(edge)
+    unsigned = a.lo.dtype.kind == "u"
+    lower = a.lo.dtype.type(0) if unsigned else -upper
+    lo, hi = np.clip(a.lo, lower, upper), np.clip(a.hi, lower, upper)
+    if saturates:
+        return Sets(lo, hi, a.nan, a.only)
+    nan = either(a.nan, somewhere((a.lo < lower) | (a.hi > upper)))
+    return Sets(lo, hi, nan, either(a.only, somewhere((a.lo > upper) | (a.hi < lower))))
+
+
+def _inside(a: Array, dtype: DType) -> Mask:
+    """Which integers a dtype holds; numpy compares integers of any two dtypes by value."""
+    # With scalars of the dtype: to a Python integer a bool would be compared as an int64.
+    low, high = (np_dtype(dtype).type(int(end)) for end in (dtype.min, dtype.max))
+    return np.asarray((a >= low) & (a <= high))
+
+
+def _over_bytes(mask: Mask | None, source: int, target: int) -> Mask | None:
+    """A mask of elements as one of the elements that their bytes become."""
+    if mask is None or source == target:
+        return mask
+    each = np.repeat(mask, source, axis=-1)
+    return np.asarray(each.reshape(*mask.shape[:-1], -1, target).any(axis=-1))

@@ -1,0 +1,95 @@
+"""Set rules of comparisons and of WHERE: where sets overlap, both answers and both branches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.rules.table import accepts_floats, accepts_ints
+from uop.interpreter.accepted.sets import Sets, both, joined, without
+from uop.interpreter.numeric.storage import Mask
+from uop.interpreter.values import either
+from uop.spec.latitude import Profile
+from uop.spec.ops.names import Op
+from uop.spec.registry import Node
+
+
+@accepts_floats(Op.CMPLT)
+@accepts_ints(Op.CMPLT)
+def cmplt(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    return _ordered(a.hi < b.lo, a.lo < b.hi, a, b)
+
+
+@accepts_floats(Op.CMPGT)
+@accepts_ints(Op.CMPGT)
+def cmpgt(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    return _ordered(a.lo > b.hi, a.hi > b.lo, a, b)
+
+
+@accepts_floats(Op.CMPGE, Op.CMPLE)
+@accepts_ints(Op.CMPGE, Op.CMPLE)
+def cmpge(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    """With a NaN false, and true too unless the profile has it as IEEE 754 does."""
+    if u.op is Op.CMPLE:
+        a, b = b, a
+    result = _ordered(a.lo >= b.hi, a.hi >= b.lo, a, b)
+    nan = either(a.nan, b.nan)
+    if nan is None or profile.cmp_nan == "ieee":
+        return result
+    return Sets(result.lo, result.hi | nan)
+
+
+@accepts_floats(Op.CMPEQ)
+@accepts_ints(Op.CMPEQ)
+def cmpeq(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    one = (a.lo == a.hi) & (b.lo == b.hi)
+    return _ordered(one & (a.lo == b.lo), (a.lo <= b.hi) & (b.lo <= a.hi), a, b)
+
+
+@accepts_floats(Op.CMPNE)
+@accepts_ints(Op.CMPNE)
+def cmpne(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    equal = cmpeq(u, profile, a, b)
+    return Sets(~equal.hi, ~equal.lo)
+
+
+@accepts_floats(Op.WHERE)
+@accepts_ints(Op.WHERE)
+def where(u: Node, profile: Profile, p: Sets, a: Sets, b: Sets) -> Sets:
+    """The chosen branch with all its parts, or what is in either; absent only if both are."""
+    mixed = joined(a, b)
+    true, false = p.lo, ~p.hi
+    if mixed.exact is not None:
+        mixed = replace(mixed, exact=mixed.exact & order.same_bits(a.lo, b.lo))
+    absence = either(without(a.invalid, b.invalid), without(b.invalid, a.invalid))
+    return Sets(
+        np.where(true, a.lo, np.where(false, b.lo, mixed.lo)),
+        np.where(true, a.hi, np.where(false, b.hi, mixed.hi)),
+        _chosen(true, false, a.nan, b.nan, mixed.nan),
+        _chosen(true, false, a.only, b.only, mixed.only),
+        _chosen(true, false, a.exact, b.exact, mixed.exact),
+        either(p.any, _chosen(true, false, a.any, b.any, either(a.any, b.any, absence))),
+        either(p.invalid, _chosen(true, false, a.invalid, b.invalid, both(a.invalid, b.invalid))),
+    )
+
+
+def _chosen(
+    true: Mask, false: Mask, a: Mask | None, b: Mask | None, mixed: Mask | None
+) -> Mask | None:
+    """One mask of a WHERE: that of the chosen branch, or of the mixture."""
+    if a is None and b is None and mixed is None:
+        return None
+    x, y, z = (np.False_ if mask is None else mask for mask in (a, b, mixed))
+    return np.where(true, x, np.where(false, y, z))
+
+
+def _ordered(certain: Mask, possible: Mask, a: Sets, b: Sets) -> Sets:
+    """An answer that is true only without a NaN."""
+    nan, only = either(a.nan, b.nan), either(a.only, b.only)
+    if nan is not None:
+        certain = certain & ~nan
+    if only is not None:
+        possible = possible & ~only
+    return Sets(certain, possible)

@@ -1,0 +1,64 @@
+"""Budgets around a real that its approximation does not decide: by what the real is exactly."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.rules.budget import doubtful
+from uop.interpreter.accepted.sets import Sets
+from uop.interpreter.numeric.enclosure import (
+    HUGE,
+    Magnitude,
+    divided,
+    magnitude,
+    units,
+    units_in_ulp,
+)
+from uop.interpreter.numeric.storage import Array
+from uop.spec.dtype import DType, FloatFormat
+from uop.spec.latitude import Ulp
+from uop.spec.ops.names import Op
+
+
+def decided(op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *x: Array) -> Sets:
+    """The sets of single operands, exact where a float lies next to the limit of the budget."""
+    budget = latitude.budget(dtype)
+    if 2 * budget == 1:
+        return result
+    doubt = doubtful(reals, result, float(budget), dtype)
+    # What overflows every dtype leaves nothing to decide.
+    doubt &= np.frexp(reals)[1] < HUGE
+    for operand in x:
+        doubt &= np.isfinite(operand) & (operand != 0)
+    if not doubt.any():
+        return result
+    near = reals[doubt]
+    points = list(zip(*(a[doubt].astype(np.float64).tolist() for a in x), strict=True))
+    at = dict(zip(points, units(near, dtype).tolist(), strict=True))
+    limits = {p: _limits(magnitude(op, p, unit), budget, dtype.format) for p, unit in at.items()}
+    # Far beyond the range a key fits in no int64, and numpy would make floats of all of them.
+    last = dtype.format.max_bits
+    lowest, highest = np.array([[min(k, last + 1) for k in limits[p]] for p in points]).T
+    # Of a negative real the limits are those of its magnitude, mirrored.
+    minus = np.signbit(near)
+    lo, hi = order.keys(result.lo).copy(), order.keys(result.hi).copy()
+    for end, k, mirrored in ((lo, lowest, highest), (hi, highest, lowest)):
+        in_range = np.where(minus, mirrored, k) <= last
+        end[doubt] = np.where(in_range, np.where(minus, -1 - mirrored, k), end[doubt])
+    storage = result.lo.dtype
+    return Sets(order.unkeys(lo, storage), order.unkeys(hi, storage), result.nan, result.only)
+
+
+def _limits(y: Magnitude, budget: Fraction, form: FloatFormat) -> tuple[int, int]:
+    """Keys of the lowest and the highest float in the budget of a magnitude, whatever the range."""
+    reach = (budget.numerator << units_in_ulp(y.whole, y.unit, form)) // budget.denominator
+    highest, _ = divided(y.whole + reach, y.unit, form)
+    low = y.whole - reach
+    if low > 0 or (low == 0 and not y.exact):
+        bits, rest = divided(low, y.unit, form)
+        return bits + (rest > 0 or not y.exact), highest
+    bits, _ = divided(-low - (not y.exact), y.unit, form)
+    return -1 - bits, highest

@@ -1,0 +1,203 @@
+"""Float sums and products of sets of terms, rounded in any order: bounds that hold for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold, wide_storage
+from uop.interpreter.accepted.rules.decided_folds import Folded, decided, product_limits, sum_limits
+from uop.interpreter.accepted.sets import Sets, somewhere
+from uop.interpreter.numeric.conversions import round_to
+from uop.interpreter.numeric.storage import Array, Mask
+from uop.interpreter.values import either
+from uop.spec.dtype import DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """The terms of folds along the first axis, as sets; `count` of them are not absent."""
+
+    lo: Array
+    hi: Array
+    nan: Mask | None
+    only: Mask | None
+    count: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """Reals that hold what a fold may return, and where it may or must be NaN."""
+
+    below: Array
+    above: Array
+    nan: Mask | None
+    only: Mask | None
+
+
+def sum_of(dtype: DType, t: Terms) -> Sets:
+    """Within E = (n-1) u sum max|x| of the sums of the ends, whatever the order.
+
+    An infinity is in where the terms of its sign alone can overflow, NaN where both infinities are.
+    """
+    wide = wide_storage(dtype)
+    lo, hi = _finite(t.lo, t.only, dtype, wide), _finite(t.hi, t.only, dtype, wide)
+    u, count = 2.0**-dtype.format.precision, t.count.astype(wide)
+    more = np.maximum(count - 1, 0)
+    magnitude = np.maximum(np.abs(lo), np.abs(hi)).sum(axis=0)
+    # The second part covers the roundings of the sums computed here.
+    error = more * (u + 2 * _unit(wide)) * magnitude
+    reach, edge = np.where(more > 0, 1 + count * (u + 2 * _unit(wide)), 1), _edge(dtype)
+    positive = np.maximum(hi, 0).sum(axis=0) * reach >= edge
+    negative = np.minimum(lo, 0).sum(axis=0) * reach <= -edge
+    bounds = Bounds(lo.sum(axis=0) - error, hi.sum(axis=0) + error, _some(t.nan), _some(t.only))
+    if dtype.format.has_inf:
+        result = _with_infinities(dtype, t, bounds, positive, negative)
+    else:
+        result = _without_infinity(dtype, bounds, positive | negative)
+    folds = Folded(t.lo, t.count, _are_single(t) & ~(positive | negative))
+    slack = 4 * (more + 1) * _unit(wide) * magnitude
+    result = decided(dtype, folds, result, bounds.below + slack, bounds.above - slack, sum_limits)
+    # Terms cancel to a zero of either sign; one term stays what it is, or is added to +0.
+    minus = (more > 0) | np.signbit(order.unkeys(order.keys(t.lo).min(axis=0), t.lo.dtype))
+    lo = np.where((result.lo == 0) & minus, -np.abs(result.lo), result.lo)
+    hi = np.where((result.hi == 0) & (t.count > 0), np.abs(result.hi), result.hi)
+    return Sets(lo, hi, result.nan, result.only)
+
+
+def product_of(dtype: DType, t: Terms) -> Sets:
+    """Within |P| ((1+u)^(n-1) - 1) of the products of the ends, and what underflow on the way adds.
+
+    The sign is that of the exact product. Where a partial product can overflow, infinity is in, and
+    NaN too where one can be zero.
+    """
+    wide, form = wide_storage(dtype), dtype.format
+    ends = [np.abs(_finite(end, t.only, dtype, wide, nothing=1)) for end in (t.lo, t.hi)]
+    mixed = np.signbit(t.lo) != np.signbit(t.hi)
+    least, most = np.where(mixed, 0, np.minimum(*ends)), np.maximum(*ends)
+    u, more = 2.0**-form.precision, np.maximum(t.count.astype(wide) - 1, 0)
+    growth = np.exp(more * np.log1p(wide.type(u + 4 * _unit(wide))))
+    grown, shrunk = _product(np.maximum(most, 1)), _product(np.minimum(least, 1))
+    eta = float(form.finite(1))
+    underflows = (shrunk < 2.0**form.emin * growth) & (more > 0)
+    lost = np.where(underflows, more * eta * grown * (growth / 2), 0)
+    product, zero = _product(most), (most == 0).any(axis=0)
+    above = np.where(zero, 0, np.nextafter(product * growth, np.inf, dtype=wide) + lost)
+    below = np.maximum(_product(least) * np.maximum(2 - growth, 0) - lost, 0)
+    overflows = (grown * growth * (1 + u) >= _edge(dtype)) & (more > 0)
+    vanishes = (least == 0).any(axis=0) | (shrunk <= eta * growth)
+    bounds = Bounds(below, np.where(more > 0, above, product), _some(t.nan), _some(t.only))
+    if dtype.format.has_inf:
+        magnitude = _with_overflow(dtype, t, bounds, overflows, vanishes, zero)
+    else:
+        magnitude = _without_infinity(dtype, bounds, overflows)
+    folds = Folded(t.lo, t.count, _are_single(t) & ~(overflows | underflows | zero))
+    slack = 16 * (more + 1) * _unit(wide) * product * growth
+    inward = bounds.below + slack, bounds.above - slack
+    magnitude = decided(dtype, folds, magnitude, *inward, product_limits)
+    return _signed(t, mixed, magnitude)
+
+
+def _finite(
+    end: Array, only: Mask | None, dtype: DType, wide: np.dtype[Any], nothing: int = 0
+) -> Array:
+    """The ends to fold: for NaN what changes nothing, for infinity the largest finite value."""
+    wider = end.astype(wide)
+    if only is not None:
+        wider = np.where(only, nothing, wider)
+    return np.asarray(np.clip(wider, -largest_finite(dtype), largest_finite(dtype)))
+
+
+def _with_infinities(
+    dtype: DType, t: Terms, bounds: Bounds, positive: Mask, negative: Mask
+) -> Sets:
+    """An infinite term is an infinite sum, unless the other infinity comes too."""
+    must = [(end == inf).any(axis=0) for end, inf in ((t.lo, np.inf), (t.hi, -np.inf))]
+    positive = positive | (t.hi == np.inf).any(axis=0)
+    negative = negative | (t.lo == -np.inf).any(axis=0)
+    last = largest_finite(dtype)
+    lo = round_to(np.where(negative, -np.inf, np.maximum(bounds.below, -last)), dtype)
+    hi = round_to(np.where(positive, np.inf, np.minimum(bounds.above, last)), dtype)
+    for infinite, value in zip(must, (np.inf, -np.inf), strict=True):
+        lo, hi = (np.where(infinite, lo.dtype.type(value), end) for end in (lo, hi))
+    nan = either(bounds.nan, positive & negative)
+    return Sets(lo, hi, _maybe(nan), _maybe(either(bounds.only, must[0] & must[1])))
+
+
+def _without_infinity(dtype: DType, bounds: Bounds, overflows: Mask) -> Sets:
+    """What can overflow can be NaN, what must overflow is NaN."""
+    edge = overflow_threshold(dtype)
+    only = (bounds.below > edge) | (bounds.above < -edge)
+    below, above = np.clip(bounds.below, -edge, edge), np.clip(bounds.above, -edge, edge)
+    return Sets(
+        round_to(below, dtype),
+        round_to(above, dtype),
+        _maybe(either(bounds.nan, overflows, only)),
+        _maybe(either(bounds.only, only)),
+    )
+
+
+def _with_overflow(
+    dtype: DType, t: Terms, bounds: Bounds, overflows: Mask, vanishes: Mask, zero: Mask
+) -> Sets:
+    """An infinite factor makes the product infinite, and NaN where it meets a zero."""
+    may = overflows | (np.isinf(t.lo) | np.isinf(t.hi)).any(axis=0)
+    must = (np.isinf(t.lo) & (t.lo == t.hi)).any(axis=0)
+    below = np.where(must & ~zero, np.inf, bounds.below)
+    above = np.where(may & ~zero, np.inf, bounds.above)
+    nan = either(bounds.nan, may & vanishes)
+    only = either(bounds.only, must & zero)
+    return Sets(round_to(below, dtype), round_to(above, dtype), _maybe(nan), _maybe(only))
+
+
+def _signed(t: Terms, mixed: Mask, magnitude: Sets) -> Sets:
+    """A product is negative where an odd number of factors is, of either sign where one may be."""
+    odd = np.logical_xor.reduce(np.signbit(t.lo), axis=0)
+    either_sign = mixed.any(axis=0)
+    lo = np.where(either_sign | odd, -magnitude.hi, magnitude.lo)
+    hi = np.where(either_sign | ~odd, magnitude.hi, -magnitude.lo)
+    return Sets(lo, hi, magnitude.nan, magnitude.only)
+
+
+def _product(factors: Array) -> Array:
+    """The product along the first axis, by halves, its exponent kept apart until the end."""
+    m, e = np.frexp(factors)
+    e = e.astype(np.int64)
+    while len(m) > 1:
+        if len(m) % 2:
+            m = np.concatenate([m, np.full_like(m[:1], 0.5)])
+            e = np.concatenate([e, np.ones_like(e[:1])])
+        m, shift = np.frexp(m[0::2] * m[1::2])
+        e = e[0::2] + e[1::2] + shift
+    limit = 2 * np.finfo(factors.dtype).maxexp
+    return np.asarray(np.ldexp(m[0], np.clip(e[0], -limit, limit).astype(np.int32)))
+
+
+def _edge(dtype: DType) -> Any:
+    """From where on a real rounds to infinity."""
+    if dtype.bits < 64:
+        return overflow_threshold(dtype)
+    largest = np.longdouble(largest_finite(dtype))
+    return largest * (1 + np.longdouble(2.0) ** -54)
+
+
+def _unit(wide: np.dtype[Any]) -> float:
+    return float(np.finfo(wide).eps)
+
+
+def _are_single(t: Terms) -> Mask:
+    """Where a fold has finite terms that are one value each."""
+    if t.nan is not None:
+        return np.asarray(((t.lo == t.hi) & np.isfinite(t.lo) & ~t.nan).all(axis=0))
+    return np.asarray(((t.lo == t.hi) & np.isfinite(t.lo)).all(axis=0))
+
+
+def _some(mask: Mask | None) -> Mask | None:
+    return None if mask is None else np.asarray(mask.any(axis=0))
+
+
+def _maybe(mask: Mask | None) -> Mask | None:
+    return None if mask is None else somewhere(np.asarray(mask))

@@ -1,0 +1,152 @@
+"""Set rules of the float ops that round once: the results at the ends and what lies between."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.liberties import between
+from uop.interpreter.accepted.rules.budget import overflow_threshold
+from uop.interpreter.accepted.rules.table import accepts_floats
+from uop.interpreter.accepted.sets import Sets, both, somewhere, without
+from uop.interpreter.numeric.conversions import round_to
+from uop.interpreter.numeric.storage import Array, Mask
+from uop.interpreter.values import either
+from uop.spec.dtype import DType
+from uop.spec.latitude import Profile
+from uop.spec.ops.names import Op
+from uop.spec.registry import Node
+
+
+@accepts_floats(Op.ADD)
+def add(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    """A sum grows with both operands, by the total order too."""
+    a, b = computed(a), computed(b)
+    lo, hi = a.lo + b.lo, a.hi + b.hi
+    nan, only = either(a.nan, b.nan), either(a.only, b.only)
+    opposite = ((a.hi == np.inf) & (b.lo == -np.inf)) | ((a.lo == -np.inf) & (b.hi == np.inf))
+    if opposite.any():
+        nan = either(nan, opposite)
+        lost_lo, lost_hi = order.is_nan(lo), order.is_nan(hi)
+        only = either(only, lost_lo & lost_hi)
+        # A lost end: one operand is nothing but an infinity, which all other sums with it are.
+        lo, hi = np.where(lost_lo, hi, lo), np.where(lost_hi, lo, hi)
+    return stored(Sets(lo, hi, nan, only), u.dtype)
+
+
+@accepts_floats(Op.SUB)
+def sub(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    return add(u, profile, a, negative(b))
+
+
+@accepts_floats(Op.NEG)
+def neg(u: Node, profile: Profile, a: Sets) -> Sets:
+    return negative(a)
+
+
+def negative(a: Sets) -> Sets:
+    return Sets(np.negative(a.hi), np.negative(a.lo), a.nan, a.only)
+
+
+@accepts_floats(Op.MUL)
+def mul(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    return stored(product(computed(a), computed(b)), u.dtype)
+
+
+def product(a: Sets, b: Sets) -> Sets:
+    """Products are monotone in each operand, so their ends are at the corners.
+
+    0 times inf is not a value: where a corner is lost to it, its neighbours in both operands count.
+    """
+    nan, only = either(a.nan, b.nan), either(a.only, b.only)
+    corners = [a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi]
+    zero_inf = (_has_zero(a) & _has_inf(b)) | (_has_inf(a) & _has_zero(b))
+    if not zero_inf.any():
+        k = [order.keys(corner) for corner in corners]
+        lo = np.minimum(np.minimum(k[0], k[1]), np.minimum(k[2], k[3]))
+        hi = np.maximum(np.maximum(k[0], k[1]), np.maximum(k[2], k[3]))
+        return Sets(order.unkeys(lo, a.lo.dtype), order.unkeys(hi, a.lo.dtype), nan, only)
+    x, y = (a.lo, a.hi, *inner(a)), (b.lo, b.hi, *inner(b))
+    hull, lost = hull_of([i * j for i in x for j in y])
+    return Sets(hull.lo, hull.hi, either(nan, zero_inf), either(only, lost))
+
+
+@accepts_floats(Op.MULACC)
+def mulacc(u: Node, profile: Profile, a: Sets, b: Sets, c: Sets) -> Sets:
+    """Rounded after the product and after the sum."""
+    return add(u, profile, between(u.dtype, profile, mul(u, profile, a, b)), c)
+
+
+@accepts_floats(Op.MAX)
+def maximum(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    lo, hi = order.upper(a.lo, b.lo), order.upper(a.hi, b.hi)
+    minus, plus = order.contains_negative_zero, order.contains_positive_zero
+    zeros = (minus(a.lo, a.hi) & plus(b.lo, b.hi)) | (plus(a.lo, a.hi) & minus(b.lo, b.hi))
+    if zeros.any():
+        lo = np.where(zeros & (lo == 0), -np.abs(lo), lo)
+        hi = np.where(zeros & (hi == 0), np.abs(hi), hi)
+    if profile.max_nan == "propagate":
+        return Sets(lo, hi, either(a.nan, b.nan), either(a.only, b.only))
+    for nan, only, other in ((a.nan, a.only, b), (b.nan, b.only, a)):
+        nan = without(nan, other.only)
+        if nan is not None:
+            # Beside a NaN the other operand is a result; beside nothing but NaN it is the only one.
+            alone = False if only is None else only
+            lo = np.where(nan, np.where(alone, other.lo, order.lower(lo, other.lo)), lo)
+            hi = np.where(nan, np.where(alone, other.hi, order.upper(hi, other.hi)), hi)
+    nan = both(a.nan, b.nan) if profile.max_nan == "number" else either(a.nan, b.nan)
+    return Sets(lo, hi, nan, both(a.only, b.only))
+
+
+@accepts_floats(Op.TRUNC)
+def trunc(u: Node, profile: Profile, a: Sets) -> Sets:
+    return Sets(np.trunc(a.lo), np.trunc(a.hi), a.nan, a.only)
+
+
+def computed(a: Sets) -> Sets:
+    """The same sets in a dtype to compute in, from which rounding again rounds the exact result."""
+    if a.lo.dtype.itemsize >= 4:
+        return a
+    return Sets(a.lo.astype(np.float32), a.hi.astype(np.float32), a.nan, a.only)
+
+
+def stored(s: Sets, dtype: DType) -> Sets:
+    """The sets rounded once to the dtype; without infinity what overflows is NaN."""
+    if s.lo.dtype.itemsize * 8 == dtype.bits:
+        return s
+    if dtype.format.has_inf:
+        return Sets(round_to(s.lo, dtype), round_to(s.hi, dtype), s.nan, s.only)
+    edge = s.lo.dtype.type(overflow_threshold(dtype))
+    nan = either(s.nan, somewhere((s.lo < -edge) | (s.hi > edge)))
+    only = either(s.only, somewhere((s.lo > edge) | (s.hi < -edge)))
+    lo, hi = np.clip(s.lo, -edge, edge), np.clip(s.hi, -edge, edge)
+    return Sets(round_to(lo, dtype), round_to(hi, dtype), nan, only)
+
+
+def hull_of(values: list[Array]) -> tuple[Sets, Mask]:
+    """The least interval with all of these values but NaNs, and where there is none but NaNs."""
+    lost = [order.is_nan(value) for value in values]
+    k = [order.keys(value) for value in values]
+    info = np.iinfo(k[0].dtype)
+    lo = np.minimum.reduce([np.where(n, info.max, i) for n, i in zip(lost, k, strict=True)])
+    hi = np.maximum.reduce([np.where(n, info.min, i) for n, i in zip(lost, k, strict=True)])
+    storage = values[0].dtype
+    return Sets(order.unkeys(lo, storage), order.unkeys(hi, storage)), np.logical_and.reduce(lost)
+
+
+def _has_zero(a: Sets) -> Mask:
+    return np.asarray((a.lo <= 0) & (a.hi >= 0))
+
+
+def _has_inf(a: Sets) -> Mask:
+    return np.asarray(np.isinf(a.lo) | np.isinf(a.hi))
+
+
+def inner(a: Sets) -> tuple[Array, Array]:
+    """The values next to the ends, where the set has more than one."""
+    more = order.keys(a.lo) < order.keys(a.hi)
+    k = more.astype(order.keys(a.lo).dtype)
+    storage = a.lo.dtype
+    inner_lo = order.unkeys(order.keys(a.lo) + k, storage)
+    inner_hi = order.unkeys(order.keys(a.hi) - k, storage)
+    return inner_lo, inner_hi

@@ -1,0 +1,148 @@
+"""What a matrix instruction may return: exact products, summed in any order and width."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
+from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, together
+from uop.interpreter.kernel.fragments import fragments_of
+from uop.interpreter.numeric.conversions import round_to
+from uop.interpreter.numeric.storage import Array, Mask
+from uop.interpreter.rules.codegen import wmma_factors
+from uop.interpreter.values import either
+from uop.spec.args import WmmaArg
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+FP8_UNIT = 2.0**-13
+"""The unit of the sums that matrix units make of fp8 products."""
+
+SUM_ERROR = 2.0**-47
+"""More than the error of a sum of a few dozen float64, as a part of the sum of magnitudes."""
+
+
+def wmma_sets(u: UOp, a: Sets, b: Sets, acc: Sets) -> Sets:
+    """Fragments on the last two axes, lane and element.
+
+    Every float between RN(sum - E) and RN(sum + E), E = k 2u (|acc| + sum |a b|) with u of the
+    accumulator, or 2^-13 for fp8 factors (D-067). An infinity is in where the terms of its sign
+    can overflow, NaN where both are.
+    """
+    arg = cast(WmmaArg, u.arg)
+    maps = fragments_of(arg)
+    left, right = _factors(arg, a).map(maps.a.gather), _factors(arg, b).map(maps.b.gather)
+    products = _products(left, right).map(lambda x: np.moveaxis(x, -2, -1))
+    first = acc.map(lambda x: maps.acc.gather(x)[..., None])
+    first = Sets(first.lo.astype(np.float64), first.hi.astype(np.float64), *_masks(first))
+    terms = together([first, products], lambda parts: np.concatenate(parts, axis=-1))
+    return nan_alone(_sums(arg, terms)).map(maps.acc.scatter)
+
+
+def _masks(s: Sets) -> tuple[Mask | None, ...]:
+    return s.nan, s.only, s.exact, s.any, s.invalid
+
+
+def _factors(arg: WmmaArg, s: Sets) -> Sets:
+    """What is read of the factors. The payload of a NaN may be all in the bits that are not."""
+    lo, hi = wmma_factors(arg, s.lo), wmma_factors(arg, s.hi)
+    if s.nan is None or arg.dtype_in.bits != 32:
+        return Sets(lo, hi, *_masks(s))
+    exact = np.False_ if s.exact is None else s.exact
+    still = np.isnan(lo)
+    lo, hi = (np.where(s.nan & ~exact, end, x) for x, end in ((lo, -np.inf), (hi, np.inf)))
+    return Sets(lo, hi, s.nan & (~exact | still), exact & still, None, s.any, s.invalid)
+
+
+def _products(a: Sets, b: Sets) -> Sets:
+    """Every factor of a row with every one of a column, on axes m, k, n."""
+    a, b = a.map(lambda x: x[..., :, :, None]), b.map(lambda x: x[..., None, :, :])
+    corners = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
+    lost = [np.isnan(c) for c in corners]
+    zero_inf = (_zero(a) & _infinite(b)) | (_infinite(a) & _zero(b))
+    only = np.logical_and.reduce(lost)
+    # Across 0 times infinity lies everything.
+    open_ = zero_inf & ~only
+    lo = np.where(open_, -np.inf, np.minimum.reduce(corners))
+    hi = np.where(open_, np.inf, np.maximum.reduce(corners))
+    return Sets(lo, hi, _over(lo, a.nan, b.nan, zero_inf, only), only, any=_over(lo, a.any, b.any))
+
+
+def _over(like: Array, *masks: Mask | None) -> Mask | None:
+    mask = either(*masks)
+    return None if mask is None else np.broadcast_to(mask, like.shape)
+
+
+def _sums(arg: WmmaArg, terms: Sets) -> Sets:
+    """Sums along the last axis."""
+    dtype = arg.dtype_out
+    u = FP8_UNIT if arg.dtype_in.bits == 8 else 2.0**-dtype.format.precision
+    share = arg.k * 2 * u
+    lo, hi = (np.where(np.isfinite(end), end, 0) for end in (terms.lo, terms.hi))
+    low, high, positive, negative, magnitude = (
+        _summed(part)
+        for part in (
+            *(lo, hi, np.maximum(hi, 0), np.minimum(lo, 0)),
+            np.maximum(np.abs(lo), np.abs(hi)),
+        )
+    )
+    error = _plus(share * magnitude[0], magnitude[1])
+    edge, last = overflow_threshold(dtype), largest_finite(dtype)
+    # Wider than any rounding of these two sums.
+    reach = 1 + share + SUM_ERROR
+    rises = (positive[0] * reach >= edge) | _some(terms.hi == np.inf)
+    falls = (negative[0] * reach <= -edge) | _some(terms.lo == -np.inf)
+    below = -_plus(-low[0], _plus(error, low[1]))
+    above = _plus(high[0], _plus(error, high[1]))
+    below = np.where(falls, -np.inf, np.maximum(below, -last))
+    above = np.where(rises, np.inf, np.minimum(above, last))
+    # A term that must be infinite makes an infinite sum, unless the other infinity comes too.
+    up, down = _some(terms.lo == np.inf), _some(terms.hi == -np.inf)
+    below, above = np.where(up, np.inf, below), np.where(down, -np.inf, above)
+    ends = round_to(np.minimum(below, above), dtype), round_to(above, dtype)
+    # Terms cancel to a zero of either sign.
+    ends = (
+        np.where(ends[0] == 0, -np.abs(ends[0]), ends[0]),
+        np.where(ends[1] == 0, np.abs(ends[1]), ends[1]),
+    )
+    only = _some(terms.only) | (up & down)
+    nan = _some(terms.nan) | (rises & falls) | only
+    opened = None if terms.any is None else _some(terms.any)
+    return Sets(*ends, somewhere(nan), somewhere(only), any=opened)
+
+
+def _summed(terms: Array) -> tuple[Array, Array]:
+    """The sum along the last axis, and how far it may be from the exact one: 0 where it is that."""
+    total, lost = terms[..., 0], np.zeros(terms.shape[:-1])
+    for k in range(1, terms.shape[-1]):
+        total, error = _two_sum(total, terms[..., k])
+        lost = lost + np.abs(error)
+    return total, lost * (1 + SUM_ERROR)
+
+
+def _plus(a: Array, b: Array) -> Array:
+    """A sum, rounded up."""
+    total, error = _two_sum(a, b)
+    return np.where(error > 0, np.nextafter(total, np.inf), total)
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded sum and its exact error (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _some(mask: Mask | None) -> Mask:
+    return np.asarray(False if mask is None else mask.any(axis=-1))
+
+
+def _zero(s: Sets) -> Mask:
+    return np.asarray((s.lo <= 0) & (s.hi >= 0))
+
+
+def _infinite(s: Sets) -> Mask:
+    return np.asarray(np.isinf(s.lo) | np.isinf(s.hi))

@@ -1,0 +1,243 @@
+"""Set rules of the ops with a budget of ulps: RECIP, DIV, EXP2, LOG2, SIN, SQRT, POW."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.liberties import flushed
+from uop.interpreter.accepted.rules.budget import wide_storage, within_budget
+from uop.interpreter.accepted.rules.decided import decided
+from uop.interpreter.accepted.rules.floats import computed, hull_of, inner, product, stored
+from uop.interpreter.accepted.rules.table import accepts_floats
+from uop.interpreter.accepted.sets import Sets, both, joined, somewhere, without
+from uop.interpreter.numeric.storage import Array, Mask
+from uop.interpreter.numeric.transcendental import power
+from uop.interpreter.values import either
+from uop.spec import latitude as lat
+from uop.spec.dtype import DType
+from uop.spec.latitude import Profile, Ulp
+from uop.spec.ops.names import Op
+from uop.spec.registry import Node
+
+# Beyond this the period of the sine that an interval lies in is not worth finding out.
+SIN_LIMIT = 2.0**20
+# Far more than the error of a float64 quotient below that limit.
+PERIOD_ERROR = 2.0**-24
+
+
+@accepts_floats(Op.RECIP)
+def recip(u: Node, profile: Profile, a: Sets) -> Sets:
+    return reciprocal(u.dtype, a)
+
+
+def reciprocal(dtype: DType, a: Sets) -> Sets:
+    """Falling on either side of zero; across zero everything."""
+    low, high = 1 / a.hi.astype(np.float64), 1 / a.lo.astype(np.float64)
+    across = np.signbit(a.lo) != np.signbit(a.hi)
+    if across.any():
+        low, high = np.where(across, -np.inf, low), np.where(across, np.inf, high)
+    result = _quotients(low, high, lat.RECIP, dtype)
+    result = _decided(Op.RECIP, dtype, lat.RECIP, low, result, a)
+    # The reciprocal of the largest value is above every budget, so none reaches across zero.
+    zero = np.zeros_like(a.lo)
+    lo = np.where(np.signbit(low), result.lo, order.upper(result.lo, zero))
+    hi = np.where(np.signbit(high), order.lower(result.hi, -zero), result.hi)
+    return _with_nans(Sets(lo, hi, result.nan, result.only), a)
+
+
+@accepts_floats(Op.DIV)
+def div(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    """The quotient within the budget, joined with the product by every accepted reciprocal."""
+    quotient = _with_nans(_ratio(u.dtype, a, b), a, b)
+    inverse = reciprocal(u.dtype, b)
+    if u.dtype in profile.ftz:
+        inverse = flushed(inverse, u.dtype)
+    inverse = product(computed(a), computed(inverse))
+    return joined(quotient, stored(inverse, u.dtype))
+
+
+@accepts_floats(Op.SQRT)
+def sqrt(u: Node, profile: Profile, a: Sets) -> Sets:
+    """Of zeros the zero itself; below them NaN."""
+    ends = np.sqrt(np.maximum(a.lo, 0).astype(np.float64)), np.sqrt(a.hi.astype(np.float64))
+    result = _budgeted(*ends, lat.SQRT, u.dtype)
+    real = np.where(a.lo < 0, np.nan, ends[0])
+    result = _positive(_decided(u.op, u.dtype, lat.SQRT, real, result, a))
+    zero = np.zeros_like(a.lo)
+    minus = order.contains_negative_zero(a.lo, a.hi)
+    hi = np.where(a.hi == 0, np.where(np.signbit(a.hi), -zero, zero), result.hi)
+    lo = np.where(minus, -zero, result.lo)
+    return _with_nans(Sets(lo, hi, somewhere(a.lo < 0), somewhere(a.hi < 0)), a)
+
+
+@accepts_floats(Op.EXP2)
+def exp2(u: Node, profile: Profile, a: Sets) -> Sets:
+    ends = _at_ends(np.exp2, a, u.dtype)
+    result = _budgeted(*ends, lat.EXP2, u.dtype)
+    result = _positive(_decided(u.op, u.dtype, lat.EXP2, ends[0], result, a))
+    exact = _single(a) & ((a.lo == 0) | (a.lo == -np.inf))
+    return _with_nans(_where_exact(exact, *ends, result, u.dtype), a)
+
+
+@accepts_floats(Op.LOG2)
+def log2(u: Node, profile: Profile, a: Sets) -> Sets:
+    """Of zeros -inf; below them NaN."""
+    ends = _at_ends(lambda x: np.log2(np.maximum(x, 0)), a, u.dtype)
+    result = _budgeted(*ends, lat.LOG2, u.dtype)
+    result = _decided(u.op, u.dtype, lat.LOG2, ends[0], result, a)
+    result = _where_exact(_single(a) & (a.lo == 1), *ends, result, u.dtype)
+    below = Sets(result.lo, result.hi, somewhere(a.lo < 0), somewhere(a.hi < 0))
+    return _with_nans(below, result, a)
+
+
+@accepts_floats(Op.SIN)
+def sin(u: Node, profile: Profile, a: Sets) -> Sets:
+    """Its ends, and the peaks and troughs between them; of an infinity NaN."""
+    x_lo, x_hi = (end.astype(wide_storage(u.dtype)) for end in (a.lo, a.hi))
+    single = _single(a)
+    y_lo, y_hi = _at_ends(np.sin, a, u.dtype)
+    low, high = np.minimum(y_lo, y_hi), np.maximum(y_lo, y_hi)
+    if not single.all():
+        peak, trough = _turning_points(x_lo, x_hi)
+        low = np.where(~single & trough, -1, low)
+        high = np.where(~single & peak, 1, high)
+    result = _budgeted(low, high, lat.SIN, u.dtype)
+    result = _decided(u.op, u.dtype, lat.SIN, low, result, a)
+    result = _where_exact(single & (a.lo == 0), x_lo, x_hi, result, u.dtype)
+    infinite = np.isinf(a.lo) | np.isinf(a.hi)
+    only = np.isinf(a.lo) & single
+    return _with_nans(Sets(result.lo, result.hi, somewhere(infinite), somewhere(only)), a)
+
+
+@accepts_floats(Op.POW)
+def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
+    """Of bases from +0 on monotone in base and exponent; of sets with others everything."""
+    wide = wide_storage(u.dtype)
+    ends = [[end.astype(wide) for end in _ends(s)] for s in (a, b)]
+    corners = [power(x, y) for x in ends[0] for y in ends[1]]
+    low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
+    single = a.is_point() & b.is_point()
+    open_ = ~single & np.signbit(a.lo)
+    low, high = np.where(open_, -np.inf, low), np.where(open_, np.inf, high)
+    result = _budgeted(low, high, lat.POW, u.dtype)
+    result = _decided(u.op, u.dtype, lat.POW, low, result, a, b)
+    special = single & _is_special_power(a.lo, b.lo)
+    result = _where_exact(special, corners[0], corners[0], result, u.dtype)
+    undefined = single & order.is_nan(corners[0])
+    nan = either(result.nan, somewhere(open_ | undefined))
+    result = Sets(result.lo, result.hi, nan, either(result.only, somewhere(undefined)))
+    return _beside_nans(result, single, a, b)
+
+
+def _ends(a: Sets) -> tuple[Array, ...]:
+    return (a.lo,) if a.hi is a.lo else (a.lo, a.hi)
+
+
+def _at_ends(function: Callable[[Array], Array], a: Sets, dtype: DType) -> tuple[Array, Array]:
+    """A function at both ends, with digits to spare."""
+    values = [function(end.astype(wide_storage(dtype))) for end in _ends(a)]
+    return values[0], values[-1]
+
+
+def _quotients(low: Array, high: Array, latitude: Ulp, dtype: DType) -> Sets:
+    """Quotients within a budget; one of zero comes from a zero or an infinity and is exact."""
+    result = _budgeted(low, high, latitude, dtype)
+    return _where_exact((low == 0) & (low == high), low, high, result, dtype)
+
+
+def _ratio(dtype: DType, a: Sets, b: Sets) -> Sets:
+    """Quotients are monotone in each operand on either side of a divisor of zero."""
+    x = [end.astype(np.float64) for end in (a.lo, a.hi)]
+    y = [end.astype(np.float64) for end in (b.lo, b.hi)]
+    plain = (b.lo > 0) | (b.hi < 0)
+    finite = np.isfinite(x[0]) & np.isfinite(x[1]) & np.isfinite(y[0]) & np.isfinite(y[1])
+    if not (plain & finite).all():
+        x += [end.astype(np.float64) for end in inner(a)]
+        y += [end.astype(np.float64) for end in inner(b)]
+        across = np.signbit(y[0]) != np.signbit(y[1])
+        y += [np.where(across, zero, y[0]) for zero in (-0.0, 0.0)]
+    hull, lost = hull_of([i / j for i in x for j in y])
+    result = _quotients(hull.lo, hull.hi, lat.DIV, dtype)
+    zeros = (a.lo <= 0) & (a.hi >= 0) & (b.lo <= 0) & (b.hi >= 0)
+    infinities = (np.isinf(a.lo) | np.isinf(a.hi)) & (np.isinf(b.lo) | np.isinf(b.hi))
+    nan = either(result.nan, somewhere(zeros | infinities))
+    return Sets(result.lo, result.hi, nan, either(result.only, somewhere(lost)))
+
+
+def _budgeted(low: Array, high: Array, latitude: Ulp, dtype: DType) -> Sets:
+    """The floats within the op's budget of the reals from `low` to `high`."""
+    budget = latitude.budget(dtype)
+    if 2 * budget == 1:
+        return Sets(low.astype(np.float64), high.astype(np.float64))
+    return within_budget(low, high, float(budget), dtype)
+
+
+def _decided(
+    op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *operands: Sets
+) -> Sets:
+    """Of sets of one operand each, those of the budget exactly."""
+    if not all(_single(a).all() for a in operands):
+        return result
+    return decided(op, dtype, latitude, reals, result, *(a.lo for a in operands))
+
+
+def _positive(s: Sets) -> Sets:
+    """Without the negative values that a budget reached."""
+    zero = np.zeros_like(s.lo)
+    return Sets(order.upper(s.lo, zero), order.upper(s.hi, zero), s.nan, s.only)
+
+
+def _where_exact(exact: Mask, low: Array, high: Array, result: Sets, dtype: DType) -> Sets:
+    """Where special values have no budget, they alone."""
+    if not exact.any():
+        return result
+    special = stored(Sets(low.astype(np.float64), high.astype(np.float64)), dtype)
+    lo, hi = np.where(exact, special.lo, result.lo), np.where(exact, special.hi, result.hi)
+    masks = ((special.nan, result.nan), (special.only, result.only))
+    return Sets(lo, hi, *(either(both(x, exact), without(y, exact)) for x, y in masks))
+
+
+def _turning_points(x_lo: Array, x_hi: Array) -> tuple[Mask, Mask]:
+    """Whether a peak, and whether a trough of the sine can lie between two points."""
+    first = np.floor(x_lo / np.pi - 0.5 - PERIOD_ERROR)
+    last = np.floor(x_hi / np.pi - 0.5 + PERIOD_ERROR)
+    far = ~((np.abs(x_lo) < SIN_LIMIT) & (np.abs(x_hi) < SIN_LIMIT)) | (last - first > 1)
+    one = last - first == 1
+    even = np.remainder(last, 2) == 0
+    return far | (one & even), far | (one & ~even)
+
+
+def _is_special_power(x: Array, y: Array) -> Mask:
+    special = (y == 0) | (x == 1) | (x == 0) | np.isinf(x) | np.isinf(y)
+    return np.asarray(special)
+
+
+def _single(a: Sets) -> Mask:
+    return order.same_bits(a.lo, a.hi)
+
+
+def _with_nans(result: Sets, *operands: Sets) -> Sets:
+    """The result with the NaNs that the operands bring."""
+    nan = either(result.nan, *(s.nan for s in operands))
+    return Sets(result.lo, result.hi, nan, either(result.only, *(s.only for s in operands)))
+
+
+def _beside_nans(result: Sets, single: Mask, a: Sets, b: Sets) -> Sets:
+    """With a NaN operand a power is NaN, or 1 if the exponent can be zero or the base 1."""
+    nan = somewhere(without(either(a.nan, b.nan), single))
+    if nan is None:
+        return result
+    one = np.ones_like(result.lo)
+    lo, hi = order.lower(result.lo, one), order.upper(result.hi, one)
+    alone = either(a.only, b.only)
+    if alone is not None:
+        lo, hi = np.where(alone, one, lo), np.where(alone, one, hi)
+    return Sets(
+        np.where(nan, lo, result.lo),
+        np.where(nan, hi, result.hi),
+        either(result.nan, nan),
+        without(result.only, nan),
+    )

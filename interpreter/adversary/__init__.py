@@ -1,0 +1,1 @@
+"""An evaluator that takes every liberty that a backend may take."""

@@ -1,0 +1,149 @@
+"""The adversarial conformer: an evaluator that takes every liberty that a backend may take.
+
+Its results must never be accused. With one op pushed outside what it may return they must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from uop.interpreter.accept import accepted_results, read_by
+from uop.interpreter.accepted.liberties import is_copy, takes
+from uop.interpreter.accepted.rules.folds import terms_first
+from uop.interpreter.accepted.sets import Sets, points
+from uop.interpreter.accepted.trees import Trees
+from uop.interpreter.accepted.widening import widens
+from uop.interpreter.adversary.kernels import member, pushed, run_adversarially
+from uop.interpreter.adversary.orders import fold_somehow, maximum_somehow
+from uop.interpreter.evaluate import Output
+from uop.interpreter.inputs import Inputs
+from uop.interpreter.numeric.storage import BITS, Array
+from uop.interpreter.rules.movement import value_sources
+from uop.interpreter.rules.reduce import identity, neutral
+from uop.interpreter.tensor.evaluation import TensorEvaluation, body_arguments
+from uop.interpreter.tensor.masks import made_nan
+from uop.interpreter.values import Value, either
+from uop.spec.args import ReduceArg
+from uop.spec.extension import in_core_ops
+from uop.spec.graph import kind_of
+from uop.spec.latitude import STRICT, Maximum, Profile, Reduced
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+def evaluate_adversarially(
+    root: UOp,
+    inputs: Inputs | None = None,
+    seed: int = 0,
+    push: Op | None = None,
+    profile: Profile = STRICT,
+) -> Output:
+    """`evaluate`, every result moved at random inside what its op may return for its operands.
+
+    Every node of the op `push` is moved one representable value outside instead; in kernels, but
+    for indices. What a `profile` allows beside the latitude of the ops is taken too.
+    """
+    random = np.random.default_rng(seed)
+    with np.errstate(all="ignore"):
+        root, given = read_by(root, inputs or {}, profile)
+        root = in_core_ops(root)
+        if kind_of(root).calls_kernels:
+            kernels = run_adversarially(root, given, random, push, profile)
+            return {slot: _filled(value, random) for slot, value in kernels.items()}
+        result = _Adversary(root, given, random, push, profile).result()
+        if isinstance(result, dict):
+            return {slot: _filled(value, random) for slot, value in result.items()}
+        if isinstance(result, tuple):
+            return tuple(_filled(value, random) for value in result)
+        return _filled(result, random)
+
+
+class _Adversary(TensorEvaluation):
+    def __init__(
+        self,
+        root: UOp,
+        given: Mapping[UOp, Value],
+        random: np.random.Generator,
+        push: Op | None,
+        profile: Profile,
+    ) -> None:
+        super().__init__(root, given, None)
+        self._random, self._push, self._profile = random, push, profile
+        self._trees = Trees(root, profile)
+
+    def _called(self, u: UOp) -> tuple[Value, ...]:
+        body = u.src[0]
+        params = body_arguments(body).items()
+        given = {p: self._values[u.src[1 + slot]] for p, slot in params}
+        inner = _Adversary(body, given, self._random, self._push, self._profile)
+        inner.share_addresses(self, u)
+        return cast("tuple[Value, ...]", inner.result())
+
+    def _value(self, u: UOp) -> Value:
+        value = super()._value(u)
+        if u in self._given or not u.src or u.op in (Op.GETTUPLE, Op.GETADDR):
+            return value
+        operands = [self._values[s] for s in value_sources(u)]
+        if u.op is self._push:
+            data = pushed(self._sets(u, operands), value.data, u.dtype, self._random)
+            return replace(value, data=data, free_nan=None)
+        return self._moved(u, operands, value)
+
+    def _moved(self, u: UOp, operands: list[Value], value: Value) -> Value:
+        if is_copy(u) or not widens(u, self._profile, operands, value):
+            return value
+        latitude = u.declaration.latitude
+        is_free = takes(self._profile)
+        if isinstance(latitude, Reduced) and not is_free:
+            data = self._folded(u, operands[0])
+        elif isinstance(latitude, Maximum) and not is_free:
+            a, b = (operand.data for operand in operands)
+            data = maximum_somehow(a, b, self._random, self._profile.max_nan)
+        else:
+            data = member(self._sets(u, operands), value.data, self._random)
+        return replace(value, data=data, free_nan=made_nan(u, data))
+
+    def _folded(self, u: UOp, t: Value) -> Array:
+        """A REDUCE in some order; the absent elements are no terms."""
+        arg = cast(ReduceArg, u.arg)
+        absent = np.zeros(t.data.shape, np.bool_) if t.invalid is None else t.invalid
+        data = np.where(absent, neutral(arg.op, u.dtype), t.data)
+        terms = terms_first(data, arg.axes)
+        result = fold_somehow(arg.op, u.dtype, terms, self._random, self._profile.max_nan)
+        nothing = absent.all(axis=arg.axes).reshape(-1)
+        return np.where(nothing, identity(arg.op, u.dtype), result.reshape(-1)).reshape(u.shape)
+
+    def _sets(self, u: UOp, operands: list[Value]) -> Sets:
+        given = [points(v, s.dtype.is_float) for v, s in zip(operands, u.src, strict=False)]
+        result = accepted_results(u, self._profile, given)
+        return self._trees.regrouped(u, given, result, lambda _, s: s)
+
+
+def _filled(value: Value, random: np.random.Generator) -> Array:
+    """The data, with random values where the spec gives none and random bits in open NaNs."""
+    data = np.array(value.data)
+    opened = either(value.unspecified, value.invalid)
+    if opened is not None:
+        data = np.where(opened, _any_bits(data, random), data)
+    if value.free_nan is not None:
+        data = np.where(value.free_nan, _any_nan(data, random), data)
+    return data
+
+
+def _any_bits(like: Array, random: np.random.Generator) -> Array:
+    if like.dtype == np.bool_:
+        return random.random(like.shape) < 0.5
+    raw = random.bytes(like.size * like.dtype.itemsize)
+    return np.frombuffer(raw, like.dtype).reshape(like.shape)
+
+
+def _any_nan(like: Array, random: np.random.Generator) -> Array:
+    """NaNs of random sign and payload: random bits, with those set that make them NaNs."""
+    bits = BITS[like.dtype.itemsize]
+    quiet = np.full(like.shape, np.nan, like.dtype).view(bits)
+    drawn = _any_bits(like, random).view(bits)
+    return np.asarray((drawn | quiet).view(like.dtype))

@@ -1,0 +1,114 @@
+"""Lane maps of matrix instructions: which work item of a warp holds which element of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from uop.interpreter.numeric.storage import Array
+from uop.spec.args import WmmaArg
+from uop.spec.clauses import lacking
+from uop.spec.dtype import DType, dtypes
+
+Formula = Callable[[Array, Array], tuple[Array, Array]]
+"""From row and column of a matrix to the lane and its element there."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneMap:
+    """Lane and element of each place of a matrix."""
+
+    lane: Array
+    element: Array
+
+    @classmethod
+    def of(cls, rows: int, columns: int, formula: Formula) -> LaneMap:
+        row, column = np.indices((rows, columns))
+        return cls(*formula(row, column))
+
+    def gather(self, fragments: Array) -> Array:
+        """The matrix, from fragments on the last two axes: lane and element."""
+        return np.asarray(fragments[..., self.lane, self.element])
+
+    def scatter(self, matrix: Array) -> Array:
+        """The inverse of `gather`."""
+        lanes, elements = int(self.lane.max()) + 1, int(self.element.max()) + 1
+        fragments = np.empty((*matrix.shape[:-2], lanes, elements), matrix.dtype)
+        fragments[..., self.lane, self.element] = matrix
+        return fragments
+
+
+@dataclass(frozen=True, slots=True)
+class Fragments:
+    """The lane maps of one instruction."""
+
+    a: LaneMap
+    b: LaneMap
+    acc: LaneMap
+
+
+def fragments_of(arg: WmmaArg) -> Fragments:
+    """The lane maps of a WMMA; LackingError where none are known."""
+    formulas = _FORMULAS.get((arg.m, arg.n, arg.k, arg.dtype_in))
+    if formulas is None or arg.dtype_out not in _RESULTS[arg.dtype_in]:
+        shape = f"m{arg.m}n{arg.n}k{arg.k}"
+        found = f"no lane map of WMMA {shape} {arg.dtype_in.name} to {arg.dtype_out.name}"
+        raise lacking("WMMA.n1", found)
+    a, b = formulas
+    return Fragments(
+        LaneMap.of(arg.m, arg.k, a), LaneMap.of(arg.k, arg.n, b), LaneMap.of(arg.m, arg.n, _acc)
+    )
+
+
+def _acc(row: Array, column: Array) -> tuple[Array, Array]:
+    """Two neighbours of a row in a lane, rows 8 apart in the same lane."""
+    return column // 2 + row % 8 * 4, column % 2 + row // 8 * 2
+
+
+def _a_of_pairs(row: Array, k: Array) -> tuple[Array, Array]:
+    return k // 2 % 4 + row % 8 * 4, k % 2 + row // 8 * 2 + k // 8 * 4
+
+
+def _b_of_pairs(k: Array, column: Array) -> tuple[Array, Array]:
+    return k // 2 % 4 + column * 4, k % 2 + k // 8 * 2
+
+
+def _a_of_words(row: Array, k: Array) -> tuple[Array, Array]:
+    return k % 4 + row % 8 * 4, k // 4 * 2 + row // 8
+
+
+def _b_of_words(k: Array, column: Array) -> tuple[Array, Array]:
+    return k % 4 + column * 4, k // 4
+
+
+def _a_of_bytes(row: Array, k: Array) -> tuple[Array, Array]:
+    return k // 4 % 4 + row % 8 * 4, k % 4 + row // 8 * 4 + k // 16 * 8
+
+
+def _b_of_bytes(k: Array, column: Array) -> tuple[Array, Array]:
+    return k // 4 % 4 + column * 4, k % 4 + k // 16 * 4
+
+
+_FORMULAS: dict[tuple[int, int, int, DType], tuple[Formula, Formula]] = {
+    (16, 8, 16, dtypes.float16): (_a_of_pairs, _b_of_pairs),
+    (16, 8, 16, dtypes.bfloat16): (_a_of_pairs, _b_of_pairs),
+    (16, 8, 8, dtypes.float16): (_a_of_pairs, _b_of_pairs),
+    (16, 8, 8, dtypes.float32): (_a_of_words, _b_of_words),
+    (16, 8, 32, dtypes.fp8e4m3): (_a_of_bytes, _b_of_bytes),
+    (16, 8, 32, dtypes.fp8e5m2): (_a_of_bytes, _b_of_bytes),
+}
+_RESULTS: dict[DType, tuple[DType, ...]] = {
+    dtypes.float16: (dtypes.float32, dtypes.float16),
+    dtypes.bfloat16: (dtypes.float32,),
+    dtypes.float32: (dtypes.float32,),
+    dtypes.fp8e4m3: (dtypes.float32,),
+    dtypes.fp8e5m2: (dtypes.float32,),
+}
+SHAPES = tuple(
+    WmmaArg(m, n, k, dtype_in, dtype_out)
+    for m, n, k, dtype_in in _FORMULAS
+    for dtype_out in _RESULTS[dtype_in]
+)
+"""Every instruction with known lane maps."""

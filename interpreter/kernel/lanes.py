@@ -1,0 +1,196 @@
+"""The axes of a kernel, and values that have a copy for each position on them.
+
+In a kernel of n axes the array of a value has n leading dimensions, 1 where it does not depend on
+the axis, and behind them the shape of the node. Without any it is the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.kernel.schedule import bound, is_parallel
+from uop.interpreter.numeric.storage import Array, Mask
+from uop.interpreter.values import Value, either
+from uop.spec.args import AxisType, RangeArg, SpecialArg
+from uop.spec.clauses import undefined
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+Shape = tuple[int, ...]
+
+
+class Kind(Enum):
+    """What the positions on an axis are to each other."""
+
+    GROUP = "workgroups: nothing orders them"
+    ITEM = "work items of one workgroup: ordered by barriers"
+    ITERATION = "iterations of one work item: one after the other"
+
+
+KINDS = {
+    AxisType.GLOBAL: Kind.GROUP,
+    AxisType.THREAD: Kind.GROUP,
+    AxisType.LOCAL: Kind.ITEM,
+    AxisType.WARP: Kind.ITEM,
+    AxisType.GROUP_REDUCE: Kind.ITEM,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One dimension of the lanes: the SPECIAL or RANGE that counts along it."""
+
+    node: UOp
+    number: int
+    size: int
+    kind: Kind
+
+    @property
+    def is_always_open(self) -> bool:
+        """Whether every instruction runs in each position: in each work item of the launch."""
+        return self.node.op is Op.SPECIAL
+
+    def along(self, lanes: int) -> Array:
+        """The positions on this axis, among so many."""
+        shape = [1] * lanes
+        shape[self.number] = self.size
+        return np.arange(self.size).reshape(shape)
+
+
+def axes_of(nodes: Iterable[UOp]) -> list[Axis]:
+    """An axis for each SPECIAL and RANGE, in the order of the launch: group after group, of these
+    item after item, dimension 0 fastest; iterations inside.
+    """
+    found = sorted(nodes, key=_dimension, reverse=True)
+    ordered = sorted(found, key=lambda u: (u.op is Op.RANGE, not is_parallel(u), _kind(u).name))
+    return [Axis(u, k, bound(u), _kind(u)) for k, u in enumerate(ordered)]
+
+
+def _dimension(u: UOp) -> tuple[int, str]:
+    """The name of a SPECIAL, by which a higher dimension is greater; ranges keep their order."""
+    name = cast(SpecialArg, u.arg).name if u.op is Op.SPECIAL else ""
+    return len(name), name
+
+
+def _kind(u: UOp) -> Kind:
+    if u.op is Op.SPECIAL:
+        is_local = cast(SpecialArg, u.arg).name.startswith("lidx")
+        return Kind.ITEM if is_local else Kind.GROUP
+    return KINDS.get(cast(RangeArg, u.arg).axis_type, Kind.ITERATION)
+
+
+def axis_name(axis: Axis) -> str:
+    """How an axis is called: by its SPECIAL or its RANGE."""
+    arg = axis.node.arg
+    return arg.name if isinstance(arg, SpecialArg) else f"RANGE {cast(RangeArg, arg).id}"
+
+
+def lane_names(axes: Sequence[Axis], where: Mask) -> str:
+    """At which position of the axes a mask is true first; only axes count on which it depends."""
+    if not where.any():
+        return ""
+    position = np.argwhere(where)[0]
+    shown = zip(axes, position, where.shape, strict=False)
+    return ", ".join(f"{axis_name(a)} = {int(at)}" for a, at, size in shown if size > 1)
+
+
+def lanes_of(array: Array, rank: int) -> Shape:
+    """The leading dimensions; none where the array is the same everywhere."""
+    return array.shape[: array.ndim - rank]
+
+
+def raised(array: Array, rank: int, to: int, lanes: int) -> Array:
+    """An array of a shape of `rank` axes among those of `to`, aligned as broadcasting aligns."""
+    if rank == to or array.ndim == rank or not lanes:
+        return array
+    here = lanes_of(array, rank)
+    return array.reshape((*here, *(1,) * (to - rank), *array.shape[len(here) :]))
+
+
+def raised_value(value: Value, rank: int, to: int, lanes: int) -> Value:
+    if rank == to:
+        return value
+    return _each(value, lambda a: raised(a, rank, to, lanes))
+
+
+def stacked(operands: list[Value], rank: int) -> Value:
+    """STACK: the operands, of `rank` axes each, along a new one before them."""
+    shape = np.broadcast_shapes(*(v.data.shape for v in operands))
+
+    def join(arrays: list[Array]) -> Array:
+        return np.stack([np.broadcast_to(a, shape) for a in arrays], axis=-(rank + 1))
+
+    def join_masks(found: list[Mask | None]) -> Mask | None:
+        if all(m is None for m in found):
+            return None
+        return join([np.zeros((), np.bool_) if m is None else m for m in found])
+
+    return Value(
+        join([v.data for v in operands]),
+        None,
+        join_masks([v.unspecified for v in operands]),
+        join_masks([v.free_nan for v in operands]),
+    )
+
+
+def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
+    """INDEX of a value that is not memory: each index picks along its own leading axis."""
+    shape, rank = u.src[0].shape, len(u.shape)
+    grids, dim = [], 0
+    for axis, (i, node) in enumerate(zip(indices, u.src[1:], strict=True)):
+        if i.unspecified is not None and i.unspecified.any():
+            raise undefined("INDEX.u2", f"an UNSPECIFIED element on axis {axis}", u)
+        outside = (i.data < 0) | (i.data >= shape[axis])
+        if outside.any():
+            found = int(i.data[outside].flat[0])
+            raise undefined("INDEX.u1", f"{found} on axis {axis} of size {shape[axis]}", u)
+        grids.append(spread(i.data.astype(np.int64, copy=False), len(node.shape), dim, rank))
+        dim += len(node.shape)
+    for axis in range(len(indices), len(shape)):
+        grids.append(np.arange(shape[axis]).reshape((-1, *(1,) * (rank - 1 - dim))))
+        dim += 1
+    full = np.broadcast_shapes(
+        (*lanes_of(t.data, len(shape)), *(1,) * rank), *(g.shape for g in grids)
+    )
+    lanes = full[: len(full) - rank]
+
+    def pick(array: Array) -> Array:
+        wide = np.broadcast_to(array, (*lanes, *shape))
+        where = np.ogrid[tuple(slice(n) for n in full)][: len(lanes)] if lanes else ()
+        return np.asarray(wide[(*where, *(np.broadcast_to(g, full) for g in grids))])
+
+    return _each(t, pick)
+
+
+def spread(i: Array, own: int, before: int, rank: int) -> Array:
+    """The array of one index of `own` axes, placed behind `before` others in a shape of `rank`."""
+    lanes = lanes_of(i, own)
+    shape = (*(1,) * before, *i.shape[len(lanes) :], *(1,) * (rank - before - own))
+    return i.reshape((*lanes, *shape)) if shape else i
+
+
+def _each(value: Value, change: Callable[[Array], Array]) -> Value:
+    def masked(mask: Mask | None) -> Mask | None:
+        return None if mask is None else change(np.broadcast_to(mask, value.data.shape))
+
+    return Value(change(value.data), None, masked(value.unspecified), masked(value.free_nan))
+
+
+def opened(values: Iterable[Value], rank: int, ranks: Iterable[int], lanes: int) -> Mask | None:
+    """Where any element of any operand is open, for a result of `rank` axes made of them all."""
+    found = None
+    for value, own in zip(values, ranks, strict=True):
+        if value.unspecified is not None:
+            mask = np.broadcast_to(value.unspecified, value.data.shape)
+            if own != rank:
+                mask = np.asarray(mask.any(axis=tuple(range(mask.ndim - own, mask.ndim))))
+                mask = raised(mask, 0, rank, lanes)
+            found = either(found, mask)
+    return found

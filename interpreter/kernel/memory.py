@@ -1,0 +1,220 @@
+"""The memory of one launch: what is shared or private, where accesses go, what orders them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.kernel.buffers import Buffer, Place, Registers
+from uop.interpreter.kernel.lanes import Axis, Kind, lane_names, lanes_of, raised, spread
+from uop.interpreter.kernel.races import Reach, Shadow, Unordered
+from uop.interpreter.numeric.storage import Array, Mask
+from uop.interpreter.values import Value
+from uop.spec.args import AddrSpace
+from uop.spec.clauses import lacking, undefined
+from uop.spec.errors import UndefinedError
+from uop.spec.graph import base_of, slot_of
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import size
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+Values = Callable[["UOp"], Value]
+
+
+class OutOfBoundsError(Exception):
+    """An index that leaves its axis, and where on the lanes any does."""
+
+    def __init__(self, index: int, axis: int, size: int, outside: Mask) -> None:
+        super().__init__(index)
+        self.index, self.axis, self.size, self.outside = index, axis, size, outside
+
+
+class LaunchMemory:
+    """The buffers that a launch was given, its LOCAL memory and its registers."""
+
+    def __init__(self, body: UOp, axes: Sequence[Axis], arguments: Sequence[Buffer]) -> None:
+        self._axes, self._arguments = axes, arguments
+        self._ended = {a.node: 0 for a in axes}
+        self._epoch: Array | int = 0
+        self._memory: dict[UOp, Buffer | Registers] = {}
+        self._shadows: dict[Buffer, Shadow] = {}
+        self._find_stores(body)
+        self._unordered: Unordered | None = None
+        if body.op is not Op.LINEAR and self._shadows:
+            self._unordered = Unordered(body.toposort(), self._stored_to)
+
+    def _find_stores(self, linear: UOp) -> None:
+        """Which memory is stored to: accesses to the rest of it race with nothing."""
+        for u in linear.toposort():
+            if u.op in (Op.STORE, Op.ATOMICADD):
+                memory = self.memory_of(base_of(u.src[0]))
+                if isinstance(memory, Buffer):
+                    memory.is_stored_to = True
+                    self._shadows.setdefault(memory, Shadow(memory.data.size, _named(u)))
+
+    def _stored_to(self, location: UOp) -> Buffer | None:
+        memory = self.memory_of(base_of(location))
+        return memory if isinstance(memory, Buffer) and memory in self._shadows else None
+
+    @property
+    def stored(self) -> list[Buffer]:
+        """The arguments that the body stores to."""
+        return [b for b in dict.fromkeys(self._arguments) if b in self._shadows]
+
+    def barrier(self, active: Mask | None) -> None:
+        """Order what the work items of each group have done before what they do next."""
+        if active is None or active.ndim == 0:
+            self._epoch = self._epoch + 1
+            return
+        items = tuple(a.number for a in self._axes if a.kind is Kind.ITEM)
+        some = np.asarray(active.any(axis=items, keepdims=True))
+        if (some & ~active.all(axis=items, keepdims=True)).any():
+            skipped = np.broadcast_to(some & ~active, active.shape)
+            raise undefined(
+                "BARRIER.u1",
+                f"divergent barrier: {lane_names(self._axes, np.asarray(active & some))} waits, "
+                f"{lane_names(self._axes, skipped)} skips it",
+            )
+        self._epoch = self._epoch + some.astype(np.int64)
+
+    def end(self, counter: UOp) -> None:
+        """Order what the iterations of a RANGE that is an axis have done before what follows."""
+        self._ended[counter] += 1
+
+    def memory_of(self, base: UOp) -> Buffer | Registers:
+        """The memory of a PARAM or BUFFER."""
+        if base not in self._memory:
+            if base.op is Op.PARAM:
+                return self._arguments[slot_of(base)]
+            if base.addrspace is AddrSpace.GLOBAL:
+                raise lacking("BUFFER.n1", "a GLOBAL BUFFER inside a kernel", base)
+            if base.addrspace is AddrSpace.REG:
+                self._memory[base] = Registers(base, len(self._axes))
+            else:
+                groups = size(tuple(a.size for a in self._axes if a.kind is Kind.GROUP))
+                self._memory[base] = Buffer.local(base, groups)
+        return self._memory[base]
+
+    def place(
+        self, location: UOp, gate: Mask | None, values: Values
+    ) -> tuple[Buffer | Registers, Place]:
+        """The memory and positions of a location; position 0 where the gate is false."""
+        u = _without_order(location)
+        base = _without_order(u.src[0]) if u.op is Op.INDEX else u
+        if base.op not in (Op.PARAM, Op.BUFFER):
+            raise lacking("INDEX.n1", f"access through {base.op.name}", u)
+        memory, rank = self.memory_of(base), len(location.shape)
+        indices = [(values(i), len(i.shape)) for i in (u.src[1:] if base is not u else ())]
+        try:
+            positions = _positions(base.shape, indices, gate, rank)
+        except OutOfBoundsError as error:
+            raise self._outside(u, error) from None
+        if base.addrspace is AddrSpace.LOCAL:
+            positions = positions + raised(self._group() * memory.size, 0, rank, len(self._axes))
+        return memory, Place(positions, gate, rank)
+
+    def _outside(self, location: UOp, error: OutOfBoundsError) -> UndefinedError:
+        found = f"{error.index} on axis {error.axis} of size {error.size}"
+        item = lane_names(self._axes, error.outside)
+        return undefined("INDEX.u1", f"{found}, where {item}" if item else found, location)
+
+    def _group(self) -> Array:
+        """The number of each workgroup."""
+        number: Array = np.zeros((1,) * len(self._axes), np.int64)
+        for axis in self._axes:
+            if axis.kind is Kind.GROUP:
+                number = number * axis.size + axis.along(len(self._axes))
+        return number
+
+    def note(self, u: UOp, memory: Buffer | Registers, place: Place) -> None:
+        """Enter an access to memory that is stored to, and look for races with others."""
+        shadow = self._shadows.get(cast(Buffer, memory))
+        if shadow is None:
+            return
+        # Groups that met different barriers are told apart, also where all do the same.
+        groups = (
+            (*self._epoch.shape, *(1,) * place.rank) if isinstance(self._epoch, np.ndarray) else ()
+        )
+        if groups or place.gate is not None:
+            place = place.over(groups)
+        lanes = lanes_of(place.positions, place.rank)
+        reaches = []
+        for axis in self._axes:
+            if axis.size == 1:
+                continue
+            interval = np.asarray(self._interval(axis.kind, axis.node) * (axis.size + 1))
+            if lanes and lanes[axis.number] > 1:
+                position = interval + axis.along(len(self._axes))
+            elif axis.is_always_open:
+                position = interval + axis.size
+            else:
+                continue
+            reaches.append(Reach(axis, self._flat(interval, place), self._flat(position, place)))
+        where = place.selected(place.positions).reshape(-1)
+        shadow.access(u, where, reaches)
+        if self._unordered is not None:
+            self._unordered.access(u, where, memory.data.size)
+
+    def _flat(self, lanes: Array, place: Place) -> Array:
+        """One number for each element of a place, or one for all."""
+        if lanes.ndim == 0:
+            return lanes
+        return place.selected(raised(lanes, 0, place.rank, len(self._axes))).reshape(-1)
+
+    def _interval(self, kind: Kind, node: UOp) -> Array | int:
+        if kind is Kind.ITEM:
+            return self._epoch
+        return self._ended[node] if kind is Kind.ITERATION else 0
+
+
+def _named(store: UOp) -> str:
+    base = base_of(store.src[0])
+    slot = slot_of(base)
+    return f"the {'argument' if base.op is Op.PARAM else 'LOCAL BUFFER'} in slot {slot}"
+
+
+def _without_order(u: UOp) -> UOp:
+    while u.op is Op.AFTER:
+        u = u.src[0]
+    return u
+
+
+def refuse_open(unspecified: Mask, gate: Mask | None, label: str) -> None:
+    """UndefinedError where something that decides what runs is open, and the gate is true."""
+    if (unspecified if gate is None else unspecified & gate).any():
+        raise undefined(label, "an UNSPECIFIED element")
+
+
+def _positions(
+    shape: tuple[int, ...], indices: Sequence[tuple[Value, int]], gate: Mask | None, rank: int
+) -> Array:
+    """Row-major positions of the elements that the indices pick, each of its own rank."""
+    total: Array = np.zeros((), np.int64)
+    before = 0
+    for axis, count in enumerate(shape):
+        i, own = indices[axis] if axis < len(indices) else (Value(np.arange(count)), 1)
+        position = spread(i.data.astype(np.int64, copy=False), own, before, rank)
+        if i.unspecified is not None:
+            mask = np.broadcast_to(i.unspecified, i.data.shape)
+            refuse_open(spread(mask, own, before, rank), gate, "INDEX.u2")
+        _check_bounds(position, gate, axis, count)
+        before += own
+        total = position if len(shape) == 1 else total + position * size(shape[axis + 1 :])
+    return total if gate is None else np.where(gate, total, 0)
+
+
+def _check_bounds(positions: Array, gate: Mask | None, axis: int, count: int) -> None:
+    if gate is None:
+        if not positions.size or (positions.min() >= 0 and positions.max() < count):
+            return
+        outside = (positions < 0) | (positions >= count)
+    else:
+        outside = ((positions < 0) | (positions >= count)) & gate
+    if outside.any():
+        found = int(np.broadcast_to(positions, outside.shape)[outside].flat[0])
+        raise OutOfBoundsError(found, axis, count, outside)

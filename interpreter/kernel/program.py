@@ -1,0 +1,79 @@
+"""Kernel programs: what the compiler's stages produce, run as a host would launch it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.addresses import Addresses
+from uop.interpreter.footprint import check_values
+from uop.interpreter.kernel.buffers import Buffer, Buffers
+from uop.interpreter.kernel.launch import launch
+from uop.interpreter.numeric.storage import Array, constant
+from uop.interpreter.rules.codegen import custom_function_of
+from uop.interpreter.tensor.evaluation import Observer
+from uop.interpreter.values import Value
+from uop.spec.args import ConstArg
+from uop.spec.clauses import lacking
+from uop.spec.ops.names import Op
+from uop.spec.walk import toposort
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+def run_program(
+    root: UOp, given: Mapping[UOp, Value], observe: Observer | None
+) -> dict[int, Value]:
+    """Run the CALLs of a SINK in order; slot to contents of every BUFFER that was written."""
+    buffers = Buffers(given)
+    run_calls(root, buffers, partial(_launch, observe=observe))
+    return buffers.written()
+
+
+Launch = Callable[["UOp", list[Buffer], Addresses], None]
+"""Runs the body of a CALL over its arguments."""
+
+
+def run_calls(root: UOp, buffers: Buffers, run: Launch) -> None:
+    """Run the CALLs of a SINK in order."""
+    order = toposort([root], _outside_kernels)
+    check_values(order, _outside_kernels)
+    for u in order:
+        if u.op is Op.CALL:
+            body, arguments = u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
+            run(body, arguments, buffers.addresses)
+
+
+def _launch(
+    body: UOp, arguments: list[Buffer], addresses: Addresses, observe: Observer | None
+) -> None:
+    if body.op is Op.CUSTOMFUNCTION:
+        call_by_name(body, arguments)
+    else:
+        launch(body, arguments, addresses, observe)
+
+
+def _outside_kernels(u: UOp) -> tuple[UOp, ...]:
+    return u.src[1:] if u.op is Op.CALL else u.src
+
+
+def call_by_name(body: UOp, arguments: list[Buffer]) -> None:
+    """Run a CUSTOMFUNCTION; what it writes is open where anything that it reads is."""
+    function = custom_function_of(body)
+    results = function.meaning([a.data for a in arguments], *(_number(m) for m in body.src))
+    is_open = any(arguments[k].contents.unspecified is not None for k in function.reads)
+    for position, data in zip(function.writes, results, strict=True):
+        buffer = arguments[position]
+        mask = np.ones(buffer.data.shape, np.bool_) if is_open else None
+        buffer.restore(Value(np.asarray(data).reshape(-1), None, mask))
+        buffer.is_stored_to = True
+
+
+def _number(meta: UOp) -> Array:
+    if meta.op is not Op.CONST:
+        raise lacking("CUSTOMFUNCTION.n2", meta.op.name, meta)
+    return constant(cast(ConstArg, meta.arg).bits, meta.dtype)

@@ -1,0 +1,193 @@
+"""Races: which work items accessed which elements of shared memory since something ordered them.
+
+Between work items: for each element and each axis of the launch it is remembered at which position
+it was accessed, as a number that also counts what has ordered the axis so far: barriers for the
+work items of a group, the end of the loop for iterations, nothing for workgroups. Within one item:
+in a graph only data flow orders two instructions, in a LINEAR the list does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uop.interpreter.kernel.lanes import Axis, Kind, axis_name
+from uop.interpreter.kernel.schedule import is_parallel
+from uop.interpreter.numeric.storage import Array, Mask
+from uop.spec.clauses import undefined
+from uop.spec.forms import open_ranges
+from uop.spec.ops.names import Op
+from uop.spec.uop import described
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+NEVER = -1
+MOST_NODES = 3
+"""How many nodes are named where each of them can be the one that made an access."""
+
+
+class Use(Enum):
+    """What an access does to an element."""
+
+    READ = "reads"
+    WRITE = "writes"
+    ADD = "adds to"
+
+
+CONFLICTS = {
+    Use.READ: (Use.WRITE, Use.ADD),
+    Use.WRITE: (Use.READ, Use.WRITE, Use.ADD),
+    Use.ADD: (Use.READ, Use.WRITE),
+}
+"""Two atomic additions do not conflict (D-065)."""
+
+
+USES = {Op.LOAD: Use.READ, Op.STORE: Use.WRITE, Op.ATOMICADD: Use.ADD}
+
+
+class CarriedError(Exception):
+    """Iterations that run as an axis depend on each other: they have to run in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How an access lies along one axis: the position of each element, counted in this interval.
+
+    `position` is `interval + size` where every position of the axis makes the access.
+    """
+
+    axis: Axis
+    interval: Array
+    position: Array
+
+    def spelled(self, position: int) -> str:
+        """Whose access a position is."""
+        number = position % (self.axis.size + 1)
+        name = axis_name(self.axis)
+        return f"every {name}" if number == self.axis.size else f"{name} = {number}"
+
+    @property
+    def everywhere(self) -> Array:
+        return np.asarray(self.interval + self.axis.size)
+
+
+class Shadow:
+    """What is remembered about one buffer during one launch."""
+
+    def __init__(self, size: int, name: str) -> None:
+        self._size, self._name = size, name
+        self._seen: dict[tuple[Use, Axis], Array] = {}
+        self._nodes: dict[Use, dict[UOp, None]] = {use: {} for use in Use}
+
+    def access(self, u: UOp, where: Array, reaches: Sequence[Reach]) -> None:
+        """Enter an access to the elements `where`; STORE.u2 where it races."""
+        if not where.size:
+            return
+        use = USES[u.op]
+        self._nodes[use][u] = None
+        for reach in reaches:
+            for earlier in CONFLICTS[use]:
+                seen = self._seen.get((earlier, reach.axis))
+                if seen is not None:
+                    before = seen[where]
+                    other = (before != reach.position) | (before == reach.everywhere)
+                    bad = other & (before >= reach.interval)
+                    self._refuse(bad, where, u, earlier, reach, before)
+            self._enter(u, where, reach)
+
+    def _enter(self, u: UOp, where: Array, reach: Reach) -> None:
+        use = USES[u.op]
+        key = use, reach.axis
+        if key not in self._seen:
+            self._seen[key] = np.full(self._size, NEVER, np.int64)
+        seen = self._seen[key]
+        position = reach.position
+        if use is Use.WRITE:
+            self._refuse(position == reach.everywhere, where, u, use, reach, position)
+        else:
+            before = seen[where]
+            other = (before >= reach.interval) & (before != position)
+            position = np.where(other, reach.everywhere, position)
+        seen[where] = position
+        twice = seen[where] != position
+        if use is Use.WRITE:
+            self._refuse(twice, where, u, use, reach, seen[where])
+        elif twice.any():
+            seen[where[twice]] = np.broadcast_to(reach.everywhere, where.shape)[twice]
+
+    def _refuse(
+        self, bad: Array, where: Array, u: UOp, earlier: Use, reach: Reach, before: Array
+    ) -> None:
+        """The race of one element that is bad: `before` says which position accessed it before."""
+        if not bad.any():
+            return
+        if reach.axis.kind is Kind.ITERATION:
+            raise CarriedError
+        at = int(np.argmax(np.broadcast_to(bad, where.shape)))
+        is_group = reach.axis.kind is Kind.GROUP
+        one, other = (
+            reach.spelled(int(np.broadcast_to(p, where.shape)[at]))
+            for p in (before, reach.position)
+        )
+        nodes = list(self._nodes[earlier])
+        by = " or ".join(described(v) for v in nodes[:MOST_NODES])
+        between = "workgroups" if is_group else "work items"
+        barrier = "" if is_group else ", and no barrier orders them"
+        found = (
+            f"race: of two {between} one {earlier.value} element {int(where[at])} of {self._name} "
+            f"({one}, {by}), another {USES[u.op].value} it ({other}){barrier}"
+        )
+        raise undefined("STORE.u2", found, u, *nodes)
+
+
+class Unordered:
+    """The accesses of a graph that nothing orders, and which elements each has touched.
+
+    Two in one loop are left out: its iterations order them, but for those of one iteration.
+    """
+
+    def __init__(self, order: Sequence[UOp], shared: Callable[[UOp], object | None]) -> None:
+        """`shared` says in which memory a location stands, None where nothing is stored."""
+        self._others: dict[UOp, list[UOp]] = {}
+        self._touched: dict[UOp, Mask] = {}
+        open_at = open_ranges(order)
+        before: dict[UOp, int] = {}
+        accesses: list[tuple[UOp, object, frozenset[UOp]]] = []
+        for u in order:
+            found = 0
+            for s in u.src:
+                found |= before[s]
+            memory = shared(u.src[0]) if u.op in USES else None
+            if memory is not None:
+                loops = frozenset(r for r in open_at[u] if not is_parallel(r))
+                for number, (v, held, around) in enumerate(accesses):
+                    if held is memory and not found >> number & 1 and not around & loops:
+                        self._pair(v, u)
+                found |= 1 << len(accesses)
+                accesses.append((u, memory, loops))
+            before[u] = found
+
+    def _pair(self, v: UOp, u: UOp) -> None:
+        if USES[v.op] in CONFLICTS[USES[u.op]]:
+            self._others.setdefault(u, []).append(v)
+            self._others.setdefault(v, [])
+
+    def access(self, u: UOp, where: Array, size: int) -> None:
+        """Enter an access; STORE.u2 where another one, that nothing orders, touched one."""
+        if u not in self._others:
+            return
+        for v in self._others[u]:
+            touched = self._touched.get(v)
+            if touched is not None and touched[where].any():
+                element = int(where[touched[where]][0])
+                found = (
+                    f"race: it and {described(v)} access element {element} of one buffer and "
+                    "nothing orders them"
+                )
+                raise undefined("STORE.u2", found, u, v)
+        self._touched.setdefault(u, np.zeros(size, np.bool_))[where] = True

@@ -1,0 +1,94 @@
+"""Matrix instructions in a kernel: the work items of a workgroup as warps of 32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.accepted.rules.matrices import wmma_sets
+from uop.interpreter.accepted.sets import Sets
+from uop.interpreter.kernel.lanes import Axis, Kind, lanes_of
+from uop.interpreter.numeric.storage import Array, Mask
+from uop.interpreter.rules.codegen import wmma
+from uop.interpreter.values import Value
+from uop.spec.args import AxisType, RangeArg
+from uop.spec.clauses import undefined
+from uop.spec.ops.codegen import WARP
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis], active: Mask | None) -> Value:
+    """WMMA on the fragments of every warp; what one open element reaches is open."""
+    lanes = _Lanes(axes, np.broadcast_shapes(*(lanes_of(v.data, 1) for v in operands)))
+    if active is not None:
+        whole = lanes.split(active[..., None])[..., 0]
+        if (whole.any(axis=-1) & ~whole.all(axis=-1)).any():
+            counts = whole.sum(axis=-1)
+            some = int(counts[(counts > 0) & (counts < WARP)][0])
+            raise undefined("WMMA.u1", f"{some} of {WARP} work items")
+    data = lanes.joined(wmma(u, *(lanes.split(v.data) for v in operands)))
+    if all(v.unspecified is None for v in operands):
+        return Value(data)
+    # A 0 or a 1 for each element: the sum is above 0 where any open one took part.
+    marks = (np.zeros(()) if v.unspecified is None else v.unspecified for v in operands)
+    a, b, acc = (
+        lanes.split(np.broadcast_to(m, v.data.shape)).astype(v.data.dtype)
+        for m, v in zip(marks, operands, strict=True)
+    )
+    rows, columns = wmma(u, a, np.ones_like(b), acc), wmma(u, np.ones_like(a), b, acc)
+    return Value(data, None, lanes.joined((rows > 0) | (columns > 0)))
+
+
+def fragments_in_warps(u: UOp, operands: Sequence[Sets], axes: Sequence[Axis]) -> Sets:
+    """What WMMA may return on the fragments of every warp."""
+    lanes = _Lanes(axes, np.broadcast_shapes(*(lanes_of(s.lo, 1) for s in operands)))
+    return wmma_sets(u, *(s.map(lanes.split) for s in operands)).map(lanes.joined)
+
+
+class _Lanes:
+    """Takes the lanes of arrays apart into warps, and puts them together again.
+
+    The warp is the axis of a RANGE of that type; without one, 32 neighbours of a workgroup in the
+    order of the launch (D-066).
+    """
+
+    def __init__(self, axes: Sequence[Axis], lanes: tuple[int, ...]) -> None:
+        items = [a for a in axes if a.kind is Kind.ITEM]
+        warps = [a for a in items if _is_warp(a)]
+        inner = warps or items
+        count = prod(a.size for a in inner)
+        if count % WARP or not inner or (warps and count != WARP):
+            raise undefined("WMMA.u2", f"{count} work items, where a warp has {WARP}")
+        sizes = {a.number: a.size for a in inner}
+        self._inner = tuple(sizes)
+        self._shape = tuple(sizes.get(k, n) for k, n in enumerate(lanes or (1,) * len(axes)))
+
+    def split(self, array: Array) -> Array:
+        """From lanes and fragment to others, warps, the 32 of a warp, and fragment."""
+        wide = np.broadcast_to(array, (*self._shape, array.shape[-1]))
+        moved = np.moveaxis(wide, self._inner, self._behind(wide))
+        others = moved.shape[: -1 - len(self._inner)]
+        return moved.reshape((*others, -1, WARP, array.shape[-1]))
+
+    def joined(self, array: Array) -> Array:
+        """The inverse of `split`."""
+        others = [n for k, n in enumerate(self._shape) if k not in self._inner]
+        inner = [self._shape[k] for k in self._inner]
+        moved = array.reshape((*others, *inner, array.shape[-1]))
+        return np.moveaxis(moved, self._behind(moved), self._inner)
+
+    def _behind(self, array: Array) -> tuple[int, ...]:
+        """The places of the inner axes in front of the fragment."""
+        end = array.ndim - 1
+        return tuple(range(end - len(self._inner), end))
+
+
+def _is_warp(axis: Axis) -> bool:
+    u = axis.node
+    return u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type is AxisType.WARP

@@ -1,0 +1,1 @@
+"""Numbers: how numpy holds them, conversions, real functions."""

@@ -1,0 +1,170 @@
+"""Real functions of floats: exact where the value is dyadic, else enclosed by arb until decided.
+
+All of them by magnitude: the sign of a result is that of any good approximation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import arb, ctx
+
+from uop.interpreter.numeric.storage import Array
+from uop.spec.dtype import DType, FloatFormat
+from uop.spec.ops.names import Op
+
+# Exponents of two beyond every finite value, and below half of every subnormal.
+HUGE, TINY = 1030, -1200
+
+PRECISION, LAST_PRECISION = 128, 1 << 16
+"""Binary digits of the first enclosure, enough for all but one in 2^60 of usual operands, and of
+the last one: far more than the sine of the least subnormal needs to be told from its operand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A real function at finite points where it is finite and not zero.
+
+    `known` gives the magnitude where it is dyadic and short enough to be a tie or a value of a
+    dtype, or a stand-in where it is out of every dtype's range: what an enclosure does not decide.
+    """
+
+    known: Callable[..., Fraction | None]
+    enclose: Callable[..., arb]
+
+
+@dataclass(frozen=True, slots=True)
+class Magnitude:
+    """`whole` times 2^unit if it is exact, else strictly between that and the next multiple."""
+
+    whole: int
+    unit: int
+    exact: bool
+
+
+def magnitude(op: Op, point: tuple[float, ...], unit: int) -> Magnitude:
+    """The magnitude of a function at a point, in units of 2^unit.
+
+    ArithmeticError if no enclosure decides, as for a point where the function has no value.
+    """
+    real = REALS[op]
+    known = real.known(*point)
+    if known is not None:
+        scaled = known * Fraction(2) ** -unit
+        return Magnitude(math.floor(scaled), unit, scaled.denominator == 1)
+    precision = PRECISION
+    while precision <= LAST_PRECISION:
+        with ctx.workprec(precision):
+            ball = abs(real.enclose(*point)) * arb(2) ** -unit
+            whole = ball.floor().unique_fmpz()
+            if whole is not None and ball > whole:
+                return Magnitude(int(whole), unit, exact=False)
+        precision *= 2
+    raise ArithmeticError(f"{op.name} at {point}: not decided by {LAST_PRECISION} digits")
+
+
+def units(near: Array, dtype: DType) -> Array:
+    """Exponents of two: an eighth or less of an ulp of the reals that are approximated."""
+    form = dtype.format
+    exponent = np.frexp(near)[1].astype(np.int64) - 2
+    exponent = np.where(np.isinf(near), form.bias - 1, np.where(near == 0, form.emin, exponent))
+    return np.maximum(exponent, form.emin) - form.fraction_bits - 3
+
+
+def units_in_ulp(whole: int, unit: int, form: FloatFormat) -> int:
+    """How many units an ulp of whole times 2^unit is, as an exponent of two."""
+    return max(whole.bit_length() - 1 + unit, form.emin) - form.fraction_bits - unit
+
+
+def divided(whole: int, unit: int, form: FloatFormat) -> tuple[int, int]:
+    """Bits of the highest float up to whole times 2^unit, whatever the range, and what remains."""
+    shift = units_in_ulp(whole, unit, form)
+    # Neighbouring patterns are neighbouring values: a carry is the next exponent.
+    binade = shift + form.fraction_bits + unit - form.emin
+    return (whole >> shift) + (binade << form.fraction_bits), whole & ((1 << shift) - 1)
+
+
+def nearest_bits(y: Magnitude, form: FloatFormat) -> int:
+    """Bits of a magnitude rounded to nearest even; above the range inf, or NaN without it."""
+    bits, rest = divided(y.whole, y.unit, form)
+    tie = 1 << (units_in_ulp(y.whole, y.unit, form) - 1)
+    bits += rest > tie or (rest == tie and (bits & 1 == 1 or not y.exact))
+    if bits <= form.max_bits:
+        return bits
+    return form.nan_bits if form.inf_bits is None else form.inf_bits
+
+
+def _exp2_known(x: float) -> Fraction | None:
+    if not TINY < x < HUGE:
+        return _out_of_range(x)
+    return Fraction(2) ** int(x) if x.is_integer() else None
+
+
+def _log2_known(x: float) -> Fraction | None:
+    """Of a dyadic x the logarithm is irrational, but for the powers of two."""
+    significand, exponent = math.frexp(x)
+    return Fraction(abs(exponent - 1)) if significand == 0.5 else None
+
+
+def _sin_known(x: float) -> Fraction | None:
+    """None: the sine of any rational but 0 is irrational."""
+    return None
+
+
+def _sqrt_known(x: float) -> Fraction | None:
+    return _dyadic_power(x, 0.5)
+
+
+def _recip_known(x: float) -> Fraction | None:
+    return _dyadic_power(abs(x), -1.0)
+
+
+def _pow_known(x: float, y: float) -> Fraction | None:
+    exponent = math.log2(abs(x)) * y
+    if not TINY < exponent < HUGE:
+        return _out_of_range(exponent)
+    return _dyadic_power(abs(x), y)
+
+
+def _out_of_range(exponent: float) -> Fraction:
+    return Fraction(2) ** (HUGE if exponent > 0 else TINY)
+
+
+def _dyadic_power(x: float, y: float) -> Fraction | None:
+    """x^y for finite x > 0, where that is dyadic and short enough to be a tie.
+
+    With x = m 2^e and y = n / 2^k, m and n odd, it is rational only if x is a square k times over,
+    and then dyadic only if n > 0 or m = 1. With n > 64 and m > 1 it has more than 64 bits.
+    """
+    odd, exponent = _odd_and_exponent(x)
+    power, halvings = _odd_and_exponent(y)
+    while halvings < 0:
+        root = math.isqrt(odd)
+        if root * root != odd or exponent % 2:
+            return None
+        odd, exponent, halvings = root, exponent // 2, halvings + 1
+    power <<= halvings
+    if odd > 1 and not 0 < power <= 64:
+        return None
+    return Fraction(odd) ** power * Fraction(2) ** (exponent * power)
+
+
+def _odd_and_exponent(x: float) -> tuple[int, int]:
+    """The odd m and the e of x = m 2^e, for finite x other than 0."""
+    numerator, denominator = x.as_integer_ratio()
+    zeros = (numerator & -numerator).bit_length() - 1
+    return numerator >> zeros, zeros - denominator.bit_length() + 1
+
+
+REALS: dict[Op, Real] = {
+    Op.RECIP: Real(_recip_known, lambda x: 1 / arb(x)),
+    Op.SQRT: Real(_sqrt_known, lambda x: arb(x).sqrt()),
+    Op.EXP2: Real(_exp2_known, lambda x: (arb(x) * arb.const_log2()).exp()),
+    Op.LOG2: Real(_log2_known, lambda x: arb(x).log() / arb.const_log2()),
+    Op.SIN: Real(_sin_known, lambda x: arb(x).sin()),
+    Op.POW: Real(_pow_known, lambda x, y: (arb(abs(x)).log() * arb(y)).exp()),
+}

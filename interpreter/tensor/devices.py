@@ -1,0 +1,288 @@
+"""Evaluation by devices: each one holds its shard and runs the graph on it; few ops communicate.
+
+This is what `axis` means. A value with an axis is split along it into equal parts, one per device;
+without one every device has the whole. Devices exchange elements at a LOAD with a device, and at a
+REDUCE along the shard axis, after which each has the result. REPLICATED along the shard axis
+compares the shards and moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.check import check_value
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
+from uop.interpreter.numeric.storage import Array, Mask, to_bits
+from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.tensor.evaluation import FullOutput
+from uop.interpreter.values import Value
+from uop.spec.args import Device, LoadArg, ParamArg, ReduceArg, ReplicatedArg
+from uop.spec.clauses import lacking, undefined
+from uop.spec.errors import PassError
+from uop.spec.extension import in_core_ops
+from uop.spec.graph import base_of, inlined, kind_of, slot_of
+from uop.spec.ops.names import Op
+from uop.spec.properties.axis import shards
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, dims, param
+from uop.spec.walk import toposort
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+LEAVES = (Op.PARAM, Op.BUFFER)
+RESIZED = {Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
+"""The operand that is the shape of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A value by device: the parts in the order of the devices, split along `axis` or all whole."""
+
+    device: Device
+    axis: int | None
+    parts: tuple[Value, ...]
+
+    def whole(self) -> Value:
+        """The value that the parts make. PassError where whole copies differ."""
+        if self.axis is not None:
+            return joined(self.parts, self.axis)
+        if not all(same(self.parts[0], part) for part in self.parts[1:]):
+            raise PassError("a value without axis is not the same on every device")
+        return self.parts[0]
+
+
+PlacedOutput = Placed | tuple[Placed, ...] | dict[int, Placed]
+
+
+def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> PlacedOutput:
+    """`evaluate`, each device computing from what it holds.
+
+    A value gives one Placed, a TUPLE a tuple, a SINK a dict from slot to contents. Raises as
+    `evaluate` does, UndefinedError also where REPLICATED shards differ.
+    """
+    if kind_of(root).calls_kernels:
+        raise lacking("CALL.n5", "kernels", root)
+    root, inputs = with_numbers(root, inputs or {})
+    root = in_core_ops(root)
+    given = bind_inputs(root, inputs)
+    devices = _Devices(inlined(root), given)
+    with np.errstate(all="ignore"):
+        return devices.result()
+
+
+def split(value: Value, axis: int | None, count: int) -> tuple[Value, ...]:
+    """Equal parts along an axis; without one `count` times the whole."""
+    if axis is None:
+        return (value,) * count
+    size = value.data.shape[axis] // count
+
+    def part(array: Array | None, k: int) -> Array | None:
+        where = (*(slice(None),) * axis, slice(k * size, (k + 1) * size))
+        return None if array is None else array[where]
+
+    return tuple(
+        Value(
+            cast(Array, part(value.data, k)),
+            part(value.invalid, k),
+            part(value.unspecified, k),
+            part(value.free_nan, k),
+        )
+        for k in range(count)
+    )
+
+
+def joined(parts: tuple[Value, ...], axis: int) -> Value:
+    """The parts one after the other along an axis."""
+
+    def join(masks: Iterable[Mask | None]) -> Mask | None:
+        found = list(masks)
+        if all(m is None for m in found):
+            return None
+        return np.concatenate([_full(m, p) for m, p in zip(found, parts, strict=True)], axis)
+
+    return Value(
+        np.concatenate([p.data for p in parts], axis),
+        join(p.invalid for p in parts),
+        join(p.unspecified for p in parts),
+        join(p.free_nan for p in parts),
+    )
+
+
+def same(a: Value, b: Value) -> bool:
+    """Whether two values have the same elements: ordinary ones have the same bits."""
+    alike = to_bits(a.data) == to_bits(b.data)
+    for x, y in ((a.invalid, b.invalid), (a.unspecified, b.unspecified), (a.free_nan, b.free_nan)):
+        if not np.array_equal(_full(x, a), _full(y, b)):
+            return False
+        alike = alike | _full(x, a)
+    return bool(np.all(alike))
+
+
+def _full(mask: Mask | None, value: Value) -> Mask:
+    return np.zeros(value.data.shape, np.bool_) if mask is None else mask
+
+
+class _Devices:
+    """One evaluation. What a device receives is a PARAM of the graphs that it runs from then on."""
+
+    def __init__(self, root: UOp, given: Mapping[UOp, Value]) -> None:
+        self._root = root
+        self._held = {
+            slot_of(u): Placed(u.device, u.axis, split(v, u.axis, _count(u.device)))
+            for u, v in given.items()
+        }
+        """By slot: the inputs, and what was received."""
+        leaves = [u for u in root.toposort() if u.op in LEAVES]
+        self._next_slot = 1 + max((slot_of(u) for u in leaves), default=-1)
+        self._received: dict[UOp, int] = {}
+
+    def result(self) -> PlacedOutput:
+        root = self._root
+        for u in root.toposort():
+            if _communicates(u):
+                self._held[self._next_slot] = self._communicated(u)
+                self._received[u] = self._next_slot
+                self._next_slot += 1
+        if root.op is Op.TUPLE:
+            return tuple(self._placed(s) for s in root.src)
+        if root.op in (Op.SINK, Op.GROUP, Op.STORE):
+            return self._stored()
+        return self._placed(root)
+
+    def _communicated(self, u: UOp) -> Placed:
+        """What each device has after an op for which they exchange or compare what they hold."""
+        count = _count(u.device)
+        if u.op is Op.LOAD:
+            there = self._placed(UOp(Op.LOAD, *u.src, arg=LoadArg())).whole()
+            return Placed(u.device, u.axis, split(there, u.axis, count))
+        t = self._placed(u.src[0])
+        if u.op is Op.REDUCE:
+            return Placed(u.device, None, (_alone(u, t.whole()),) * count)
+        parts = tuple(_alone(u, part) for part in t.parts)
+        if not all(same(parts[0], part) for part in parts[1:]):
+            k = next(k for k, part in enumerate(parts) if not same(parts[0], part))
+            names = cast("tuple[str, ...]", u.src[0].device)
+            found = f"the shards on {names[0]} and {names[k]} differ"
+            raise undefined("REPLICATED.u1", found, u)
+        return Placed(u.device, None, parts)
+
+    def _placed(self, u: UOp) -> Placed:
+        """A value on each of its devices."""
+        parts = [self._run(self._local(u, u.device, k), k) for k in range(_count(u.device))]
+        return Placed(u.device, u.axis, tuple(cast("list[Value]", parts)))
+
+    def _stored(self) -> dict[int, Placed]:
+        """The final contents of every buffer that is stored to, device by device."""
+        stores = [u for u in self._root.toposort() if u.op is Op.STORE]
+        result: dict[int, Placed] = {}
+        for device in {u.device: None for u in stores}:
+            there = [u for u in stores if u.device == device]
+            outputs: list[dict[int, Value]] = []
+            for k in range(_count(device)):
+                effects = UOp(Op.SINK, *(self._local(u, device, k) for u in there))
+                outputs.append(cast("dict[int, Value]", self._run(effects, k)))
+            for base in {base_of(u.src[0]): None for u in there}:
+                slot = slot_of(base)
+                if slot in result:
+                    found = f"slot {slot} on {device} and on {result[slot].device}"
+                    raise lacking("BUFFER.n2", found, base)
+                result[slot] = Placed(device, base.axis, tuple(o[slot] for o in outputs))
+        return dict(sorted(result.items()))
+
+    def _run(self, local: UOp, k: int) -> FullOutput:
+        """A graph of device k on what it holds."""
+        leaves = (u for u in local.toposort() if u.op in LEAVES)
+        held = {slot_of(u): None for u in leaves}
+        inputs = {slot: self._held[slot].parts for slot in held if slot in self._held}
+        return evaluate_full(
+            local,
+            {slot: parts[k if len(parts) > 1 else 0] for slot, parts in inputs.items()},
+            check_value,
+        )
+
+    def _local(self, root: UOp, device: Device, k: int) -> UOp:
+        """The graph that device k of `device` runs for a node: the same ops on its shards."""
+        done: dict[UOp, UOp] = {}
+
+        def sources(u: UOp) -> Sequence[UOp]:
+            if u in self._received:
+                return ()
+            return _sources_here(u, device) if u.op in (Op.AFTER, Op.GROUP) else u.src
+
+        for u in toposort([root], sources):
+            if u in self._received:
+                placed = self._held[self._received[u]]
+                done[u] = param(self._received[u], placed.parts[0].data.shape, u.dtype)
+            elif u.op in LEAVES:
+                leaf = cast(ParamArg, u.arg)
+                done[u] = UOp(u.op, dims(local_shape(u)), arg=replace(leaf, device=None))
+            elif u.op in (Op.AFTER, Op.GROUP):
+                done[u] = UOp(u.op, *(done[s] for s in sources(u)), tag=u.tag)
+            else:
+                done[u] = _local_node(u, done, k)
+        return done[root]
+
+
+def local_shape(u: UOp) -> Shape:
+    """The shape of what one device holds."""
+    count = shards(u)
+    return tuple(d // count if axis == u.axis else d for axis, d in enumerate(u.shape))
+
+
+def _count(device: Device) -> int:
+    return len(device) if isinstance(device, tuple) else 1
+
+
+def _communicates(u: UOp) -> bool:
+    if u.op is Op.LOAD:
+        return cast(LoadArg, u.arg).device is not None
+    if u.op not in (Op.REDUCE, Op.REPLICATED) or shards(u.src[0]) == 1:
+        return False
+    return u.src[0].axis in cast("ReduceArg | ReplicatedArg", u.arg).axes
+
+
+def _alone(u: UOp, t: Value) -> Value:
+    """A unary op on one operand, by the reference."""
+    there = UOp(u.op, param(0, t.data.shape, u.src[0].dtype), arg=u.arg)
+    return cast(Value, evaluate_full(there, {0: t}))
+
+
+def _sources_here(u: UOp, device: Device) -> list[UOp]:
+    """The sources of an AFTER or GROUP that are on a device; of others the STOREs to it below."""
+    here = [u.src[0]] if u.op is Op.AFTER else []
+    for s in u.src[len(here) :]:
+        if s.device is None or s.device == device:
+            here.append(s)
+        else:
+            here += [v for v in s.toposort() if v.op is Op.STORE and v.device == device]
+    return here
+
+
+def _local_node(u: UOp, done: Mapping[UOp, UOp], k: int) -> UOp:
+    """The op on the shards of its operands; of a whole operand beside a sharded one, the part."""
+    src = [_cut(u, s, done[s], k) for s in data_sources(u)] + list(u.src[len(data_sources(u)) :])
+    if u.op in RESIZED:
+        src[RESIZED[u.op]] = dims(local_shape(u))
+    arg = LoadArg() if u.op is Op.LOAD else u.arg
+    return UOp(u.op, *src, arg=arg, tag=u.tag)
+
+
+def _cut(u: UOp, operand: UOp, local: UOp, k: int) -> UOp:
+    """The part of a whole operand that stands beside shard k, where the op goes by element."""
+    by_element = u.declaration.is_elementwise or u.op in (Op.LOAD, Op.STACK, Op.STORE)
+    result = u.src[0] if u.op is Op.STORE else u
+    if not by_element or shards(result) == 1 or shards(operand) > 1:
+        return local
+    axis = cast(int, result.axis) - len(result.shape) + len(operand.shape)
+    if axis < 0 or operand.shape[axis] == 1:
+        return local
+    size = operand.shape[axis] // shards(result)
+    offset = [k * size if a == axis else 0 for a in range(len(local.shape))]
+    kept = [size if a == axis else d for a, d in enumerate(local.shape)]
+    return UOp(Op.SHRINK, local, dims(offset), dims(kept))

@@ -1,0 +1,223 @@
+"""Evaluation of tensor graphs: one walk, sources first, with memory where the graph stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+import uop.interpreter.rules  # noqa: F401 - enters the meanings
+from uop.interpreter.addresses import Addresses
+from uop.interpreter.footprint import bound, check_values, limit
+from uop.interpreter.numeric.storage import constant
+from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.tensor import masks
+from uop.interpreter.tensor.memory import Memory, reads_of
+from uop.interpreter.values import Value
+from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg
+from uop.spec.clauses import lacking, located, undefined
+from uop.spec.dtype import dtypes
+from uop.spec.errors import LackingError, UndefinedError
+from uop.spec.graph import base_of, slot_of
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import size
+from uop.spec.registry import DECLARATIONS
+from uop.spec.walk import CALLS, kept_with_root, toposort
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+FullOutput = Value | tuple[Value, ...] | dict[int, Value]
+Observer = Callable[["UOp", Value], None]
+Combine = Callable[..., Value]
+
+MEANINGS: dict[Op, Combine] = {
+    **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK), masks.moved),
+    Op.STACK: masks.stack,
+    Op.REPLICATED: masks.replicated,
+    Op.SLICE: masks.slice_,
+    Op.INDEX: masks.index,
+    Op.BITCAST: masks.bitcast,
+    **dict.fromkeys((Op.CDIV, Op.CMOD, Op.MIN), masks.elementwise),
+    **{op: masks.elementwise for op, d in DECLARATIONS.items() if d.is_elementwise},
+    Op.REDUCE: masks.reduce,
+    Op.LOAD: masks.load,
+}
+
+PASSED_ON = (Op.AFTER, Op.NOOP, Op.PRECAST)
+"""Ops beside the markers that are their first operand."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """What a graph says about each evaluation of it; the root itself comes after all below it.
+
+    `used` has for each node, the root included, the values that no later node uses, `reads` the
+    locations whose contents it reads.
+    """
+
+    below: tuple[UOp, ...]
+    used: tuple[tuple[UOp, ...], ...]
+    reads: tuple[tuple[UOp, ...], ...]
+    stores: bool
+    bound: int
+
+
+@kept_with_root
+def _walk(root: UOp) -> Walk:
+    order = toposort([root], _evaluated_sources)
+    last = {s: u for u in order for s in _evaluated_sources(u)}
+    used = tuple(
+        tuple(s for s in dict.fromkeys(_evaluated_sources(u)) if last[s] is u) for u in order
+    )
+    stores = any(u.addrspace is not None for u in order)
+    return Walk(tuple(order[:-1]), used, tuple(map(reads_of, order)), stores, bound(order))
+
+
+class TensorEvaluation:
+    """One walk over a graph; a FUNCTION starts another one over its body."""
+
+    def __init__(self, root: UOp, given: Mapping[UOp, Value], observe: Observer | None) -> None:
+        self._root, self._given, self._observe = root, given, observe
+        self._values: dict[UOp, Value] = {}
+        self._tuples: dict[UOp, tuple[Value, ...]] = {}
+        self._addresses = Addresses()
+        self._buffers: dict[UOp, object] = {}
+        """The buffer behind each PARAM of a body: that of the caller, or one of this call alone."""
+
+    @cached_property
+    def _memory(self) -> Memory:
+        return Memory(_flat(self._given))
+
+    def result(self) -> FullOutput:
+        root = self._root
+        walk = _walk(root)
+        order = (*walk.below, root)
+        if walk.bound > limit():
+            check_values(order, _evaluated_sources)
+        if walk.stores:
+            self._step_all(order, walk.reads)
+        else:
+            self._compute_all(order, walk.used)
+        if root.op is Op.SINK or root.op in (Op.STORE, Op.GROUP):
+            return self._memory.written()
+        if root.op in (Op.TUPLE, Op.FUNCTION):
+            return self._tuples[root]
+        if root.addrspace is not None:
+            return self._memory.read(root, root)
+        return self._values[root]
+
+    def _step_all(self, order: Sequence[UOp], reads: Sequence[Sequence[UOp]]) -> None:
+        for u, read in zip(order, reads, strict=True):
+            try:
+                self._step(u, read)
+            except (UndefinedError, LackingError, MemoryError) as error:
+                raise located(error, u) from None
+
+    def _compute_all(self, order: Sequence[UOp], used: Sequence[Sequence[UOp]]) -> None:
+        """Each node in turn; a value goes after its last use, so that its space is used again."""
+        values = self._values
+        for u, gone in zip(order, used, strict=True):
+            try:
+                self._compute(u)
+            except (UndefinedError, LackingError, MemoryError) as error:
+                raise located(error, u) from None
+            for s in gone:
+                values.pop(s, None)
+
+    def _step(self, u: UOp, read: Sequence[UOp]) -> None:
+        self._memory.enter(u)
+        for s in read:
+            self._values[s] = self._memory.read(s, u)
+        if u.addrspace is not None:
+            self._memory.view(u, self._values)
+            return
+        if u.op is Op.STORE:
+            gate = self._values[u.src[2]] if len(u.src) > 2 else None
+            self._memory.write(u, self._values[u.src[1]], gate)
+        else:
+            self._compute(u)
+
+    def _compute(self, u: UOp) -> None:
+        if u.op is Op.TUPLE:
+            self._tuples[u] = tuple(self._values[s] for s in u.src)
+        elif u.op is Op.FUNCTION:
+            self._tuples[u] = self._called(u)
+        elif u.op is Op.CALL:
+            raise lacking("CALL.n1", "a CALL beside ops on whole values", u)
+        elif u.dtype is not dtypes.void:
+            self._values[u] = value = self._value(u)
+            if self._observe is not None:
+                self._observe(u, value)
+
+    def _value(self, u: UOp) -> Value:
+        if u in self._given:
+            return self._given[u]
+        meaning = MEANINGS.get(u.op)
+        if meaning is not None:
+            return meaning(u, *[self._values[s] for s in data_sources(u)])
+        if u.op is Op.CONST:
+            return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
+        if u.op is Op.BINARY:
+            return Value(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
+        if u.op is Op.GETADDR:
+            return self._address(u)
+        if u.op is Op.GETTUPLE:
+            return self._tuples[u.src[0]][cast(GetTupleArg, u.arg).idx]
+        if u.declaration.section == "marker" or u.op in PASSED_ON:
+            return self._values[u.src[0]]
+        raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
+
+    def _address(self, u: UOp) -> Value:
+        """Of the first element of a location; buffers are those of the whole program (D-068)."""
+        location = u.src[0]
+        base = base_of(location)
+        bytes_each = location.dtype.itemsize
+        whole = size(base.shape) * bytes_each
+        buffer = self._buffers.get(base, base)
+        start = self._addresses.of(buffer, whole, cast(GetAddrArg, u.arg).device)
+        return Value(np.asarray(start + self._memory.first(location) * bytes_each, np.uint64))
+
+    def share_addresses(self, caller: TensorEvaluation, call: UOp) -> None:
+        """Have those that the caller has, for the buffers that are whole arguments of a call."""
+        self._addresses = caller._addresses
+        for p, slot in body_arguments(call.src[0]).items():
+            argument = call.src[1 + slot]
+            while argument.op is Op.AFTER:
+                argument = argument.src[0]
+            is_whole = argument.addrspace is not None and argument is base_of(argument)
+            self._buffers[p] = caller._buffers.get(argument, argument) if is_whole else object()
+
+    def _called(self, u: UOp) -> tuple[Value, ...]:
+        """The body with each PARAM k standing for argument k."""
+        body, arguments = u.src[0], [self._values[a] for a in u.src[1:]]
+        given = {p: arguments[slot] for p, slot in body_arguments(body).items()}
+        inner = TensorEvaluation(body, given, self._observe)
+        inner.share_addresses(self, u)
+        return cast("tuple[Value, ...]", inner.result())
+
+
+def body_arguments(body: UOp) -> dict[UOp, int]:
+    """The PARAMs of a body and the argument that each stands for."""
+    return {p: slot_of(p) for p in toposort([body], _evaluated_sources) if p.op is Op.PARAM}
+
+
+def _evaluated_sources(u: UOp) -> tuple[UOp, ...]:
+    sources = data_sources(u)
+    return sources[1:] if u.op in CALLS else sources
+
+
+def _flat(given: Mapping[UOp, Value]) -> dict[UOp, Value]:
+    def flat(value: Value) -> Value:
+        return Value(
+            value.data.reshape(-1),
+            *(
+                None if m is None else m.reshape(-1)
+                for m in (value.invalid, value.unspecified, value.free_nan)
+            ),
+        )
+
+    return {u: flat(v) for u, v in given.items() if u.addrspace is not None}

@@ -1,0 +1,251 @@
+"""What becomes of INVALID, UNSPECIFIED and open NaN elements, by class of ops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uop.interpreter.numeric.conversions import bitcast_unspecified
+from uop.interpreter.numeric.storage import Array, Mask, to_bits
+from uop.interpreter.rules.movement import checked_index, outside_pad, slice_bytes
+from uop.interpreter.rules.reduce import identity, neutral
+from uop.interpreter.rules.table import RULES, UNSPECIFIED
+from uop.interpreter.values import Value, either
+from uop.spec.args import PadArg, PadFill, ReduceArg, ReplicatedArg
+from uop.spec.clauses import undefined
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+
+def _where(p: Array, a: Mask | None, b: Mask | None) -> Mask | None:
+    if a is None and b is None:
+        return None
+    return np.where(p, False if a is None else a, False if b is None else b)
+
+
+def _spread(mask: Mask | None, shape: tuple[int, ...], hidden: Mask | None = None) -> Mask | None:
+    """A mask of the node's shape, without what is hidden; None where it is empty."""
+    if mask is None:
+        return None
+    shown = mask if hidden is None else mask & ~hidden
+    if not np.count_nonzero(shown):
+        return None
+    return shown if shown.shape == shape else np.broadcast_to(shown, shape)
+
+
+def elementwise(u: UOp, *operands: Value) -> Value:
+    """INVALID wins over UNSPECIFIED, either one is contagious; WHERE looks at what it chooses."""
+    if u.op is Op.WHERE:
+        return where(u, *operands)
+    arrays = [v.data for v in operands]
+    data = np.asarray(RULES[u.op](u, *arrays))
+    if u.op is Op.CAST and u.dtype == u.src[0].dtype:
+        free_nan = operands[0].free_nan
+    else:
+        free_nan = made_nan(u, data)
+    opens = UNSPECIFIED.get(u.op)
+    if opens is None and all(map(_is_plain, operands)):
+        return Value(data, free_nan=free_nan)
+    invalid = _spread(either(*[v.invalid for v in operands]), data.shape)
+    unspecified = either(*[v.unspecified for v in operands])
+    if opens is not None:
+        unspecified = either(unspecified, opens(u, *arrays))
+    return Value(data, invalid, _spread(unspecified, data.shape, invalid), free_nan)
+
+
+def _is_plain(v: Value) -> bool:
+    return v.invalid is None and v.unspecified is None
+
+
+def made_nan(u: UOp, data: Array) -> Mask | None:
+    """Where arithmetic gave a NaN."""
+    if not u.dtype.is_float:
+        return None
+    nan = np.isnan(data)
+    return nan if np.count_nonzero(nan) else None
+
+
+def where(u: UOp, p: Value, a: Value, b: Value) -> Value:
+    chosen = p.data
+    data = np.asarray(RULES[Op.WHERE](u, p.data, a.data, b.data))
+    invalid = _spread(either(p.invalid, _where(chosen, a.invalid, b.invalid)), data.shape)
+    unspecified = either(p.unspecified, _where(chosen, a.unspecified, b.unspecified))
+    free_nan = _spread(_where(chosen, a.free_nan, b.free_nan), data.shape)
+    return Value(data, invalid, _spread(unspecified, data.shape, invalid), free_nan)
+
+
+def moved(u: UOp, t: Value) -> Value:
+    """PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK, PAD: masks move as the data does."""
+    rule = RULES[u.op]
+
+    def move(mask: Mask | None) -> Mask | None:
+        return None if mask is None else rule(u, mask)
+
+    invalid = move(t.invalid)
+    if u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
+        invalid = _spread(either(invalid, outside_pad(u)), u.shape)
+    return Value(rule(u, t.data), invalid, move(t.unspecified), move(t.free_nan))
+
+
+def replicated(u: UOp, t: Value) -> Value:
+    """One of the copies, which are the same (D-071); a NaN made by arithmetic may be any NaN.
+
+    A copy that has no value makes the result have none. UndefinedError where copies differ.
+    """
+    axes = cast(ReplicatedArg, u.arg).axes
+    invalid, unspecified, free_nan = (
+        None if mask is None else _any(mask, axes)
+        for mask in (t.invalid, t.unspecified, t.free_nan)
+    )
+    first = RULES[Op.REPLICATED](u, t.data)
+    alike = to_bits(t.data) == to_bits(first)
+    if free_nan is not None:
+        alike |= free_nan & (t.data != t.data)
+    if unspecified is not None:
+        alike |= unspecified
+    if t.invalid is not None:
+        alike = np.where(_any(t.invalid, axes), t.invalid, alike)
+    if not alike.all():
+        raise undefined("REPLICATED.u1", _first_other(alike, axes))
+    return Value(first, invalid, _spread(unspecified, u.shape, invalid), free_nan)
+
+
+def _first_other(alike: Mask, axes: tuple[int, ...]) -> str:
+    """Which copy differs from the first one."""
+    position = tuple(map(int, np.argwhere(~alike)[0]))
+    first = tuple(0 if axis in axes else at for axis, at in enumerate(position))
+    return f"element {position} differs from element {first}, along the axes {axes}"
+
+
+def open_at(unspecified: Mask, axis: int | None = None) -> str:
+    """Which element of an index, or of a gate, is UNSPECIFIED."""
+    position = tuple(map(int, np.argwhere(unspecified)[0]))
+    what = "the gate" if axis is None else f"the index on axis {axis}"
+    return f"element {position} of {what} is UNSPECIFIED" if position else f"{what} is UNSPECIFIED"
+
+
+def slice_(u: UOp, t: Value) -> Value:
+    """Elements of T as they are; as another dtype they are absent or open if any byte is."""
+    data = np.asarray(RULES[Op.SLICE](u, t.data))
+    if u.dtype == u.src[0].dtype:
+        return Value(
+            data,
+            *(
+                None if mask is None else RULES[Op.SLICE](u, mask)
+                for mask in (t.invalid, t.unspecified, t.free_nan)
+            ),
+        )
+
+    def by_bytes(mask: Mask | None) -> Mask | None:
+        if mask is None:
+            return None
+        raw = np.repeat(mask.reshape(-1), u.src[0].dtype.itemsize)[slice_bytes(u)]
+        return np.asarray(raw.reshape(*u.shape, u.dtype.itemsize).any(axis=-1))
+
+    invalid = by_bytes(t.invalid)
+    raw = np.ascontiguousarray(t.data).reshape(-1).view(np.uint8)[slice_bytes(u)]
+    opened = either(by_bytes(either(t.unspecified, t.free_nan)), bitcast_unspecified(raw, u.dtype))
+    return Value(data, invalid, _spread(opened, data.shape, invalid))
+
+
+def stack(u: UOp, *operands: Value) -> Value:
+    def join(masks: list[Mask | None]) -> Mask | None:
+        if all(m is None for m in masks):
+            return None
+        shape = u.shape[1:]
+        return np.stack([np.zeros(shape, np.bool_) if m is None else m for m in masks])
+
+    return Value(
+        RULES[Op.STACK](u, *(v.data for v in operands)),
+        join([v.invalid for v in operands]),
+        join([v.unspecified for v in operands]),
+        join([v.free_nan for v in operands]),
+    )
+
+
+def index(u: UOp, t: Value, *indices: Value) -> Value:
+    """An INVALID index gives INVALID; an UNSPECIFIED one has no meaning."""
+    positions = []
+    absent: Mask | None = None
+    for axis, i in enumerate(indices):
+        if i.unspecified is not None and i.unspecified.any():
+            raise undefined("INDEX.u2", open_at(i.unspecified, axis))
+        positions.append(checked_index(u, axis, i.data, i.invalid))
+        if i.invalid is not None:
+            absent = either(absent, np.broadcast_to(_aligned(u, axis, i.invalid), u.shape))
+    if absent is not None and 0 in u.src[0].shape:
+        return Value(np.zeros(u.shape, t.data.dtype), np.ones(u.shape, np.bool_))
+
+    def pick(array: Mask | None) -> Mask | None:
+        return None if array is None else RULES[Op.INDEX](u, array, *positions)
+
+    invalid = _spread(either(pick(t.invalid), absent), u.shape)
+    data = np.asarray(RULES[Op.INDEX](u, t.data, *positions))
+    return Value(data, invalid, _spread(pick(t.unspecified), u.shape, invalid), pick(t.free_nan))
+
+
+def _aligned(u: UOp, axis: int, mask: Mask) -> Mask:
+    """The mask of one index, aligned with the axes of the result that stand behind its own."""
+    behind = len(u.shape) - sum(len(i.shape) for i in u.src[1 : 2 + axis])
+    return mask.reshape((*mask.shape, *(1,) * behind))
+
+
+def bitcast(u: UOp, t: Value) -> Value:
+    """An element with any absent or open source byte is absent or open itself."""
+    rule = UNSPECIFIED[Op.BITCAST]
+    data = np.asarray(RULES[Op.BITCAST](u, t.data))
+
+    def by_bytes(mask: Mask | None) -> Mask | None:
+        old, new = u.src[0].dtype.itemsize, u.dtype.itemsize
+        if mask is None or old == new:
+            return mask
+        return _any(np.repeat(mask, old, axis=-1).reshape(*u.shape, new), (-1,))[..., 0]
+
+    invalid = by_bytes(t.invalid)
+    if u.dtype == u.src[0].dtype:
+        return t
+    unspecified = either(by_bytes(either(t.unspecified, t.free_nan)), rule(u, t.data))
+    return Value(data, invalid, _spread(unspecified, data.shape, invalid))
+
+
+def reduce(u: UOp, t: Value) -> Value:
+    """INVALID elements are skipped; one UNSPECIFIED element makes the result so."""
+    arg = cast(ReduceArg, u.arg)
+    data = t.data
+    if t.invalid is not None:
+        data = np.where(t.invalid, neutral(arg.op, u.dtype), data)
+    result = np.asarray(RULES[Op.REDUCE](u, data))
+    if t.invalid is not None:
+        nothing = t.invalid.all(axis=arg.axes, keepdims=True)
+        result = np.where(nothing, identity(arg.op, u.dtype), result)
+    unspecified = None
+    if t.unspecified is not None:
+        unspecified = _spread(_any(t.unspecified, arg.axes), u.shape)
+    return Value(result, None, unspecified, made_nan(u, result))
+
+
+def _any(mask: Mask, axes: tuple[int, ...]) -> Mask:
+    return np.asarray(mask.any(axis=axes, keepdims=True))
+
+
+def gate_is_true(gate: Value, op: Op) -> Mask:
+    """INVALID counts as false; UNSPECIFIED has no meaning."""
+    if gate.unspecified is not None and gate.unspecified.any():
+        raise undefined(f"{op.name}.u1", open_at(gate.unspecified))
+    data = cast(Mask, gate.data)
+    return data if gate.invalid is None else data & ~gate.invalid
+
+
+def load(u: UOp, buf: Value, *alt_gate: Value) -> Value:
+    """A copy; where the gate is false alt. An absent element of a location is alt, or 0 without."""
+    zero = Value(np.zeros((), buf.data.dtype))
+    alt = alt_gate[0] if alt_gate else zero
+    taken: Mask | None = gate_is_true(alt_gate[1], Op.LOAD) if len(alt_gate) > 1 else None
+    if buf.invalid is not None and u.src[0].addrspace is not None:
+        taken = ~buf.invalid if taken is None else taken & ~buf.invalid
+    if taken is None:
+        return buf
+    return where(u, Value(taken), buf, alt)

@@ -1,0 +1,232 @@
+"""Memory of a tensor graph: what a location holds at the point of the graph where it is read.
+
+Every access is an event. Event a is before event b where b's node depends on a's; two accesses to
+one element, one of them a write, that are not ordered so are a race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uop.interpreter.numeric.storage import Array, Mask, np_dtype
+from uop.interpreter.rules.movement import checked_index, data_sources, outside_pad
+from uop.interpreter.rules.table import RULES
+from uop.interpreter.tensor.masks import gate_is_true
+from uop.interpreter.values import Value, either
+from uop.spec.clauses import lacking, undefined
+from uop.spec.graph import base_of, slot_of
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import size
+from uop.spec.uop import described
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.SHRINK)
+ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One read or write: which elements of which buffer, at which node."""
+
+    node: UOp
+    base: UOp
+    touched: Mask
+    """Over the elements of the buffer, flat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What one STORE puts into its buffer."""
+
+    access: Access
+    positions: Array
+    value: Value
+    """Flat, one element a position."""
+
+
+class Memory:
+    """The buffers of one evaluation. Nodes must be announced by `enter` in topological order."""
+
+    def __init__(self, initial: Mapping[UOp, Value]) -> None:
+        self._initial = initial
+        self._writes: list[Write] = []
+        self._reads: list[Access] = []
+        self._views: dict[UOp, Array] = {}
+        self._before: dict[UOp, int] = {}
+        """For each node the set of events it depends on, as bits: writes even, reads odd."""
+
+    def enter(self, u: UOp) -> None:
+        """Note which events come before a node."""
+        before = 0
+        for s in u.src:
+            before |= self._before.get(s, 0)
+        self._before[u] = before
+
+    def view(self, location: UOp, indices: Mapping[UOp, Value]) -> None:
+        """Note which elements of its buffer a location stands for."""
+        u = location
+        if u.op in (Op.BUFFER, Op.PARAM):
+            self._views[u] = np.arange(size(u.shape)).reshape(u.shape)
+        elif u.op is Op.AFTER:
+            self._views[u] = self._views[u.src[0]]
+        elif u.op is Op.PAD:
+            padded = RULES[u.op](u, self._views[u.src[0]])
+            self._views[u] = np.where(outside_pad(u), ABSENT, padded)
+        elif u.op in VIEWS or (u.op is Op.SLICE and u.dtype == u.src[0].dtype):
+            self._views[u] = RULES[u.op](u, self._views[u.src[0]])
+        elif u.op is Op.INDEX:
+            self._views[u] = self._indexed(u, indices)
+        else:
+            raise lacking("VALUE.n2", f"{u.op.name} of a location", u)
+
+    def _indexed(self, u: UOp, values: Mapping[UOp, Value]) -> Array:
+        view = self._views[u.src[0]]
+        indices = [values[i] for i in u.src[1:]]
+        for axis in reversed(range(len(indices))):
+            i = indices[axis]
+            position = checked_index(u, axis, i.data, i.invalid)
+            if i.invalid is not None and u.src[0].shape[axis] == 0:
+                return np.full(u.shape, ABSENT)
+            view = view.take(position, axis=axis)
+            if i.invalid is not None:
+                behind = view.ndim - axis - i.invalid.ndim
+                absent = i.invalid.reshape((*i.invalid.shape, *(1,) * behind))
+                view = np.where(absent, ABSENT, view)
+        return view
+
+    def read(self, location: UOp, reader: UOp) -> Value:
+        """The contents of a location as the node `reader` sees them."""
+        base, view = base_of(location), self._views[location]
+        touched = np.zeros(size(base.shape), np.bool_)
+        touched[view[view != ABSENT]] = True
+        access = Access(reader, base, touched)
+        for number, write in enumerate(self._writes):
+            if not self._before[location] >> (2 * number) & 1:
+                _race_unless(write.access, access, ordered=False)
+        self._before[reader] |= 2 << (2 * len(self._reads))
+        self._reads.append(access)
+        return _take(self.contents(base, self._before[location]), view)
+
+    def first(self, location: UOp) -> int:
+        """Which element of its buffer a location begins with; 0 of one without elements."""
+        view = self._views[location].reshape(-1)
+        if not view.size:
+            return 0
+        if view[0] == ABSENT:
+            raise lacking("GETADDR.n1", "an element that PAD has added", location)
+        return int(view[0])
+
+    def peek(self, location: UOp) -> Value:
+        """The contents of a location where it is reached, for a look that is no access."""
+        base = base_of(location)
+        return _take(self.contents(base, self._before[location]), self._views[location])
+
+    def write(self, store: UOp, value: Value, gate: Value | None) -> None:
+        """Enter a STORE; a race with what was entered before is an UndefinedError."""
+        target = store.src[0]
+        base, view = base_of(target), self._views[target]
+        put = view != ABSENT
+        if value.invalid is not None:
+            put &= ~value.invalid
+        if gate is not None:
+            put = put & gate_is_true(gate, Op.STORE)
+        positions = view[put]
+        touched = np.zeros(size(base.shape), np.bool_)
+        touched[positions] = True
+        if np.count_nonzero(touched) != positions.size:
+            element = int(np.argmax(np.bincount(positions) > 1))
+            found = f"race: it writes element {element} of the buffer in slot {slot_of(base)} twice"
+            raise undefined("STORE.u3", found, store)
+        access = Access(store, base, touched)
+        before = self._before[store]
+        for number, other in enumerate(self._writes):
+            _race_unless(other.access, access, ordered=bool(before >> (2 * number) & 1))
+        for number, read in enumerate(self._reads):
+            _race_unless(read, access, ordered=bool(before >> (2 * number + 1) & 1))
+        self._before[store] = before | 1 << (2 * len(self._writes))
+        self._writes.append(Write(access, positions, _pick(value, put)))
+
+    def contents(self, base: UOp, before: int | None = None) -> Value:
+        """A buffer, flat, after the writes among the events `before`; after all without it."""
+        start = self._initial.get(base)
+        if start is None:
+            count = size(base.shape)
+            start = Value(np.zeros(count, np_dtype(base.dtype)), None, np.ones(count, np.bool_))
+        writes = [
+            w
+            for number, w in enumerate(self._writes)
+            if w.access.base is base and (before is None or before >> (2 * number) & 1)
+        ]
+        return _applied(start, writes) if writes else start
+
+    def written(self) -> dict[int, Value]:
+        """Slot to final contents, in the buffer's shape, for every buffer that was stored to."""
+        bases = sorted({w.access.base for w in self._writes}, key=slot_of)
+        return {slot_of(b): _take(self.contents(b), self._views[b]) for b in bases}
+
+
+def reads_of(u: UOp) -> tuple[UOp, ...]:
+    """The operands of a node that are locations and whose contents it reads."""
+    sources = data_sources(u)
+    if u.addrspace is not None or u.op is Op.STORE:
+        sources = sources[1:]
+    if u.op in (Op.SINK, Op.GROUP, Op.GETADDR):
+        return ()
+    return tuple(s for s in sources if s.addrspace is not None)
+
+
+def _race_unless(first: Access, second: Access, *, ordered: bool) -> None:
+    if ordered or first.base is not second.base or not (first.touched & second.touched).any():
+        return
+    element = int(np.flatnonzero(first.touched & second.touched)[0])
+    found = (
+        f"race: it and {described(first.node)} access element {element} of the buffer in slot "
+        f"{slot_of(first.base)} and nothing orders them"
+    )
+    raise undefined("STORE.u2", found, second.node, first.node)
+
+
+def _take(contents: Value, view: Array) -> Value:
+    """The elements of flat contents at the positions of a view."""
+    absent = view == ABSENT
+    position = np.where(absent, 0, view)
+    if contents.data.size == 0:
+        return Value(np.zeros(view.shape, contents.data.dtype), absent if absent.any() else None)
+
+    def pick(mask: Mask | None) -> Mask | None:
+        return None if mask is None else mask[position] & ~absent
+
+    return Value(
+        contents.data[position],
+        absent if absent.any() else None,
+        pick(contents.unspecified),
+        pick(contents.free_nan),
+    )
+
+
+def _pick(value: Value, put: Mask) -> Value:
+    def pick(mask: Mask | None) -> Mask | None:
+        return None if mask is None else mask[put]
+
+    return Value(value.data[put], None, pick(value.unspecified), pick(value.free_nan))
+
+
+def _applied(start: Value, writes: list[Write]) -> Value:
+    data = start.data.copy()
+    unspecified = _mask_or_zeros(start.unspecified, data.size)
+    free_nan = _mask_or_zeros(start.free_nan, data.size)
+    for w in writes:
+        data[w.positions] = w.value.data
+        unspecified[w.positions] = False if w.value.unspecified is None else w.value.unspecified
+        free_nan[w.positions] = False if w.value.free_nan is None else w.value.free_nan
+    return Value(data, None, unspecified if unspecified.any() else None, either(free_nan))
+
+
+def _mask_or_zeros(mask: Mask | None, count: int) -> Mask:
+    return np.zeros(count, np.bool_) if mask is None else mask.copy()
