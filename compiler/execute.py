@@ -21,10 +21,10 @@ from uop.compiler.stages.render import params, written_params
 from uop.compiler.targets.target import Target
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg
+from uop.spec.conditions.inputs import check_slots, misfit
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, calls, slot_of, slots_of
-from uop.spec.inputs import check_slots, misfit
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.uop import UOp

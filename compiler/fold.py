@@ -14,7 +14,7 @@ from uop.interpreter.rules import decomposed, elementwise, extension  # noqa: F4
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
-from uop.spec.forms import ELEMENTWISE
+from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 

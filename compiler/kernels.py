@@ -5,7 +5,8 @@ from __future__ import annotations
 from uop.compiler.stages.select import has
 from uop.compiler.targets.target import Target
 from uop.spec.errors import PassError, UnsupportedError
-from uop.spec.forms import (
+from uop.spec.graph import accessed, calls
+from uop.spec.kernel.forms import (
     ELEMENTWISE,
     EXPANDED,
     FORMS,
@@ -17,7 +18,6 @@ from uop.spec.forms import (
     Form,
     verify,
 )
-from uop.spec.graph import accessed, calls
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 

@@ -24,8 +24,8 @@ from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
-from uop.spec.forms import FORMS, Form, verify
 from uop.spec.graph import ProgramKind, beside_calls, kind_of, written
+from uop.spec.kernel.forms import FORMS, Form, verify
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, checked_root

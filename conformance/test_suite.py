@@ -29,7 +29,7 @@ from uop.conformance.suite.levels.group import Group
 from uop.conformance.suite.vocabulary import vocabulary_of
 from uop.conformance.workers.sessions import known, start
 from uop.spec.errors import BackendError, UopError
-from uop.spec.profile_text import parse_profile
+from uop.spec.text.profile_text import parse_profile
 
 TRIES = 60
 """Programs that Hypothesis tries once one has failed; the reducer of the suite does the rest."""

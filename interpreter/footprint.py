@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from uop.interpreter.numeric.storage import holds
 from uop.spec.args import AddrSpace
-from uop.spec.clauses import lacking
+from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 

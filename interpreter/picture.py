@@ -9,7 +9,7 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.show import show_value
 from uop.interpreter.values import Value
-from uop.spec.draw import html
+from uop.spec.text.draw import html
 from uop.spec.uop import UOp
 
 

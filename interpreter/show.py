@@ -7,8 +7,8 @@ import numpy as np
 from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.numeric.storage import STORAGE, Array, Mask, to_bits
 from uop.interpreter.values import Value
-from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DTYPES, DType, Kind
+from uop.spec.text.codec import encode_scalar
 
 LONGEST = 256
 """Elements shown in full; of a longer value only the corners."""

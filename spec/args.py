@@ -9,9 +9,9 @@ from reprlib import repr as _repr
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from uop.spec.conditions.labels import ARG_C1, CONST_NUMBER
 from uop.spec.dtype import DType, Number, Scalar, dtypes
 from uop.spec.errors import users_line
-from uop.spec.labels import ARG_C1, CONST_NUMBER
 from uop.spec.ops.names import Op
 
 Device = str | tuple[str, ...] | None

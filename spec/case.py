@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from uop.spec.array import Array
-from uop.spec.codec import decode_scalar, encode_scalar
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import MalformedError
 from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT, Profile
-from uop.spec.literal import Literal, Word, print_literal
 from uop.spec.ops.names import Op
-from uop.spec.text import Unbuilt, print_program, print_unbuilt
+from uop.spec.text.array import Array
+from uop.spec.text.codec import decode_scalar, encode_scalar
+from uop.spec.text.literal import Literal, Word, print_literal
+from uop.spec.text.program import Unbuilt, print_program, print_unbuilt
 from uop.spec.uop import UOp
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec.args import ReduceArg
-from uop.spec.listing import Listing
+from uop.spec.kernel.listing import Listing
 from uop.spec.ops import expansion
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS

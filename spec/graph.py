@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import AddrSpace, BufferArg, GetTupleArg, ParamArg
+from uop.spec.conditions.inputs import clash
 from uop.spec.dtype import dtypes
-from uop.spec.inputs import clash
 from uop.spec.ops.names import Op
 from uop.spec.walk import kept_with_root, outside_bodies, toposort
 

@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
-from uop.spec import symbolic
 from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
-from uop.spec.codec import arg_text
+from uop.spec.conditions.labels import (
+    NODE_C1,
+    NODE_C2,
+    NODE_C3,
+    NODE_C4,
+    NODE_C5,
+    SHAPE_C1,
+    SIZES_C2,
+)
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
-from uop.spec.labels import NODE_C1, NODE_C2, NODE_C3, NODE_C4, NODE_C5, SHAPE_C1, SIZES_C2
 from uop.spec.ops.names import Op
+from uop.spec.properties import symbolic
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
+from uop.spec.text.codec import arg_text
 from uop.spec.walk import toposort
 
 _sources: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
@@ -132,7 +140,7 @@ class UOp:
 
     def _repr_html_(self) -> str:
         """The graph as a notebook shows it."""
-        from uop.spec.draw import html  # drawings are made of nodes
+        from uop.spec.text.draw import html  # drawings are made of nodes
 
         return html(self)
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.spec.text.uop_file import read_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import read_file
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 UNIT = arb(2) ** -24

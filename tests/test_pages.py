@@ -14,9 +14,9 @@ from pages import BLOCK, PAGES, ROOT, RUN, bash, blocks, prepare, run_page
 
 from uop.cli import COMMANDS
 from uop.conformance.run.exits import Exit
-from uop.spec.json_form import from_json
 from uop.spec.latitude import KNOBS
-from uop.spec.profile_text import knob_values
+from uop.spec.text.json_form import from_json
+from uop.spec.text.profile_text import knob_values
 
 DOCS = ROOT / "docs"
 COMMAND_LINE = (DOCS / "command-line.md").read_text("utf-8")

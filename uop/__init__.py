@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from uop.spec.frontend.gradient import gradient as gradient
     from uop.spec.frontend.tensor import Tensor as Tensor
     from uop.spec.ops.names import Op as Op
-    from uop.spec.text import parse as parse
-    from uop.spec.text import print_program as print_program
+    from uop.spec.text.program import parse as parse
+    from uop.spec.text.program import print_program as print_program
     from uop.spec.uop import UOp as UOp
     from uop.spec.uop import const as const
     from uop.spec.uop import param as param
@@ -42,8 +42,8 @@ _HOME = {
     "function": "uop.spec.frontend.function",
     "gradient": "uop.spec.frontend.gradient",
     "param": "uop.spec.uop",
-    "parse": "uop.spec.text",
-    "print_program": "uop.spec.text",
+    "parse": "uop.spec.text.program",
+    "print_program": "uop.spec.text.program",
     "show": "uop.interpreter.picture",
 }
 

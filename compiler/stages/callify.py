@@ -12,10 +12,10 @@ from typing import cast
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.validity import TRUE, ZERO_FILL, Validity, both, full
 from uop.spec.args import BufferArg, FlipArg, GetTupleArg, ParamArg, PermuteArg
+from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, inlined, slot_of, slots_of
-from uop.spec.labels import CALLIFY_TARGET
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import toposort

@@ -15,8 +15,8 @@ from uop.compiler.stages.optimize.axes import axes, id_of, ranged, rebuilt, type
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import open_ranges
 from uop.spec.graph import calls
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 

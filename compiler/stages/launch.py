@@ -12,7 +12,7 @@ from uop.compiler.stages.optimize.axes import FOLDED, Parts, axes, id_of, ranged
 from uop.compiler.validity import FALSE
 from uop.spec.args import AddrSpace, AxisType, BufferArg, SpecialArg
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import open_ranges
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
 

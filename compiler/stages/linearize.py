@@ -6,8 +6,8 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.scalars import in_scalars
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
-from uop.spec.forms import open_ranges
 from uop.spec.graph import calls
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 

@@ -24,7 +24,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import ELEMENTWISE
+from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.registry import Shape

@@ -15,8 +15,8 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.lower import Lowering
 from uop.compiler.validity import Validity
 from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg
-from uop.spec.forms import ELEMENTWISE
 from uop.spec.graph import slot_of
+from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort

@@ -12,8 +12,8 @@ from uop.compiler.simplify import int_value
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import ELEMENTWISE
-from uop.spec.listing import Listing
+from uop.spec.kernel.forms import ELEMENTWISE
+from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 

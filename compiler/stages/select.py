@@ -18,8 +18,8 @@ from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg
-from uop.spec.forms import ELEMENTWISE, SELECTED, Form, Invariant, Nodes, open_ranges
 from uop.spec.graph import calls
+from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, Form, Invariant, Nodes, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
 

@@ -12,7 +12,7 @@ from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
 from uop.spec.graph import slot_of
-from uop.spec.instructions import filled, instruction_named
+from uop.spec.kernel.instructions import filled, instruction_named
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root

@@ -16,8 +16,8 @@ from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import UnsupportedError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import parse_profile
-from uop.spec.text import parse
+from uop.spec.text.profile_text import parse_profile
+from uop.spec.text.program import parse
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, 
 from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, Problem, Program
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.latitude import STRICT
-from uop.spec.text import parse
+from uop.spec.text.program import parse
 
 PROGRAMS = 128
 """Programs that share one source: the driver takes as long for a few as for one."""

@@ -14,7 +14,7 @@ from uop.interpreter.tensor.devices import evaluate_by_devices
 from uop.spec.dtype import DTYPES
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text import parse
+from uop.spec.text.program import parse
 from uop.spec.uop import UOp
 
 

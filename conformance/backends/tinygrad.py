@@ -36,7 +36,7 @@ from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.graph import base_of, kind_of, outside, slot_of
 from uop.spec.ops.names import Op
-from uop.spec.text import parse
+from uop.spec.text.program import parse
 from uop.spec.uop import UOp
 
 TARGETS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU:CLANG", "X86": "CPU:X86"}

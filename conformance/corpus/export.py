@@ -27,10 +27,10 @@ from uop.conformance.protocol.wire import NAMES
 from uop.conformance.suite.case import EFFORTS, LEVELS, Case, CaseId
 from uop.conformance.suite.generate import AnyGroup, groups
 from uop.interpreter.accepted.result import Accepted
-from uop.spec import json_form
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UndefinedError, UnsupportedError
-from uop.spec.profile_text import parse_profile
+from uop.spec.text import json_form
+from uop.spec.text.profile_text import parse_profile
 
 MEBIBYTE = 1 << 20
 MOST_BYTES = MEBIBYTE // 4

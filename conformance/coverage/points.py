@@ -13,10 +13,10 @@ from uop.conformance.coverage.value_classes import BIT, named, possible
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.wire import Json
 from uop.conformance.suite.case import CaseId
-from uop.spec.clauses import clauses
+from uop.spec.conditions.clauses import clauses
+from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.decisions import decisions
 from uop.spec.dtype import DTYPES
-from uop.spec.labels import CONDITIONS
 from uop.spec.latitude import Exact, Rounded, Ulp
 from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op

@@ -20,7 +20,7 @@ from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_from_json, v
 from uop.conformance.workers.transport import Session
 from uop.spec.errors import BackendError, InvalidError, MalformedError
 from uop.spec.latitude import STRICT
-from uop.spec.profile_text import parse_profile
+from uop.spec.text.profile_text import parse_profile
 
 
 def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "") -> None:

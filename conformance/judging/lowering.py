@@ -21,7 +21,7 @@ from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import ProgramKind, kind_of, slot_of, slots_of, written
 from uop.spec.ops.names import Op
-from uop.spec.text import print_program
+from uop.spec.text.program import print_program
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 

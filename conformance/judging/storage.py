@@ -6,10 +6,10 @@ import numpy as np
 
 from uop.conformance.protocol.wire import NAMES
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec import array as literal
-from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DTYPES, DType, dtypes
-from uop.spec.literal import print_literal
+from uop.spec.text import array as literal
+from uop.spec.text.codec import encode_scalar
+from uop.spec.text.literal import print_literal
 
 
 def to_literal(a: Array) -> literal.Array:

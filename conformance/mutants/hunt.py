@@ -26,7 +26,7 @@ from uop.conformance.suite.generate import case_by_id
 from uop.conformance.workers.sessions import MUTANT, RUN, start
 from uop.spec.errors import BackendError, PassError
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import parse_profile
+from uop.spec.text.profile_text import parse_profile
 
 TOGETHER = 64
 """Cases of one task, at most; the first tasks are smaller, for most mutants die early."""

@@ -21,7 +21,7 @@ from uop.conformance.mutants.small_graph import BOOL, FLOAT, INT, Graph, Node, S
 from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, Program
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text import parse
+from uop.spec.text.program import parse
 from uop.spec.walk import toposort
 
 Array = npt.NDArray[Any]

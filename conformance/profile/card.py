@@ -20,8 +20,8 @@ from uop.spec.case import Case as FileCase
 from uop.spec.case import UopFile
 from uop.spec.errors import BackendError
 from uop.spec.latitude import Profile
-from uop.spec.profile_text import profile_of
-from uop.spec.uop_file import print_file
+from uop.spec.text.profile_text import profile_of
+from uop.spec.text.uop_file import print_file
 
 LISTS = ("evidence", "conflict")
 NEITHER = "none of the known answers"

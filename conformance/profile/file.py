@@ -13,7 +13,7 @@ from uop.conformance.run.commands import uop_command
 from uop.conformance.run.options import PROFILE_SUFFIX
 from uop.spec.errors import UopError
 from uop.spec.latitude import KNOBS, STRICT, Profile
-from uop.spec.profile_text import ProfileError, profile_of
+from uop.spec.text.profile_text import ProfileError, profile_of
 
 SCHEMA = "uop-profile/1"
 SHOWN = 3

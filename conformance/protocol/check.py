@@ -26,15 +26,15 @@ from uop.conformance.suite.generate import groups
 from uop.conformance.workers.command import Command
 from uop.conformance.workers.transport import Allowance, LostError
 from uop.interpreter.numeric.storage import Array
-from uop.spec.array import encode_array
 from uop.spec.case import Case as FileCase
 from uop.spec.case import encode_set, outputs
 from uop.spec.errors import BackendError, UnsupportedError
-from uop.spec.literal import print_literal
-from uop.spec.profile_text import parse_profile
-from uop.spec.text import print_program
+from uop.spec.text.array import encode_array
+from uop.spec.text.literal import print_literal
+from uop.spec.text.profile_text import parse_profile
+from uop.spec.text.program import print_program
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import parse_file
 
 TRIED = 12
 """Cases of one op that are looked through for one that the worker takes."""

@@ -17,7 +17,7 @@ from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import parse_profile
+from uop.spec.text.profile_text import parse_profile
 
 CORE = "core"
 SHOWN = 60

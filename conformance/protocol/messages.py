@@ -29,11 +29,11 @@ from uop.spec.editions import parse as parse_edition
 from uop.spec.editions import print_program
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import kind_of, slots_of
-from uop.spec.json_form import to_json, unbuilt_to_json
-from uop.spec.literal import Line
 from uop.spec.ops.names import Op
-from uop.spec.text import Scope, parse
-from uop.spec.text import print_program as print_core
+from uop.spec.text.json_form import to_json, unbuilt_to_json
+from uop.spec.text.literal import Line
+from uop.spec.text.program import Scope, parse
+from uop.spec.text.program import print_program as print_core
 from uop.spec.uop import UOp
 
 PROTOCOL = 1

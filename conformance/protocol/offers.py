@@ -13,8 +13,8 @@ from uop.conformance.protocol.untrusted import sanitized
 from uop.conformance.protocol.wire import Json
 from uop.conformance.workers.transport import IsRight
 from uop.spec.errors import UopError
-from uop.spec.json_form import to_json
-from uop.spec.text import parse
+from uop.spec.text.json_form import to_json
+from uop.spec.text.program import parse
 from uop.spec.uop import UOp
 
 INTERVAL = "min_max"

@@ -18,10 +18,10 @@ from uop.conformance.reference.page import Page, op_page
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import field_words
 from uop.spec.decisions import decisions
-from uop.spec.draw import svg
-from uop.spec.json_form import to_json
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
+from uop.spec.text.draw import svg
+from uop.spec.text.json_form import to_json
 
 HEAD = "<!-- Written by `python -m uop.conformance.reference.docs docs`; not by hand. -->\n"
 ROOT = "../.."

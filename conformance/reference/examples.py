@@ -21,9 +21,9 @@ from uop.spec.case import Case
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
-from uop.spec.text import print_program
+from uop.spec.text.program import print_program
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, param
-from uop.spec.uop_file import parse_file
 
 _FLOATS = ((2.5, -7.0, 0.5, 16.0), (2.0, -3.0, 0.25, 16.0), (1.0, 1.0, 1.0, 1.0))
 _INTS = ((7, -7, 7, -8), (2, 2, -3, 3), (1, 1, 1, 1))

@@ -12,7 +12,7 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.spec.case import Case, UopFile
 from uop.spec.errors import UndefinedError
 from uop.spec.registry import Clause
-from uop.spec.uop_file import parse_file, print_file
+from uop.spec.text.uop_file import parse_file, print_file
 
 FOLDERS = ("undefined", "op", "kernel")
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
+from uop.conformance.reference.answers.knobs import knob_sections, knobs_of
+from uop.conformance.reference.answers.specials import special_values
 from uop.conformance.reference.elsewhere import facts
 from uop.conformance.reference.examples import Example, example_of
 from uop.conformance.reference.find import (
@@ -19,11 +21,9 @@ from uop.conformance.reference.find import (
     words_of,
 )
 from uop.conformance.reference.glossary import Legend, Term, chapters, legend
-from uop.conformance.reference.knobs import knob_sections, knobs_of
 from uop.conformance.reference.meaningless import clause_sections
 from uop.conformance.reference.readings import reading_of
 from uop.conformance.reference.section import Section
-from uop.conformance.reference.specials import special_values
 from uop.conformance.reference.words import (
     latitude_words,
     property_words,
@@ -39,7 +39,7 @@ from uop.spec.latitude import KNOBS
 from uop.spec.ledger.rows import Row, rows, rows_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import Clause, Constraint, OpDef
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, param
 
 T = TypeVar("T")

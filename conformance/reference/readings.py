@@ -10,7 +10,7 @@ from uop.spec.editions import EDITIONS
 from uop.spec.editions.edition import edition_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.registry import DECLARATIONS
-from uop.spec.text import print_program
+from uop.spec.text.program import print_program
 
 WRITTEN = (
     """edition 2026-05

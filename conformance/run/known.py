@@ -14,7 +14,7 @@ from uop.conformance.report import BackendInfo, Conclusion, KnownFailure
 from uop.conformance.run.options import KNOWN_FILE
 from uop.conformance.suite.case import CaseId
 from uop.spec.errors import UopError
-from uop.spec.uop_file import parse_file
+from uop.spec.text.uop_file import parse_file
 
 TEXTS = ("case", "signature", "reason", "link", "repro", "backend")
 EXPIRES = "expires"

@@ -19,7 +19,7 @@ from uop.spec.dtype import DTYPES
 from uop.spec.errors import UopError
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import parse_profile
+from uop.spec.text.profile_text import parse_profile
 
 if TYPE_CHECKING:
     from uop.conformance.suite.vocabulary import Vocabulary

@@ -42,7 +42,7 @@ from uop.conformance.suite.generate import case_by_id, further, groups
 from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.spec.errors import BackendError, PassError, UopError
-from uop.spec.profile_text import parse_profile
+from uop.spec.text.profile_text import parse_profile
 
 if TYPE_CHECKING:
     # It loads a judge, and that of a run is in other processes.

@@ -24,8 +24,8 @@ from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import kind_of
 from uop.spec.latitude import Profile
+from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import print_file
 
 WRONG_RESULTS = frozenset({Symptom.VALUE, Symptom.SPECIAL, Symptom.ULP})
 NOT_SHRUNK = frozenset({Symptom.HANG, Symptom.LEAK, Symptom.UNSTEADY})

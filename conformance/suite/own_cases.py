@@ -26,8 +26,8 @@ from uop.spec.case import Case, UopFile, outputs
 from uop.spec.errors import InvalidError, LabelledError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.nearest import did_you_mean
+from uop.spec.text.uop_file import print_file, read_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import print_file, read_file
 
 SUFFIX = ".uop"
 ONLY = "case"

@@ -15,7 +15,7 @@ from uop.interpreter.rules.movement import checked_index, outside_pad
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import either
 from uop.spec.args import PadArg, PadFill, ReplicatedArg
-from uop.spec.clauses import undefined
+from uop.spec.conditions.clauses import undefined
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 

@@ -11,9 +11,9 @@ from uop.interpreter.accepted import order
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value, either
-from uop.spec.codec import encode_scalar
 from uop.spec.dtype import DType, Kind
-from uop.spec.literal import print_literal
+from uop.spec.text.codec import encode_scalar
+from uop.spec.text.literal import print_literal
 
 CONSTRAINED_SHARE = 16
 """A set is constrained when it holds at most this part of the dtype's bit patterns."""

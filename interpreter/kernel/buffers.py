@@ -18,7 +18,7 @@ from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.values import Value
 from uop.spec.args import BinaryArg
-from uop.spec.clauses import lacking, undefined
+from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op

@@ -9,7 +9,7 @@ import numpy as np
 
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import WmmaArg
-from uop.spec.clauses import lacking
+from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import DType, dtypes
 
 Formula = Callable[[Array, Array], tuple[Array, Array]]

@@ -17,7 +17,7 @@ from uop.interpreter.kernel.schedule import bound, is_parallel
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value, either
 from uop.spec.args import AxisType, RangeArg, SpecialArg
-from uop.spec.clauses import undefined
+from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from uop.interpreter.tensor import masks
 from uop.interpreter.tensor.evaluation import Observer
 from uop.interpreter.values import Value
 from uop.spec.args import ConstArg, GetAddrArg, ReduceArg
-from uop.spec.clauses import lacking, located, undefined
+from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.ops.names import Op

@@ -13,7 +13,7 @@ from uop.interpreter.kernel.races import Reach, Shadow, Unordered
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value
 from uop.spec.args import AddrSpace
-from uop.spec.clauses import lacking, undefined
+from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op

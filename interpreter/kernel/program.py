@@ -17,7 +17,7 @@ from uop.interpreter.rules.codegen import custom_function_of
 from uop.interpreter.tensor.evaluation import Observer
 from uop.interpreter.values import Value
 from uop.spec.args import ConstArg
-from uop.spec.clauses import lacking
+from uop.spec.conditions.clauses import lacking
 from uop.spec.ops.names import Op
 from uop.spec.walk import toposort
 

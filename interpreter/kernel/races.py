@@ -18,8 +18,8 @@ import numpy as np
 from uop.interpreter.kernel.lanes import Axis, Kind, axis_name
 from uop.interpreter.kernel.schedule import is_parallel
 from uop.interpreter.numeric.storage import Array, Mask
-from uop.spec.clauses import undefined
-from uop.spec.forms import open_ranges
+from uop.spec.conditions.clauses import undefined
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import described
 

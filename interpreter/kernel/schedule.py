@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg
-from uop.spec.clauses import lacking, undefined
+from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import base_of
 from uop.spec.ops.names import Op
 from uop.spec.walk import toposort

@@ -15,7 +15,7 @@ from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.codegen import wmma
 from uop.interpreter.values import Value
 from uop.spec.args import AxisType, RangeArg
-from uop.spec.clauses import undefined
+from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import Op
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from uop.interpreter.numeric.storage import BITS, STORAGE, Array, Mask, np_dtype, to_bits
-from uop.spec.clauses import undefined
+from uop.spec.conditions.clauses import undefined
 from uop.spec.dtype import DType, Kind, dtypes
 
 INDEX_RANGE = range(-(1 << 63), 1 << 63)

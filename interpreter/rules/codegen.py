@@ -12,7 +12,7 @@ from uop.interpreter.kernel.fragments import fragments_of
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.rules.table import evaluates
 from uop.spec.args import CustomArg, CustomFunctionArg, InsArg, WmmaArg
-from uop.spec.clauses import lacking
+from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 

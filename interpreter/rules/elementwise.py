@@ -13,7 +13,7 @@ import numpy as np
 from uop.interpreter.numeric import conversions
 from uop.interpreter.numeric.storage import BITS, Array, Mask, from_bits, np_dtype, to_bits
 from uop.interpreter.rules.table import Node, evaluates, unspecified_where
-from uop.spec.clauses import undefined
+from uop.spec.conditions.clauses import undefined
 from uop.spec.dtype import Kind
 from uop.spec.ops.names import Op
 

@@ -13,7 +13,7 @@ from uop.interpreter.numeric.conversions import bitcast
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.table import evaluates
 from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg
-from uop.spec.clauses import undefined
+from uop.spec.conditions.clauses import undefined
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value, index_values

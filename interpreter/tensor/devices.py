@@ -22,7 +22,7 @@ from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.args import Device, LoadArg, ParamArg, ReduceArg, ReplicatedArg
-from uop.spec.clauses import lacking, undefined
+from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import PassError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import base_of, inlined, kind_of, slot_of

@@ -18,7 +18,7 @@ from uop.interpreter.tensor import masks
 from uop.interpreter.tensor.memory import Memory, reads_of
 from uop.interpreter.values import Value
 from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg
-from uop.spec.clauses import lacking, located, undefined
+from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.graph import base_of, slot_of

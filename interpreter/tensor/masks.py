@@ -13,7 +13,7 @@ from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
 from uop.interpreter.values import Value, either
 from uop.spec.args import PadArg, PadFill, ReduceArg, ReplicatedArg
-from uop.spec.clauses import undefined
+from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from uop.interpreter.rules.movement import checked_index, data_sources, outside_
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.tensor.masks import gate_is_true
 from uop.interpreter.values import Value, either
-from uop.spec.clauses import lacking, undefined
+from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uop.spec.labels import Condition
+from uop.spec.conditions.labels import Condition
 
 
 def _device(name: str) -> Condition:

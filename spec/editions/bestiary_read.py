@@ -32,12 +32,12 @@ from uop.spec.args import (
     UniqueArg,
     WmmaArg,
 )
+from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions.edition import broken
 from uop.spec.errors import UnsupportedError
-from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp, const, dims, index_const

@@ -12,12 +12,12 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from uop.spec.args import Arg
+from uop.spec.conditions.labels import Condition
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
-from uop.spec.labels import Condition
-from uop.spec.literal import Line
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.text import Scope, derived, in_place, print_node, print_tag
+from uop.spec.text.literal import Line
+from uop.spec.text.program import Scope, derived, in_place, print_node, print_tag
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 

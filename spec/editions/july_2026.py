@@ -11,8 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import Arg, AxisType, PermuteArg, RangeArg, ReduceArg
+from uop.spec.conditions.labels import Condition
 from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words
-from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp, dims, index_const

@@ -21,9 +21,9 @@ from uop.spec.args import (
     PadFill,
     RangeArg,
 )
+from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import DType, dtypes
 from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words, write_call
-from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims
 

@@ -8,14 +8,14 @@ from itertools import count
 from weakref import WeakKeyDictionary
 
 from uop.spec.args import BufferArg, Device
-from uop.spec.array import Array
+from uop.spec.conditions.labels import TENSOR_C1, TENSOR_C2
 from uop.spec.dtype import DType, Number, Scalar, dtypes
 from uop.spec.errors import InvalidError, users_line
 from uop.spec.frontend.evaluator import Held
 from uop.spec.graph import leaves, slot_of
-from uop.spec.labels import TENSOR_C1, TENSOR_C2
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
+from uop.spec.text.array import Array
 from uop.spec.uop import UOp, const, dims
 
 Nested = Number | Sequence["Nested"]

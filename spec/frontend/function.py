@@ -8,10 +8,10 @@ from itertools import count
 from typing import Any, ParamSpec, TypeVar
 
 from uop.spec.args import GetTupleArg, ParamArg
+from uop.spec.conditions.labels import FUNCTION_RESULT
 from uop.spec.errors import users_line
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import leaves, replaced
-from uop.spec.labels import FUNCTION_RESULT
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import cast
 
 from uop.spec.args import ReduceArg
+from uop.spec.conditions.labels import GRADIENT_C1
 from uop.spec.errors import UnsupportedError, users_line
 from uop.spec.frontend.stored import Absences, without_stores
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.frontend.views import reshaped
 from uop.spec.graph import all_inlined
-from uop.spec.labels import GRADIENT_C1
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 from uop.spec.walk import outside_bodies, toposort

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from uop.spec.args import PadArg, PadFill, ReduceArg
+from uop.spec.conditions.labels import GRADIENT_C2
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.views import reshaped
 from uop.spec.graph import base_of, over
-from uop.spec.labels import GRADIENT_C2
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 from uop.spec.walk import outside_bodies, toposort

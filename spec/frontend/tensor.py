@@ -9,7 +9,7 @@ from types import EllipsisType
 from typing import Any, SupportsIndex, cast
 
 from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill, ReplicatedArg
-from uop.spec.array import Array
+from uop.spec.conditions.labels import SHAPE_C1, TENSOR_C4, TENSOR_C5
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import users_line
 from uop.spec.frontend import views
@@ -25,9 +25,9 @@ from uop.spec.frontend.data import (
 from uop.spec.frontend.evaluator import Held, evaluator, installed
 from uop.spec.frontend.operators import Operators
 from uop.spec.frontend.views import Axes
-from uop.spec.labels import SHAPE_C1, TENSOR_C4, TENSOR_C5
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
+from uop.spec.text.array import Array
 from uop.spec.uop import UOp
 
 Size = SupportsIndex | Sequence[SupportsIndex]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from types import EllipsisType
 
 from uop.spec.args import FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
+from uop.spec.conditions.labels import TENSOR_C3
 from uop.spec.errors import InvalidError, users_line
-from uop.spec.labels import TENSOR_C3
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import ConstArg, DTypeArg, ReplicatedArg, SliceArg
-from uop.spec.codec import shown
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
@@ -16,6 +15,7 @@ from uop.spec.ops.sharding import is_sharded, shard_axis_kept
 from uop.spec.properties import addrspace, axis, dtype, min_max, shape
 from uop.spec.properties.shape import index_value
 from uop.spec.registry import Clause, Constraint, OpDef, define
+from uop.spec.text.codec import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

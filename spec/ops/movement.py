@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any, cast
 
 from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg
-from uop.spec.codec import shown
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value, is_shape, one_axis, one_device, one_dtype
@@ -22,6 +21,7 @@ from uop.spec.ops.sharding import (
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
 from uop.spec.registry import Clause, Constraint, OpDef, define
+from uop.spec.text.codec import shown
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node

@@ -13,7 +13,7 @@ from uop.cli import backend, backends
 from uop.conformance import backends as registered
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind
 from uop.spec.errors import BackendError, UndefinedError, UnsupportedError, UopError
-from uop.spec.text import parse
+from uop.spec.text.program import parse
 
 PROGRAM = """\
 %0 = PARAM [3] {slot=0, dtype=int8} : int8[3]

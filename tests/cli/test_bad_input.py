@@ -34,9 +34,9 @@ from uop.spec.errors import (
     UndefinedError,
 )
 from uop.spec.ops.names import Op
-from uop.spec.text import parse
+from uop.spec.text.program import parse
+from uop.spec.text.uop_file import read_file
 from uop.spec.uop import UOp, const, dims, index_const, param
-from uop.spec.uop_file import read_file
 
 I32 = dtypes.int32
 A = param(0, (2,), I32)

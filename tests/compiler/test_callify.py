@@ -20,7 +20,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
-from uop.spec.forms import CALLIFIED, verify
+from uop.spec.kernel.forms import CALLIFIED, verify
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const, param
 

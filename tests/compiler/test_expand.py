@@ -11,9 +11,9 @@ from uop.compiler.stages.expand import EXPANDED, MOST_COPIES, expand
 from uop.spec.args import AxisType, RangeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import FORMS, verify
+from uop.spec.kernel.forms import FORMS, verify
+from uop.spec.kernel.optimization import parse_optimizations
 from uop.spec.ops.names import Op
-from uop.spec.optimization import parse_optimizations
 from uop.spec.uop import UOp, param
 
 X = param(0, (6, 8), dtypes.int32)

@@ -19,7 +19,7 @@ from uop.compiler.targets.opencl import OPENCL
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.graph import slots_of
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp
 
 GOLDEN = Path(__file__).parent.parent / "golden"

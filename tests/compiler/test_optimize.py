@@ -17,8 +17,8 @@ from uop.spec.dtype import dtypes
 from uop.spec.editions.bestiary_args import BestiaryAxisType
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.graph import calls
+from uop.spec.kernel.optimization import CONDITIONS, parse_optimizations
 from uop.spec.ops.names import Op
-from uop.spec.optimization import CONDITIONS, parse_optimizations
 from uop.spec.uop import UOp, index_const, param
 
 X = param(0, (2, 3, 4), dtypes.int32)

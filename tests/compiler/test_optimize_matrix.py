@@ -17,8 +17,8 @@ from uop.spec.args import DTypeArg, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.graph import calls
+from uop.spec.kernel.optimization import parse_optimizations
 from uop.spec.ops.names import Op
-from uop.spec.optimization import parse_optimizations
 from uop.spec.uop import UOp, const, dims, index_const, param
 
 M, N, K = 32, 24, 64

@@ -16,7 +16,7 @@ from uop.interpreter.evaluate import evaluate
 from uop.spec.args import BufferArg, FlipArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, PassError, UnsupportedError
-from uop.spec.forms import FORMS
+from uop.spec.kernel.forms import FORMS
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, param
 

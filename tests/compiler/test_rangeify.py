@@ -11,7 +11,7 @@ from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg, BufferArg, DTypeArg, FlipArg, PermuteArg, ReduceArg
 from uop.spec.dtype import DTYPES, dtypes
-from uop.spec.forms import RANGED, verify
+from uop.spec.kernel.forms import RANGED, verify
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const, param
 

@@ -17,7 +17,7 @@ from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ParamArg, SpecialArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.forms import FORMS, verify
+from uop.spec.kernel.forms import FORMS, verify
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
 

@@ -10,7 +10,7 @@ from uop.compiler.targets.opencl import OPENCL
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
-from uop.spec.forms import verify
+from uop.spec.kernel.forms import verify
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, param
 

@@ -39,10 +39,10 @@ from uop.spec.args import (
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import calls
-from uop.spec.instructions import filled
+from uop.spec.kernel.instructions import filled
+from uop.spec.kernel.optimization import parse_optimizations
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.optimization import parse_optimizations
 from uop.spec.uop import UOp, const, dims, index_const, param
 
 ROWS = param(0, (6, 8), dtypes.int32)

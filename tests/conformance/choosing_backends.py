@@ -14,7 +14,7 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const
 
 Rule = Callable[[UOp], UOp]

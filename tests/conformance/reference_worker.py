@@ -19,9 +19,9 @@ from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import STORAGE, Array
 from uop.spec import editions
 from uop.spec.errors import InvalidError, MalformedError, UopError
-from uop.spec.json_form import from_json, to_json
 from uop.spec.ops.names import Op
-from uop.spec.text import parse, print_program
+from uop.spec.text.json_form import from_json, to_json
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp
 
 Json = dict[str, Any]

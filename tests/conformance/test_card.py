@@ -26,7 +26,7 @@ from uop.conformance.run.run import conform
 from uop.conformance.workers.transport import Local
 from uop.spec.errors import BackendError
 from uop.spec.latitude import KNOBS, STRICT, Profile
-from uop.spec.profile_text import parse_profile, profile_of
+from uop.spec.text.profile_text import parse_profile, profile_of
 
 NUMBERS, TRUNCATING, ALTERNATING = (
     f"choosing_backends:{name}" for name in ("Numbers", "Truncating", "Alternating")

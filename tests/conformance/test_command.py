@@ -19,7 +19,7 @@ from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError
 from uop.spec.ops.names import Op
-from uop.spec.text import print_program
+from uop.spec.text.program import print_program
 from uop.spec.uop import UOp, param
 
 WORKER = Path(__file__).parent / "worker_for_tests.py"

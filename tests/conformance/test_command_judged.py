@@ -33,7 +33,7 @@ from uop.spec.errors import BackendError
 from uop.spec.graph import kind_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text import print_program
+from uop.spec.text.program import print_program
 from uop.spec.uop import UOp, param
 
 HERE = Path(__file__).parent

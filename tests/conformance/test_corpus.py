@@ -28,8 +28,8 @@ from uop.conformance.run.exits import Exit
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id, groups
 from uop.interpreter.evaluate import evaluate
-from uop.spec import json_form
 from uop.spec.errors import UopError
+from uop.spec.text import json_form
 
 DOCS = Path(__file__).parents[2] / "docs" / "corpus.md"
 BYTES = ("int8", "uint8", "fp8e4m3", "fp8e5m2")

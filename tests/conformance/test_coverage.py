@@ -28,7 +28,7 @@ from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import LEVELS, Batch, Case, CaseId
 from uop.conformance.suite.generate import case_by_id, cases
 from uop.spec.args import ParamArg
-from uop.spec.clauses import clauses
+from uop.spec.conditions.clauses import clauses
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, labels

@@ -16,7 +16,7 @@ from uop.spec.latitude import KNOBS
 from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
-from uop.spec.text import parse
+from uop.spec.text.program import parse
 from uop.spec.uop import UOp, param
 
 DECLARED = list(DECLARATIONS.values())

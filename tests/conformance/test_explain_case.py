@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from uop.conformance.reference.dependence import needed_of
-from uop.conformance.reference.derivation import Asked, as_walked, derive
+from uop.conformance.reference.answers.dependence import needed_of
+from uop.conformance.reference.answers.derivation import Asked, as_walked, derive
 from uop.conformance.run.options import OptionError
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.generate import groups
@@ -20,7 +20,7 @@ from uop.spec.errors import UndefinedError
 from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text import parse
+from uop.spec.text.program import parse
 from uop.spec.uop import UOp, const, param
 
 

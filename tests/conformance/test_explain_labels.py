@@ -13,15 +13,15 @@ import uop
 from uop.conformance.reference import glossary
 from uop.conformance.reference.find import Conditions, Words, conditions, find, own_conditions
 from uop.conformance.reference.page import page_of
-from uop.spec.clauses import clauses
+from uop.spec.conditions.clauses import clauses
+from uop.spec.conditions.labels import CONDITIONS, Condition
 from uop.spec.editions import EDITIONS, parse
 from uop.spec.editions.edition import edition_of
-from uop.spec.labels import CONDITIONS, Condition
 from uop.spec.latitude import KNOBS
 from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
-from uop.spec.text import parse as parse_core
+from uop.spec.text.program import parse as parse_core
 
 PACKAGES = ("spec", "interpreter", "compiler", "conformance", "cli")
 FILES = [

@@ -18,9 +18,9 @@ from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import parse_profile
 from uop.spec.registry import DECLARATIONS, labels
-from uop.spec.text import parse, print_program
+from uop.spec.text.profile_text import parse_profile
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, param
 
 OF_KERNELS = {op for op, d in DECLARATIONS.items() if d.section == "codegen"} | {

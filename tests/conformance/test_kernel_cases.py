@@ -16,9 +16,9 @@ from uop.spec.errors import UndefinedError
 from uop.spec.graph import kind_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
+from uop.spec.text.uop_file import read_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import read_file
 
 FOLDER = Path(uop.conformance.__path__[0]) / "suite" / "cases" / "kernel"
 CASES = [

@@ -20,7 +20,7 @@ from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.workers.transport import Local
 from uop.spec.latitude import KNOBS
-from uop.spec.profile_text import parse_profile, profile_of
+from uop.spec.text.profile_text import parse_profile, profile_of
 
 NOTHING = {"label": "", "values": {}, "rules": {}}
 ADD = "op/ADD/float32/edges/0@2"

@@ -23,7 +23,7 @@ from uop.interpreter.numeric.storage import to_bits
 from uop.spec.args import BufferArg, WmmaArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
-from uop.spec.instructions import INSTRUCTIONS
+from uop.spec.kernel.instructions import INSTRUCTIONS
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp

@@ -25,9 +25,9 @@ from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, const, dims, param
-from uop.spec.uop_file import parse_file
 
 Rule = Callable[[UOp], UOp]
 Change = Callable[[Array], Array]

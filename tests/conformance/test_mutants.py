@@ -33,8 +33,8 @@ from uop.conformance.suite.generate import groups
 from uop.spec.errors import PassError
 from uop.spec.latitude import KNOBS, STRICT
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import parse_profile
 from uop.spec.registry import labels
+from uop.spec.text.profile_text import parse_profile
 
 MUTANTS = list(mutants().values())
 SMALL = "uop.conformance.mutants.small:SmallBackend"

@@ -23,9 +23,9 @@ from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
-from uop.spec.text import print_program
+from uop.spec.text.program import print_program
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, param
-from uop.spec.uop_file import parse_file
 
 needs_the_simulator = pytest.mark.skipif(
     shutil.which("oclgrind") is None, reason="Oclgrind is not installed (apt install oclgrind)"

@@ -23,9 +23,9 @@ from uop.spec.dtype import dtypes
 from uop.spec.graph import outside, slots_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, const, dims, param
-from uop.spec.uop_file import parse_file
 
 Broken = Callable[[UOp], bool]
 I32 = dtypes.int32

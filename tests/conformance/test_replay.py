@@ -10,7 +10,7 @@ from uop.conformance.judging.verdict import Status
 from uop.conformance.run.exits import Exit
 from uop.conformance.run.replay import judge_files
 from uop.conformance.workers.transport import Local
-from uop.spec.uop_file import parse_file
+from uop.spec.text.uop_file import parse_file
 
 ADD = """\
 %0 = PARAM [3] {slot=0, dtype=float32} : float32[3]

@@ -32,7 +32,7 @@ from uop.conformance.run.options import Options
 from uop.conformance.suite.case import Batch
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
-from uop.spec.text import parse
+from uop.spec.text.program import parse
 
 SCHEMA = json.loads(
     files("uop.conformance.report").joinpath("uop-report-1.schema.json").read_text()

@@ -28,8 +28,8 @@ from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, Node
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import parse_file
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 MOST_NODES = 3

@@ -22,8 +22,8 @@ from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.spec.latitude import STRICT
-from uop.spec.text import print_program
-from uop.spec.uop_file import read_file
+from uop.spec.text.program import print_program
+from uop.spec.text.uop_file import read_file
 
 KIND = "small backend"
 SMALL = f"{SmallBackend.__module__}:{SmallBackend.__name__}"

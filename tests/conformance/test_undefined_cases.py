@@ -15,9 +15,9 @@ from uop.conformance.reference.page import page_of
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.spec.case import Case
-from uop.spec.clauses import clauses, undefined_labels
+from uop.spec.conditions.clauses import clauses, undefined_labels
 from uop.spec.errors import UndefinedError
-from uop.spec.uop_file import read_file
+from uop.spec.text.uop_file import read_file
 
 CASES = Path(uop.conformance.__path__[0]) / "suite" / "cases"
 SHOWN = [

@@ -33,7 +33,7 @@ from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const, param
 
 TWELVE = "PARAM CONST ADD SUB MUL NEG CMPLT WHERE CAST RESHAPE EXPAND REDUCE"

@@ -14,7 +14,7 @@ from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.ops.names import Op
-from uop.spec.text import print_program
+from uop.spec.text.program import print_program
 from uop.spec.uop import UOp, param
 
 QUICK = Allowance(batch_seconds=1.0, program_seconds=0.0, bytes=32 << 20)

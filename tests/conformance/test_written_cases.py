@@ -18,7 +18,7 @@ from uop.interpreter.values import Value
 from uop.spec.case import Case, outputs
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
 
 LEVELS = ("function", "device")
 ALL = [

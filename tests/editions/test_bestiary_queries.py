@@ -25,7 +25,7 @@ from uop.spec.editions import parse, print_program
 from uop.spec.editions.bestiary import closed_ranges, is_expandable, priority
 from uop.spec.editions.bestiary_args import BestiaryAxisType
 from uop.spec.errors import InvalidError, UndefinedError
-from uop.spec.forms import open_ranges
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, dims, index_const, param

@@ -24,8 +24,8 @@ from uop.spec.dtype import dtypes
 from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
+from uop.spec.text.uop_file import read_file
 from uop.spec.uop import UOp, param
-from uop.spec.uop_file import read_file
 
 EVERY_OP = Path(__file__).parents[1] / "spec" / "every_op.uop"
 FEW = settings(

@@ -15,7 +15,6 @@ from oracles.field import TieError, elements, evaluate_over
 
 from uop import Tensor, const, dtypes, function, gradient, param
 from uop.spec.args import DTypeArg, LanesArg, LoadArg, PadFill, SliceArg
-from uop.spec.array import Array
 from uop.spec.dtype import FLOATS
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.frontend import compositions, neural, views
@@ -23,6 +22,7 @@ from uop.spec.frontend.data import contents
 from uop.spec.graph import inlined, leaves, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
+from uop.spec.text.array import Array
 from uop.spec.uop import UOp
 
 Build = Callable[[Tensor, Tensor], Tensor]

@@ -26,7 +26,7 @@ from uop.spec.args import DTypeArg, FlipArg, GetTupleArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import profile_of
+from uop.spec.text.profile_text import profile_of
 from uop.spec.uop import UOp, const, param
 
 F16, F32 = dtypes.float16, dtypes.float32

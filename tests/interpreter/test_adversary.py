@@ -19,8 +19,8 @@ from uop.spec.args import BufferArg, DTypeArg, FlipArg, PadArg, PermuteArg, Redu
 from uop.spec.dtype import FLOATS, DType, Kind, dtypes
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import parse_profile
 from uop.spec.registry import DECLARATIONS
+from uop.spec.text.profile_text import parse_profile
 from uop.spec.uop import UOp, dims, index_const, param
 
 COUNT = 24

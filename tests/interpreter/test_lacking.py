@@ -33,7 +33,7 @@ from uop.spec.args import (
     ReduceArg,
     WmmaArg,
 )
-from uop.spec.clauses import clauses, undefined_labels
+from uop.spec.conditions.clauses import clauses, undefined_labels
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UnsupportedError
 from uop.spec.graph import slots_of

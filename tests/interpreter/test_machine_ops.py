@@ -45,7 +45,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
-from uop.spec.instructions import INSTRUCTIONS, instruction_named
+from uop.spec.kernel.instructions import INSTRUCTIONS, instruction_named
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
 

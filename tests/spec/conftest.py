@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from uop.spec.ops.names import Op
+from uop.spec.text.uop_file import read_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import read_file
 
 EVERY_OP = Path(__file__).parent / "every_op.uop"
 

@@ -51,10 +51,10 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import InvalidError, UnsupportedError
-from uop.spec.json_form import dumps, loads
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.text import parse, print_program
+from uop.spec.text.json_form import dumps, loads
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, dims, index_const
 
 every_dtype = st.sampled_from(list(DTYPES.values()))

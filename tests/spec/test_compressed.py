@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from uop.__main__ import main
-from uop.spec.array import Array
 from uop.spec.case import Case, ElementSet, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import MalformedError
 from uop.spec.ops.names import Op
+from uop.spec.text.array import Array
+from uop.spec.text.uop_file import parse_file, print_file
 from uop.spec.uop import UOp, param
-from uop.spec.uop_file import parse_file, print_file
 
 KIB = 1 << 10
 DATA = bytes(k * k % 251 for k in range(65 * KIB))

@@ -12,12 +12,12 @@ from uop.spec.args import LoadArg, PadArg, PadFill
 from uop.spec.case import Case, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError
-from uop.spec.json_form import from_json, unbuilt_to_json
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, labels
-from uop.spec.text import Unbuilt, parse
+from uop.spec.text.json_form import from_json, unbuilt_to_json
+from uop.spec.text.program import Unbuilt, parse
+from uop.spec.text.uop_file import parse_file, print_file, read_file
 from uop.spec.uop import dims, param
-from uop.spec.uop_file import parse_file, print_file, read_file
 
 FOLDER = Path(uop.conformance.__path__[0]) / "suite" / "cases" / "invalid"
 FILES = sorted(FOLDER.glob("*.uop"))

@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 import pytest
 
 from uop.spec.args import ReduceArg, SourceArg
-from uop.spec.draw import MOST, html, properties, svg
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.evaluator import using
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
-from uop.spec.text import parse
+from uop.spec.text.draw import MOST, html, properties, svg
+from uop.spec.text.program import parse
+from uop.spec.text.uop_file import read_file
 from uop.spec.uop import UOp, const, dims, param
-from uop.spec.uop_file import read_file
 
 NAMESPACE = {"s": "http://www.w3.org/2000/svg"}
 FILES = sorted((Path(__file__).parents[2] / "examples").glob("*.uop"))

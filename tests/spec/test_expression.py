@@ -22,9 +22,9 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.expression import DEEPEST, INDICES, read_expression
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
+from uop.spec.text.expression import DEEPEST, INDICES, read_expression
 from uop.spec.uop import UOp, const, dims
 
 

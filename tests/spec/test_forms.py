@@ -7,7 +7,7 @@ import pytest
 from uop.spec.args import AddrSpace, AxisType, BufferArg, ParamArg, RangeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
-from uop.spec.forms import CALLIFIED, FORMS, LINEARIZED, OPTIMIZED, RANGED, Form, verify
+from uop.spec.kernel.forms import CALLIFIED, FORMS, LINEARIZED, OPTIMIZED, RANGED, Form, verify
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
 

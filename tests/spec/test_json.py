@@ -12,9 +12,9 @@ from strategies import programs
 from uop.spec.args import Arg, ConstArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.json_form import FORMAT, dumps, from_json, loads, to_json, unbuilt_to_json
 from uop.spec.ops.names import Op
-from uop.spec.text import Unbuilt
+from uop.spec.text.json_form import FORMAT, dumps, from_json, loads, to_json, unbuilt_to_json
+from uop.spec.text.program import Unbuilt
 from uop.spec.uop import UOp, const, param
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from uop.spec.args import AxisType
 from uop.spec.errors import MalformedError
-from uop.spec.optimization import (
+from uop.spec.kernel.optimization import (
     MatrixUnit,
     NoLocals,
     Optimization,

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from uop.spec.errors import UopError
-from uop.spec.literal import Line
-from uop.spec.printed import taken_apart
-from uop.spec.text import Scope, parse, print_program
+from uop.spec.text.literal import Line
+from uop.spec.text.printed import taken_apart
+from uop.spec.text.program import Scope, parse, print_program
+from uop.spec.text.uop_file import read_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import read_file
 
 EVERY_OP = read_file(Path(__file__).with_name("every_op.uop")).cases
 FIRST = "%0 = PARAM [2,3] {slot=0, dtype=int32} : int32[2,3]"

@@ -7,7 +7,7 @@ import pytest
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import KNOBS, STRICT, Profile
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import ProfileError, knob_values, parse_profile
+from uop.spec.text.profile_text import ProfileError, knob_values, parse_profile
 
 PROFILES = [
     STRICT,

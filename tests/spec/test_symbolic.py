@@ -26,10 +26,10 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, LackingError, UnsupportedError
-from uop.spec.json_form import dumps, loads
 from uop.spec.ops.names import Op
-from uop.spec.symbolic import bind, trials, variables
-from uop.spec.text import parse, print_program
+from uop.spec.properties.symbolic import bind, trials, variables
+from uop.spec.text.json_form import dumps, loads
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const, dims, index_const, param
 
 Size = Any

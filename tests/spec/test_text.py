@@ -11,7 +11,7 @@ from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
 from uop.spec.ops.names import Op
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const, dims, index_const, param
 
 PROGRAM = """\

@@ -16,10 +16,10 @@ import uop.spec.args
 from uop.spec.args import Arg, ConstArg, FlipArg, PadArg, PadFill, PermuteArg, RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError
-from uop.spec.json_form import dumps, loads
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.text import parse, print_program
+from uop.spec.text.json_form import dumps, loads
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const, dims, index_const, param
 
 DEEP = 100_000

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from uop.spec.array import LIST_LIMIT, Array
 from uop.spec.case import Case, ElementSet, UopFile, outputs
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, MalformedError, UopError
 from uop.spec.graph import slots_of
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
-from uop.spec.text import parse
+from uop.spec.text.array import LIST_LIMIT, Array
+from uop.spec.text.program import parse
+from uop.spec.text.uop_file import parse_file, print_file, read_file, write_file
 from uop.spec.uop import UOp, dims, param
-from uop.spec.uop_file import parse_file, print_file, read_file, write_file
 
 FILE = """\
 ; The head of the file,

@@ -30,16 +30,16 @@ from uop.spec.args import (
     SpecialArg,
     Unit,
 )
+from uop.spec.conditions.labels import ARG_C1
 from uop.spec.dtype import dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.editions.bestiary_args import BestiaryAxisType
 from uop.spec.editions.july_2026 import LaterAxisType
 from uop.spec.errors import InvalidError
 from uop.spec.frontend.tensor import Tensor
-from uop.spec.labels import ARG_C1
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.text import parse, print_program
+from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const, dims, param
 
 P = param(0, (2, 3), dtypes.float32)

@@ -40,8 +40,8 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     from uop.interpreter.inputs import with_numbers
     from uop.spec.case import Case, UopFile
     from uop.spec.graph import slots_of
-    from uop.spec.symbolic import variables
-    from uop.spec.uop_file import print_file
+    from uop.spec.properties.symbolic import variables
+    from uop.spec.text.uop_file import print_file
 
     one_of("--target", [target], listed.targets())
     case, root = read_case(file, case_id)

@@ -31,7 +31,7 @@ def command(expression: tuple[str, ...]) -> None:
     from uop.interpreter.values import Value
     from uop.spec.dtype import Kind
     from uop.spec.errors import LabelledError, UnsupportedError
-    from uop.spec.expression import read_expression
+    from uop.spec.text.expression import read_expression
 
     text = " ".join(expression)
     root = read_expression(text)

@@ -13,7 +13,7 @@ from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name
 
 if TYPE_CHECKING:
-    from uop.conformance.reference.call import Call
+    from uop.conformance.reference.answers.call import Call
     from uop.conformance.reference.section import Section
     from uop.conformance.suite.own_cases import AnyCase, OwnCases
     from uop.spec.dtype import DType
@@ -122,7 +122,7 @@ def explain_values(
     backends: tuple[str, ...],
 ) -> None:
     """Print what an op gives on values, and why."""
-    from uop.conformance.reference.call import call
+    from uop.conformance.reference.answers.call import call
     from uop.conformance.reference.find import find
     from uop.spec.registry import OpDef
 
@@ -140,8 +140,8 @@ def explain_values(
 
 
 def named_dtype(name: str | None) -> DType | None:
-    from uop.spec.expression import NAMED_DTYPES
     from uop.spec.nearest import did_you_mean
+    from uop.spec.text.expression import NAMED_DTYPES
 
     if name is None or name in NAMED_DTYPES:
         return None if name is None else NAMED_DTYPES[name]
@@ -202,10 +202,10 @@ def case_lines(
     profile: str | None,
 ) -> Iterator[str]:
     """What is demanded of an element of a case, and how that comes about."""
-    from uop.conformance.reference.derivation import Asked, derive
+    from uop.conformance.reference.answers.derivation import Asked, derive
     from uop.conformance.run.options import STRICT, profile_named
     from uop.conformance.suite.case import InvalidCase
-    from uop.spec.profile_text import parse_profile
+    from uop.spec.text.profile_text import parse_profile
 
     if why := own.meaningless(id):
         yield f"{id} is not judged: {why}"

@@ -37,7 +37,7 @@ def said_plainly(doing: str, path: Path) -> Iterator[None]:
 
 def read_case(path: Path, case_id: str | None) -> tuple[Case, UOp]:
     """A case of a file and its program; without an id, the only one."""
-    from uop.spec.uop_file import read_file
+    from uop.spec.text.uop_file import read_file
 
     with said_plainly("read", path):
         cases = {case.id: case for case in read_file(path).cases}

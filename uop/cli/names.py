@@ -75,7 +75,7 @@ def dtypes() -> list[str]:
 
 def named_dtypes() -> list[str]:
     """The names of dtypes that a value may have, long and short."""
-    from uop.spec.expression import NAMED_DTYPES
+    from uop.spec.text.expression import NAMED_DTYPES
 
     return list(NAMED_DTYPES)
 
@@ -103,7 +103,7 @@ def targets() -> list[str]:
 
 def stages() -> list[str]:
     """The stages of the compiler."""
-    from uop.spec.forms import FORMS
+    from uop.spec.kernel.forms import FORMS
 
     return list(FORMS)
 

@@ -7,8 +7,8 @@ import click
 from uop.interpreter.show import show_value
 from uop.interpreter.tensor.evaluation import Observer
 from uop.interpreter.values import Value
-from uop.spec.literal import Line
-from uop.spec.text import Scope, print_program
+from uop.spec.text.literal import Line
+from uop.spec.text.program import Scope, print_program
 from uop.spec.uop import UOp
 
 

@@ -13,8 +13,8 @@ from uop.compiler.stages.optimize.apply import apply
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.errors import users_line
 from uop.spec.graph import calls, outside
+from uop.spec.kernel.optimization import OPTIMIZE_C1, Optimization
 from uop.spec.ops.names import Op
-from uop.spec.optimization import OPTIMIZE_C1, Optimization
 from uop.spec.uop import UOp
 
 Sequences = Sequence[Sequence[Optimization]]

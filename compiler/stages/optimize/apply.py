@@ -22,11 +22,10 @@ from uop.compiler.stages.optimize.axes import (
 from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
 from uop.compiler.validity import FALSE, neutral
 from uop.spec.args import AxisType, ReduceArg
+from uop.spec.conditions.labels import Condition
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
-from uop.spec.forms import open_ranges
-from uop.spec.labels import Condition
-from uop.spec.ops.names import Op
-from uop.spec.optimization import (
+from uop.spec.kernel.forms import open_ranges
+from uop.spec.kernel.optimization import (
     NOLOCALS_C1,
     PADTO_C1,
     PADTO_C2,
@@ -50,6 +49,7 @@ from uop.spec.optimization import (
     Split,
     Swap,
 )
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
 OF_WORKGROUPS = (AxisType.LOCAL, AxisType.GROUP_REDUCE, AxisType.WARP)

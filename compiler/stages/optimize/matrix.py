@@ -11,7 +11,7 @@ from uop.compiler.simplify import int_value
 from uop.compiler.stages.optimize.axes import axes, id_of, nest_of, numbered, ranged, type_of
 from uop.spec.args import AxisType, DTypeArg, ReduceArg, WmmaArg
 from uop.spec.dtype import dtypes
-from uop.spec.forms import open_ranges
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape

@@ -9,7 +9,7 @@ from uop.conformance.profile.free import FREE
 from uop.conformance.protocol.wire import Json
 from uop.conformance.report.html.markup import Html, block, code, in_decimals, table, tag
 from uop.spec.latitude import KNOBS
-from uop.spec.profile_text import knob_values
+from uop.spec.text.profile_text import knob_values
 
 HEADER = ("point", "the language allows", "observed", "evidence")
 

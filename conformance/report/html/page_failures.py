@@ -24,12 +24,12 @@ from uop.conformance.report.junit import first_failed
 from uop.conformance.run.commands import repro_command
 from uop.interpreter.picture import show
 from uop.spec.case import Case
-from uop.spec.draw import svg
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
+from uop.spec.text.draw import svg
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import parse_file
 
 FIRST = 3
 """Failures on the first screen."""

@@ -24,9 +24,9 @@ from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
-from uop.spec.text import Unbuilt, print_unbuilt
+from uop.spec.text.program import Unbuilt, print_unbuilt
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, const, dims, param
-from uop.spec.uop_file import parse_file
 
 NO_DTYPE = "void"
 """In the ids of this level: an invalid node has no dtype."""

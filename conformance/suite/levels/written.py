@@ -13,8 +13,8 @@ from uop.conformance.suite.levels.group import Group, Program, program
 from uop.spec.case import Case
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
-from uop.spec.uop_file import parse_file
 
 OF_OPS = ("op", "kernel")
 """The levels whose files are about one op each."""

@@ -33,8 +33,7 @@ from uop.spec.args import AxisType, BufferArg, PadArg, PadFill, PermuteArg, Redu
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
 from uop.spec.graph import calls, slots_of
-from uop.spec.ops.names import Op
-from uop.spec.optimization import (
+from uop.spec.kernel.optimization import (
     SPLIT_FROM,
     NoLocals,
     Optimization,
@@ -43,6 +42,7 @@ from uop.spec.optimization import (
     Split,
     Swap,
 )
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, param
 
 GRAPHS: dict[str, tuple[str, ...]] = {

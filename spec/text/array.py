@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from uop.spec.codec import decode_scalar, encode_scalar, shown
-from uop.spec.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
 from uop.spec.dtype import DType, Number, Scalar
 from uop.spec.errors import MalformedError
-from uop.spec.literal import Literal, Word
+from uop.spec.text.codec import decode_scalar, encode_scalar, shown
+from uop.spec.text.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
+from uop.spec.text.literal import Literal, Word
 
 Shape = tuple[int, ...]
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import cast
 
 from uop.spec.args import Arg
-from uop.spec.codec import KEPT, decode_fields
-from uop.spec.literal import Line, Literal
+from uop.spec.text.codec import KEPT, decode_fields
+from uop.spec.text.literal import Line, Literal
 from uop.spec.uop import UOp, dims, index_const
 
 _LINE = re.compile(

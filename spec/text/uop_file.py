@@ -22,19 +22,19 @@ import re
 from collections.abc import Container
 from pathlib import Path
 
-from uop.spec.array import Array, decode_array, encode_array
 from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs
-from uop.spec.clauses import undefined_labels
-from uop.spec.codec import shown
-from uop.spec.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
+from uop.spec.conditions.clauses import undefined_labels
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.graph import slot_of, slots_of
 from uop.spec.latitude import STRICT, Profile
-from uop.spec.literal import Line, Literal, print_literal
-from uop.spec.profile_text import ProfileError, parse_profile
+from uop.spec.properties.symbolic import bind, is_variable, variables
 from uop.spec.registry import labels
-from uop.spec.symbolic import bind, is_variable, variables
-from uop.spec.text import Scope, Unbuilt
+from uop.spec.text.array import Array, decode_array, encode_array
+from uop.spec.text.codec import shown
+from uop.spec.text.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
+from uop.spec.text.literal import Line, Literal, print_literal
+from uop.spec.text.profile_text import ProfileError, parse_profile
+from uop.spec.text.program import Scope, Unbuilt
 from uop.spec.uop import UOp
 
 

@@ -14,9 +14,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from uop.spec.args import Arg, BinaryArg, ConstArg
 from uop.spec.dtype import DTYPES, DType, Kind, Number
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.literal import Literal, Quoted, Word, print_literal
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
+from uop.spec.text.literal import Literal, Quoted, Word, print_literal
 
 DECIMAL_BITS = 4096
 """Of an integer that is written as decimals: of a much larger one Python writes none."""

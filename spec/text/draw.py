@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from uop.spec.symbolic import spelled
-from uop.spec.text import in_place, print_node
+from uop.spec.properties.symbolic import spelled
+from uop.spec.text.program import in_place, print_node
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from uop.spec.args import AxisType
+from uop.spec.conditions.labels import Condition
 from uop.spec.errors import MalformedError
-from uop.spec.labels import Condition
 
 
 class Side(Enum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from uop.conformance.reference.dependence import needed_of
+from uop.conformance.reference.answers.dependence import needed_of
 from uop.conformance.reference.words import latitude_words
 from uop.conformance.run.options import OptionError
 from uop.conformance.suite.case import Case
@@ -22,10 +22,10 @@ from uop.spec.extension import in_core_ops
 from uop.spec.graph import inlined, kind_of
 from uop.spec.latitude import KNOBS, STRICT, Profile
 from uop.spec.ledger.rows import rows_of
-from uop.spec.literal import Line
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import knob_choices, profile_of
-from uop.spec.text import Scope, print_program
+from uop.spec.text.literal import Line
+from uop.spec.text.profile_text import knob_choices, profile_of
+from uop.spec.text.program import Scope, print_program
 from uop.spec.uop import UOp
 
 MANY = 4

@@ -14,11 +14,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from uop.spec.codec import decode_arg, encode_arg, op_named
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
-from uop.spec.literal import Literal
-from uop.spec.symbolic import spelled
-from uop.spec.text import Unbuilt
+from uop.spec.properties.symbolic import spelled
+from uop.spec.text.codec import decode_arg, encode_arg, op_named
+from uop.spec.text.literal import Literal
+from uop.spec.text.program import Unbuilt
 from uop.spec.uop import UOp
 
 FORMAT = "uop/1"

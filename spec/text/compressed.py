@@ -10,7 +10,7 @@ import sys
 import zlib
 
 from uop.spec.errors import MalformedError
-from uop.spec.literal import Word
+from uop.spec.text.literal import Word
 
 COMPRESSED_FROM = 1 << 16
 """Above so many bytes data stand in a file compressed."""

@@ -10,9 +10,9 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 from uop.spec.args import AddrSpace, AxisType, RangeArg
+from uop.spec.conditions.labels import Condition
 from uop.spec.errors import PassError
 from uop.spec.graph import AROUND_CALLS, outside
-from uop.spec.labels import Condition
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp

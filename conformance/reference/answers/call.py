@@ -21,10 +21,10 @@ from uop.spec.args import DTypeArg
 from uop.spec.decisions import decisions
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
-from uop.spec.expression import read_expression
 from uop.spec.ledger.rows import rows_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import OpDef
+from uop.spec.text.expression import read_expression
 from uop.spec.uop import UOp, dims, param
 
 INVALID = "invalid"

@@ -8,7 +8,7 @@ from uop.conformance.profile.points import knob_points
 from uop.conformance.reference.section import Section
 from uop.spec.latitude import KNOBS, STRICT
 from uop.spec.ops.names import Op
-from uop.spec.profile_text import knob_values
+from uop.spec.text.profile_text import knob_values
 
 PROGRAMS = 6
 """Programs of one point that are shown, each on its first element."""

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from uop.spec.args import Arg, ConstArg, ParamArg
+from uop.spec.conditions.labels import SIZES_C1
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slot_of
-from uop.spec.labels import SIZES_C1
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.walk import toposort

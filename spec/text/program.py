@@ -14,14 +14,14 @@ from functools import lru_cache
 from reprlib import repr as _repr
 
 from uop.spec.args import AddrSpace, Arg, Device
-from uop.spec.codec import KEPT, arg_text, decode_fields, op_named, shown
+from uop.spec.conditions.labels import TEXT_C1
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError, users_line
-from uop.spec.labels import TEXT_C1
-from uop.spec.literal import Line, Literal, Quoted, print_literal
 from uop.spec.ops.names import Op
-from uop.spec.printed import arg_of, read_fields, taken_apart
-from uop.spec.symbolic import spelled
+from uop.spec.properties.symbolic import spelled
+from uop.spec.text.codec import KEPT, arg_text, decode_fields, op_named, shown
+from uop.spec.text.literal import Line, Literal, Quoted, print_literal
+from uop.spec.text.printed import arg_of, read_fields, taken_apart
 from uop.spec.uop import UOp, checked_root, dims, index_const
 from uop.spec.walk import toposort
 

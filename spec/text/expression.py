@@ -36,13 +36,13 @@ from uop.spec.args import (
     ReduceArg,
     Unit,
 )
-from uop.spec.codec import decode_arg, decode_scalar
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.expression_tokens import Token, cut, tokens
-from uop.spec.literal import Literal, Quoted, Word
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
+from uop.spec.text.codec import decode_arg, decode_scalar
+from uop.spec.text.expression_tokens import Token, cut, tokens
+from uop.spec.text.literal import Literal, Quoted, Word
 from uop.spec.uop import UOp
 
 DEEPEST = 64

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from uop.spec.conditions.labels import INPUT_C1, INPUT_C2, INPUT_C3, INPUT_C4
 from uop.spec.errors import InvalidError
-from uop.spec.labels import INPUT_C1, INPUT_C2, INPUT_C3, INPUT_C4
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What must hold of programs and inputs, by label."""

@@ -1,0 +1,1 @@
+"""What programs of kernels are, between the stages of a compiler."""

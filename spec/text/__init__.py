@@ -1,0 +1,1 @@
+"""Programs, cases, profiles and values as text, and programs as JSON and drawings."""
