@@ -21,7 +21,7 @@ import click
 
 from uop.conformance.mutants.catalogue import find_mutant, mutants
 from uop.conformance.run.options import Options
-from uop.conformance.run.pool import Jury
+from uop.conformance.run.pool import Pool
 from uop.conformance.suite.case import EFFORTS
 from uop.conformance.workers.sessions import MUTANT
 
@@ -68,12 +68,12 @@ def judged(name: str, backend: str, effort: str, begun: float) -> Run:
     """A run in this process, which has begun at that time and not imported the suite yet."""
     with TemporaryDirectory() as folder:
         options = Options(backend, effort=effort, workers=1, output=Path(folder)).checked()
-        jury = Jury.start(options)
+        pool = Pool.start(options)
         # As long to load as a backend to start; `uop conform` does the same.
         from uop.conformance.run.run import conform
 
         try:
-            report = conform(options, First(), jury)
+            report = conform(options, First(), pool)
         except FailedError as found:
             verdict, seconds = found.verdict, time.monotonic() - begun
             said = verdict.fault.message if verdict.fault is not None else verdict.status.value

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from uop.conformance.judging.lowering import UNSUPPORTED, deliver
+from uop.conformance.judging.lowering import UNSUPPORTED, submission_of
 from uop.conformance.protocol.types import Hello
 from uop.conformance.protocol.wire import Json
 from uop.conformance.report import Tally
@@ -74,7 +74,7 @@ def _is_unlisted(group: Group, hello: Hello) -> bool:
 
 def _lacking(group: Group, hello: Hello, seed: int) -> set[str]:
     case = group.case(0, seed)
-    reason = "" if isinstance(case, InvalidCase) else deliver(case, hello).reason
+    reason = "" if isinstance(case, InvalidCase) else submission_of(case, hello).reason
     return set(reason.partition(UNSUPPORTED)[2].split(", "))
 
 

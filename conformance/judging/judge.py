@@ -10,7 +10,7 @@ from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
 from uop.conformance.judging.compare import element_text, opened
 from uop.conformance.judging.expected import accepted_on, may_end, truncates
-from uop.conformance.judging.lowering import Delivery, deliver
+from uop.conformance.judging.lowering import Submission, submission_of
 from uop.conformance.judging.verdict import (
     MAY_END,
     NOT_CHARGED,
@@ -40,11 +40,11 @@ class Prepared:
     """A case on its way, and how."""
 
     case: Case | InvalidCase
-    delivery: Delivery
+    submission: Submission
 
     @property
     def reason(self) -> str:
-        return self.delivery.reason
+        return self.submission.reason
 
 
 class Judge:
@@ -75,8 +75,8 @@ class Judge:
 
     def _otherwise(self, case: Case, fault: Fault, element: int) -> str:
         """What the case itself gives where a twin of it fails."""
-        delivery = self._prepare(case).delivery
-        given = delivery.outcome(self._outcomes(delivery.programs))
+        submission = self._prepare(case).submission
+        given = submission.outcome(self._outcomes(submission.programs))
         if isinstance(given, Problem) or fault.output >= len(given.batches[fault.batch]):
             return ""
         output = given.batches[fault.batch][fault.output]
@@ -103,7 +103,7 @@ class Judge:
         some: list[Prepared] = []
         room = size = self.session.hello.limits.programs
         for p in asked:
-            count = len(p.delivery.programs)
+            count = len(p.submission.programs)
             if some and count > room:
                 yield some
                 some, room = [], size
@@ -135,16 +135,16 @@ class Judge:
 
     def explain(self, case: Case) -> str:
         """What the backend shows of how it runs a case that it fails, as lines of text."""
-        delivery = deliver(case, self.session.hello)
+        submission = submission_of(case, self.session.hello)
         sets = self.accepted(case)
 
         def is_right(outcome: Outcome) -> bool:
-            return verdict_of(case, sets, delivery.outcome([outcome])).status is Status.PASSED
+            return verdict_of(case, sets, submission.outcome([outcome])).status is Status.PASSED
 
-        is_one = len(delivery.programs) == 1
-        if delivery.reason or not is_one:
+        is_one = len(submission.programs) == 1
+        if submission.reason or not is_one:
             return ""
-        return self.session.explain(delivery.program, is_right)
+        return self.session.explain(submission.program, is_right)
 
     def _judged(self, together: Sequence[Prepared]) -> list[Verdict]:
         """Judge programs sent together; while the backend runs them, compute what they may give."""
@@ -153,9 +153,9 @@ class Judge:
         def compute() -> None:
             accepted.extend(self._accepted(p.case) for p in together)
 
-        programs = [program for p in together for program in p.delivery.programs]
+        programs = [program for p in together for program in p.submission.programs]
         outcomes = iter(self._outcomes(programs, compute))
-        given = [list(islice(outcomes, len(p.delivery.programs))) for p in together]
+        given = [list(islice(outcomes, len(p.submission.programs))) for p in together]
         return [
             skipped(p.case, self.not_judged(sets))
             if isinstance(sets, UopError)
@@ -186,10 +186,10 @@ class Judge:
         return replace(verdict, fault=replace(verdict.fault, message=message))
 
     def _prepare(self, case: Case | InvalidCase) -> Prepared:
-        delivery = deliver(case, self.session.hello)
-        if isinstance(case, Case) and not delivery.reason:
-            delivery = replace(delivery, reason=self._held_back(case))
-        return Prepared(case, delivery)
+        submission = submission_of(case, self.session.hello)
+        if isinstance(case, Case) and not submission.reason:
+            submission = replace(submission, reason=self._held_back(case))
+        return Prepared(case, submission)
 
     def _held_back(self, case: Case) -> str:
         """Why a backend is not sent what it takes: by the profile it may end it, or mean nothing.
@@ -209,7 +209,7 @@ class Judge:
 
     def _verdict(self, p: Prepared, accepted: AllSets, found: Sequence[Outcome]) -> Verdict:
         """The verdict on an outcome, but for what the program that we made of it may give."""
-        given = p.delivery.outcome(found)
+        given = p.submission.outcome(found)
         verdict, sent = verdict_of(p.case, accepted, given), self._sent_instead(p)
         if verdict.fault is None or sent is None:
             return verdict
@@ -222,11 +222,11 @@ class Judge:
         Kernels know no PAD and hold what a CONST came to; a CMPGE in other words is true on NaN.
         Where the profile is strict, other words mean the same, which is ours to get right.
         """
-        case, lowered = p.case, p.delivery.root
+        case, lowered = p.case, p.submission.root
         if isinstance(case, InvalidCase):
             return None
         if lowered is not None:
-            return Case(case.id, lowered, p.delivery.batches)
+            return Case(case.id, lowered, p.submission.batches)
         if case.source is None or self.demanded(case) == STRICT:
             return None
         return Case(case.id, case.root, case.batches)
@@ -236,12 +236,12 @@ class Judge:
     ) -> Verdict | None:
         """Of a failure what is left where by the profile that which was sent may not give it."""
         try:
-            sets = p.delivery.of_case(_sets(sent, self.demanded(p.case)))
+            sets = p.submission.of_case(_sets(sent, self.demanded(p.case)))
         except UndefinedError:
             return None
         except UnsupportedError:
             # Nothing says what it may give; whether the reference gives the same wrong can be seen.
-            ours = p.delivery.outcome([attempt(lambda: interpret(p.delivery.program))])
+            ours = p.submission.outcome([attempt(lambda: interpret(p.submission.program))])
             return verdict if verdict_of(p.case, accepted, ours).status is Status.PASSED else None
         if isinstance(given, Problem) or verdict.fault is None or verdict.fault.element is None:
             return verdict

@@ -30,17 +30,17 @@ def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "")
     """
     _reply(out, {"hello": wire.hello_to_json(worker.hello)})
     try:
-        court = Court.of(worker, profile, seed, Path(folder) if folder else None)
+        tasks = Tasks.of(worker, profile, seed, Path(folder) if folder else None)
         while True:
             task, _ = wire.read(0)
-            _reply(out, court.answered(task))
+            _reply(out, tasks.answered(task))
     except (BackendError, MalformedError, InvalidError, OptionError) as error:
         _reply(out, {"lost": str(error)})
 
 
 @dataclass(slots=True)
-class Court:
-    """A judge, and the cases: those of the suite by a seed, and those of the adopter.
+class Tasks:
+    """Answers the tasks of a run, on cases of the suite by a seed and on those of the adopter.
 
     Random programs are drawn from the vocabulary.
     """
@@ -51,7 +51,7 @@ class Court:
     vocabulary: Vocabulary
 
     @classmethod
-    def of(cls, session: Session, profile: str, seed: int, folder: Path | None) -> Court:
+    def of(cls, session: Session, profile: str, seed: int, folder: Path | None) -> Tasks:
         """The errors of `OwnCases.read` for files that are wrong."""
         chosen, own = profile_of_run(profile, session.hello), OwnCases.read(folder)
         # One that is observed comes as a task.

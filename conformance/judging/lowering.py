@@ -36,7 +36,7 @@ WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Delivery:
+class Submission:
     """The programs of a case on their way; `reason` says why they are not sent.
 
     It is one program, or one for each member of a TUPLE, STACK or SINK that is only packaging.
@@ -83,10 +83,10 @@ class Delivery:
         return tuple(tuple(b[k] for k in self.kept) if len(b) == count else b for b in batches)
 
 
-def deliver(case: Case | InvalidCase, hello: Hello) -> Delivery:
+def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
     """The program of a case as a backend takes it."""
     if isinstance(case, InvalidCase):
-        return Delivery((Program(case.text),), _not_checked(case, hello))
+        return Submission((Program(case.text),), _not_checked(case, hello))
     kind = kind_of(case.root)
     if kind in hello.forms:
         unpacked = _unpacked(case, hello) if kind is ProgramKind.TENSOR else None
@@ -103,14 +103,14 @@ def deliver(case: Case | InvalidCase, hello: Hello) -> Delivery:
         reason = unsupported(lowered, hello)
         if not reason:
             return _in_place_of(case, lowered)
-    return Delivery((Program(""),), reason)
+    return Submission((Program(""),), reason)
 
 
-def _as_it_is(case: Case, hello: Hello) -> Delivery:
-    return Delivery((_program(case.root, case.batches),), unsupported(case.root, hello))
+def _as_it_is(case: Case, hello: Hello) -> Submission:
+    return Submission((_program(case.root, case.batches),), unsupported(case.root, hello))
 
 
-def _unpacked(case: Case, hello: Hello) -> Delivery | None:
+def _unpacked(case: Case, hello: Hello) -> Submission | None:
     """A program that holds ops only as packaging, without those that are not listed.
 
     None where nothing is packaging, or it would not help.
@@ -125,7 +125,7 @@ def _unpacked(case: Case, hello: Hello) -> Delivery | None:
     said = [in_listed_words(member, case.batches, hello) for member in members]
     if any(unsupported(root, hello) for root, _ in said):
         return None
-    return Delivery(tuple(_program(*one) for one in said), is_stack=is_stack)
+    return Submission(tuple(_program(*one) for one in said), is_stack=is_stack)
 
 
 def _members(root: UOp) -> tuple[UOp, ...]:
@@ -176,7 +176,7 @@ def _program(root: UOp, batches: Sequence[Batch]) -> Program:
     return Program(text_of(root), tuple(batch.inputs for batch in batches))
 
 
-def _in_place_of(case: Case, lowered: UOp) -> Delivery:
+def _in_place_of(case: Case, lowered: UOp) -> Submission:
     slots = slots_of(lowered)
     batches = tuple(
         Batch({slot: a for slot, a in batch.inputs.items() if slot in slots})
@@ -189,7 +189,7 @@ def _in_place_of(case: Case, lowered: UOp) -> Delivery:
         stored = [slot_of(store.src[0]) for store in lower(case.root, "callify").src]
         ordered = sorted(stored) if case.root.op is Op.SINK else stored
         kept = [left.index(slot) for slot in ordered]
-    return Delivery((_program(lowered, batches),), "", lowered, batches, tuple(kept))
+    return Submission((_program(lowered, batches),), "", lowered, batches, tuple(kept))
 
 
 def _not_checked(case: InvalidCase, hello: Hello) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from uop.conformance.mutants.catalogue import Mutant
 from uop.conformance.mutants.hunt import Fate, Hunted
-from uop.conformance.run.pool import Juror, Jury
+from uop.conformance.run.pool import Member, Pool
 
 SCHEMA = "uop-mutants/1"
 HUNTER = "uop.conformance.mutants.hunter"
@@ -56,13 +56,13 @@ class Summary:
 
 def hunt_all(chosen: Sequence[Mutant], workers: int) -> Iterator[Hunted]:
     """Hunt mutants in as many processes, as they come. BackendError where one cannot start."""
-    jury = Jury([Juror.start(HUNTER) for _ in range(min(workers, len(chosen)))])
+    pool = Pool([Member.start(HUNTER) for _ in range(min(workers, len(chosen)))])
     try:
-        for _, answer in jury.answers(iter([{"mutant": mutant.name} for mutant in chosen])):
+        for _, answer in pool.answers(iter([{"mutant": mutant.name} for mutant in chosen])):
             found = answer["hunted"]
             yield Hunted(**{**found, "fate": Fate(found["fate"])})
     finally:
-        jury.end()
+        pool.end()
 
 
 def _counts(hunted: Sequence[Hunted]) -> dict[str, int]:

@@ -19,7 +19,7 @@ from uop.conformance.judging.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
-from uop.conformance.run.pool import JUROR, Juror
+from uop.conformance.run.pool import MEMBER, Member
 from uop.conformance.shrink.repro import Finding, find_cause, finding_from_json
 from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id
@@ -93,7 +93,7 @@ def hunt(mutant: Mutant) -> Hunted:
     return Hunted(mutant.name, mutant.kind, Fate.KILLED, kill.case, by_name, seconds, kill.saw)
 
 
-class Court(Protocol):
+class Setup(Protocol):
     """Judges cases with the fault in one of its two sides, and shrinks what failed."""
 
     def judge(self, ids: Sequence[CaseId]) -> list[Verdict]: ...
@@ -119,19 +119,19 @@ class Here:
 class FaultyJudge:
     """A suite with the fault, and a backend as it is."""
 
-    juror: Juror
+    member: Member
 
     def judge(self, ids: Sequence[CaseId]) -> list[Verdict]:
-        self.juror.ask({"ids": [str(id) for id in ids]})
-        return [verdict_from_json(found) for found in self.juror.answer()["verdicts"]]
+        self.member.ask({"ids": [str(id) for id in ids]})
+        return [verdict_from_json(found) for found in self.member.answer()["verdicts"]]
 
     def cause(self, verdict: Verdict) -> Finding:
-        self.juror.ask({"ids": [verdict.id], "fault": asdict(verdict)["fault"]})
-        return finding_from_json(self.juror.answer()["finding"])
+        self.member.ask({"ids": [verdict.id], "fault": asdict(verdict)["fault"]})
+        return finding_from_json(self.member.answer()["finding"])
 
 
 @contextmanager
-def judged_here(backend: str, profile: str) -> Iterator[Court]:
+def judged_here(backend: str, profile: str) -> Iterator[Setup]:
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         session = start(backend, Path(folder))
         try:
@@ -141,13 +141,13 @@ def judged_here(backend: str, profile: str) -> Iterator[Court]:
 
 
 @contextmanager
-def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Court]:
-    juror = Juror.start(RUN, mutant.name, JUROR, backend, mutant.profile, str(SEED))
+def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Setup]:
+    member = Member.start(RUN, mutant.name, MEMBER, backend, mutant.profile, str(SEED))
     try:
-        juror.answer()
-        yield FaultyJudge(juror)
+        member.answer()
+        yield FaultyJudge(member)
     finally:
-        juror.end()
+        member.end()
 
 
 def _kill(mutant: Mutant) -> Kill | None:
@@ -160,24 +160,24 @@ def _kill(mutant: Mutant) -> Kill | None:
     return _by_failure(faulty_judge(mutant, adversary), mutant, adversary)
 
 
-def _by_failure(opened: AbstractContextManager[Court], mutant: Mutant, backend: str) -> Kill | None:
+def _by_failure(opened: AbstractContextManager[Setup], mutant: Mutant, backend: str) -> Kill | None:
     """The first case that fails: with a faulty judge, of a backend that does nothing wrong."""
-    with opened as court:
+    with opened as setup:
         for ids in _tasks(in_order(mutant)):
-            for verdict in court.judge(ids):
+            for verdict in setup.judge(ids):
                 at = time.monotonic()
                 if shows(verdict) and not shows(without_fault(backend, verdict.id, mutant.profile)):
                     assert verdict.fault is not None
                     return Kill(
-                        verdict.id, verdict.fault.message, at, _about(court, verdict, mutant)
+                        verdict.id, verdict.fault.message, at, _about(setup, verdict, mutant)
                     )
     return None
 
 
 def without_fault(backend: str, id: str, profile: str) -> Verdict:
     """What the suite as it is says of a backend as it is."""
-    with judged_here(backend, profile) as court:
-        (verdict,) = court.judge([CaseId.parse(id)])
+    with judged_here(backend, profile) as setup:
+        (verdict,) = setup.judge([CaseId.parse(id)])
     return verdict
 
 
@@ -194,9 +194,9 @@ def _by_acquittal(mutant: Mutant) -> Kill | None:
     """
     for backend in mutant.against:
         told = _told(backend, mutant)
-        with faulty_judge(mutant, told) as court, judged_here(told, mutant.profile) as sound:
+        with faulty_judge(mutant, told) as setup, judged_here(told, mutant.profile) as sound:
             for id, wrong in _wrong_results(backend, mutant):
-                (verdict,) = court.judge([CaseId.parse(id)])
+                (verdict,) = setup.judge([CaseId.parse(id)])
                 at, found = time.monotonic(), accused(verdict)
                 if found >= wrong:
                     continue
@@ -229,14 +229,14 @@ def _wrong_results(backend: str, mutant: Mutant) -> Iterator[tuple[str, int]]:
         yield kill.case, 1
 
 
-def _about(court: Court, verdict: Verdict, mutant: Mutant) -> frozenset[str]:
+def _about(setup: Setup, verdict: Verdict, mutant: Mutant) -> frozenset[str]:
     """The op or the label of a case; of a case about many, those of what it shrinks to."""
     op = CaseId.parse(verdict.id).op
     case = case_by_id(verdict.id, SEED)
     label = case.label if isinstance(case, InvalidCase) else ""
     if verdict.fault is None or (op != MIXED and not {op, label}.isdisjoint(mutant.breaks)):
         return frozenset({op, label})
-    finding = court.cause(verdict)
+    finding = setup.cause(verdict)
     return frozenset({*finding.ops, finding.label})
 
 

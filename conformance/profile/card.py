@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from uop.conformance.judging import storage
-from uop.conformance.judging.lowering import Delivery, deliver
+from uop.conformance.judging.lowering import Submission, submission_of
 from uop.conformance.profile.free import free_points
 from uop.conformance.profile.points import knob_points
 from uop.conformance.profile.probe import Point, Witness, data
@@ -96,11 +96,11 @@ def observe(session: Session) -> Card:
     """
     points = (*knob_points(), *free_points())
     asked = [
-        (witness, delivery)
+        (witness, submission)
         for point in points
         for witness in point.witnesses
-        if not (delivery := deliver(_case(witness), session.hello)).reason
-        and len(delivery.programs) == 1
+        if not (submission := submission_of(_case(witness), session.hello)).reason
+        and len(submission.programs) == 1
     ]
     safe = [pair for pair in asked if not pair[0].ended]
     size = session.hello.limits.programs
@@ -117,14 +117,14 @@ def _case(witness: Witness) -> Case:
 
 
 def _answers(
-    session: Session, asked: Sequence[tuple[Witness, Delivery]], size: int
+    session: Session, asked: Sequence[tuple[Witness, Submission]], size: int
 ) -> dict[Witness, Outcome]:
     found: dict[Witness, Outcome] = {}
     for first in range(0, len(asked), size):
         some = asked[first : first + size]
-        session.submit([delivery.program for _, delivery in some])
-        for (witness, delivery), outcome in zip(some, session.collect(), strict=True):
-            found[witness] = delivery.outcome([outcome])
+        session.submit([submission.program for _, submission in some])
+        for (witness, submission), outcome in zip(some, session.collect(), strict=True):
+            found[witness] = submission.outcome([outcome])
             if isinstance(outcome, Problem) and outcome.kind is ProblemKind.HANG:
                 _require_an_end(witness, outcome)
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.lowering import deliver
+from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.storage import from_literal, to_literal
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol import messages, offers
@@ -146,7 +146,7 @@ def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
 
 
 def _sets_of_inputs(worker: Command, case: Case, found: Checked) -> Iterator[Deviation]:
-    program = deliver(case, worker.hello).program
+    program = submission_of(case, worker.hello).program
     first = program.batches[0]
     for count in (1, 3):
         outcome = worker.run(Program(program.text, (first,) * count))
@@ -168,7 +168,7 @@ def _offers(worker: Command, found: Checked) -> Iterator[Deviation]:
     case = next((c for op in sorted(worker.hello.ops) for c in _cases_of(op, worker)), None)
     for offer in [o for o in OFFERS if o in worker.hello.offers and case is not None]:
         assert case is not None
-        program = deliver(case, worker.hello).program
+        program = submission_of(case, worker.hello).program
         try:
             said = OFFERED[offer](worker, program)
         except DeviationError as error:
@@ -211,7 +211,7 @@ def _rejecting(worker: Command, program: Program) -> str:
     if isinstance(valid, Problem):
         return f"a valid program: {_line(valid)}"
     for case in _invalid(worker):
-        outcome = worker.run(deliver(case, worker.hello).program)
+        outcome = worker.run(submission_of(case, worker.hello).program)
         if isinstance(outcome, Outputs) or outcome.kind is not ProblemKind.INVALID:
             said = "valid" if isinstance(outcome, Outputs) else _line(outcome)
             text = "; ".join(case.text.strip().splitlines())
@@ -268,11 +268,11 @@ def _cases_of(op: str, worker: Command) -> Iterator[Case]:
 
 def _is_taken(case: Case, worker: Command) -> bool:
     """Whether a worker takes a program, and reads an edition that has words for it."""
-    delivery = deliver(case, worker.hello)
-    if delivery.reason:
+    submission = submission_of(case, worker.hello)
+    if submission.reason:
         return False
     try:
-        worker.as_read(delivery.program)
+        worker.as_read(submission.program)
     except UnsupportedError:
         return False
     return True
@@ -281,7 +281,7 @@ def _is_taken(case: Case, worker: Command) -> bool:
 def _invalid(worker: Command) -> Iterator[InvalidCase]:
     for group in groups("invalid"):
         case = group.case(0, 0) if group.counts[0] else None
-        if isinstance(case, InvalidCase) and not deliver(case, worker.hello).reason:
+        if isinstance(case, InvalidCase) and not submission_of(case, worker.hello).reason:
             yield case
 
 

@@ -11,7 +11,7 @@ from uop.conformance.report import MARKS, NOT_RUN, listed_id
 from uop.conformance.report.reading import version_of, vocabulary_in
 from uop.conformance.run.commands import CORPUS
 from uop.conformance.run.options import OptionError, Options
-from uop.conformance.run.pool import Jury
+from uop.conformance.run.pool import Pool
 from uop.conformance.suite.case import CaseId, NoSuchCaseError
 from uop.conformance.suite.generate import group_of
 from uop.conformance.suite.vocabulary import Vocabulary, whole
@@ -98,12 +98,12 @@ def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict],
     """The verdicts, and why there are no more of them."""
     found: dict[str, Verdict] = {}
     tasks = [{"ids": list(ids[k : k + CHUNK])} for k in range(0, len(ids), CHUNK)]
-    jury = Jury.start(options)
+    pool = Pool.start(options)
     try:
-        jury.hello(options.workers)
+        pool.hello(options.workers)
         if options.vocabulary is not None:
-            jury.judge_by(options.profile, options.vocabulary)
-        for _, answer in jury.answers(iter(tasks)):
+            pool.judge_by(options.profile, options.vocabulary)
+        for _, answer in pool.answers(iter(tasks)):
             for one in answer["verdicts"]:
                 verdict = verdict_from_json(one)
                 found[verdict.id] = verdict
@@ -112,7 +112,7 @@ def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict],
             raise
         return found, str(error)
     finally:
-        jury.end()
+        pool.end()
     return found, ""
 
 

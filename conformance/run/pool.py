@@ -31,12 +31,12 @@ GREETING: Task = {"hello": True}
 CHUNKS = (4, 8, 16)
 """Sizes of the first tasks, for an early first result; then as many as the backend takes."""
 PATIENCE = 5.0
-JUROR = "uop.conformance.run.pool_worker"
+MEMBER = "uop.conformance.run.pool_member"
 """The module that a judging process runs."""
 
 
 @dataclass(slots=True, eq=False)
-class Juror:
+class Member:
     """One judging process, and the task it is at."""
 
     process: subprocess.Popen[bytes]
@@ -45,7 +45,7 @@ class Juror:
     task: Task | None = None
 
     @classmethod
-    def start(cls, *command: str) -> Juror:
+    def start(cls, *command: str) -> Member:
         """A process of the module that the command names, with its arguments."""
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", *command],
@@ -95,72 +95,74 @@ class Juror:
 
 
 @dataclass(slots=True, eq=False)
-class Jury:
+class Pool:
     """Judging processes that share tasks. Those of a run are all of one command."""
 
-    jurors: list[Juror]
+    members: list[Member]
     command: tuple[str, ...] = ()
     greeting: Hello | None = None
     """What the backend said of itself, once it has."""
 
     @classmethod
-    def start(cls, options: Options) -> Jury:
+    def start(cls, options: Options) -> Pool:
         """The first process; the others would only slow it down until it has begun."""
         timeout = "" if options.timeout is None else str(options.timeout)
         log = "" if options.log is None else str(options.log)
         told = (options.backend, options.profile, str(options.seed), timeout, log)
-        command = (JUROR, *told, "" if options.folder is None else str(options.folder))
+        command = (MEMBER, *told, "" if options.folder is None else str(options.folder))
         return cls([_judging(command)], command)
 
     def hello(self, processes: int) -> Hello:
         """Who is judged, by so many processes. BackendError where the backend does not start."""
         if self.greeting is None:
-            self.greeting = wire.hello_from_json(self.jurors[0].answer()["hello"])
-        self.jurors += [_judging(self.command) for _ in range(len(self.jurors), processes)]
+            self.greeting = wire.hello_from_json(self.members[0].answer()["hello"])
+        self.members += [_judging(self.command) for _ in range(len(self.members), processes)]
         return self.greeting
 
     def card(self) -> Card:
         """What the backend does where the spec leaves a choice."""
         from uop.conformance.profile.card import card_from_json  # the processes start without it
 
-        self.jurors[0].ask(CARD)
-        return card_from_json(self.jurors[0].answer()["card"])
+        self.members[0].ask(CARD)
+        return card_from_json(self.members[0].answer()["card"])
 
     def judge_by(self, profile: str, vocabulary: Vocabulary) -> None:
         """Take this profile, and draw random programs from this vocabulary."""
-        for juror in self.jurors:
-            if juror.task is GREETING:
-                juror.answer()
-            juror.ask({"profile": profile, "vocabulary": vocabulary.to_json()})
-        for juror in self.jurors:
-            juror.answer()
+        for member in self.members:
+            if member.task is GREETING:
+                member.answer()
+            member.ask({"profile": profile, "vocabulary": vocabulary.to_json()})
+        for member in self.members:
+            member.answer()
 
     def answers(
         self, tasks: Iterator[Task], keep_on: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[Task, dict[str, Any]]]:
         """Each task with its answer, as they come; no new task once `keep_on` says no."""
-        for juror in self.jurors:
-            if juror.task is not GREETING:
-                self._next(juror, tasks, keep_on)
-        while busy := {juror.replies: juror for juror in self.jurors if juror.task is not None}:
+        for member in self.members:
+            if member.task is not GREETING:
+                self._next(member, tasks, keep_on)
+        while busy := {
+            member.replies: member for member in self.members if member.task is not None
+        }:
             for ready in select.select(list(busy), [], [])[0]:
-                juror, task = busy[ready], busy[ready].task
-                answer = juror.answer()
-                self._next(juror, tasks, keep_on)
+                member, task = busy[ready], busy[ready].task
+                answer = member.answer()
+                self._next(member, tasks, keep_on)
                 if task is not None and task is not GREETING:
                     yield task, answer
 
     def end(self) -> None:
-        for juror in self.jurors:
-            if juror.process.poll() is None:
-                juror.process.send_signal(signal.SIGTERM)
-        for juror in self.jurors:
-            juror.end()
+        for member in self.members:
+            if member.process.poll() is None:
+                member.process.send_signal(signal.SIGTERM)
+        for member in self.members:
+            member.end()
 
-    def _next(self, juror: Juror, tasks: Iterator[Task], keep_on: Callable[[], bool]) -> None:
+    def _next(self, member: Member, tasks: Iterator[Task], keep_on: Callable[[], bool]) -> None:
         task = next(tasks, None) if keep_on() else None
         if task is not None:
-            juror.ask(task)
+            member.ask(task)
 
 
 def tasks_of(ids: Iterable[CaseId], size: int) -> Iterator[Task]:
@@ -171,7 +173,7 @@ def tasks_of(ids: Iterable[CaseId], size: int) -> Iterator[Task]:
         yield {"ids": chunk}
 
 
-def _judging(command: tuple[str, ...]) -> Juror:
-    juror = Juror.start(*command)
-    juror.task = GREETING
-    return juror
+def _judging(command: tuple[str, ...]) -> Member:
+    member = Member.start(*command)
+    member.task = GREETING
+    return member

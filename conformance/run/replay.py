@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP
-from uop.conformance.judging.lowering import deliver
+from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.verdict import Status, Verdict, skipped
 from uop.conformance.protocol import messages
 from uop.conformance.protocol.types import Hello
@@ -80,12 +80,12 @@ def requests(
     cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
     left_out = number_of_request = 0
     for number, (path, case) in enumerate(cases):
-        delivery = deliver(_suite_case(number, case), replace(hello, offers=CHECKS))
-        if delivery.reason:
+        submission = submission_of(_suite_case(number, case), replace(hello, offers=CHECKS))
+        if submission.reason:
             left_out += 1
-            leave_out(f"left out: {path} {case.id or number}: {delivery.reason}")
+            leave_out(f"left out: {path} {case.id or number}: {submission.reason}")
             continue
-        for program in delivery.programs:
+        for program in submission.programs:
             number_of_request += 1
             make = messages.run_request if program.batches else messages.check_request
             yield messages.line(make(number_of_request, program, hello)).decode()

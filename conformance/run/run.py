@@ -33,7 +33,7 @@ from uop.conformance.report.files import (
 from uop.conformance.report.origin import Origin
 from uop.conformance.run.known import Settled, read_known
 from uop.conformance.run.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
-from uop.conformance.run.pool import Jury, Task, tasks_of
+from uop.conformance.run.pool import Pool, Task, tasks_of
 from uop.conformance.run.replay import conclusions
 from uop.conformance.run.selection import groups_of, is_narrowed, selected
 from uop.conformance.shrink.repro import Finding, finding_from_json
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     # It loads a judge, and that of a run is in other processes.
     from uop.conformance.workers.in_process import InProcess
 
-    AnyJury = Jury | InProcess
+    AnyPool = Pool | InProcess
 
 CAUSES = 24
 """Causes that are reported, at most; the other failures are only counted."""
@@ -85,15 +85,15 @@ class Silent:
 
 
 def conform(
-    options: Options, display: Display | None = None, jury: AnyJury | None = None
+    options: Options, display: Display | None = None, pool: AnyPool | None = None
 ) -> Report:
-    """Judge a backend, by a jury that these options, checked, have started, if one has been.
+    """Judge a backend, by a pool that these options, checked, have started, if one has been.
 
     Ctrl-C ends the run early: the report says so, and holds what was found. OptionError, the
     verdict being shown, where a file could not be written.
     """
     shown = display or Silent()
-    report = Run(options if jury else options.checked(), shown).result(jury)
+    report = Run(options if pool else options.checked(), shown).result(pool)
     try:
         problems = [*write_repros(report.failures), *written(report.to_json(), options)]
     finally:
@@ -129,9 +129,9 @@ class Run:
     def __post_init__(self) -> None:
         self.origin = Origin.now(self.options.command)
 
-    def result(self, started: AnyJury | None = None) -> Report:
+    def result(self, started: AnyPool | None = None) -> Report:
         asked = self.options.to_json()
-        jury: AnyJury = started or Jury.start(self.options)
+        pool: AnyPool = started or Pool.start(self.options)
         try:
             # The groups of the whole language are made while the backend starts.
             for level in LEVELS:
@@ -139,16 +139,16 @@ class Run:
             self.own = OwnCases.read(self.options.folder)
             if self.options.known is not None:
                 self.settled.file = read_known(self.options.known)
-            hello = jury.hello(self.options.workers)
+            hello = pool.hello(self.options.workers)
             self.vocabulary = self.options.vocabulary or vocabulary_of([hello])
             ids = selected(self.options, self.vocabulary, hello, self.own.ids)
             is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
             self.ledger = Ledger(tuple(ids), is_part)
             backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
             self.settled.file = self.settled.file.of(backend, self.options.backend)
-            causes = self._judge(jury, ids, hello)
+            causes = self._judge(pool, ids, hello)
         finally:
-            jury.end()
+            pool.end()
         known = self._known(ids)
         findings = self._findings(causes)
         failures = [failure_of(f, self.options.output) for f in findings]
@@ -172,40 +172,40 @@ class Run:
             self.vocabulary,
         )
 
-    def _judge(self, jury: AnyJury, ids: list[CaseId], hello: Hello) -> list[Verdict]:
+    def _judge(self, pool: AnyPool, ids: list[CaseId], hello: Hello) -> list[Verdict]:
         """Judge all, shrink one failure of each kind; gives the latter, whatever ended the run."""
         causes: list[Verdict] = []
         try:
             try:
-                self._take_profile(jury, hello)
+                self._take_profile(pool, hello)
             finally:
                 self.display.started(hello, self.options, len(ids))
             size = hello.limits.programs
-            self._judge_cases(jury, ids, size)
-            ids += self._judge_further(jury, size)
+            self._judge_cases(pool, ids, size)
+            ids += self._judge_further(pool, size)
             while rest := [v for v in self._one_of_each_kind(ids) if v.id not in self.findings]:
                 # Several failures may turn out to have one cause.
                 distinct = {self.findings[v.id].signature for v in causes}
                 room = min(CAUSES - len(distinct), SHRUNK - len(causes))
                 if room <= 0:
                     break
-                causes += self._shrink(jury, rest[:room])
+                causes += self._shrink(pool, rest[:room])
             if self.options.is_whole and self.card is None:
-                self.card = jury.card()
+                self.card = pool.card()
         except KeyboardInterrupt:
             self.interrupted = True
         except (BackendError, PassError) as error:
             self.lost = str(error)
         return causes or self._one_of_each_kind(ids)[:CAUSES]
 
-    def _shrink(self, jury: AnyJury, failed: list[Verdict]) -> list[Verdict]:
+    def _shrink(self, pool: AnyPool, failed: list[Verdict]) -> list[Verdict]:
         """Shrink failures of different kinds; gives those whose cause is not known.
 
         Where it is, all of the kind count as known failures, of the same group of cases: another
         group may be about another dtype.
         """
         tasks: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in failed]
-        for _, answer in jury.answers(iter(tasks)):
+        for _, answer in pool.answers(iter(tasks)):
             finding = finding_from_json(answer["finding"])
             self.findings[finding.id] = finding
         causes: list[Verdict] = []
@@ -234,29 +234,29 @@ class Run:
                 self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
         return tuple(self.settled.told(asked, now))
 
-    def _take_profile(self, jury: AnyJury, hello: Hello) -> None:
+    def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
         """Settle by what is judged; where that is to be observed, before the first case."""
         profile = profile_of_run(self.options.profile, hello)
         if profile == OBSERVED:
             self.profile_from = OBSERVED
             # Of a backend that is lost meanwhile nothing was observed.
             self.options = replace(self.options, profile=STRICT)
-            self.card = jury.card()
+            self.card = pool.card()
             profile = str(self.card.profile)
         if self.profile_from == OBSERVED or self.options.vocabulary is not None:
-            jury.judge_by(profile, self.vocabulary)
+            pool.judge_by(profile, self.vocabulary)
         self.options = replace(self.options, profile=profile)
         self.ledger.profile = parse_profile(profile)
 
-    def _judge_cases(self, jury: AnyJury, ids: list[CaseId], size: int) -> None:
+    def _judge_cases(self, pool: AnyPool, ids: list[CaseId], size: int) -> None:
         """Judge cases until all are or the time is over."""
-        for _, answer in jury.answers(tasks_of(ids, size), self._is_in_time):
+        for _, answer in pool.answers(tasks_of(ids, size), self._is_in_time):
             self.peak = max(self.peak, answer["peak"])
             for found, shown in zip(answer["verdicts"], answer["exercised"], strict=True):
                 self._add(verdict_from_json(found), shown)
             self.display.progress(self.tally, self._seconds())
 
-    def _judge_further(self, jury: AnyJury, size: int) -> list[CaseId]:
+    def _judge_further(self, pool: AnyPool, size: int) -> list[CaseId]:
         """Judge cases for what the ledger lacks by now, until it gains nothing; gives them."""
         if self.options.cases or self.options.examples:
             return []
@@ -268,7 +268,7 @@ class Run:
             if not ids:
                 break
             self.ledger.expect(ids)
-            self._judge_cases(jury, ids, size)
+            self._judge_cases(pool, ids, size)
             judged += ids
         return judged
 

@@ -10,7 +10,7 @@ from uop.conformance.report import Report
 from uop.conformance.report.files import in_names, write_repros
 from uop.conformance.report.vote import Poll
 from uop.conformance.run.options import OptionError, Options
-from uop.conformance.run.pool import Jury
+from uop.conformance.run.pool import Pool
 from uop.conformance.run.run import Display, Run, Silent, written
 from uop.conformance.suite.vocabulary import vocabulary_of
 from uop.spec.errors import BackendError, UnsupportedError
@@ -30,13 +30,13 @@ def conform_all(
     reports: list[Report] = []
     problems: list[str] = []
     interrupted = False
-    with _all_started(every) as (juries, missing):
-        shared = vocabulary_of([jury.hello(1) for jury in juries.values()])
-        for one, jury in juries.items():
+    with _all_started(every) as (pools, missing):
+        shared = vocabulary_of([pool.hello(1) for pool in pools.values()])
+        for one, pool in pools.items():
             shown, folder = display(), options.output / in_names(one.backend)
             own = replace(one, output=folder, vocabulary=one.vocabulary or shared)
             try:
-                report = Run(own, shown).result(jury)
+                report = Run(own, shown).result(pool)
             except (BackendError, UnsupportedError) as error:
                 missing.append(f"{one.backend}: {error}")
                 continue
@@ -58,20 +58,20 @@ def conform_all(
 
 
 @contextmanager
-def _all_started(every: Sequence[Options]) -> Iterator[tuple[dict[Options, Jury], list[str]]]:
-    """A jury for each backend that starts, and why the others do not. BackendError for none."""
-    juries: dict[Options, Jury] = {}
+def _all_started(every: Sequence[Options]) -> Iterator[tuple[dict[Options, Pool], list[str]]]:
+    """A pool for each backend that starts, and why the others do not. BackendError for none."""
+    pools: dict[Options, Pool] = {}
     missing: list[str] = []
     with ExitStack() as last:
         for one in every:
-            jury = Jury.start(one)
-            last.callback(jury.end)
+            pool = Pool.start(one)
+            last.callback(pool.end)
             try:
-                jury.hello(1)
+                pool.hello(1)
             except (BackendError, UnsupportedError) as error:
                 missing.append(f"{one.backend}: {error}")
             else:
-                juries[one] = jury
-        if not juries:
+                pools[one] = pool
+        if not pools:
             raise BackendError("\n".join(missing))
-        yield juries, missing
+        yield pools, missing

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from uop.conformance.backends import find
-from uop.conformance.judging.judging import Court
+from uop.conformance.judging.judging import Tasks
 from uop.conformance.profile.card import Card, card_from_json
 from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Hello, Outcome
@@ -26,18 +26,18 @@ WARNING = (
 
 
 class InProcess:
-    """What a run asks a jury, answered by one judge and a backend of this process."""
+    """What a run asks a pool, answered by one judge and a backend of this process."""
 
     def __init__(self, options: Options) -> None:
         # For a backend written as module:Class; at the end, where it hides nothing installed.
         sys.path.append(str(Path.cwd()))
         session = _Fitting(find(options.backend).make())
         checked(session.hello)
-        self.court = Court.of(session, options.profile, options.seed, options.folder)
+        self.tasks = Tasks.of(session, options.profile, options.seed, options.folder)
 
     def hello(self, processes: int) -> Hello:
         """Who is judged."""
-        return self.court.judge.session.hello
+        return self.tasks.judge.session.hello
 
     def card(self) -> Card:
         """What the backend does where the spec leaves a choice."""
@@ -61,7 +61,7 @@ class InProcess:
 
     def _answer(self, task: Task) -> Answer:
         """As it would come from a process."""
-        answer: Answer = json.loads(json.dumps(self.court.answered(task)))
+        answer: Answer = json.loads(json.dumps(self.tasks.answered(task)))
         return answer
 
 

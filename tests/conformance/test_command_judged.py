@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.lowering import deliver, unsupported
+from uop.conformance.judging.lowering import submission_of, unsupported
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.messages import line, run_request
 from uop.conformance.protocol.types import Hello, Program
@@ -245,7 +245,7 @@ def test_a_program_that_cannot_be_lowered_is_skipped_with_the_reason() -> None:
         "k", "1", "", frozenset(Op.__members__), frozenset({"float32"}), forms=frozenset({"kernel"})
     )
     assert kind_of(case.root) == "tensor"
-    assert "cannot be lowered to kernel form" in deliver(case, kernels).reason
+    assert "cannot be lowered to kernel form" in submission_of(case, kernels).reason
 
 
 def test_a_declared_profile_is_what_a_worker_is_judged_by(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
-from uop.conformance.judging import lowering as delivery
+from uop.conformance.judging import lowering
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import NOT_CHARGED, SETTLED, Status, Verdict
@@ -129,7 +129,7 @@ def outside(u: UOp) -> UOp:
 
 
 def lower_wrongly(monkeypatch: pytest.MonkeyPatch, rule: Rule) -> None:
-    right_lower: Callable[..., UOp] = delivery.lower
+    right_lower: Callable[..., UOp] = lowering.lower
 
     def wrong_lower(root: UOp, stage: str) -> UOp:
         lowered = right_lower(root, stage)
@@ -140,7 +140,7 @@ def lower_wrongly(monkeypatch: pytest.MonkeyPatch, rule: Rule) -> None:
             new[u] = rule(u.with_src(new[s] for s in u.src))
         return new[lowered]
 
-    monkeypatch.setattr(delivery, "lower", wrong_lower)
+    monkeypatch.setattr(lowering, "lower", wrong_lower)
 
 
 @pytest.mark.parametrize(

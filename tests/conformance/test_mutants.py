@@ -27,7 +27,7 @@ from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.place import with_fault
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
-from uop.conformance.run.pool import JUROR, Juror
+from uop.conformance.run.pool import MEMBER, Member
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import groups
 from uop.spec.errors import PassError
@@ -153,12 +153,12 @@ def test_what_judges_as_it_should_accuses_each_element_that_is_pushed() -> None:
     against = [(b.partition(":"), m.profile) for m in single for b in m.against]
     for op, profile in dict.fromkeys((op, p) for (kind, _, op), p in against if kind == PUSHED):
         id, wrong = next(iter(pushed(Op[op], hunting.SEED, parse_profile(profile))))
-        juror = Juror.start(JUROR, f"{PUSHED}:{op}:{profile}", profile, str(hunting.SEED))
+        member = Member.start(MEMBER, f"{PUSHED}:{op}:{profile}", profile, str(hunting.SEED))
         try:
-            juror.answer()
-            (verdict,) = FaultyJudge(juror).judge([CaseId.parse(id)])
+            member.answer()
+            (verdict,) = FaultyJudge(member).judge([CaseId.parse(id)])
         finally:
-            juror.end()
+            member.end()
         assert accused(verdict) == wrong, id
 
 

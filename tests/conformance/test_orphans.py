@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from uop.conformance.run.pool import JUROR
+from uop.conformance.run.pool import MEMBER
 from uop.conformance.workers.processes import PROC, tree_of
 from uop.conformance.workers.transport import SERVE
 
@@ -97,8 +97,8 @@ def test_nothing_is_left(
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        (JUROR, ("interpreter", "", "0")),
-        (JUROR, ("no_such:Backend", "", "0")),
+        (MEMBER, ("interpreter", "", "0")),
+        (MEMBER, ("no_such:Backend", "", "0")),
         (SERVE, ("adversary",)),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.lowering import deliver, unsupported
+from uop.conformance.judging.lowering import submission_of, unsupported
 from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.types import Hello, Limits, Outcome, Program
 from uop.conformance.run.options import Options
@@ -86,7 +86,7 @@ def test_random_programs_hold_what_is_listed_alone(ops: str, kinds: str) -> None
     assert len(cases) > 20
     assert all(c.id.key == vocabulary.key != "" for c in cases)
     for case in cases:
-        assert deliver(case, said).reason == "", case.id
+        assert submission_of(case, said).reason == "", case.id
 
 
 def test_values_have_no_more_elements_than_a_backend_takes() -> None:
@@ -202,8 +202,8 @@ def test_packaging_costs_no_case(root: UOp, programs: int, ops: str) -> None:
     arrays = {0: NUMBERS, 1: NUMBERS[::-1].copy(), 2: np.array(True)}
     given = {slot: a for slot, a in arrays.items() if slot in used}
     case = Case(CaseId("op", MIXED, "int32", "test", 0), root, (Batch(given),))
-    delivery = deliver(case, said)
-    assert (delivery.reason, len(delivery.programs)) == ("", programs)
+    submission = submission_of(case, said)
+    assert (submission.reason, len(submission.programs)) == ("", programs)
     (verdict,) = Judge(Local(Small(said)), STRICT).judge([case])
     assert verdict.status is Status.PASSED
 
@@ -238,7 +238,7 @@ def test_a_wrong_member_is_named_among_the_outputs_of_the_case() -> None:
 def test_an_op_that_a_case_is_about_is_no_packaging() -> None:
     said = hello("PARAM ADD", "int32")
     case = case_of(UOp(Op.TUPLE, A, B), NUMBERS, NUMBERS, op="TUPLE")
-    assert deliver(case, said).reason == "small does not support TUPLE"
+    assert submission_of(case, said).reason == "small does not support TUPLE"
 
 
 def test_bools_need_the_list_where_no_comparison_makes_them() -> None:

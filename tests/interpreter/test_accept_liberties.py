@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.judging.lowering import deliver
+from uop.conformance.judging.lowering import submission_of
 from uop.conformance.profile.points import knob_points
 from uop.conformance.profile.probe import Point, Witness, bits_of, data
 from uop.conformance.suite.case import Batch, Case, CaseId
@@ -353,7 +353,7 @@ def test_kernels_have_the_same_liberties(
     inputs = {slot: a.astype(np.float32) for slot, a in inputs.items()}
     hello = replace(InterpreterBackend().hello(), forms=frozenset({form}))
     case = Case(CaseId("op", "MIXED", "float32", "test", 0), root, (Batch(inputs),))
-    lowered = deliver(case, hello)
+    lowered = submission_of(case, hello)
     assert lowered.root is not None
     for free, expected in ((profile, True), (STRICT, False)):
         sets = accept(lowered.root, lowered.batches[0].inputs, free)[lowered.kept[0]]

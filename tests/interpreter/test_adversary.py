@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.judging.lowering import deliver
+from uop.conformance.judging.lowering import submission_of
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
@@ -226,7 +226,7 @@ def test_what_a_profile_demands_is_given(text: str, form: str) -> None:
             if root.op in (Op.IDIV, Op.MOD):
                 given[1] = np.where(given[1] == 0, given[1].dtype.type(3), given[1])
             case = Case(CaseId("op", "MIXED", "float32", "test", 0), root, (Batch(given),))
-            lowered = deliver(case, hello)
+            lowered = submission_of(case, hello)
             here = lowered.root or root, (lowered.batches or case.batches)[0].inputs, seed
             assert not accused(*here, profile=demanded)
             accused_otherwise |= accused(*here, judged_by=demanded)

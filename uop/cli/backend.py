@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from uop.conformance.judging.accepted_text import output_keys
-from uop.conformance.judging.lowering import deliver
+from uop.conformance.judging.lowering import submission_of
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.workers.sessions import known, start
@@ -32,11 +32,11 @@ def run_on(name: str, root: UOp, given: Mapping[int, Array]) -> dict[int, Value]
         worker = start(name, Path(folder))
         try:
             id = CaseId("run", MIXED, MIXED, "command line", 0)
-            delivery = deliver(Case(id, root, (Batch(inputs),)), worker.hello)
-            if delivery.reason:
-                raise UnsupportedError(delivery.reason)
-            worker.submit(delivery.programs)
-            outcome = delivery.outcome(worker.collect())
+            submission = submission_of(Case(id, root, (Batch(inputs),)), worker.hello)
+            if submission.reason:
+                raise UnsupportedError(submission.reason)
+            worker.submit(submission.programs)
+            outcome = submission.outcome(worker.collect())
         finally:
             worker.close()
     arrays = outputs_of(name, outcome)

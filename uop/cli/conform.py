@@ -329,14 +329,14 @@ def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
 
 def judge(options: Options, form: str = "text") -> Exit:
     """Run the suite, shown in place on a terminal and as plain lines elsewhere."""
-    from uop.conformance.run.pool import Jury
+    from uop.conformance.run.pool import Pool
 
-    jury = Jury.start(options.checked())
+    pool = Pool.start(options.checked())
     # As long to load as a backend to start.
     from uop.conformance.run.run import conform
 
     with shown(form) as display:
-        return exit_code(conform(options, display(), jury))
+        return exit_code(conform(options, display(), pool))
 
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:

@@ -44,7 +44,7 @@ def judge_here(options: Options, form: str) -> Report:
     from uop.conformance.workers.in_process import WARNING, InProcess, require_in_process
 
     require_in_process(options)
-    jury = InProcess(options.checked())
+    pool = InProcess(options.checked())
     click.echo(WARNING, err=True)
     display = GitHub(click.echo, None) if form == "github" else Log(click.echo)
-    return conform(options, display, jury)
+    return conform(options, display, pool)

@@ -104,12 +104,12 @@ def init(backend: str, timeout: float | None, output: Path | None) -> int:
 def observed(backend: str, timeout: float | None) -> tuple[Hello, Card]:
     """A backend as a run would start it, and what it does."""
     from uop.conformance.run.options import Options
-    from uop.conformance.run.pool import Jury
+    from uop.conformance.run.pool import Pool
     from uop.conformance.workers.sessions import known
 
     known(backend)
-    jury = Jury.start(Options(backend, timeout=timeout))
+    pool = Pool.start(Options(backend, timeout=timeout))
     try:
-        return jury.hello(1), jury.card()
+        return pool.hello(1), pool.card()
     finally:
-        jury.end()
+        pool.end()
