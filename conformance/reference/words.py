@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from types import UnionType
@@ -14,54 +13,10 @@ from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.editions.edition import Word
 from uop.spec.latitude import EXACT, Ulp
 from uop.spec.ops.names import Op
+from uop.spec.properties.words import words_of
 from uop.spec.registry import DECLARATIONS, OpDef
 
 PROPERTIES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
-
-_WORDS = {
-    "of_first": "that of {first}",
-    "of_src": "that of {operand}",
-    "operand": "the numbers of {operand}",
-    "always": "{fixed}",
-    "from_arg": "that of the arg",
-    "null": "none",
-    "none": "none: it has no value",
-    "value": "none: it is a value, not a location",
-    "scalar": "()",
-    "broadcast": "the operands' shapes right-aligned, each axis the larger of equal or 1",
-    "first_that_has_one": "that of the first operand that has one",
-    "range_of_dtype": "all of the dtype",
-    "from_devices": "0 on several devices, else none",
-    "of_data": "(the number of bytes,)",
-    "binary": "[0, 255]",
-    "permute": "the axes of {first} in the order of the arg",
-    "follow_permutation": "where the permutation puts that of {first}",
-    "add": "[a + b, A + B], unless a sum can leave the dtype: then all of it",
-    "sub": "[a - B, A - b], unless a difference can leave the dtype: then all of it",
-    "neg": "[-A, -a], unless that can leave the dtype: then all of it",
-    "cmplt": "one truth value where the intervals decide it, else both",
-    "cmpne": "one truth value where the intervals decide it, else both",
-    "where": "around both branches; that of one where the condition is known",
-    "trunc": "the ends, truncated",
-    "element": "that of the element",
-    "axis.reduce": "that of {first}; none where that axis is folded",
-    "shape.reduce": "that of {first}, 1 on the folded axes",
-    "axis.replicated": "that of {first}; none where the copies stand along that axis",
-    "shape.replicated": "that of {first}, 1 on the axes of the arg",
-    "shape.of_slice": "(size,) of the arg",
-    "shape.stack": "the number of operands, then the shape of one",
-    "device._all_reduced_on": "that of the arg",
-    "device._staged_on": "that of the arg, else that of the first operand that has one",
-    "dtype._declared_dtype": "that of the arg",
-    "shape._declared_shape": "that of the arg",
-    "shape._fragment": "that of acc",
-    "shape._one_shard": "that of one shard",
-    "shape._staged": "the bound of each RANGE",
-    "shape._unrolled": "the lanes of one position",
-    "shape._contracted": "the lanes of all positions",
-}
-"""By the name of a rule, alone or behind its property, where its own first sentence would not tell
-a reader."""
 
 
 def signature(declaration: OpDef) -> str:
@@ -114,27 +69,11 @@ def property_words(declaration: OpDef) -> list[tuple[str, str]]:
 
 
 def rule_words(prop: str, declaration: OpDef) -> str:
-    """The rule of a property in words: from the table, from its first sentence, or its name."""
-    rule: Callable[..., Any] = getattr(declaration, prop)
-    name = rule.__qualname__.partition(".")[0]
-    name = f"{prop}.{name}" if f"{prop}.{name}" in _WORDS else name
-    given = _captured(rule)
-    first = declaration.src[0].rstrip("?*") if declaration.src else "nothing"
-    if name in _WORDS:
-        position = given.get("position", 0)
-        operand = declaration.src[position] if position < len(declaration.src) else first
-        fixed = getattr(given.get("fixed"), "name", "")
-        return _WORDS[name].format(first=first, operand=operand.rstrip("?*"), fixed=fixed)
-    sentence = (rule.__doc__ or name.replace("_", " ")).strip().splitlines()[0]
-    sentence = re.sub(r" \(D-\d{3}\)", "", sentence).rstrip(".")
+    """The rule of a property in words, as a phrase."""
+    words = words_of(getattr(declaration, prop), declaration.src)
+    sentence = re.sub(r" \(D-\d{3}\)", "", words).rstrip(".")
     # A sentence becomes a phrase, but for names of ops and operands.
     return sentence[0].lower() + sentence[1:] if sentence[1:2].islower() else sentence
-
-
-def _captured(rule: Callable[..., Any]) -> dict[str, Any]:
-    """What a rule that another function made holds of its making."""
-    names = rule.__code__.co_freevars
-    return dict(zip(names, (cell.cell_contents for cell in rule.__closure__ or ()), strict=True))
 
 
 def latitude_words(declaration: OpDef) -> list[tuple[str, str]]:

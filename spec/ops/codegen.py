@@ -20,6 +20,7 @@ from uop.spec.ops.constraints import one_device, one_dtype
 from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties.words import says
 from uop.spec.registry import Clause, Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
@@ -104,14 +105,17 @@ def _no_result(u: Node) -> str | None:
     return f"void{list(arg.shape)}" if arg.dtype is dtypes.void and arg.shape else None
 
 
+@says("that of acc")
 def _fragment(u: Node) -> Shape:
     return u.src[2].shape
 
 
+@says("that of the arg")
 def _declared_dtype(u: Node) -> DType:
     return cast("InsArg | CustomArg", u.arg).dtype
 
 
+@says("that of the arg")
 def _declared_shape(u: Node) -> Shape:
     return cast("InsArg | CustomArg", u.arg).shape
 

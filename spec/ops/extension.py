@@ -28,6 +28,7 @@ from uop.spec.ops.names import Op
 from uop.spec.ops.reduce import REDUCE_OPS
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.axis import shards
+from uop.spec.properties.words import says
 from uop.spec.registry import Constraint, OpDef, define
 
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ def _lanes_left(u: Node) -> str | None:
     return f"{count} lanes by {_lanes(u)}" if count == 0 or count % _lanes(u) else None
 
 
+@says("the lanes of one position")
 def _unrolled(u: Node) -> Shape:
     count = math.prod(u.src[0].shape) // _lanes(u)
     return () if count == 1 else (count,)
 
 
+@says("the lanes of all positions")
 def _contracted(u: Node) -> Shape:
     return (_lanes(u) * math.prod(u.src[0].shape),)
 
@@ -76,10 +79,12 @@ def _no_loop(u: Node) -> str | None:
     return None
 
 
+@says("the bound of each RANGE")
 def _staged(u: Node) -> Shape:
     return (*(expansion.bound(r) for r in u.src[1:]), *u.src[0].shape)
 
 
+@says("that of the arg, else that of the first operand that has one")
 def _staged_on(u: Node) -> Device:
     return cast(StageArg, u.arg).device or device.first_that_has_one(u)
 
@@ -118,11 +123,13 @@ def _no_shards(u: Node) -> str | None:
     return f"{t.device} axis {t.axis}"
 
 
+@says("that of one shard")
 def _one_shard(u: Node) -> Shape:
     first, *rest = u.src[0].shape
     return (first // shards(u.src[0]), *rest)
 
 
+@says("that of the arg")
 def _all_reduced_on(u: Node) -> Device:
     return cast(AllReduceArg, u.arg).device
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import AddrSpace, BufferArg, PadArg, PadFill, ParamArg
+from uop.spec.properties.words import says
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 
+@says("none: it is a value, not a location")
 def value(u: Node) -> AddrSpace | None:
     return None
 
 
+@says("that of the arg")
 def from_arg(u: Node) -> AddrSpace | None:
     return cast("ParamArg | BufferArg", u.arg).addrspace
 
 
+@says("that of {src[0]}")
 def of_first(u: Node) -> AddrSpace | None:
     return u.src[0].addrspace
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import LoadArg, PermuteArg, ReduceArg, ReplicatedArg
 from uop.spec.properties.dtype import returned
+from uop.spec.properties.words import says
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node, Shape
@@ -17,14 +18,17 @@ def shards(u: Node) -> int:
     return 1 if not isinstance(u.device, tuple) or u.axis is None else len(u.device)
 
 
+@says("none")
 def null(u: Node) -> int | None:
     return None
 
 
+@says("that of {src[0]}")
 def of_first(u: Node) -> int | None:
     return u.src[0].axis
 
 
+@says("0 on several devices, else none")
 def from_devices(u: Node) -> int | None:
     """0 on an n-tuple of devices: the device dimension."""
     return 0 if isinstance(u.device, tuple) else None
@@ -38,6 +42,7 @@ def inherit(u: Node) -> int | None:
     return None
 
 
+@says("where the permutation puts that of {src[0]}")
 def follow_permutation(u: Node) -> int | None:
     old = u.src[0].axis
     return None if old is None else cast(PermuteArg, u.arg).order.index(old)
@@ -60,11 +65,13 @@ def at_boundary(before: Shape, axis: int, after: Shape) -> int | None:
     return next(longer, starts[0] if starts else None)
 
 
+@says("that of {src[0]}; none where that axis is folded")
 def reduce(u: Node) -> int | None:
     old = u.src[0].axis
     return None if old in cast(ReduceArg, u.arg).axes else old
 
 
+@says("that of {src[0]}; none where the copies stand along that axis")
 def replicated(u: Node) -> int | None:
     old = u.src[0].axis
     return None if old in cast(ReplicatedArg, u.arg).axes else old
@@ -94,5 +101,6 @@ def load(u: Node) -> int | None:
     return 0 if isinstance(target, tuple) else None
 
 
+@says("that of the element")
 def element(u: Node) -> int | None:
     return returned(u).axis

@@ -6,19 +6,23 @@ from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import BufferArg, Device, LoadArg, ParamArg
 from uop.spec.properties.dtype import returned
+from uop.spec.properties.words import says
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 
+@says("none")
 def null(u: Node) -> Device:
     return None
 
 
+@says("that of the arg")
 def from_arg(u: Node) -> Device:
     return cast("ParamArg | BufferArg", u.arg).device
 
 
+@says("that of the first operand that has one")
 def first_that_has_one(u: Node) -> Device:
     for s in u.src:
         if s.device is not None:
@@ -32,6 +36,7 @@ def load(u: Node) -> Device:
     return u.src[0].device if target is None else target
 
 
+@says("that of the element")
 def element(u: Node) -> Device:
     """GETTUPLE: of the value itself; where a called body has none, of the arguments."""
     own = returned(u).device

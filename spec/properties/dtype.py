@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, cast
 from uop.spec.args import BufferArg, ConstArg, DTypeArg, GetTupleArg, ParamArg, SliceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
+from uop.spec.properties.words import says
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 
 def of_src(position: int) -> Callable[[Node], DType]:
+    @says(f"that of {{src[{position}]}}")
     def dtype(u: Node) -> DType:
         return u.src[position].dtype
 
@@ -21,12 +23,14 @@ def of_src(position: int) -> Callable[[Node], DType]:
 
 
 def always(fixed: DType) -> Callable[[Node], DType]:
+    @says(fixed.name)
     def dtype(u: Node) -> DType:
         return fixed
 
     return dtype
 
 
+@says("that of the arg")
 def from_arg(u: Node) -> DType:
     return cast("ParamArg | BufferArg | ConstArg | DTypeArg | SliceArg", u.arg).dtype
 
@@ -43,5 +47,6 @@ def returned(u: Node) -> Node:
     return body.src[cast(GetTupleArg, u.arg).idx]
 
 
+@says("that of the element")
 def element(u: Node) -> DType:
     return returned(u).dtype

@@ -17,6 +17,7 @@ from uop.spec.properties.interval import (
     full,
     monotone_float,
 )
+from uop.spec.properties.words import says
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 BOTH = Interval(False, True)
 
 
+@says("none: it has no value")
 def none(u: Node) -> None:
     """A node without a value."""
 
 
+@says("all of the dtype")
 def range_of_dtype(u: Node) -> Interval | None:
     return dtype_range(u.dtype)
 
@@ -41,6 +44,7 @@ def param(u: Node) -> Interval | None:
 
 
 def of_src(position: int) -> Callable[[Node], Interval | None]:
+    @says(f"that of {{src[{position}]}}")
     def min_max(u: Node) -> Interval | None:
         return u.src[position].min_max
 
@@ -62,6 +66,7 @@ def const(u: Node) -> Interval:
     return Interval(value, value)
 
 
+@says("[0, 255]")
 def binary(u: Node) -> Interval:
     return Interval(0, 255)
 
@@ -96,6 +101,7 @@ def counter(u: Node) -> Interval:
     return Interval(0, max(int(_of(u, 0).max) - 1, 0))
 
 
+@says("[a + b, A + B], unless a sum can leave the dtype: then all of it")
 def add(u: Node) -> Interval:
     a, b = _of(u, 0), _of(u, 1)
     if u.dtype.is_float:
@@ -107,6 +113,7 @@ def add(u: Node) -> Interval:
     return exact_or_range(u.dtype, int(a.min) + int(b.min), int(a.max) + int(b.max))
 
 
+@says("[a - B, A - b], unless a difference can leave the dtype: then all of it")
 def sub(u: Node) -> Interval:
     a, b = _of(u, 0), _of(u, 1)
     if u.dtype.is_float:
@@ -116,6 +123,7 @@ def sub(u: Node) -> Interval:
     return exact_or_range(u.dtype, int(a.min) - int(b.max), int(a.max) - int(b.min))
 
 
+@says("[-A, -a], unless that can leave the dtype: then all of it")
 def neg(u: Node) -> Interval:
     a = _of(u, 0)
     if u.dtype.is_float:
@@ -171,6 +179,7 @@ def mod(u: Node) -> Interval:
     return Interval(0, int(b.max) - 1)
 
 
+@says("one truth value where the intervals decide it, else both")
 def cmplt(u: Node) -> Interval:
     a, b = _of(u, 0), _of(u, 1)
     if a.max < b.min and not a.may_be_nan and not b.may_be_nan:
@@ -178,6 +187,7 @@ def cmplt(u: Node) -> Interval:
     return Interval(False, False) if a.min >= b.max else BOTH
 
 
+@says("one truth value where the intervals decide it, else both")
 def cmpne(u: Node) -> Interval:
     a, b = _of(u, 0), _of(u, 1)
     if a.max < b.min or b.max < a.min:
@@ -187,6 +197,7 @@ def cmpne(u: Node) -> Interval:
     return BOTH
 
 
+@says("around both branches; that of one where the condition is known")
 def where(u: Node) -> Interval:
     p, a, b = _of(u, 0), _of(u, 1), _of(u, 2)
     if p.is_single:
@@ -194,6 +205,7 @@ def where(u: Node) -> Interval:
     return a.join(b)
 
 
+@says("the ends, truncated")
 def trunc(u: Node) -> Interval:
     a = _of(u, 0)
 

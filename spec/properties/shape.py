@@ -10,15 +10,18 @@ from uop.spec.args import BinaryArg, ConstArg, PermuteArg, ReduceArg, Replicated
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.dtype import returned
+from uop.spec.properties.words import says
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node, Shape
 
 
+@says("that of {src[0]}")
 def of_first(u: Node) -> Shape:
     return u.src[0].shape
 
 
+@says("()")
 def scalar(u: Node) -> Shape:
     return ()
 
@@ -42,20 +45,24 @@ def index_value(dim: Node) -> int:
 def operand(position: int) -> Callable[[Node], Shape]:
     """The shape that stands as operand number `position`."""
 
+    @says(f"the numbers of {{src[{position}]}}")
     def shape(u: Node) -> Shape:
         return index_values(u.src[position])
 
     return shape
 
 
+@says("(the number of bytes,)")
 def of_data(u: Node) -> Shape:
     return (len(cast(BinaryArg, u.arg).data),)
 
 
+@says("the axes of {src[0]} in the order of the arg")
 def permute(u: Node) -> Shape:
     return tuple(u.src[0].shape[axis] for axis in cast(PermuteArg, u.arg).order)
 
 
+@says("the number of operands, then the shape of one")
 def stack(u: Node) -> Shape:
     return (len(u.src), *(u.src[0].shape if u.src else ()))
 
@@ -74,16 +81,19 @@ def bitcast(u: Node) -> Shape:
     return (*shape[:-1], shape[-1] * old // new)
 
 
+@says("that of {src[0]}, 1 on the folded axes")
 def reduce(u: Node) -> Shape:
     axes = cast(ReduceArg, u.arg).axes
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(u.src[0].shape))
 
 
+@says("that of {src[0]}, 1 on the axes of the arg")
 def replicated(u: Node) -> Shape:
     axes = cast(ReplicatedArg, u.arg).axes
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(u.src[0].shape))
 
 
+@says("(size,) of the arg")
 def of_slice(u: Node) -> Shape:
     return (cast(SliceArg, u.arg).size,)
 
@@ -103,10 +113,12 @@ def broadcast_shapes(*shapes: Shape) -> Shape | None:
     return tuple(result)
 
 
+@says("the operands' shapes right-aligned, each axis the larger of equal or 1")
 def broadcast(u: Node) -> Shape:
     return cast("Shape", broadcast_shapes(*[s.shape for s in u.src]))
 
 
+@says("that of the element")
 def element(u: Node) -> Shape:
     return returned(u).shape
 
