@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 from uop.spec.args import AddrSpace, Arg, Device
+from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import DType
 from uop.spec.latitude import EXACT, Latitude
 from uop.spec.ops.names import Op
@@ -52,24 +53,19 @@ Gradient = Callable[[Build, Node, Node], Sequence[Node | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
-    """A labelled condition on a node. `broken` says what was found, None where the node is fine."""
+class Constraint(Condition):
+    """A condition on a node. `broken` says what was found, None where the node is fine."""
 
-    label: str
-    title: str
     broken: Callable[[Node], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
-    """A labelled condition on a run of a program: nodes alone do not tell whether it holds.
+class Clause(Condition):
+    """A condition on a run of a program: nodes alone do not tell whether it holds.
 
     Where `OP.u1`, `OP.u2` ... does not hold the program has no meaning on its inputs: an
     UndefinedError. Where `OP.n1` ... does not, the interpreter lacks something: a LackingError.
     """
-
-    label: str
-    title: str
 
 
 @dataclass(frozen=True, slots=True)

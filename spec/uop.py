@@ -25,7 +25,7 @@ from uop.spec.errors import InvalidError, UnsupportedError, users_line
 from uop.spec.ops.names import Op
 from uop.spec.properties import symbolic
 from uop.spec.properties.interval import Interval
-from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
+from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.text.codec import arg_text
 from uop.spec.walk import toposort
 
@@ -250,7 +250,7 @@ def _made(
         for constraint in declaration.constraints:
             found = constraint.broken(u)
             if found is not None:
-                raise _invalid(constraint, u, found)
+                raise constraint.error(described(u), found, users_line())
         u.dtype = declaration.dtype(u)
         u.shape = declaration.shape(u)
     except UnsupportedError as error:
@@ -292,10 +292,6 @@ def described(u: UOp) -> str:
     return f"{u.op.name}({operands}){arg}"
 
 
-def _invalid(constraint: Constraint, u: UOp, found: str) -> InvalidError:
-    return InvalidError(constraint.label, constraint.title, described(u), found, users_line())
-
-
 def _no_node(op: Any, src: tuple[Any, ...], arg: Any, tag: Any) -> InvalidError:
     """What a call that makes no node got instead of an op, operands, an arg or a tag."""
     declaration = DECLARATIONS.get(op) if isinstance(op, Op) else None
@@ -307,7 +303,7 @@ def _no_node(op: Any, src: tuple[Any, ...], arg: Any, tag: Any) -> InvalidError:
     if tag is not None and not isinstance(tag, str):
         return NODE_C3.error(op.name, _repr(tag), users_line())
     typed = next(c for c in declaration.constraints if c.label == f"{op.name}.arg")
-    return InvalidError(typed.label, typed.title, op.name, _repr(arg), users_line())
+    return typed.error(op.name, _repr(arg), users_line())
 
 
 def checked_root(root: object) -> UOp:

@@ -48,11 +48,10 @@ def elementwise(
     one_dtype_at: tuple[int, ...] | None = None,
     arg: type[Arg] | None = None,
     extra: tuple[Constraint, ...] = (),
+    axis_label: str = "c5",
 ) -> OpDef:
     """Declare an op on the `allowed` dtypes; operands have one dtype but for `one_dtype_at`."""
     name, arity = op.name, len(src)
-    # WHERE has a c5 of its own.
-    axis_label = f"{name}.c{5 + any(c.label == f'{name}.c5' for c in extra)}"
     shared = tuple(range(arity)) if one_dtype_at is None else one_dtype_at
     return define(
         OpDef(
@@ -77,7 +76,7 @@ def elementwise(
                 *((one_dtype(f"{name}.c2", *shared),) if len(shared) > 1 else ()),
                 *((broadcastable(f"{name}.c3"), one_device(f"{name}.c4")) if arity > 1 else ()),
                 *extra,
-                *((one_axis(axis_label),) if arity > 1 else ()),
+                *((one_axis(f"{name}.{axis_label}"),) if arity > 1 else ()),
             ),
         )
     )
@@ -198,4 +197,5 @@ elementwise(
     interval=min_max.where,
     gradient=gradients.where,
     extra=(dtype_among("WHERE.c5", 0, BOOL),),
+    axis_label="c6",
 )
