@@ -15,6 +15,7 @@ from uop.interpreter.accepted.liberties import read_terms, takes
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.rules.folds import folded
+from uop.interpreter.accepted.rules.matrices import fragments_in_warps
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import is_reference, widens
@@ -24,7 +25,6 @@ from uop.interpreter.kernel.lanes import indexed, raised, stacked
 from uop.interpreter.kernel.launch import Kernel, launch
 from uop.interpreter.kernel.program import call_by_name, run_calls
 from uop.interpreter.kernel.schedule import Branch, Items, Loop
-from uop.interpreter.kernel.warps import fragments_in_warps
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg

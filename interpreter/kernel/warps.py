@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uop.interpreter.accepted.rules.matrices import wmma_sets
-from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.kernel.lanes import Axis, Kind, lanes_of
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.codegen import wmma
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis], active: Mask | None) -> Value:
     """WMMA on the fragments of every warp; what one open element reaches is open."""
-    lanes = _Lanes(axes, np.broadcast_shapes(*(lanes_of(v.data, 1) for v in operands)))
+    lanes = Warps(axes, np.broadcast_shapes(*(lanes_of(v.data, 1) for v in operands)))
     if active is not None:
         whole = lanes.split(active[..., None])[..., 0]
         if (whole.any(axis=-1) & ~whole.all(axis=-1)).any():
@@ -45,13 +43,7 @@ def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis], active: Ma
     return Value(data, None, lanes.joined((rows > 0) | (columns > 0)))
 
 
-def fragments_in_warps(u: UOp, operands: Sequence[Sets], axes: Sequence[Axis]) -> Sets:
-    """What WMMA may return on the fragments of every warp."""
-    lanes = _Lanes(axes, np.broadcast_shapes(*(lanes_of(s.lo, 1) for s in operands)))
-    return wmma_sets(u, *(s.map(lanes.split) for s in operands)).map(lanes.joined)
-
-
-class _Lanes:
+class Warps:
     """Takes the lanes of arrays apart into warps, and puts them together again.
 
     The warp is the axis of a RANGE of that type; without one, 32 neighbours of a workgroup in the

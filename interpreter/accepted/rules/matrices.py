@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
 from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, together
 from uop.interpreter.kernel.fragments import fragments_of
+from uop.interpreter.kernel.lanes import Axis, lanes_of
+from uop.interpreter.kernel.warps import Warps
 from uop.interpreter.numeric.conversions import round_to
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.codegen import wmma_factors
@@ -23,6 +26,12 @@ FP8_UNIT = 2.0**-13
 
 SUM_ERROR = 2.0**-47
 """More than the error of a sum of a few dozen float64, as a part of the sum of magnitudes."""
+
+
+def fragments_in_warps(u: UOp, operands: Sequence[Sets], axes: Sequence[Axis]) -> Sets:
+    """What WMMA may return on the fragments of every warp."""
+    lanes = Warps(axes, np.broadcast_shapes(*(lanes_of(s.lo, 1) for s in operands)))
+    return wmma_sets(u, *(s.map(lanes.split) for s in operands)).map(lanes.joined)
 
 
 def wmma_sets(u: UOp, a: Sets, b: Sets, acc: Sets) -> Sets:
