@@ -3,7 +3,7 @@
 import numpy as np
 
 from uop import Op, parse
-from uop.conformance.protocol.types import Hello, Outputs
+from uop.conformance.protocol import Hello, Outputs
 
 OPS, DTYPES = frozenset({"PARAM", "ADD", "CAST"}), frozenset({"float32", "int32"})
 

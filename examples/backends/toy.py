@@ -1,5 +1,5 @@
 from uop import Op, parse
-from uop.conformance.protocol.types import Hello, Outputs
+from uop.conformance.protocol import Hello, Outputs
 
 
 class Toy:
