@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted, NaN
-from uop.interpreter.numeric.storage import STORAGE, Array, Mask, to_bits
+from uop.interpreter.numeric.storage import STORAGE, Array, to_bits
 from uop.interpreter.values import Value
 from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.text.codec import encode_scalar
@@ -27,12 +27,7 @@ def show_value(before: str, value: Value) -> str:
 
     An absent element is `invalid`, an open one `unspecified`.
     """
-    flat = Value(
-        value.data.reshape(-1),
-        _flat(value.invalid),
-        _flat(value.unspecified),
-        _flat(value.free_nan),
-    )
+    flat = value.map(lambda a: a.reshape(-1))
     numbers = np.arange(value.data.size).reshape(value.data.shape)
     return before + np.array2string(
         numbers,
@@ -76,7 +71,3 @@ def accepted_words(accepted: Accepted, i: int) -> str:
     between = " or " if accepted.dtype.kind is Kind.BOOL else " to "
     parts = [ends[0] if ends[0] == ends[1] else between.join(ends)]
     return " or ".join([*parts, "nan"] if code is NaN.MAY else parts)
-
-
-def _flat(mask: Mask | None) -> Mask | None:
-    return None if mask is None else mask.reshape(-1)

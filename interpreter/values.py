@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,11 @@ class Value:
     invalid: Final[Mask | None] = None
     unspecified: Final[Mask | None] = None
     free_nan: Final[Mask | None] = None
+
+    def map(self, move: Callable[[Array], Array]) -> Value:
+        """The value at other places: a movement applied to the elements and to every mask."""
+        masks = (self.invalid, self.unspecified, self.free_nan)
+        return Value(move(self.data), *(None if mask is None else move(mask) for mask in masks))
 
 
 def either(*masks: Mask | None) -> Mask | None:

@@ -25,7 +25,7 @@ from uop.interpreter.kernel.lanes import indexed, raised, stacked
 from uop.interpreter.kernel.launch import Kernel, launch
 from uop.interpreter.kernel.program import call_by_name, run_calls
 from uop.interpreter.kernel.schedule import Branch, Items, Loop
-from uop.interpreter.numeric.storage import Array, Mask
+from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, dtypes
@@ -315,11 +315,4 @@ def _each(change: Any, *sets: Sets) -> Sets:
 
 def _is_alone(sets: Sets, value: Value, dtype: DType) -> bool:
     """Whether sets are the reference; a value may have fewer lanes than they."""
-
-    def wide(a: Array | None) -> Array | None:
-        return None if a is None else np.broadcast_to(a, sets.lo.shape)
-
-    data = cast(Array, wide(value.data))
-    return is_reference(
-        sets, Value(data, None, wide(value.unspecified), wide(value.free_nan)), dtype
-    )
+    return is_reference(sets, value.map(lambda a: np.broadcast_to(a, sets.lo.shape)), dtype)

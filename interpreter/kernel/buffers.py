@@ -290,9 +290,7 @@ class Buffers:
         count = size(u.shape)
         if u not in self._given:
             return Value(np.zeros(count, np_dtype(u.dtype)), None, np.ones(count, np.bool_))
-        value = self._given[u]
-        masks = (None if m is None else m.reshape(-1).copy() for m in _masks(value))
-        return Value(value.data.reshape(-1).copy(), None, *masks)
+        return self._given[u].map(lambda a: a.reshape(-1).copy())
 
     def written(self) -> dict[int, Value]:
         """Slot to contents, in the shape of the BUFFER, of what a kernel stores to."""
@@ -304,13 +302,8 @@ class Buffers:
         return {u: b for u, b in self._buffers.items() if b.is_stored_to}
 
 
-def _masks(value: Value) -> tuple[Mask | None, Mask | None]:
-    return value.unspecified, value.free_nan
-
-
 def _shaped(value: Value, shape: tuple[int, ...]) -> Value:
-    masks = (None if m is None else m.reshape(shape) for m in _masks(value))
-    return Value(value.data.reshape(shape), None, *masks)
+    return value.map(lambda a: a.reshape(shape))
 
 
 def _or_none(mask: Mask | None) -> Mask | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from uop.interpreter.check import check_value
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
-from uop.interpreter.numeric.storage import Array, Mask, to_bits
+from uop.interpreter.numeric.storage import Mask, to_bits
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
@@ -80,21 +81,9 @@ def split(value: Value, axis: int | None, count: int) -> tuple[Value, ...]:
     """Equal parts along an axis; without one `count` times the whole."""
     if axis is None:
         return (value,) * count
-    size = value.data.shape[axis] // count
-
-    def part(array: Array | None, k: int) -> Array | None:
-        where = (*(slice(None),) * axis, slice(k * size, (k + 1) * size))
-        return None if array is None else array[where]
-
-    return tuple(
-        Value(
-            cast(Array, part(value.data, k)),
-            part(value.invalid, k),
-            part(value.unspecified, k),
-            part(value.free_nan, k),
-        )
-        for k in range(count)
-    )
+    size, before = value.data.shape[axis] // count, (slice(None),) * axis
+    places = [(*before, slice(k * size, (k + 1) * size)) for k in range(count)]
+    return tuple(value.map(itemgetter(place)) for place in places)
 
 
 def joined(parts: tuple[Value, ...], axis: int) -> Value:

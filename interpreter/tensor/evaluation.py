@@ -211,13 +211,5 @@ def _evaluated_sources(u: UOp) -> tuple[UOp, ...]:
 
 
 def _flat(given: Mapping[UOp, Value]) -> dict[UOp, Value]:
-    def flat(value: Value) -> Value:
-        return Value(
-            value.data.reshape(-1),
-            *(
-                None if m is None else m.reshape(-1)
-                for m in (value.invalid, value.unspecified, value.free_nan)
-            ),
-        )
-
-    return {u: flat(v) for u, v in given.items() if u.addrspace is not None}
+    memory = {u: v for u, v in given.items() if u.addrspace is not None}
+    return {u: v.map(lambda a: a.reshape(-1)) for u, v in memory.items()}

@@ -150,7 +150,7 @@ class Memory:
         for number, read in enumerate(self._reads):
             _race_unless(read, access, ordered=bool(before >> (2 * number + 1) & 1))
         self._before[store] = before | 1 << (2 * len(self._writes))
-        self._writes.append(Write(access, positions, _pick(value, put)))
+        self._writes.append(Write(access, positions, value.map(lambda a: a[put])))
 
     def contents(self, base: UOp, before: int | None = None) -> Value:
         """A buffer, flat, after the writes among the events `before`; after all without it."""
@@ -208,13 +208,6 @@ def _take(contents: Value, view: Array) -> Value:
         pick(contents.unspecified),
         pick(contents.free_nan),
     )
-
-
-def _pick(value: Value, put: Mask) -> Value:
-    def pick(mask: Mask | None) -> Mask | None:
-        return None if mask is None else mask[put]
-
-    return Value(value.data[put], None, pick(value.unspecified), pick(value.free_nan))
 
 
 def _applied(start: Value, writes: list[Write]) -> Value:
