@@ -15,7 +15,7 @@ from uop.spec.args import BufferArg, FlipArg, GetTupleArg, ParamArg, PermuteArg
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import base_of, inlined, slot_of, slots_of
+from uop.spec.graph import LEAVES, base_of, inlined, slot_of, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import toposort
@@ -118,7 +118,7 @@ class _Program:
         return [self.inputs[slot] for slot in sorted(slots)]
 
     def _value(self, u: UOp) -> UOp:
-        if u.op in (Op.PARAM, Op.BUFFER):
+        if u.op in LEAVES:
             return _placeholder(u)
         if u.op is Op.LOAD and u.src[0].addrspace is not None:
             return self._loaded(u)

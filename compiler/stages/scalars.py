@@ -12,6 +12,7 @@ from uop.compiler.simplify import int_value
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import LEAVES
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
@@ -57,7 +58,7 @@ class _Elements:
             if _is_constant(u):
                 self._list(u)
             return tuple(self._one(s) for s in u.src)
-        if u.op in (Op.PARAM, Op.BUFFER):
+        if u.op in LEAVES:
             return (self._list(u),)
         if u.op is Op.INDEX and u.addrspace is None:
             return self._picked(u)

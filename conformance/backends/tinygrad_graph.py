@@ -22,6 +22,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import LEAVES
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp
@@ -89,7 +90,7 @@ class Graph:
         return [done[root] for root in roots]
 
     def _node(self, u: UOp, done: dict[UOp, Node]) -> Node:
-        if u.op in (Op.PARAM, Op.BUFFER):
+        if u.op in LEAVES:
             return self.leaves(u)
         if u.op is Op.CONST:
             return self.language.constant(cast(ConstArg, u.arg))

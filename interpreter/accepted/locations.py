@@ -16,7 +16,7 @@ from uop.interpreter.tensor.memory import Memory
 from uop.interpreter.values import Value
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import base_of, slot_of
+from uop.spec.graph import LEAVES, base_of, slot_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
@@ -32,7 +32,7 @@ class Locations:
         self._stored: dict[UOp, list[Sets]] = {}
         numbers: dict[UOp, Value] = {}
         for u in nodes:
-            if u.addrspace is not None and u.op in (Op.BUFFER, Op.PARAM):
+            if u.addrspace is not None and u.op in LEAVES:
                 self._stored[u] = [_initial(u, given.get(u))]
                 numbers[u] = Value(np.arange(size(u.shape)))
         self._memory = Memory(numbers)

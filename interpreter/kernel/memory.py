@@ -15,7 +15,7 @@ from uop.interpreter.values import Value
 from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import UndefinedError
-from uop.spec.graph import base_of, slot_of
+from uop.spec.graph import LEAVES, base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -106,7 +106,7 @@ class LaunchMemory:
         """The memory and positions of a location; position 0 where the gate is false."""
         u = _without_order(location)
         base = _without_order(u.src[0]) if u.op is Op.INDEX else u
-        if base.op not in (Op.PARAM, Op.BUFFER):
+        if base.op not in LEAVES:
             raise lacking("INDEX.n1", f"access through {base.op.name}", u)
         memory, rank = self.memory_of(base), len(location.shape)
         indices = [(values(i), len(i.shape)) for i in (u.src[1:] if base is not u else ())]

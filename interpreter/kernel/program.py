@@ -18,8 +18,9 @@ from uop.interpreter.tensor.evaluation import Observer
 from uop.interpreter.values import Value
 from uop.spec.args import ConstArg
 from uop.spec.conditions.clauses import lacking
+from uop.spec.graph import outside
 from uop.spec.ops.names import Op
-from uop.spec.walk import toposort
+from uop.spec.walk import outside_bodies
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -40,8 +41,8 @@ Launch = Callable[["UOp", list[Buffer], Addresses], None]
 
 def run_calls(root: UOp, buffers: Buffers, run: Launch) -> None:
     """Run the CALLs of a SINK in order."""
-    order = toposort([root], _outside_kernels)
-    check_values(order, _outside_kernels)
+    order = outside(root)
+    check_values(order, outside_bodies)
     for u in order:
         if u.op is Op.CALL:
             body, arguments = u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
@@ -55,10 +56,6 @@ def _launch(
         call_by_name(body, arguments)
     else:
         launch(body, arguments, addresses, observe)
-
-
-def _outside_kernels(u: UOp) -> tuple[UOp, ...]:
-    return u.src[1:] if u.op is Op.CALL else u.src
 
 
 def call_by_name(body: UOp, arguments: list[Buffer]) -> None:

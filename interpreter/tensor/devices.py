@@ -26,7 +26,7 @@ from uop.spec.args import Device, LoadArg, ParamArg, ReduceArg, ReplicatedArg
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import PassError
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import base_of, inlined, kind_of, slot_of
+from uop.spec.graph import LEAVES, base_of, inlined, kind_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
 from uop.spec.registry import Shape
@@ -36,7 +36,6 @@ from uop.spec.walk import toposort
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-LEAVES = (Op.PARAM, Op.BUFFER)
 RESIZED = {Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
 """The operand that is the shape of the result."""
 

@@ -18,7 +18,7 @@ from uop.interpreter.rules.table import RULES
 from uop.interpreter.tensor.masks import gate_is_true
 from uop.interpreter.values import Value, either
 from uop.spec.conditions.clauses import lacking, undefined
-from uop.spec.graph import base_of, slot_of
+from uop.spec.graph import LEAVES, base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.uop import described
@@ -71,7 +71,7 @@ class Memory:
     def view(self, location: UOp, indices: Mapping[UOp, Value]) -> None:
         """Note which elements of its buffer a location stands for."""
         u = location
-        if u.op in (Op.BUFFER, Op.PARAM):
+        if u.op in LEAVES:
             self._views[u] = np.arange(size(u.shape)).reshape(u.shape)
         elif u.op is Op.AFTER:
             self._views[u] = self._views[u.src[0]]

@@ -9,7 +9,7 @@ from uop.spec.args import PadArg, PadFill, ReduceArg
 from uop.spec.conditions.labels import GRADIENT_C2
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.views import reshaped
-from uop.spec.graph import base_of, over
+from uop.spec.graph import LEAVES, base_of, over
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 from uop.spec.walk import outside_bodies, toposort
@@ -37,7 +37,7 @@ def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:
             done[u] = _after(u, done, absences)
         elif u.op is Op.AFTER:
             done[u] = done[u.src[0]]
-        elif u.dtype is not dtypes.void and u.op not in (Op.BUFFER, Op.PARAM):
+        elif u.dtype is not dtypes.void and u.op not in LEAVES:
             done[u] = over(u, done)
         else:
             done[u] = u
@@ -75,7 +75,7 @@ def _after(u: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
     """The location, of what the STOREs that it depends on leave in its buffer."""
     views: list[UOp] = []
     base = u.src[0]
-    while base.op not in (Op.BUFFER, Op.PARAM):
+    while base.op not in LEAVES:
         if base.op is not Op.AFTER:
             views.append(base)
         if base.addrspace is None or base.op not in (*VIEWS, Op.EXPAND, Op.AFTER):
@@ -106,7 +106,7 @@ def _updated(store: UOp, old: UOp, done: dict[UOp, UOp], absences: Absences) -> 
         inside = UOp(Op.WHERE, gate, inside, stays)
         value = UOp(Op.WHERE, gate, value, kept)
     location = store.src[0]
-    while location.op not in (Op.BUFFER, Op.PARAM):
+    while location.op not in LEAVES:
         if location.op in VIEWS:
             around = location.with_src([location.src[0], *(done[s] for s in location.src[1:])])
             inside, value = (_put_back(around, part) for part in (inside, value))

@@ -42,7 +42,7 @@ from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError, UndefinedError
 from uop.spec.frontend import collectives
 from uop.spec.frontend.tensor import Tensor
-from uop.spec.graph import slots_of
+from uop.spec.graph import LEAVES, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, param
@@ -180,7 +180,7 @@ class Walk:
 
     def program(self) -> Program:
         """What nothing uses: together, or stored into buffers on the devices it is on."""
-        computed = [u for u in self.made if u.op not in (Op.PARAM, Op.BUFFER)]
+        computed = [u for u in self.made if u.op not in LEAVES]
         outputs = [u for u in computed if u not in self.used][-4:] or computed[-1:]
         outputs = outputs or [UOp(Op.CONTIGUOUS, next(iter(self.made)))]
         root = outputs[0] if len(outputs) == 1 else UOp(Op.TUPLE, *outputs)
