@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from uop.conformance.backends import MUTANT
 from uop.conformance.mutants.catalogue import find_mutant, mutants
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.suite.case import EFFORTS
-from uop.conformance.workers.sessions import MUTANT
 
 if TYPE_CHECKING:
     from uop.conformance.judging.verdict import Verdict

@@ -14,13 +14,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
+from uop.conformance.checks import OBSERVED
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.judging.verdict import Fault, Status
 from uop.conformance.plugin import JUDGED
 from uop.conformance.profile.card import observe
-from uop.conformance.run.options import OBSERVED, profile_of_run
+from uop.conformance.run.options import profile_of_run
 from uop.conformance.shrink.repro import NOT_SHRUNK, as_found, find_cause
 from uop.conformance.strategies import HypothesisChoices
 from uop.conformance.suite.case import LEVELS, Case, InvalidCase

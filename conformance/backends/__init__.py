@@ -17,6 +17,10 @@ from uop.spec.nearest import did_you_mean
 GROUP = "uop.backends"
 OWN = f"{__name__}."
 """What the entry points of this project name something in."""
+COMMAND = "command:"
+"""The prefix of a backend's name that is a program which answers lines."""
+MUTANT = "mutant:"
+"""The prefix of a backend's name that is a mutant of one of ours."""
 
 
 class NoSuchBackendError(UopError):

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from uop.conformance.checks import OBSERVED, OptionError
 from uop.conformance.coverage.exercised import exercised
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.judging.verdict import Status, Verdict, fault_from_json
 from uop.conformance.profile.card import observe
 from uop.conformance.protocol import wire
-from uop.conformance.run.options import OBSERVED, OptionError, profile_of_run
+from uop.conformance.run.options import profile_of_run
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.suite.own_cases import AnyCase, FileJudge, OwnCases

@@ -13,6 +13,7 @@ from sys import maxsize
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from uop.conformance.backends import MUTANT
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status, Verdict, verdict_from_json
@@ -23,7 +24,7 @@ from uop.conformance.run.pool import MEMBER, Member
 from uop.conformance.shrink.repro import Finding, find_cause, finding_from_json
 from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id
-from uop.conformance.workers.sessions import MUTANT, RUN, start
+from uop.conformance.workers.sessions import RUN, start
 from uop.spec.errors import BackendError, PassError
 from uop.spec.ops.names import Op
 from uop.spec.text.profile_text import parse_profile

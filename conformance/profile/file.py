@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from uop.conformance.checks import PROFILE_SUFFIX
 from uop.conformance.profile.card import Card, Entry
 from uop.conformance.protocol.types import Hello
 from uop.conformance.run.commands import uop_command
-from uop.conformance.run.options import PROFILE_SUFFIX
 from uop.spec.errors import UopError
 from uop.spec.latitude import KNOBS, STRICT, Profile
 from uop.spec.text.profile_text import ProfileError, profile_of

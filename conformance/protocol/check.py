@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from uop.conformance.checks import STRICT
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import submission_of
@@ -19,7 +20,6 @@ from uop.conformance.protocol.log import ProtocolLog
 from uop.conformance.protocol.types import OFFERS, Outputs, Problem, ProblemKind, Program
 from uop.conformance.protocol.wire import Json
 from uop.conformance.run.commands import conform_command
-from uop.conformance.run.options import STRICT
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Case, InvalidCase
 from uop.conformance.suite.generate import groups

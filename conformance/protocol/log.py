@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from uop.conformance.run.options import OptionError, writable
+from uop.conformance.checks import OptionError, writable
 
 SENT, RECEIVED = ">", "<"
 HEADER = "# {command}: time, process, > to the worker or < from it, line\n"

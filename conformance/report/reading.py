@@ -10,9 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from uop.conformance.checks import OptionError
 from uop.conformance.protocol.wire import Json
 from uop.conformance.report import SCHEMA
-from uop.conformance.run.options import OptionError
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_from_json
 
 TYPES: dict[str, tuple[type, ...]] = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from uop.conformance.checks import OptionError
 from uop.conformance.judging.verdict import Status, Verdict, verdict_from_json
 from uop.conformance.protocol.wire import Json
 from uop.conformance.report import MARKS, NOT_RUN, listed_id
 from uop.conformance.report.reading import version_of, vocabulary_in
 from uop.conformance.run.commands import CORPUS
-from uop.conformance.run.options import OptionError, Options
+from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.suite.case import CaseId, NoSuchCaseError
 from uop.conformance.suite.generate import group_of

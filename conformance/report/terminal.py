@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.coverage.strength import strength_line
 from uop.conformance.judging.lowering import UNSUPPORTED
@@ -28,7 +29,7 @@ from uop.conformance.run.commands import (
     repro_command,
     uop_command,
 )
-from uop.conformance.run.options import OBSERVED, Options
+from uop.conformance.run.options import Options
 from uop.conformance.suite.case import ALL_LEVELS
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from uop.conformance.run.options import KNOWN_FILE, STRICT
+from uop.conformance.backends import COMMAND
+from uop.conformance.checks import KNOWN_FILE, STRICT
 from uop.conformance.suite.case import EFFORTS
-from uop.conformance.workers.sessions import COMMAND
 
 CORPUS = "corpus"
 """The option that a report on files of outputs has, and one on a backend has not."""

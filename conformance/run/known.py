@@ -10,8 +10,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from uop.conformance.checks import KNOWN_FILE
 from uop.conformance.report import BackendInfo, Conclusion, KnownFailure
-from uop.conformance.run.options import KNOWN_FILE
 from uop.conformance.suite.case import CaseId
 from uop.spec.errors import UopError
 from uop.spec.text.uop_file import parse_file

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from uop.conformance.backends import COMMAND
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP
+from uop.conformance.checks import OptionError, require_lines
 from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.verdict import Status, Verdict, skipped
 from uop.conformance.protocol import messages
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report import Conclusion
-from uop.conformance.run.options import OptionError, require_lines
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.own_cases import (
     AnyCase,
@@ -24,7 +25,7 @@ from uop.conformance.suite.own_cases import (
     why_undefined,
 )
 from uop.conformance.workers.command import Command
-from uop.conformance.workers.sessions import COMMAND, known, start
+from uop.conformance.workers.sessions import known, start
 from uop.conformance.workers.transport import Session
 from uop.spec.case import Case
 from uop.spec.errors import LabelledError, UnsupportedError, UopError

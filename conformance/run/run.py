@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from uop.conformance.checks import OBSERVED, STRICT, OptionError
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.coverage.points import Point
 from uop.conformance.coverage.strength import Strength, opened, programs_of
@@ -32,7 +33,7 @@ from uop.conformance.report.files import (
 )
 from uop.conformance.report.origin import Origin
 from uop.conformance.run.known import Settled, read_known
-from uop.conformance.run.options import OBSERVED, STRICT, OptionError, Options, profile_of_run
+from uop.conformance.run.options import Options, profile_of_run
 from uop.conformance.run.pool import Pool, Task, tasks_of
 from uop.conformance.run.replay import conclusions
 from uop.conformance.run.selection import groups_of, is_narrowed, selected

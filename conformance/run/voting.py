@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from uop.conformance.checks import OptionError
 from uop.conformance.report import Report
 from uop.conformance.report.files import in_names, write_repros
 from uop.conformance.report.vote import Poll
-from uop.conformance.run.options import OptionError, Options
+from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.run import Display, Run, Silent, written
 from uop.conformance.suite.vocabulary import vocabulary_of

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from uop.conformance.backends import NoSuchBackendError
+from uop.conformance.backends import COMMAND, NoSuchBackendError
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.protocol import messages, offers
 from uop.conformance.protocol.hello import DeviationError
@@ -16,7 +16,6 @@ from uop.conformance.protocol.lines import LineProcess
 from uop.conformance.protocol.log import ProtocolLog
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.protocol.wire import Json
-from uop.conformance.workers.sessions import COMMAND
 from uop.conformance.workers.transport import Allowance, IsRight, LostError
 from uop.spec.errors import BackendError, UopError
 from uop.spec.uop import UOp

@@ -7,16 +7,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from uop.conformance.backends import find
+from uop.conformance.backends import COMMAND, MUTANT, find
+from uop.conformance.checks import OptionError
 from uop.conformance.judging.judging import Tasks
 from uop.conformance.profile.card import Card, card_from_json
 from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Hello, Outcome
-from uop.conformance.run.options import OptionError, Options
+from uop.conformance.run.options import Options
 from uop.conformance.run.pool import CARD, Answer, Task
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.conformance.workers.serve import fitting
-from uop.conformance.workers.sessions import COMMAND, MUTANT
 from uop.conformance.workers.transport import Local
 
 WARNING = (

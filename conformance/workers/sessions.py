@@ -8,14 +8,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from uop.conformance.backends import NoSuchBackendError, find
+from uop.conformance.backends import COMMAND, MUTANT, NoSuchBackendError, find
 from uop.conformance.mutants.catalogue import find_mutant
 from uop.conformance.workers.transport import SERVE, Allowance, Session, Worker
 
-COMMAND = "command:"
-"""What stands before a program that answers lines, where a backend is named."""
-MUTANT = "mutant:"
-"""What stands before the name of a mutant there."""
 RUN = "uop.conformance.mutants.run"
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from uop.__main__ import main
+from uop.conformance.checks import OptionError, parse_duration
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report import Conclusion, Report
 from uop.conformance.run.exits import Exit
-from uop.conformance.run.options import OptionError, Options, parse_duration
+from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import LEVELS

@@ -11,6 +11,7 @@ import pytest
 from uop.conformance.backends import load
 from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
+from uop.conformance.checks import OBSERVED
 from uop.conformance.profile.card import Card, Entry, card_from_json, observe
 from uop.conformance.profile.file import ProfileFileError, profile_text, read_profile
 from uop.conformance.profile.free import free_points
@@ -20,7 +21,7 @@ from uop.conformance.protocol.types import Backend, Outcome, Problem, ProblemKin
 from uop.conformance.report import Conclusion, Report
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import summary
-from uop.conformance.run.options import OBSERVED, Options, profile_named
+from uop.conformance.run.options import Options, profile_named
 from uop.conformance.run.replay import replay
 from uop.conformance.run.run import conform
 from uop.conformance.workers.transport import Local

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from uop.conformance.checks import OptionError
 from uop.conformance.reference.answers.dependence import needed_of
 from uop.conformance.reference.answers.derivation import Asked, as_walked, derive
-from uop.conformance.run.options import OptionError
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.generate import groups
 from uop.interpreter.evaluate import evaluate_full

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from reports import CRASHED, FAILED, FAILURE, OPTIONS, PASSED, SKIPPED, TEXT, failing, full, report
 
+from uop.conformance.checks import KNOWN_FILE
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report import Failure, KnownFailure
 from uop.conformance.report.files import write_reports, write_repros
@@ -21,7 +22,6 @@ from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.terminal import summary
 from uop.conformance.report.vote import Poll
-from uop.conformance.run.options import KNOWN_FILE
 
 HELLO = Hello("some", "1", "device", frozenset(), frozenset())
 FULL = Path("/dev/full")

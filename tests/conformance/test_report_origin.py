@@ -14,12 +14,12 @@ import pytest
 from reports import PASSED, report
 
 from uop.__main__ import main
+from uop.conformance.checks import OptionError
 from uop.conformance.report.diff import changes, notes
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.reading import parse_report, read_report
-from uop.conformance.run.options import OptionError
 
 ADD = ["--case", "op/ADD/int32/edges/0", "-n", "1"]
 ORIGIN = {"date": "2030-12-31T23:59:59+00:00", "host": "<h>", "commit": "c0ffee", "command": "uop"}

@@ -14,12 +14,13 @@ import jsonschema
 import pytest
 from reports import PASSED, failing, report
 
+from uop.conformance.checks import OptionError
 from uop.conformance.report import MARKS, NOT_RUN
 from uop.conformance.report.diff import changes, notes
 from uop.conformance.report.reading import parse_report, problems, read_report
 from uop.conformance.report.sample import sample
 from uop.conformance.report.vote import Poll
-from uop.conformance.run.options import OptionError, Options
+from uop.conformance.run.options import Options
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.generate import group_of
 from uop.spec.errors import UopError

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from reports import CRASHED, FAILED, PASSED, SKIPPED, report
 
+from uop.conformance.checks import OptionError
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.sample import Again, judged_again, require_cases, sample
-from uop.conformance.run.options import OptionError
 
 IDS = [f"op/NEG/int8/edges/{k}@2" for k in range(0, 40, 2)]
 MANY = report(*(replace(PASSED, id=id) for id in IDS), FAILED, SKIPPED, CRASHED).to_json()

@@ -36,7 +36,7 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     stage leaves comes with these inputs, for `uop run`.
     """
     from uop.compiler.pipeline import compile
-    from uop.conformance.run.options import one_of
+    from uop.conformance.checks import one_of
     from uop.interpreter.inputs import with_numbers
     from uop.spec.case import Case, UopFile
     from uop.spec.graph import slots_of

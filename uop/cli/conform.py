@@ -56,7 +56,7 @@ def names(
 
 def seconds(context: click.Context, option: click.Parameter, given: str | None) -> float | None:
     """A duration in seconds; None where there is none."""
-    from uop.conformance.run.options import parse_duration
+    from uop.conformance.checks import parse_duration
 
     return None if given is None else parse_duration(given, option.opts[0])
 
@@ -218,14 +218,9 @@ def command(
     and written as a file for `uop replay`. Several backends are judged on the same cases; for each
     case that fails on one of them, a line says which backend differs from the others.
     """
+    from uop.conformance.checks import KNOWN_FILE, OptionError, cores
     from uop.conformance.report.reading import listed_in
-    from uop.conformance.run.options import (
-        KNOWN_FILE,
-        OptionError,
-        Options,
-        cores,
-        profile_named,
-    )
+    from uop.conformance.run.options import Options, profile_named
     from uop.conformance.suite.case import LEVELS
 
     backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
@@ -266,7 +261,7 @@ def command(
 
 def known_file(known: Path | None, is_written: bool) -> Path | None:
     """The file of known failures that a run reads: one that is named must be there."""
-    from uop.conformance.run.options import KNOWN_FILE
+    from uop.conformance.checks import KNOWN_FILE
 
     path = known or KNOWN_FILE
     return path if path.is_file() or (known is not None and not is_written) else None
@@ -274,8 +269,8 @@ def known_file(known: Path | None, is_written: bool) -> Path | None:
 
 def update(options: Options, form: str, known: Path) -> Exit:
     """Run the suite, then bring the file of known failures up to date."""
+    from uop.conformance.checks import writable
     from uop.conformance.run.known_update import require_editable
-    from uop.conformance.run.options import writable
     from uop.conformance.run.run import conform
 
     writable(known)
@@ -286,8 +281,8 @@ def update(options: Options, form: str, known: Path) -> Exit:
 
 def updated(report: Report, options: Options, known: Path) -> Exit:
     """Put what failed in a run into the file of known failures, and end as by that."""
+    from uop.conformance.checks import OptionError
     from uop.conformance.run.known_update import by_updated, write_known
-    from uop.conformance.run.options import OptionError
     from uop.conformance.suite.case import ALL_LEVELS
 
     if report.interrupted or report.lost:
@@ -309,9 +304,9 @@ def updated(report: Report, options: Options, known: Path) -> Exit:
 
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
     """The backend, with a seeded fault or on the simulator. OptionError where it has no such."""
+    from uop.conformance.backends import MUTANT
+    from uop.conformance.checks import OptionError
     from uop.conformance.mutants.catalogue import JUDGE, find_mutant
-    from uop.conformance.run.options import OptionError
-    from uop.conformance.workers.sessions import MUTANT
 
     if sanitize:
         if backend != "opencl" or mutant is not None:

@@ -22,8 +22,8 @@ log_option = click.option(
 
 def begin(log: Path | None, *backends: str) -> None:
     """Make the log of lines, if one is asked for, of backends that speak lines."""
+    from uop.conformance.checks import require_lines
     from uop.conformance.protocol.log import begin_log
-    from uop.conformance.run.options import require_lines
 
     for backend in backends:
         require_lines(log, backend)

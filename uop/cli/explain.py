@@ -180,7 +180,7 @@ def explain_case(
     profile: str | None,
 ) -> None:
     """Print what is demanded of an element of a case, of the suite or of a folder."""
-    from uop.conformance.run.options import OptionError
+    from uop.conformance.checks import OptionError
     from uop.conformance.suite.case import OWN, CaseId
     from uop.conformance.suite.generate import case_by_id
     from uop.conformance.suite.own_cases import OwnCases
@@ -202,8 +202,9 @@ def case_lines(
     profile: str | None,
 ) -> Iterator[str]:
     """What is demanded of an element of a case, and how that comes about."""
+    from uop.conformance.checks import STRICT
     from uop.conformance.reference.answers.derivation import Asked, derive
-    from uop.conformance.run.options import STRICT, profile_named
+    from uop.conformance.run.options import profile_named
     from uop.conformance.suite.case import InvalidCase
     from uop.spec.text.profile_text import parse_profile
 
@@ -233,7 +234,7 @@ def case_lines(
 
 def place_of(element: str | None) -> tuple[int, ...] | None:
     """The indices of an element, as they are typed."""
-    from uop.conformance.run.options import OptionError
+    from uop.conformance.checks import OptionError
 
     if element is None:
         return None

@@ -29,10 +29,10 @@ def command(
     OUTPUTS/ID/outputs.bin holds the outputs of the case with that id, one after the other. A case
     without such a file is skipped.
     """
+    from uop.conformance.checks import OptionError, require_files
     from uop.conformance.corpus.score import score
     from uop.conformance.report.files import write_reports
     from uop.conformance.report.terminal import figures_line, matrix, one_line, verdict_line
-    from uop.conformance.run.options import OptionError, require_files
 
     require_files(json, junit, html)
     report = score(corpus, outputs, words())

@@ -44,7 +44,7 @@ def command(
     the answer. Faults of `judge` are in the suite itself and can only be measured. Ctrl-C ends with
     the results so far.
     """
-    from uop.conformance.run.options import OptionError, cores, writable
+    from uop.conformance.checks import OptionError, cores, writable
 
     chosen = selected(names, kinds)
     if listed:
@@ -69,8 +69,8 @@ def command(
 
 def selected(names: Sequence[str], kinds: Sequence[str]) -> list[Mutant]:
     """The mutants of these names and classes. UopError for a name or class that there is not."""
+    from uop.conformance.checks import OptionError
     from uop.conformance.mutants.catalogue import find_mutant, mutants
-    from uop.conformance.run.options import OptionError
 
     known = dict.fromkeys(mutant.kind for mutant in mutants().values())
     for kind in kinds:

@@ -75,8 +75,8 @@ def init(backend: str, timeout: float | None, output: Path | None) -> int:
     uop profile init opencl --output opencl.toml
     uop conform opencl --profile opencl.toml
     """
+    from uop.conformance.checks import PROFILE_SUFFIX, OptionError, writable
     from uop.conformance.profile.file import profile_text
-    from uop.conformance.run.options import PROFILE_SUFFIX, OptionError, writable
 
     if output is not None:
         if output.suffix != PROFILE_SUFFIX:

@@ -44,9 +44,9 @@ def check(executable: str, arguments: tuple[str, ...], timeout: float, log: Path
     """
     import shlex
 
+    from uop.conformance.backends import COMMAND
     from uop.conformance.protocol.check import check as checked
     from uop.conformance.protocol.log import ProtocolLog
-    from uop.conformance.workers.sessions import COMMAND
     from uop.conformance.workers.transport import Allowance
 
     allowance = Allowance.within(timeout)

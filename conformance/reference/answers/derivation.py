@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from uop.conformance.checks import OptionError
 from uop.conformance.reference.answers.dependence import needed_of
 from uop.conformance.reference.words import latitude_words
-from uop.conformance.run.options import OptionError
 from uop.conformance.suite.case import Case
 from uop.interpreter.accept import AcceptedEvaluation, accept, read_by
 from uop.interpreter.accepted.result import Accepted
