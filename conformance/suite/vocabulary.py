@@ -16,7 +16,7 @@ from uop.spec.args import AllReduceArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.text.program import in_place
+from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 

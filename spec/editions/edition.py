@@ -17,7 +17,8 @@ from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopE
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.text.literal import Line
-from uop.spec.text.program import Scope, derived, in_place, print_node, print_tag
+from uop.spec.text.printer import derived, in_place, print_node, print_tag
+from uop.spec.text.program import Scope
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 

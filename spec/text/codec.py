@@ -21,7 +21,7 @@ from uop.spec.text.literal import Literal, Quoted, Word, print_literal
 DECIMAL_BITS = 4096
 """Of an integer that is written as decimals: of a much larger one Python writes none."""
 KEPT = 2048
-"""Texts of args, of derived parts and of nodes written in place: programs repeat them."""
+"""Texts of args that are kept: programs repeat them."""
 
 
 @dataclass(frozen=True, slots=True)

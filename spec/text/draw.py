@@ -9,11 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from uop.spec.properties.symbolic import spelled
-from uop.spec.text.program import in_place, print_node
-from uop.spec.uop import UOp
+from uop.spec.text.printer import in_place, print_node
 from uop.spec.walk import toposort
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
 
 MOST = 200
 """Nodes that are drawn; of a larger graph those nearest to the root."""

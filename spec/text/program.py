@@ -10,31 +10,27 @@ give. A tag, where there is one, ends the line: `!"tag"`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from reprlib import repr as _repr
 
-from uop.spec.args import AddrSpace, Arg, Device
+from uop.spec.args import Arg
 from uop.spec.conditions.labels import TEXT_C1
-from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError, users_line
+from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, users_line
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import spelled
-from uop.spec.text.codec import KEPT, arg_text, decode_fields, op_named, shown
+from uop.spec.text.codec import decode_fields, op_named, shown
 from uop.spec.text.literal import Line, Literal, Quoted, print_literal
-from uop.spec.text.printed import arg_of, read_fields, taken_apart
+from uop.spec.text.printer import Printer, derived, print_node, print_tag
 from uop.spec.uop import UOp, checked_root, dims, index_const
-from uop.spec.walk import toposort
 
 
 def print_program(root: UOp) -> str:
     """The program under a root, one line for each node that is not written in place."""
-    return "\n".join(_Printer().print([checked_root(root)])) + "\n"
+    return "\n".join(Printer().print([checked_root(root)])) + "\n"
 
 
 def print_unbuilt(node: Unbuilt) -> str:
     """The program under a node that has not been checked, which is the last line."""
-    printer = _Printer()
-    lines = printer.print(printer.operands(node))
+    printer = Printer()
+    lines = printer.print(printer.operands(node.src))
     written = print_node(node.op.name, [printer.operand(s) for s in node.src], node.arg)
     return "\n".join([*lines, f"%{len(lines)} = {written}{print_tag(node.tag)}"]) + "\n"
 
@@ -48,13 +44,8 @@ def parse(text: str, path: str = "") -> UOp:
         raise TEXT_C1.error("parse", _repr(text), users_line())
     scope = Scope(path)
     for number, line in enumerate(text.split("\n"), 1):
-        scope.read_text(line, number)
+        scope.read(Line(line, number, path))
     return scope.root()
-
-
-def print_node(name: str, src: list[str], arg: Arg | None) -> str:
-    """The part of a line that a node is made of: op, operands and arg."""
-    return (f"{name} {', '.join(src)}" if src else name) + arg_text(arg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,33 +74,6 @@ class Scope:
         self._path = path
         self._used: set[int] = set()
         self._place: dict[int, tuple[int, int]] = {}
-
-    def read_text(self, text: str, number: int) -> None:
-        """`read` of the text of a line."""
-        if not self._read_printed(text, number):
-            self.read(Line(text, number, self._path))
-
-    def _read_printed(self, text: str, number: int) -> bool:
-        """Read a line that stands as the printer writes it; anything else is left as it is."""
-        line = taken_apart(text)
-        if line is None or line.number in self.nodes:
-            return False
-        numbers = [s for s in line.src if isinstance(s, int)]
-        if not all(n in self.nodes for n in numbers):
-            return False
-        src = tuple(self.nodes[s] if isinstance(s, int) else s for s in line.src)
-        try:
-            arg = arg_of(line.name, self.arg_type(line.name), line.fields)
-            u = self.build(line.name, src, arg, None)
-        except UopError:
-            # Read again word by word, the error says where it is.
-            return False
-        if derived(u) != line.derived:
-            return False
-        self._used.update(numbers)
-        self._place[line.number] = (number, 1)
-        self.nodes[line.number] = u
-        return True
 
     def read(self, line: Line) -> None:
         """Read one line: a node, or nothing but a comment."""
@@ -186,7 +150,7 @@ class Scope:
             raise UnsupportedError(f"{_place(line, name.column)}: {error}") from None
         src = self._operands(line)
         brace = line.peek()
-        fields = read_fields(line)
+        fields = _read_fields(line)
         try:
             arg = decode_fields(name.text, kind, fields)
         except MalformedError as error:
@@ -240,67 +204,25 @@ class Scope:
             raise UnsupportedError(f"{_place(line, column)}: {error}") from None
 
 
-class _Printer:
-    """Numbers the nodes of one text and writes their lines."""
-
-    def __init__(self) -> None:
-        self._in_place: dict[UOp, str | None] = {}
-        self._number: dict[UOp, int] = {}
-
-    def operands(self, u: UOp | Unbuilt) -> list[UOp]:
-        """The operands that need a line of their own."""
-        for s in u.src:
-            if s not in self._in_place:
-                self._in_place[s] = in_place(s)
-        return [s for s in u.src if self._in_place[s] is None]
-
-    def operand(self, u: UOp) -> str:
-        return self._in_place[u] or f"%{self._number[u]}"
-
-    def print(self, roots: list[UOp]) -> list[str]:
-        lines: list[str] = []
-        for u in toposort(roots, self.operands):
-            self._number[u] = len(lines)
-            written = print_node(u.op.name, [self.operand(s) for s in u.src], u.arg)
-            lines.append(f"%{len(lines)} = {written} {derived(u)}{print_tag(u.tag)}")
-        return lines
-
-
-def in_place(u: UOp) -> str | None:
-    """`3` for an index constant, `[2,3]` for a STACK of them; None for what needs its own line."""
-    if u.tag is not None or u.dtype is not dtypes.index:
-        return None
-    if u.op is Op.CONST:
-        return str(u.arg.value)  # type: ignore[union-attr]
-    if u.op is not Op.STACK or not all(s.op is Op.CONST and s.tag is None for s in u.src):
-        return None
-    return "[" + ",".join(str(s.arg.value) for s in u.src) + "]"  # type: ignore[union-attr]
-
-
-def _device_literal(device: Device) -> Literal:
-    return tuple(map(Quoted, device)) if isinstance(device, tuple) else device
-
-
-def derived(u: UOp) -> str:
-    return _derived(u.dtype, u.sizes, u.device, u.addrspace)
-
-
-@lru_cache(maxsize=KEPT)
-def _derived(
-    dtype: DType, sizes: tuple[int | UOp, ...], device: Device, addrspace: AddrSpace | None
-) -> str:
-    text = f": {dtype.name}[{','.join(str(spelled(size)) for size in sizes)}]"
-    if device is not None:
-        text += f" @{print_literal(_device_literal(device))}"
-    return text if addrspace is None else f"{text} &{addrspace.name}"
-
-
-def print_tag(tag: str | None) -> str:
-    return "" if tag is None else f" !{print_literal(Quoted(tag))}"
-
-
 def _operand_next(line: Line) -> bool:
     return line.peek().kind in ("node", "int") or line.at("[")
+
+
+def _read_fields(line: Line) -> dict[str, Literal] | None:
+    """The fields of an arg between braces; None where no brace comes next."""
+    if not line.take("{"):
+        return None
+    given: dict[str, Literal] = {}
+    while not line.at("}"):
+        token = line.need_kind("word", "the name of a field")
+        if token.text in given:
+            raise line.fail(f"the field {token.text!r} stands twice", token)
+        line.need("=")
+        given[token.text] = line.literal()
+        if not line.take(","):
+            break
+    line.need("}")
+    return given
 
 
 def _read_sizes(line: Line) -> list[str]:
