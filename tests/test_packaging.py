@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Collection, Iterator
+from graphlib import TopologicalSorter
 from importlib.metadata import Distribution, packages_distributions
 from pathlib import Path
 
@@ -58,6 +60,35 @@ def imported_modules(path: Path) -> set[str]:
     return found
 
 
+def modules() -> dict[str, Path]:
+    """Every product module, by the name under which it is imported."""
+    return {
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path
+        for name, path in shipped_files().items()
+        if name.endswith(".py")
+    }
+
+
+def imports_at_run_time(path: Path, known: Collection[str]) -> set[str]:
+    """The product modules that a file imports, at its start or later; not those for types alone."""
+
+    def nodes(tree: ast.AST) -> Iterator[ast.AST]:
+        for node in ast.iter_child_nodes(tree):
+            if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+                yield node
+                yield from nodes(node)
+
+    found: set[str] = set()
+    for node in nodes(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                found.update(alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                inner = (f"{module}.{alias.name}" for alias in names)
+                found.update(name if name in known else module for name in inner)
+    return found & {*known}
+
+
 def without_encoding(path: Path) -> list[str]:
     """The calls that read or write text in the encoding of the place where they run."""
     found: list[str] = []
@@ -74,6 +105,13 @@ def without_encoding(path: Path) -> list[str]:
         if "encoding" not in {k.arg for k in keywords}:
             found.append(f"{path}:{node.lineno}")
     return found
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    files = modules()
+    graph = {name: imports_at_run_time(path, files) - {name} for name, path in files.items()}
+    assert len(graph) > 400
+    TopologicalSorter(graph).prepare()
 
 
 def test_no_text_has_the_encoding_of_the_place() -> None:
