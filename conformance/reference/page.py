@@ -123,7 +123,7 @@ def label_page(constraint: Constraint) -> Page:
     lead = f"{op}: {constraint.title}."
     elsewhere = conditions().get(constraint.label)
     sections = [] if elsewhere is None else [_places(elsewhere)]
-    texts = invalid.written().get(constraint.label)
+    texts = invalid.programs().get(constraint.label)
     if not texts:
         return Page(constraint.label, lead, tuple(sections))
     sections.append(Section("Must be rejected", code=texts[0]))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import uop.conformance
+from uop.conformance.suite.levels.invalid import derived
 from uop.spec.args import LoadArg, PadArg, PadFill
 from uop.spec.case import Case, UopFile
 from uop.spec.dtype import dtypes
@@ -22,6 +23,7 @@ from uop.spec.uop import dims, param
 FOLDER = Path(uop.conformance.__path__[0]) / "suite" / "cases" / "invalid"
 FILES = sorted(FOLDER.glob("*.uop"))
 CASES = [case for path in FILES for case in read_file(path).cases]
+DERIVED = [pair for d in DECLARATIONS.values() for pair in derived(d).items()]
 BY_TYPE_ONLY = {"PAD.arg", "LOAD.arg", "STAGE.arg"}
 """Text cannot break these: without fields such an op gets its default arg."""
 
@@ -34,7 +36,8 @@ def rejected(case: Case) -> Unbuilt:
 def test_no_label_is_missing_and_no_case_stands_twice() -> None:
     found = [case.id for case in CASES]
     assert len(found) == len(set(found))
-    assert {case.invalid for case in CASES} == set(labels()) - BY_TYPE_ONLY
+    shared = {label for label, _ in DERIVED}
+    assert {case.invalid for case in CASES} | shared == set(labels()) - BY_TYPE_ONLY
 
 
 def test_labels_are_unique_and_say_their_op() -> None:
@@ -76,14 +79,16 @@ def is_guard(label: str) -> bool:
     return kind in ("arity", "arg") or "STACK of ()-shaped" in labels()[label].title
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_case_breaks_nothing_else(case: Case) -> None:
-    node = rejected(case)
+BY_HAND = [pytest.param(case.invalid, rejected(case), id=case.id) for case in CASES]
+
+
+@pytest.mark.parametrize(("label", "node"), [*BY_HAND, *DERIVED])
+def test_a_case_breaks_nothing_else(label: str, node: Unbuilt) -> None:
     declaration = DECLARATIONS[node.op]
     if node.arg is None:
         node = replace(node, arg=declaration.default_arg)
     for constraint in declaration.constraints:
-        if constraint.label == case.invalid:
+        if constraint.label == label:
             assert constraint.broken(node)  # type: ignore[arg-type]
             if is_guard(constraint.label):
                 return

@@ -1,4 +1,4 @@
-"""Level invalid: programs that break exactly one constraint, written by hand and drawn."""
+"""Level invalid: programs that break exactly one constraint: by hand, derived and drawn."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from uop.conformance.suite.case import EFFORTS, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.choices import Choices, CountedChoices, between, chance, pick
+from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.spec.args import (
     Arg,
     ConstArg,
@@ -38,6 +39,9 @@ STRUCTURAL = (".arity", ".arg")
 NOT_DRAWN = ("call", "codegen")
 """Sections whose operands are programs: their cases are written by hand."""
 
+COMMON = (dtypes.float32, dtypes.int32)
+"""The dtypes of a valid node, where its op takes one of them."""
+
 SHAPES: tuple[Shape, ...] = ((2, 3), (3,), (), (4, 2), (2, 3, 4), (0,), (1, 3))
 
 
@@ -63,31 +67,71 @@ class InvalidGroup:
 
 
 def groups() -> Iterator[InvalidGroup]:
-    """One group per label with cases by hand, then one per op of drawn ones."""
-    for label, texts in written().items():
+    """One group per label, then one per op of drawn programs."""
+    for label, texts in programs().items():
         op, _, constraint = label.partition(".")
         count = len(texts)
-        yield InvalidGroup(op, constraint, (count, count, count), _written)
+        yield InvalidGroup(op, constraint, (count, count, count), _by_label)
     for declaration in DECLARATIONS.values():
         if _can_break(declaration):
             yield InvalidGroup(declaration.op.name, "drawn", (0, 3, 20), _drawn)
 
 
 @cache
-def written() -> dict[str, list[str]]:
-    """The texts of the files in cases/invalid by label."""
+def programs() -> dict[str, list[str]]:
+    """The programs that break a constraint, by its label: those of the files in cases/invalid.
+
+    The constraints that ops share need no file: a node that breaks one follows from the
+    declaration.
+    """
     by_label: dict[str, list[str]] = {}
     folder = files("uop.conformance.suite") / "cases" / "invalid"
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         for case in parse_file(file.read_text("utf-8"), file.name).cases:
             if case.invalid is not None:
                 by_label.setdefault(case.invalid, []).append(case.text)
+    for declaration in DECLARATIONS.values():
+        for label, node in derived(declaration).items():
+            by_label.setdefault(label, [print_unbuilt(node)])
     return by_label
 
 
-def _written(id: CaseId, seed: int) -> InvalidCase:
+def derived(declaration: OpDef) -> dict[str, Unbuilt]:
+    """By label, the first change to a valid node that breaks this constraint and no other.
+
+    None for an op with an arg, or on no dtypes: only a case by hand knows a valid node of it.
+    """
+    if not declaration.dtypes or declaration.arg is not None:
+        return {}
+    dtype = next((d for d in COMMON if d in declaration.dtypes), declaration.dtypes[0])
+    found: dict[str, Unbuilt] = {}
+    for node in _changed(declaration.op, operand_dtypes(declaration, dtype)):
+        broken = only_broken(node)
+        if broken is not None:
+            found.setdefault(broken.label, node)
+    return found
+
+
+def _changed(op: Op, valid: tuple[DType, ...]) -> Iterator[Unbuilt]:
+    """Nodes with another number of operands, arg, dtypes, shape or devices than a valid one."""
+    src = [param(k, (3,), dtype) for k, dtype in enumerate(valid)]
+    yield Unbuilt(op, tuple(src[:-1] or src * 2))
+    yield Unbuilt(op, tuple(src), Arg())
+    void = UOp(Op.SINK)
+    for others in ([param(k, (3,), d) for k in range(len(src))] for d in DTYPE_POOL):
+        yield Unbuilt(op, tuple(others))
+        yield from (Unbuilt(op, (*src[:k], others[k], *src[k + 1 :])) for k in range(len(src)))
+    yield Unbuilt(op, (void,) * len(src))
+    yield Unbuilt(op, (*src[:-1], param(len(src) - 1, (2, 2), valid[-1])))
+    yield Unbuilt(op, tuple(param(k, (3,), d, f"D{k}") for k, d in enumerate(valid)))
+    shards = [param(k, (2, 2), d, ("A", "B")) for k, d in enumerate(valid)]
+    turned = UOp(Op.PERMUTE, shards[-1], arg=PermuteArg((1, 0)))
+    yield Unbuilt(op, (*shards[:-1], turned))
+
+
+def _by_label(id: CaseId, seed: int) -> InvalidCase:
     label = f"{id.op}.{id.group}"
-    return InvalidCase(id, label, written()[label][id.index])
+    return InvalidCase(id, label, programs()[label][id.index])
 
 
 def _can_break(declaration: OpDef) -> bool:
