@@ -20,7 +20,7 @@ from uop.compiler.stages.grid import grid_of, is_grouped, runs, work_items
 from uop.compiler.stages.render import params, written_params
 from uop.compiler.targets.target import Target
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import BinaryArg
+from uop.spec.args import BinaryArg, arg_of
 from uop.spec.conditions.inputs import check_slots, misfit
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -157,7 +157,7 @@ def executable(root: UOp, stored: Sequence[UOp], planned: UOp, target: Target) -
 
 def _initial(u: UOp, inputs: Inputs) -> Array:
     if u.op is Op.BINARY:
-        return np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8)
+        return np.frombuffer(arg_of(u, BinaryArg).data, np.uint8)
     if slot_of(u) in inputs:
         return np.ascontiguousarray(inputs[slot_of(u)]).reshape(-1).view(np.uint8)
     return np.full(size(u.shape) * u.dtype.itemsize, POISON, np.uint8)

@@ -4,15 +4,13 @@ calls it.
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from uop.compiler.rewrite import RuleSet, rewrites
 from uop.interpreter.numeric.storage import constant, np_dtype, to_bits
 from uop.interpreter.rules import decomposed, elementwise, extension  # noqa: F401 - enter them
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
-from uop.spec.args import ConstArg
+from uop.spec.args import ConstArg, arg_of
 from uop.spec.errors import UndefinedError
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
@@ -32,7 +30,7 @@ def fold_constants(u: UOp) -> UOp | None:
             return None
     if u.shape != ():
         return None
-    operands = [constant(cast(ConstArg, s.arg).bits, s.dtype) for s in u.src]
+    operands = [constant(arg_of(s, ConstArg).bits, s.dtype) for s in u.src]
     try:
         with np.errstate(all="ignore"):
             if u.op in UNSPECIFIED and np.any(UNSPECIFIED[u.op](u, *operands)):

@@ -8,7 +8,7 @@ from typing import cast
 
 from uop.compiler.fold import FOLD
 from uop.compiler.rewrite import RuleSet, rewrites
-from uop.spec.args import ConstArg
+from uop.spec.args import ConstArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
@@ -21,7 +21,7 @@ DECIDED = (Op.ADD, Op.MUL, Op.SUB, Op.NEG, Op.MAX, Op.IDIV, Op.MOD, Op.CMPLT, Op
 
 def int_value(u: UOp) -> int | None:
     """The value of an integer or bool CONST, else None."""
-    return int(cast(ConstArg, u.arg).value) if u.op is Op.CONST and not u.dtype.is_float else None
+    return int(arg_of(u, ConstArg).value) if u.op is Op.CONST and not u.dtype.is_float else None
 
 
 def truth(u: UOp) -> bool | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from uop.spec.args import PadArg, PadFill, ReduceArg
+from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -108,7 +108,7 @@ def _all_of(masks: Masks, shape: Shape) -> UOp | None:
 
 def _pad(u: UOp, mask: UOp | None) -> Split:
     value = UOp(Op.PAD, *u.src, arg=ZERO_FILL)
-    if cast(PadArg, u.arg).fill is PadFill.INVALID:
+    if arg_of(u, PadArg).fill is PadFill.INVALID:
         if u.src[0].shape == u.shape:
             return Split(value, mask)
         inside = full(TRUE, u.src[0].shape) if mask is None else mask
@@ -140,7 +140,7 @@ def _where(u: UOp, masks: Masks) -> Split:
 
 def _reduce(u: UOp, masks: Masks) -> Split:
     """Absent elements are skipped: they become the identity."""
-    arg = cast(ReduceArg, u.arg)
+    arg = arg_of(u, ReduceArg)
     present = UOp(Op.WHERE, cast(UOp, masks[0]), u.src[0], identity(arg.op, u.dtype))
     return Split(u.with_src([present, *u.src[1:]]))
 

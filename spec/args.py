@@ -7,14 +7,29 @@ from enum import Enum
 from numbers import Rational
 from reprlib import repr as _repr
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from uop.spec.conditions.labels import ARG_C1, CONST_NUMBER
 from uop.spec.dtype import DType, Number, Scalar, dtypes
-from uop.spec.errors import users_line
+from uop.spec.errors import InvalidError, users_line
 from uop.spec.ops.names import Op
 
+if TYPE_CHECKING:
+    from uop.spec.registry import Node
+
 Device = str | tuple[str, ...] | None
+A = TypeVar("A", bound="Arg")
+B = TypeVar("B", bound="Arg")
 
 
 class AddrSpace(Enum):
@@ -265,6 +280,21 @@ class PlaceArg(Arg):
     """A device, or several."""
 
     device: Device
+
+
+@overload
+def arg_of(u: Node, kind: type[A], /) -> A: ...
+@overload
+def arg_of(u: Node, kind: type[A], other: type[B], /) -> A | B: ...
+
+
+def arg_of(u: Node, /, *kinds: type[Arg]) -> Arg:
+    """The arg of a node as one of these classes; InvalidError `OP.arg` for any other arg."""
+    arg = u.arg
+    if isinstance(arg, kinds):
+        return arg
+    expected = " or ".join(kind.__name__ for kind in kinds)
+    raise InvalidError(f"{u.op.name}.arg", f"arg is {expected}", found=repr(arg))
 
 
 class _Items(NamedTuple):

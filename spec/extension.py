@@ -7,7 +7,7 @@ from functools import partial
 from typing import cast
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
-from uop.spec.args import ReduceArg
+from uop.spec.args import ReduceArg, arg_of
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops import expansion
 from uop.spec.ops.names import Op
@@ -73,7 +73,7 @@ def _unless_given(given: set[UOp], u: UOp) -> Sequence[UOp]:
 
 
 def _folds_with_min(u: UOp) -> bool:
-    return u.op is Op.REDUCE and cast(ReduceArg, u.arg).op is Op.MIN
+    return u.op is Op.REDUCE and arg_of(u, ReduceArg).op is Op.MIN
 
 
 def _smaller(u: UOp) -> UOp | None:

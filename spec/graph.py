@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import AddrSpace, BufferArg, GetTupleArg, ParamArg
+from uop.spec.args import AddrSpace, BufferArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.conditions.inputs import clash
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
@@ -110,7 +110,7 @@ def _taking_inputs(u: UOp) -> tuple[UOp, ...]:
 
 def slot_of(leaf: Node) -> int:
     """The slot of a PARAM or BUFFER."""
-    return cast("ParamArg | BufferArg", leaf.arg).slot
+    return arg_of(leaf, ParamArg, BufferArg).slot
 
 
 def base_of(location: UOp) -> UOp:
@@ -175,7 +175,7 @@ def all_inlined(
         if u.op is Op.FUNCTION:
             done[u] = applied(done[u.src[0]], [done[a] for a in u.src[1:]])
         elif u.op is Op.GETTUPLE:
-            done[u] = done[u.src[0]].src[cast(GetTupleArg, u.arg).idx]
+            done[u] = done[u.src[0]].src[arg_of(u, GetTupleArg).idx]
         else:
             new = over(u, done) if u.op is Op.CALL else u.with_src(done[s] for s in u.src)
             done[u] = new if new.dtype is dtypes.void else rewritten(new)

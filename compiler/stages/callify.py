@@ -7,11 +7,10 @@ there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import cast
 
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.validity import TRUE, ZERO_FILL, Validity, both, full
-from uop.spec.args import BufferArg, FlipArg, GetTupleArg, ParamArg, PermuteArg
+from uop.spec.args import BufferArg, FlipArg, GetTupleArg, ParamArg, PermuteArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -77,7 +76,7 @@ def _with_views(root: UOp) -> UOp:
 
 def _placeholder(given: UOp, slot: int | None = None) -> UOp:
     """The PARAM that stands for an input's contents."""
-    arg = cast("ParamArg | BufferArg", given.arg)
+    arg = arg_of(given, ParamArg, BufferArg)
     return UOp(
         Op.PARAM,
         *given.src,
@@ -197,10 +196,10 @@ def _outward(target: UOp, value: UOp, inside: UOp | None) -> tuple[UOp, UOp | No
         case Op.RESHAPE:
             return _both(lambda u: UOp(Op.RESHAPE, u, dims(of.shape)), value, inside)
         case Op.FLIP:
-            arg = cast(FlipArg, target.arg)
+            arg = arg_of(target, FlipArg)
             return _both(lambda u: UOp(Op.FLIP, u, arg=arg), value, inside)
         case Op.PERMUTE:
-            order = cast(PermuteArg, target.arg).order
+            order = arg_of(target, PermuteArg).order
             inverse = PermuteArg(tuple(order.index(axis) for axis in range(len(order))))
             return _both(lambda u: UOp(Op.PERMUTE, u, arg=inverse), value, inside)
         case Op.SHRINK:

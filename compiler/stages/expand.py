@@ -13,7 +13,7 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.simplify import int_value
 from uop.compiler.stages.optimize.axes import axes, id_of, ranged, rebuilt, type_of
 from uop.compiler.validity import identity
-from uop.spec.args import AxisType, ReduceArg
+from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import calls
 from uop.spec.kernel.forms import open_ranges
@@ -73,7 +73,7 @@ def _each(body: UOp, end: UOp) -> UOp:
 
 def _chain(body: UOp, fold: UOp) -> UOp:
     """The fold over the remaining ranges; over none it is the chain itself."""
-    op = cast(ReduceArg, fold.arg).op
+    op = arg_of(fold, ReduceArg).op
     r = next(iter(_wide(fold.src[1:])))
     values = _copies(body, fold.src[0], r)
     chain = reduce(lambda a, b: UOp(op, a, b), values) if values else identity(op, fold.dtype)

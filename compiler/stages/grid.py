@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from uop.spec.args import AddrSpace, ConstArg, SpecialArg
+from uop.spec.args import AddrSpace, ConstArg, SpecialArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -70,7 +69,7 @@ def specials(linear: UOp) -> list[UOp]:
 
 
 def name_of(special: UOp) -> str:
-    return cast(SpecialArg, special.arg).name
+    return arg_of(special, SpecialArg).name
 
 
 def fixed_bound(u: UOp) -> int:

@@ -21,6 +21,7 @@ from uop.spec.args import (
     PermuteArg,
     RangeArg,
     ReduceArg,
+    arg_of,
 )
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UnsupportedError
@@ -169,14 +170,14 @@ class Lowering:
         return UOp(Op.WHERE, gate, read, alt)
 
     def _permute(self, e: Element) -> Steps:
-        order = cast(PermuteArg, e.tensor.arg).order
+        order = arg_of(e.tensor, PermuteArg).order
         at = list(e.at)
         for k, axis in enumerate(order):
             at[axis] = e.at[k]
         return (yield Element(e.tensor.src[0], tuple(at), e.gate))
 
     def _flip(self, e: Element) -> Steps:
-        flags = cast(FlipArg, e.tensor.arg).flags
+        flags = arg_of(e.tensor, FlipArg).flags
         at = tuple(
             self.alu(Op.SUB, index_const(dim - 1), i) if flipped else i
             for i, dim, flipped in zip(e.at, e.tensor.shape, flags, strict=True)
@@ -264,7 +265,7 @@ class Lowering:
         return result
 
     def _reduce(self, e: Element) -> Steps:
-        arg = cast(ReduceArg, e.tensor.arg)
+        arg = arg_of(e.tensor, ReduceArg)
         if len(e.tensor.src) > 1:
             raise UnsupportedError("rangeify: a REDUCE over RANGEs in a tensor graph")
         source = e.tensor.src[0]

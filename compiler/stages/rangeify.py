@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.lower import Lowering
 from uop.compiler.validity import Validity
-from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg
+from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.graph import slot_of
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
@@ -41,9 +40,7 @@ def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
     validity = Validity()
     # An INVALID element of a result is UNSPECIFIED there, so it may as well be stored.
     values = [validity.split(v).value for v in function.src[0].src]
-    outputs = [
-        (store.src[0], values[cast(GetTupleArg, store.src[1].arg).idx]) for store in root.src
-    ]
+    outputs = [(store.src[0], values[arg_of(store.src[1], GetTupleArg).idx]) for store in root.src]
     return _Split(outputs, function.src[1:], fired).program()
 
 
@@ -194,7 +191,7 @@ def _buffer_of(argument: UOp) -> UOp:
     """Kernels read memory: an input value is the BUFFER in its slot."""
     if argument.op is not Op.PARAM:
         return argument
-    arg = cast(ParamArg, argument.arg)
+    arg = arg_of(argument, ParamArg)
     return UOp(Op.BUFFER, *argument.src, arg=BufferArg(arg.slot, arg.dtype, arg.device))
 
 

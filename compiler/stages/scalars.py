@@ -6,10 +6,9 @@ Where a vector is read at an index that is data, its elements are chosen between
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from uop.compiler.simplify import int_value
-from uop.spec.args import DTypeArg
+from uop.spec.args import DTypeArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import LEAVES
@@ -74,7 +73,7 @@ class _Elements:
     def _element(self, u: UOp, k: int) -> UOp:
         """Element k of a vector instruction; operands of one element go with all of them."""
         if u.op is Op.BITCAST and u.src[0].shape != u.shape:
-            raise UnsupportedError(f"a BITCAST to {cast(DTypeArg, u.arg).dtype.name} of a vector")
+            raise UnsupportedError(f"a BITCAST to {arg_of(u, DTypeArg).dtype.name} of a vector")
         parts = [self._of[s] for s in u.src]
         return self._list(u.with_src([p[k] if len(p) > 1 else p[0] for p in parts]))
 

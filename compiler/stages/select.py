@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import cast
 
 from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrites
 from uop.compiler.simplify import SIMPLIFY
@@ -17,7 +16,7 @@ from uop.compiler.stages.launch import launched
 from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
-from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg
+from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg, arg_of
 from uop.spec.graph import calls
 from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, Form, Invariant, Nodes, open_ranges
 from uop.spec.ops.names import Op
@@ -84,7 +83,7 @@ def _accumulated(u: UOp, src: Sequence[UOp], around: Sequence[UOp], slot: int) -
     them.
     """
     value, *ranges = src
-    op, zero = cast(ReduceArg, u.arg).op, index_const(0)
+    op, zero = arg_of(u, ReduceArg).op, index_const(0)
     register = UOp(Op.BUFFER, dims((1,)), arg=BufferArg(slot, u.dtype, None, AddrSpace.REG))
     fresh = UOp(Op.AFTER, register, *around) if around else register
     start = UOp(Op.STORE, UOp(Op.INDEX, fresh, zero), identity(op, u.dtype))

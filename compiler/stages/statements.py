@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from uop.compiler.stages.grid import name_of
 from uop.compiler.targets.cstyle import SPELLED, Dialect, Operation, c_type, literal, spell
-from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg
+from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
 from uop.spec.graph import slot_of
@@ -145,7 +144,7 @@ def _register(body: _Body, u: UOp) -> None:
 
 
 def _range(body: _Body, u: UOp) -> None:
-    i = f"n{cast(RangeArg, u.arg).id}"
+    i = f"n{arg_of(u, RangeArg).id}"
     body.open(u, i, f"for (i64 {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
 
 
@@ -170,7 +169,7 @@ def _instruction(body: _Body, u: UOp) -> None:
     spelling = (
         instruction_named(u.arg.name).spelled(body.dialect.target)
         if isinstance(u.arg, InsArg)
-        else cast(CustomArg, u.arg).fmt
+        else arg_of(u, CustomArg).fmt
     )
     text = filled(spelling, [body.of(s) for s in u.src])
     if u.dtype is dtypes.void:

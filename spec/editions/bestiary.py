@@ -7,9 +7,9 @@ core has STACK and INDEX, and a PROGRAM that is filled stage by stage.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import BinaryArg, PtrAddArg, RangeArg, StageArg
+from uop.spec.args import BinaryArg, PtrAddArg, RangeArg, StageArg, arg_of
 from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions import bestiary_read as r
@@ -187,4 +187,4 @@ def priority(u: UOp) -> int:
         raise ValueError(f"the priority of a RANGE, found {u.op.name}")
     if u.tag == r.PLACEHOLDER:
         return b.BestiaryAxisType.PLACEHOLDER.priority
-    return b.BestiaryAxisType[cast(RangeArg, u.arg).axis_type.name].priority
+    return b.BestiaryAxisType[arg_of(u, RangeArg).axis_type.name].priority

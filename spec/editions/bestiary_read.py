@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from uop.spec.args import (
     AddrSpace,
@@ -31,6 +31,7 @@ from uop.spec.args import (
     StageArg,
     UniqueArg,
     WmmaArg,
+    arg_of,
 )
 from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import dtypes
@@ -88,7 +89,7 @@ def place(u: UOp, condition: Condition) -> Device:
     """What a DEVICE operand names."""
     if u.op is not Op.DEVICE:
         raise broken(condition, u.op.name)
-    return cast(PlaceArg, u.arg).device
+    return arg_of(u, PlaceArg).device
 
 
 def read_allreduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
@@ -101,7 +102,7 @@ def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
     if name.op not in (Op.UNIQUE, Op.LUNIQUE):
         raise broken(c.BUFFER_UNIQUE, name.op.name)
     where = place(src[1], c.BUFFER_DEVICE) if len(src) > 1 else None
-    given = BufferArg(cast(UniqueArg, name.arg).id, arg.dtype, where)
+    given = BufferArg(arg_of(name, UniqueArg).id, arg.dtype, where)
     tag = LOCAL_NAME if name.op is Op.LUNIQUE else None
     return UOp(Op.BUFFER, _size(c.BUFFER_SIZE, arg.size), arg=given, tag=tag)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from uop.spec.args import (
     AddrSpace,
@@ -27,6 +27,7 @@ from uop.spec.args import (
     StageArg,
     UniqueArg,
     WmmaArg,
+    arg_of,
 )
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
@@ -51,7 +52,7 @@ def _device(w: Writing, device: Device) -> Form:
 
 
 def write_range(w: Writing, u: UOp) -> Form:
-    arg = cast(RangeArg, u.arg)
+    arg = arg_of(u, RangeArg)
     kind = b.BestiaryAxisType[arg.axis_type.name]
     return w.form("RANGE", w[u.src[0]], arg=b.AxisArg(arg.id, kind))
 
@@ -65,7 +66,7 @@ def write_end(w: Writing, u: UOp) -> Form:
 
 
 def write_reduce(w: Writing, u: UOp) -> Form:
-    arg = cast(ReduceArg, u.arg)
+    arg = arg_of(u, ReduceArg)
     if not arg.axes:
         return w.form("REDUCE", *_sources(w, u), arg=b.ReduceOpArg(arg.op))
     if len(u.src) > 1:
@@ -74,7 +75,7 @@ def write_reduce(w: Writing, u: UOp) -> Form:
 
 
 def _reduced(w: Writing, u: UOp) -> Form:
-    arg = cast(ReduceArg, u.arg)
+    arg = arg_of(u, ReduceArg)
     return w.form("REDUCE_AXIS", w[u.src[0]], arg=b.ReduceAxisArg(arg.op, arg.axes))
 
 
@@ -82,21 +83,21 @@ def write_reshape(w: Writing, u: UOp) -> Form:
     """What drops the folded axes of a REDUCE is part of REDUCE_AXIS."""
     t = u.src[0]
     if t.op is Op.REDUCE and len(t.src) == 1 and t.tag is None:
-        axes = cast(ReduceArg, t.arg).axes
+        axes = arg_of(t, ReduceArg).axes
         if axes and u.shape == tuple(d for k, d in enumerate(t.shape) if k not in axes):
             return _reduced(w, t)
     return w.same(u)
 
 
 def write_all_reduce(w: Writing, u: UOp) -> Form:
-    arg = cast(AllReduceArg, u.arg)
+    arg = arg_of(u, AllReduceArg)
     where = _device(w, arg.device)
     return w.form("ALLREDUCE", w[u.src[0]], where, arg=b.ReduceOpArg(arg.op))
 
 
 def write_buffer(w: Writing, u: UOp) -> Form:
     """Flat memory under the shape of the core node."""
-    arg, size = cast(BufferArg, u.arg), prod(u.shape)
+    arg, size = arg_of(u, BufferArg), prod(u.shape)
     if arg.addrspace is AddrSpace.GLOBAL:
         where = [] if arg.device is None else [_device(w, arg.device)]
         name = w.form("UNIQUE", arg=UniqueArg(arg.slot))
@@ -110,7 +111,7 @@ def write_buffer(w: Writing, u: UOp) -> Form:
 
 
 def write_param(w: Writing, u: UOp) -> Form:
-    arg = cast(ParamArg, u.arg)
+    arg = arg_of(u, ParamArg)
     if arg.min is not None and arg.max is not None:
         variable = b.VariableArg(f"v{arg.slot}", arg.min, arg.max)
         return w.form("DEFINE_VAR", arg=variable)
@@ -122,10 +123,10 @@ def write_param(w: Writing, u: UOp) -> Form:
 
 
 def write_slice(w: Writing, u: UOp) -> Form:
-    arg, offset = cast(SliceArg, u.arg), u.src[1]
+    arg, offset = arg_of(u, SliceArg), u.src[1]
     if offset.op is not Op.CONST:
         raise w.cannot(u, "an offset that is no constant")
-    view = b.ViewArg(arg.size, int(cast(ConstArg, offset.arg).value), arg.dtype)
+    view = b.ViewArg(arg.size, int(arg_of(offset, ConstArg).value), arg.dtype)
     return w.form("BUFFER_VIEW", w[u.src[0]], arg=view)
 
 
@@ -152,7 +153,7 @@ def _constants(i: UOp) -> tuple[int, ...] | None:
     found = i.src if i.op is Op.STACK else (i,)
     if not all(s.op is Op.CONST and s.dtype is dtypes.index and s.tag is None for s in found):
         return None
-    return tuple(int(cast(ConstArg, s.arg).value) for s in found)
+    return tuple(int(arg_of(s, ConstArg).value) for s in found)
 
 
 ACCESSES = (Op.INDEX, Op.PTRADD)
@@ -160,7 +161,7 @@ ACCESSES = (Op.INDEX, Op.PTRADD)
 
 def write_load(w: Writing, u: UOp) -> Form:
     """An access to an element, a copy to a device, or a copy that stays where it is."""
-    arg, source = cast(LoadArg, u.arg), u.src[0]
+    arg, source = arg_of(u, LoadArg), u.src[0]
     if source.op in ACCESSES and source.addrspace is not None and arg == LoadArg():
         buffer = w[source.src[0]]
         if len(u.src) == 1:
@@ -193,7 +194,7 @@ def write_store(w: Writing, u: UOp) -> Form:
 
 
 def write_get_tuple(w: Writing, u: UOp) -> Form:
-    return w.form("GET_TUPLE", w[u.src[0]], arg=b.ElementArg(cast(GetTupleArg, u.arg).idx))
+    return w.form("GET_TUPLE", w[u.src[0]], arg=b.ElementArg(arg_of(u, GetTupleArg).idx))
 
 
 def write_program(w: Writing, u: UOp) -> Form:
@@ -202,7 +203,7 @@ def write_program(w: Writing, u: UOp) -> Form:
 
 
 def write_source(w: Writing, u: UOp) -> Form:
-    return w.form("SOURCE", arg=b.CodeArg(cast(SourceArg, u.arg).text))
+    return w.form("SOURCE", arg=b.CodeArg(arg_of(u, SourceArg).text))
 
 
 def write_binary(w: Writing, u: UOp) -> Form:
@@ -217,13 +218,13 @@ def write_stack(w: Writing, u: UOp) -> Form:
     if u.shape[1:]:
         return w.form("MSTACK", *_sources(w, u))
     if all(s.op is Op.CONST and s.tag is None for s in u.src):
-        bits = tuple(cast(ConstArg, s.arg).bits for s in u.src)
+        bits = tuple(arg_of(s, ConstArg).bits for s in u.src)
         return w.form("VCONST", arg=b.LanesOfBitsArg(bits, u.dtype))
     return w.form("VECTORIZE", *_sources(w, u))
 
 
 def _pairs(u: UOp) -> tuple[tuple[int, ...], ...]:
-    arg = cast(LanesArg, u.arg)
+    arg = arg_of(u, LanesArg)
     return tuple(zip(arg.axes, arg.factors, strict=True))
 
 
@@ -236,14 +237,14 @@ def write_contract(w: Writing, u: UOp) -> Form:
 
 
 def write_wmma(w: Writing, u: UOp) -> Form:
-    arg = cast(WmmaArg, u.arg)
+    arg = arg_of(u, WmmaArg)
     core = b.TensorCoreArg((arg.n, arg.m, arg.k), arg.dtype_in, arg.dtype_out)
     return w.form("WMMA", *_sources(w, u), arg=core)
 
 
 def write_pad(w: Writing, u: UOp) -> Form:
     t, offset, _ = u.src
-    if cast(PadArg, u.arg).fill is PadFill.INVALID:
+    if arg_of(u, PadArg).fill is PadFill.INVALID:
         raise w.cannot(u, "its PAD fills with zeros, none with INVALID elements")
     before = index_values(offset)
     after = tuple(n - o - s for n, o, s in zip(u.shape, before, t.shape, strict=True))
@@ -257,11 +258,11 @@ def write_shrink(w: Writing, u: UOp) -> Form:
 
 
 def write_permute(w: Writing, u: UOp) -> Form:
-    return w.form("PERMUTE", w[u.src[0]], arg=b.AxesArg(cast(PermuteArg, u.arg).order))
+    return w.form("PERMUTE", w[u.src[0]], arg=b.AxesArg(arg_of(u, PermuteArg).order))
 
 
 def write_flip(w: Writing, u: UOp) -> Form:
-    return w.form("FLIP", w[u.src[0]], arg=b.FlaggedArg(cast(FlipArg, u.arg).flags))
+    return w.form("FLIP", w[u.src[0]], arg=b.FlaggedArg(arg_of(u, FlipArg).flags))
 
 
 def write_contiguous_backward(w: Writing, u: UOp) -> Form:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import Arg, AxisType, PermuteArg, RangeArg, ReduceArg
+from uop.spec.args import Arg, AxisType, PermuteArg, RangeArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words
 from uop.spec.ops.names import Op
@@ -110,7 +110,7 @@ def _read_reduce(reading: Reading, src: tuple[UOp, ...], arg: LeadingArg) -> UOp
 
 def _write_reduce(writing: Writing, u: UOp) -> Form:
     """Bring the folded axes to the front, fold them away, and put axes of size 1 there."""
-    arg, t = cast(ReduceArg, u.arg), u.src[0]
+    arg, t = arg_of(u, ReduceArg), u.src[0]
     form, ranges = writing[t], [writing[r] for r in u.src[1:]]
     order = (*arg.axes, *(k for k in range(len(t.shape)) if k not in arg.axes))
     if order != tuple(range(len(order))):
@@ -123,7 +123,7 @@ def _write_reshape(writing: Writing, u: UOp) -> Form:
     """A REDUCE of leading axes and the RESHAPE that drops them are one REDUCE."""
     t = u.src[0]
     if t.op is Op.REDUCE and t.tag is None:
-        arg = cast(ReduceArg, t.arg)
+        arg = arg_of(t, ReduceArg)
         n = len(arg.axes)
         if n and arg.axes == tuple(range(n)) and u.shape == t.shape[n:]:
             src = (writing[s] for s in t.src)
@@ -142,7 +142,7 @@ def _read_range(reading: Reading, src: tuple[UOp, ...], arg: LaterRangeArg) -> U
 
 
 def _write_range(writing: Writing, u: UOp) -> Form:
-    arg = cast(RangeArg, u.arg)
+    arg = arg_of(u, RangeArg)
     later = LaterRangeArg(arg.id, LaterAxisType[arg.axis_type.name])
     return writing.form("RANGE", writing[u.src[0]], arg=later)
 

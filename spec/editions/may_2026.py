@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from uop.spec.args import (
     AddrSpace,
@@ -20,6 +20,7 @@ from uop.spec.args import (
     PadArg,
     PadFill,
     RangeArg,
+    arg_of,
 )
 from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import DType, dtypes
@@ -70,7 +71,7 @@ def _read_buffer(reading: Reading, src: tuple[UOp, ...], arg: FlatBufferArg) -> 
 
 def _write_buffer(writing: Writing, u: UOp) -> Form:
     """The flat memory, seen under the shape of the core node."""
-    arg = cast(BufferArg, u.arg)
+    arg = arg_of(u, BufferArg)
     n = len(arg.device) if isinstance(arg.device, tuple) else 1
     size = prod(u.shape) // n
     flat = writing.form(
@@ -86,7 +87,7 @@ def _read_pad(reading: Reading, src: tuple[UOp, ...], arg: None) -> UOp:
 
 
 def _write_pad(writing: Writing, u: UOp) -> Form:
-    if cast(PadArg, u.arg).fill is PadFill.INVALID:
+    if arg_of(u, PadArg).fill is PadFill.INVALID:
         raise writing.cannot(u, "its PAD fills with zeros, none with INVALID elements")
     return writing.form("PAD", *(writing[s] for s in u.src))
 
@@ -109,7 +110,7 @@ def _read_range(reading: Reading, src: tuple[UOp, ...], arg: TypedRangeArg) -> U
 
 
 def _write_range(writing: Writing, u: UOp) -> Form:
-    arg = cast(RangeArg, u.arg)
+    arg = arg_of(u, RangeArg)
     given = TypedRangeArg(arg.axis_type, arg.id)
     return writing.form("RANGE", writing[u.src[0]], arg=given)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
-from uop.spec.args import PadArg, PadFill, ReduceArg
+from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
 from uop.spec.conditions.labels import GRADIENT_C2
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.views import reshaped
@@ -56,7 +56,7 @@ class Absences:
         for u in toposort([value], lambda v: () if v in known else outside_bodies(v)):
             if u not in known:
                 if u.op is Op.PAD:
-                    invalid = cast(PadArg, u.arg).fill is PadFill.INVALID
+                    invalid = arg_of(u, PadArg).fill is PadFill.INVALID
                     known[u] = invalid or known[u.src[0]]
                 else:
                     known[u] = u.op is not Op.REDUCE and any(known[s] for s in outside_bodies(u))

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 from weakref import WeakKeyDictionary
 
-from uop.spec.args import AddrSpace, AxisType, RangeArg
+from uop.spec.args import AddrSpace, AxisType, RangeArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.errors import PassError
 from uop.spec.graph import AROUND_CALLS, outside
@@ -114,7 +113,7 @@ def _verify_body(body: UOp, form: Form) -> None:
     nodes = None
     if known is None:
         nodes = Nodes(body.toposort())
-        axis_types = frozenset(cast(RangeArg, r.arg).axis_type for r in nodes.of(Op.RANGE))
+        axis_types = frozenset(arg_of(r, RangeArg).axis_type for r in nodes.of(Op.RANGE))
         known = _KNOWN[body] = _Known(frozenset(nodes.by_op), axis_types, set())
     if not (known.ops <= form.ops and known.axis_types <= form.axis_types):
         raise _stray(body, form)
@@ -134,7 +133,7 @@ def _stray(body: UOp, form: Form) -> PassError:
         u
         for u in body.toposort()
         if u.op not in form.ops
-        or (u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type not in form.axis_types)
+        or (u.op is Op.RANGE and arg_of(u, RangeArg).axis_type not in form.axis_types)
     )
     return _broken(form, "axis_types" if u.op in form.ops else "ops", u)
 
@@ -216,16 +215,16 @@ def _location_as_value(nodes: Nodes) -> UOp | None:
 def _repeated_id(nodes: Nodes) -> UOp | None:
     seen: set[int] = set()
     for u in nodes.of(Op.RANGE):
-        if cast(RangeArg, u.arg).id in seen:
+        if arg_of(u, RangeArg).id in seen:
             return u
-        seen.add(cast(RangeArg, u.arg).id)
+        seen.add(arg_of(u, RangeArg).id)
     return None
 
 
 def _left_open(nodes: Nodes) -> UOp | None:
     order = nodes.order
     return next(
-        iter(sorted(open_ranges(order)[order[-1]], key=lambda r: cast(RangeArg, r.arg).id)), None
+        iter(sorted(open_ranges(order)[order[-1]], key=lambda r: arg_of(r, RangeArg).id)), None
     )
 
 

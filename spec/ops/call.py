@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import GetTupleArg, ParamArg
+from uop.spec.args import GetTupleArg, ParamArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.graph import slot_of
 from uop.spec.ops.effects import effect
@@ -48,7 +48,7 @@ def _nothing_returned(u: Node) -> str | None:
 def _no_element(u: Node) -> str | None:
     if _nothing_returned(u):
         return None
-    source, idx = u.src[0], cast(GetTupleArg, u.arg).idx
+    source, idx = u.src[0], arg_of(u, GetTupleArg).idx
     count = len(source.src if source.op is Op.TUPLE else source.src[0].src)
     return None if 0 <= idx < count else f"{idx} of {count}"
 
@@ -71,7 +71,7 @@ def _misfit(u: Node, fits: Callable[[Node, Node], bool]) -> str | None:
 def _in_range(given: Node, param: Node) -> bool:
     """The argument for a variable lies in its range."""
     wide, found = param.min_max, given.min_max
-    if cast(ParamArg, param.arg).min is None or wide is None or found is None:
+    if arg_of(param, ParamArg).min is None or wide is None or found is None:
         return True
     return wide.min <= found.min and found.max <= wide.max
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from uop.spec import latitude as lat
 from uop.spec.args import (
@@ -14,6 +14,7 @@ from uop.spec.args import (
     SourceArg,
     SpecialArg,
     WmmaArg,
+    arg_of,
 )
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.constraints import one_device, one_dtype
@@ -82,24 +83,24 @@ def _shapes_differ(u: Node) -> str | None:
 
 
 def _no_fragments(u: Node) -> str | None:
-    arg = cast(WmmaArg, u.arg)
+    arg = arg_of(u, WmmaArg)
     return None if fragment_shapes(arg) else f"({arg.m}, {arg.n}, {arg.k})"
 
 
 def _wrong_dtypes(u: Node) -> str | None:
-    arg, found = cast(WmmaArg, u.arg), tuple(s.dtype for s in u.src)
+    arg, found = arg_of(u, WmmaArg), tuple(s.dtype for s in u.src)
     fits = found == (arg.dtype_in, arg.dtype_in, arg.dtype_out) and arg.dtype_in.is_float
     return None if fits else " ".join(d.name for d in found)
 
 
 def _wrong_fragments(u: Node) -> str | None:
-    expected = fragment_shapes(cast(WmmaArg, u.arg))
+    expected = fragment_shapes(arg_of(u, WmmaArg))
     found = tuple(s.shape for s in u.src)
     return None if expected in (None, found) else " ".join(map(str, found))
 
 
 def _no_result(u: Node) -> str | None:
-    arg = cast("InsArg | CustomArg", u.arg)
+    arg = arg_of(u, InsArg, CustomArg)
     if any(dim < 0 for dim in arg.shape):
         return f"{arg.shape}"
     return f"void{list(arg.shape)}" if arg.dtype is dtypes.void and arg.shape else None
@@ -112,12 +113,12 @@ def _fragment(u: Node) -> Shape:
 
 @says("that of the arg")
 def _declared_dtype(u: Node) -> DType:
-    return cast("InsArg | CustomArg", u.arg).dtype
+    return arg_of(u, InsArg, CustomArg).dtype
 
 
 @says("that of the arg")
 def _declared_shape(u: Node) -> Shape:
-    return cast("InsArg | CustomArg", u.arg).shape
+    return arg_of(u, InsArg, CustomArg).shape
 
 
 OPAQUE: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import Device
 from uop.spec.dtype import DType, dtypes
@@ -57,13 +57,6 @@ def broadcastable(label: str) -> Constraint:
     return Constraint(label, "shapes broadcast: right-aligned, each axis equal or 1", broken)
 
 
-class Placed(Protocol):
-    """An arg that names a device, or several."""
-
-    @property
-    def device(self) -> Device: ...
-
-
 def one_device(label: str) -> Constraint:
     return Constraint(label, "operands live on one device", conflicting)
 
@@ -92,11 +85,11 @@ def splits_over_devices(label: str, target: Callable[[Node], tuple[Device, Shape
     return Constraint(label, "axis 0 splits into equal parts, one per device", broken)
 
 
-def distinct_devices(label: str) -> Constraint:
+def distinct_devices(label: str, target: Callable[[Node], Device]) -> Constraint:
     """Each shard has a device of its own: the name is what tells devices apart."""
 
     def broken(u: Node) -> str | None:
-        device = cast(Placed, u.arg).device
+        device = target(u)
         names = device if isinstance(device, tuple) else ()
         twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
         return None if twice is None else f"{twice!r} twice among {', '.join(names)}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from uop.spec import latitude as lat
-from uop.spec.args import Arg, DTypeArg
+from uop.spec.args import Arg, DTypeArg, arg_of
 from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, Kind, dtypes
 from uop.spec.latitude import Latitude
 from uop.spec.ops import gradients
@@ -83,7 +83,7 @@ def elementwise(
 
 
 def _float_to_index(u: Node) -> str | None:
-    source, target = u.src[0].dtype, cast(DTypeArg, u.arg).dtype
+    source, target = u.src[0].dtype, arg_of(u, DTypeArg).dtype
     if target is dtypes.void:
         return "void"
     found = source.is_float and target is dtypes.index

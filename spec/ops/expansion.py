@@ -18,6 +18,7 @@ from uop.spec.args import (
     ReplicatedArg,
     StageArg,
     Unit,
+    arg_of,
 )
 from uop.spec.dtype import DType, Kind, Number, dtypes
 from uop.spec.ops.names import Op
@@ -31,7 +32,7 @@ Position = Mapping[int, int]
 
 def bound(r: Node) -> int:
     """Where a RANGE up to a CONST ends."""
-    return int(cast(ConstArg, r.src[0].arg).value)
+    return int(arg_of(r.src[0], ConstArg).value)
 
 
 def first(build: Build, u: Node) -> Node:
@@ -68,7 +69,7 @@ def minimum(build: Build, u: Node) -> Node:
 def reduce_min(build: Build, u: Node) -> Node:
     """A REDUCE with MIN as one with MAX."""
     t, *ranges = u.src
-    arg = ReduceArg(Op.MAX, cast(ReduceArg, u.arg).axes)
+    arg = ReduceArg(Op.MAX, arg_of(u, ReduceArg).axes)
     largest = build(Op.REDUCE, _turned(build, t), *ranges, arg=arg)
     return _turned(build, largest)
 
@@ -96,7 +97,7 @@ def _at(build: Build, root: Node, position: Position) -> Node:
     def new(u: Node, src: list[Node]) -> Node:
         if u.op is Op.CONTRACT:
             return _side_by_side(build, u, position)
-        if u.op is Op.UNROLL and all(a in position for a in cast(LanesArg, u.arg).axes):
+        if u.op is Op.UNROLL and all(a in position for a in arg_of(u, LanesArg).axes):
             return _lanes_at(build, u, src[0], position)
         return _like(build, u, src)
 
@@ -104,7 +105,7 @@ def _at(build: Build, root: Node, position: Position) -> Node:
 
 
 def _side_by_side(build: Build, u: Node, position: Position) -> Node:
-    arg, x = cast(LanesArg, u.arg), u.src[0]
+    arg, x = arg_of(u, LanesArg), u.src[0]
     copies = [
         _at(build, x, {**position, **dict(zip(arg.axes, choice, strict=True))})
         for choice in product(*(range(f) for f in arg.factors))
@@ -114,7 +115,7 @@ def _side_by_side(build: Build, u: Node, position: Position) -> Node:
 
 
 def _lanes_at(build: Build, u: Node, v: Node, position: Position) -> Node:
-    arg = cast(LanesArg, u.arg)
+    arg = arg_of(u, LanesArg)
     number = 0
     for a, factor in zip(arg.axes, arg.factors, strict=True):
         number = number * factor + position[a]
@@ -128,7 +129,7 @@ def _lanes_at(build: Build, u: Node, v: Node, position: Position) -> Node:
 
 def stage(build: Build, u: Node) -> Node:
     """x with each value of the RANGEs put in, stacked; then the copy that puts it down."""
-    arg, (x, *ranges) = cast(StageArg, u.arg), u.src
+    arg, (x, *ranges) = arg_of(u, StageArg), u.src
 
     def filled(x: Node, left: list[Node]) -> Node:
         if not left:
@@ -167,7 +168,7 @@ def pointer(build: Build, u: Node) -> Node:
 def _elements(build: Build, u: Node) -> Node:
     """The offset of a PTRADD in elements; bytes are those of whole ones."""
     offset = _index(build, u.src[1])
-    if cast(PtrAddArg, u.arg).unit is Unit.ELEMENTS or u.dtype.itemsize == 1:
+    if arg_of(u, PtrAddArg).unit is Unit.ELEMENTS or u.dtype.itemsize == 1:
         return offset
     return build(Op.IDIV, offset, _const(build, u.dtype.itemsize, dtypes.index))
 
@@ -178,7 +179,7 @@ def _index(build: Build, i: Node) -> Node:
 
 def all_reduce(build: Build, u: Node) -> Node:
     """Gather, fold, and hand out: the composition of the collectives."""
-    arg, t = cast(AllReduceArg, u.arg), u.src[0]
+    arg, t = arg_of(u, AllReduceArg), u.src[0]
     places = cast("tuple[str, ...]", t.device)
     gathered = build(Op.LOAD, t, arg=LoadArg(places[0]))
     rows = build(Op.RESHAPE, gathered, _dims(build, (len(places), *u.shape)))

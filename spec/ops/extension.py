@@ -6,7 +6,7 @@ Each but the pure names has a decomposition, which is what it means (D-085).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from uop.spec import latitude as lat
 from uop.spec.args import (
@@ -18,6 +18,7 @@ from uop.spec.args import (
     StageArg,
     UniqueArg,
     Unit,
+    arg_of,
 )
 from uop.spec.dtype import dtypes
 from uop.spec.ops import expansion
@@ -40,11 +41,11 @@ SECTION = "extension"
 
 def _lanes(u: Node) -> int:
     """How many choices the axes of UNROLL or CONTRACT have."""
-    return math.prod(cast(LanesArg, u.arg).factors)
+    return math.prod(arg_of(u, LanesArg).factors)
 
 
 def _wrong_axes(u: Node) -> str | None:
-    arg = cast(LanesArg, u.arg)
+    arg = arg_of(u, LanesArg)
     fine = len(arg.axes) == len(arg.factors) == len(set(arg.axes)) and all(arg.factors)
     return None if fine and min(arg.factors, default=1) > 0 else f"{arg.axes} x {arg.factors}"
 
@@ -86,7 +87,7 @@ def _staged(u: Node) -> Shape:
 
 @says("that of the arg, else that of the first operand that has one")
 def _staged_on(u: Node) -> Device:
-    return cast(StageArg, u.arg).device or device.first_that_has_one(u)
+    return arg_of(u, StageArg).device or device.first_that_has_one(u)
 
 
 def _no_pointer(u: Node) -> str | None:
@@ -106,13 +107,13 @@ def _wrong_offset(u: Node) -> str | None:
 
 def _between_elements(u: Node) -> str | None:
     at, size = u.src[1].min_max, u.src[0].dtype.itemsize
-    if cast(PtrAddArg, u.arg).unit is Unit.BYTES and at and at.is_single and at.min % size:
+    if arg_of(u, PtrAddArg).unit is Unit.BYTES and at and at.is_single and at.min % size:
         return f"{at.min} bytes for elements of {size}"
     return None
 
 
 def _no_fold(u: Node) -> str | None:
-    op = cast(AllReduceArg, u.arg).op
+    op = arg_of(u, AllReduceArg).op
     return None if op in REDUCE_OPS else op.name
 
 
@@ -130,17 +131,17 @@ def _one_shard(u: Node) -> Shape:
 
 
 @says("that of the arg")
-def _all_reduced_on(u: Node) -> Device:
-    return cast(AllReduceArg, u.arg).device
+def _named_device(u: Node) -> Device:
+    return arg_of(u, AllReduceArg, PlaceArg).device
 
 
 def _no_device(u: Node) -> str | None:
-    found = cast("AllReduceArg | PlaceArg", u.arg).device
-    return None if found else repr(found)
+    named = _named_device(u)
+    return None if named else repr(named)
 
 
 def _negative(u: Node) -> str | None:
-    found = cast(UniqueArg, u.arg).id
+    found = arg_of(u, UniqueArg).id
     return None if found >= 0 else str(found)
 
 
@@ -228,7 +229,7 @@ _value(
     ("x", "r*"),
     has_value("STAGE.c1"),
     Constraint("STAGE.c2", "operands after x are RANGEs up to a CONST", _no_loop),
-    distinct_devices("STAGE.c3"),
+    distinct_devices("STAGE.c3", _staged_on),
     arg=StageArg,
     default_arg=StageArg(),
     shape=_staged,
@@ -256,10 +257,10 @@ _value(
     Constraint("ALLREDUCE.c1", "op is ADD, MAX, MUL or MIN", _no_fold),
     Constraint("ALLREDUCE.c2", "T is sharded along axis 0", _no_shards),
     Constraint("ALLREDUCE.c3", "a device is given", _no_device),
-    distinct_devices("ALLREDUCE.c4"),
+    distinct_devices("ALLREDUCE.c4", _named_device),
     arg=AllReduceArg,
     shape=_one_shard,
-    device=_all_reduced_on,
+    device=_named_device,
     min_max=min_max.range_of_dtype,
     axis=axis.null,
     decomposition=expansion.all_reduce,
@@ -281,5 +282,5 @@ _name(
     "The name of a device, or of several.",
     PlaceArg,
     Constraint("DEVICE.c1", "a device is given", _no_device),
-    distinct_devices("DEVICE.c2"),
+    distinct_devices("DEVICE.c2", _named_device),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from uop.spec.args import (
     Arg,
@@ -22,6 +22,7 @@ from uop.spec.args import (
     PermuteArg,
     ReduceArg,
     ReplicatedArg,
+    arg_of,
 )
 from uop.spec.dtype import Number, dtypes
 from uop.spec.errors import UnsupportedError
@@ -135,7 +136,7 @@ def power(build: Build, u: Node, g: Node) -> Parts:
 
 
 def permute(build: Build, u: Node, g: Node) -> Parts:
-    order = cast(PermuteArg, u.arg).order
+    order = arg_of(u, PermuteArg).order
     inverse = tuple(order.index(axis) for axis in range(len(order)))
     return (build(Op.PERMUTE, g, arg=PermuteArg(inverse)),)
 
@@ -201,7 +202,7 @@ def stack(build: Build, u: Node, g: Node) -> Parts:
 def reduce(build: Build, u: Node, g: Node) -> Parts:
     if len(u.src) > 1:
         raise UnsupportedError("the gradient of a REDUCE over RANGEs: it is part of a kernel")
-    arg = cast(ReduceArg, u.arg)
+    arg = arg_of(u, ReduceArg)
     return (_FOLDS[arg.op](build, u, g),)
 
 
@@ -214,13 +215,13 @@ def _of_max(build: Build, u: Node, g: Node) -> Node:
     (t,) = u.src
     largest = build(Op.CMPEQ, t, u)
     ones = build(Op.CAST, largest, arg=DTypeArg(g.dtype))
-    count = _sum(build, ones, cast(ReduceArg, u.arg).axes)
+    count = _sum(build, ones, arg_of(u, ReduceArg).axes)
     return build(Op.WHERE, largest, build(Op.DIV, g, count), _const(build, g, 0))
 
 
 def _of_product(build: Build, u: Node, g: Node) -> Node:
     """Times the product of the others: dividing the product by the element fails at zeros."""
-    (t,), axes = u.src, cast(ReduceArg, u.arg).axes
+    (t,), axes = u.src, arg_of(u, ReduceArg).axes
     rest = tuple(axis for axis in range(len(t.shape)) if axis not in axes)
     order = (*rest, *axes)
     kept, n = tuple(t.shape[a] for a in rest), math.prod(t.shape[a] for a in axes)
@@ -243,7 +244,7 @@ _FOLDS: dict[Op, Callable[[Build, Node, Node], Node]] = {
 
 def load(build: Build, u: Node, g: Node) -> Parts:
     """Back to where the operand lives; to alt where the gate is false."""
-    if cast(LoadArg, u.arg).device is not None and u.src[0].device is not None:
+    if arg_of(u, LoadArg).device is not None and u.src[0].device is not None:
         g = _placed(build, g, u.src[0])
     if len(u.src) < 3:
         return to_first(build, u, g)

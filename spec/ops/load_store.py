@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import Device, LoadArg
+from uop.spec.args import Device, LoadArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import (
@@ -41,7 +41,7 @@ def _alt_differs(u: Node) -> str | None:
 
 
 def _target(u: Node) -> tuple[Device, Shape]:
-    return cast(LoadArg, u.arg).device, u.src[0].shape
+    return arg_of(u, LoadArg).device, u.src[0].shape
 
 
 def _no_location(u: Node) -> str | None:
@@ -71,7 +71,7 @@ define(
             one_device("LOAD.c5"),
             splits_over_devices("LOAD.c6", _target),
             one_axis("LOAD.c7"),
-            distinct_devices("LOAD.c8"),
+            distinct_devices("LOAD.c8", device.load),
         ),
         clauses=(
             Clause("LOAD.u1", "the gate is not UNSPECIFIED"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import ConstArg, DTypeArg, ReplicatedArg, SliceArg
+from uop.spec.args import ConstArg, DTypeArg, ReplicatedArg, SliceArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _cannot_collapse(u: Node) -> str | None:
-    axes, t = cast(ReplicatedArg, u.arg).axes, u.src[0].shape
+    axes, t = arg_of(u, ReplicatedArg).axes, u.src[0].shape
     if list(axes) == sorted(set(axes)) and all(0 <= a < len(t) for a in axes):
         return None if all(t[a] > 0 for a in axes) else f"no element along {axes} of {t}"
     return f"{axes} for rank {len(t)}"
@@ -32,7 +32,7 @@ def _cannot_collapse(u: Node) -> str | None:
 
 def _first_copy(build: Build, u: Node) -> Node | None:
     """Where one device has all copies: the first one."""
-    t, axes = u.src[0], cast(ReplicatedArg, u.arg).axes
+    t, axes = u.src[0], arg_of(u, ReplicatedArg).axes
     if axis.shards(t) > 1 and t.axis in axes:
         return None
     kept = (1 if a in axes else size for a, size in enumerate(t.shape))
@@ -53,7 +53,7 @@ def _no_offset(u: Node) -> str | None:
 
 
 def _no_slice(u: Node) -> str | None:
-    arg, old = cast(SliceArg, u.arg), u.src[0].dtype
+    arg, old = arg_of(u, SliceArg), u.src[0].dtype
     if arg.size < 0:
         return f"size {arg.size}"
     if arg.dtype is not dtypes.void and Kind.INDEX not in (old.kind, arg.dtype.kind):
@@ -63,7 +63,7 @@ def _no_slice(u: Node) -> str | None:
 
 def _slice_outside(u: Node) -> str | None:
     """D-072: a view of whole elements of the new dtype."""
-    t, arg = u.src[0], cast(SliceArg, u.arg)
+    t, arg = u.src[0], arg_of(u, SliceArg)
     start, wide = index_value(u.src[1]) * t.dtype.itemsize, arg.dtype.itemsize
     if start % wide:
         return f"byte {start} for elements of {wide} bytes"
@@ -73,7 +73,7 @@ def _slice_outside(u: Node) -> str | None:
 
 def _slice_by_views(build: Build, u: Node) -> Node:
     """The elements of T or, where those of the result are smaller, theirs; then their bytes."""
-    t, arg = u.src[0], cast(SliceArg, u.arg)
+    t, arg = u.src[0], arg_of(u, SliceArg)
     old, new, start = t.dtype.itemsize, arg.dtype.itemsize, index_value(u.src[1])
     flat = build(Op.RESHAPE, t, _dims(build, [math.prod(t.shape)]))
     if arg.dtype is not t.dtype and new < old:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg
+from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value, is_shape, one_axis, one_device, one_dtype
@@ -37,13 +37,13 @@ OF_T: dict[str, Any] = {
 
 
 def _no_permutation(u: Node) -> str | None:
-    order = cast(PermuteArg, u.arg).order
+    order = arg_of(u, PermuteArg).order
     rank = len(u.src[0].shape)
     return None if sorted(order) == list(range(rank)) else f"{order} for rank {rank}"
 
 
 def _wrong_flags(u: Node) -> str | None:
-    flags, rank = cast(FlipArg, u.arg).flags, len(u.src[0].shape)
+    flags, rank = arg_of(u, FlipArg).flags, len(u.src[0].shape)
     return None if len(flags) == rank else f"{len(flags)} flags for rank {rank}"
 
 
@@ -100,14 +100,14 @@ def _void_operand(u: Node) -> str | None:
 
 
 def _no_bits(u: Node) -> str | None:
-    for d in (u.src[0].dtype, cast(DTypeArg, u.arg).dtype):
+    for d in (u.src[0].dtype, arg_of(u, DTypeArg).dtype):
         if d.kind in (Kind.INDEX, Kind.VOID):
             return d.name
     return None
 
 
 def _bytes_change(u: Node) -> str | None:
-    t, new = u.src[0], cast(DTypeArg, u.arg).dtype
+    t, new = u.src[0], arg_of(u, DTypeArg).dtype
     if t.dtype.itemsize == new.itemsize:
         return None
     if t.shape and t.shape[-1] * t.dtype.itemsize % new.itemsize == 0:

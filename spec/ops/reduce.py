@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from uop.spec import latitude as lat
-from uop.spec.args import ReduceArg
+from uop.spec.args import ReduceArg, arg_of
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.names import Op
@@ -20,12 +20,12 @@ REDUCE_OPS = (Op.ADD, Op.MAX, Op.MUL, Op.MIN)
 
 
 def _other_op(u: Node) -> str | None:
-    op = cast(ReduceArg, u.arg).op
+    op = arg_of(u, ReduceArg).op
     return None if op in REDUCE_OPS else op.name
 
 
 def _wrong_axes(u: Node) -> str | None:
-    axes, rank = cast(ReduceArg, u.arg).axes, len(u.src[0].shape)
+    axes, rank = arg_of(u, ReduceArg).axes, len(u.src[0].shape)
     fine = list(axes) == sorted(set(axes)) and all(0 <= a < rank for a in axes)
     return None if fine else f"{axes} for rank {rank}"
 

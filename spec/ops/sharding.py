@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import DTypeArg, FlipArg
+from uop.spec.args import DTypeArg, FlipArg, arg_of
 from uop.spec.properties.axis import at_boundary, shards
 from uop.spec.properties.shape import index_values
 from uop.spec.registry import Constraint
@@ -31,7 +31,7 @@ def shard_axis_kept(label: str, changes: Callable[[Node, int], str | None]) -> C
 
 
 def flips(u: Node, axis: int) -> str | None:
-    return "is flipped along it" if cast(FlipArg, u.arg).flags[axis] else None
+    return "is flipped along it" if arg_of(u, FlipArg).flags[axis] else None
 
 
 def resizes(position: int) -> Callable[[Node, int], str | None]:
@@ -55,7 +55,7 @@ def loses_boundary(u: Node, axis: int) -> str | None:
 
 def splits_bytes(u: Node, axis: int) -> str | None:
     """BITCAST: an element of the new dtype has bytes of two shards."""
-    shape, new = u.src[0].shape, cast(DTypeArg, u.arg).dtype.itemsize
+    shape, new = u.src[0].shape, arg_of(u, DTypeArg).dtype.itemsize
     shard = shape[axis] // shards(u.src[0]) * u.src[0].dtype.itemsize
     if axis != len(shape) - 1 or shard % new == 0:
         return None

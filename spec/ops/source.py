@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import BinaryArg, BufferArg, ConstArg, Device, ParamArg
+from uop.spec.args import BinaryArg, BufferArg, ConstArg, Device, ParamArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops.constraints import distinct_devices, is_shape, splits_over_devices
 from uop.spec.ops.names import Op
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def _void_or_negative_slot(u: Node) -> str | None:
-    arg = cast("ParamArg | BufferArg", u.arg)
+    arg = arg_of(u, ParamArg, BufferArg)
     if arg.dtype is dtypes.void:
         return "dtype void"
     return None if arg.slot >= 0 else f"slot {arg.slot}"
 
 
 def _wrong_range(u: Node) -> str | None:
-    arg = cast(ParamArg, u.arg)
+    arg = arg_of(u, ParamArg)
     if arg.min is None and arg.max is None:
         return None
     if arg.min is None or arg.max is None or not -(1 << 63) <= arg.min <= arg.max < 1 << 63:
@@ -36,11 +36,11 @@ def _wrong_range(u: Node) -> str | None:
 
 
 def _target(u: Node) -> tuple[Device, Shape]:
-    return cast("ParamArg | BufferArg", u.arg).device, index_values(u.src[0])
+    return device.from_arg(u), index_values(u.src[0])
 
 
 def _bits_outside(u: Node) -> str | None:
-    arg = cast(ConstArg, u.arg)
+    arg = arg_of(u, ConstArg)
     if arg.dtype is dtypes.void:
         return "dtype void"
     return None if 0 <= arg.bits < 1 << arg.dtype.bits else f"{arg.bits:#x} for {arg.dtype.name}"
@@ -66,7 +66,7 @@ define(
             Constraint(
                 "PARAM.c4", "a range is from min to max, of a ()-shaped index", _wrong_range
             ),
-            distinct_devices("PARAM.c5"),
+            distinct_devices("PARAM.c5", device.from_arg),
         ),
     )
 )
@@ -89,7 +89,7 @@ define(
             is_shape("BUFFER.c1", 0),
             Constraint("BUFFER.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
             splits_over_devices("BUFFER.c3", _target),
-            distinct_devices("BUFFER.c4"),
+            distinct_devices("BUFFER.c4", device.from_arg),
         ),
         clauses=(
             Clause("BUFFER.n1", "a BUFFER inside a kernel is LOCAL or REG"),

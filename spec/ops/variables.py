@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import ParamArg
+from uop.spec.args import ParamArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def _no_variable(u: Node) -> str | None:
     found = u.src[0]
-    is_variable = found.op is Op.PARAM and cast(ParamArg, found.arg).min is not None
+    is_variable = found.op is Op.PARAM and arg_of(found, ParamArg).min is not None
     return None if is_variable else found.op.name
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import AddrSpace, BufferArg, PadArg, PadFill, ParamArg
+from uop.spec.args import AddrSpace, BufferArg, PadArg, PadFill, ParamArg, arg_of
 from uop.spec.properties.words import says
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def value(u: Node) -> AddrSpace | None:
 
 @says("that of the arg")
 def from_arg(u: Node) -> AddrSpace | None:
-    return cast("ParamArg | BufferArg", u.arg).addrspace
+    return arg_of(u, ParamArg, BufferArg).addrspace
 
 
 @says("that of {src[0]}")
@@ -28,5 +28,5 @@ def of_first(u: Node) -> AddrSpace | None:
 
 def pad(u: Node) -> AddrSpace | None:
     """A PAD with zeros is WHERE(inside, PAD, 0), a value: its zeros are no memory."""
-    is_zero = cast(PadArg, u.arg).fill is PadFill.ZERO
+    is_zero = arg_of(u, PadArg).fill is PadFill.ZERO
     return None if is_zero else u.src[0].addrspace

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import LoadArg, PermuteArg, ReduceArg, ReplicatedArg
+from uop.spec.args import LoadArg, PermuteArg, ReduceArg, ReplicatedArg, arg_of
 from uop.spec.properties.dtype import returned
 from uop.spec.properties.words import says
 
@@ -45,7 +45,7 @@ def inherit(u: Node) -> int | None:
 @says("where the permutation puts that of {src[0]}")
 def follow_permutation(u: Node) -> int | None:
     old = u.src[0].axis
-    return None if old is None else cast(PermuteArg, u.arg).order.index(old)
+    return None if old is None else arg_of(u, PermuteArg).order.index(old)
 
 
 def reshape(u: Node) -> int | None:
@@ -68,13 +68,13 @@ def at_boundary(before: Shape, axis: int, after: Shape) -> int | None:
 @says("that of {src[0]}; none where that axis is folded")
 def reduce(u: Node) -> int | None:
     old = u.src[0].axis
-    return None if old in cast(ReduceArg, u.arg).axes else old
+    return None if old in arg_of(u, ReduceArg).axes else old
 
 
 @says("that of {src[0]}; none where the copies stand along that axis")
 def replicated(u: Node) -> int | None:
     old = u.src[0].axis
-    return None if old in cast(ReplicatedArg, u.arg).axes else old
+    return None if old in arg_of(u, ReplicatedArg).axes else old
 
 
 def stack(u: Node) -> int | None:
@@ -95,7 +95,7 @@ def index(u: Node) -> int | None:
 
 def load(u: Node) -> int | None:
     """A copy to a device reshards: 0 on an n-tuple, null on one; without a target it stays."""
-    target = cast(LoadArg, u.arg).device
+    target = arg_of(u, LoadArg).device
     if target is None:
         return inherit(u)
     return 0 if isinstance(target, tuple) else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import BufferArg, Device, LoadArg, ParamArg
+from uop.spec.args import BufferArg, Device, LoadArg, ParamArg, arg_of
 from uop.spec.properties.dtype import returned
 from uop.spec.properties.words import says
 
@@ -19,7 +19,7 @@ def null(u: Node) -> Device:
 
 @says("that of the arg")
 def from_arg(u: Node) -> Device:
-    return cast("ParamArg | BufferArg", u.arg).device
+    return arg_of(u, ParamArg, BufferArg).device
 
 
 @says("that of the first operand that has one")
@@ -32,7 +32,7 @@ def first_that_has_one(u: Node) -> Device:
 
 def load(u: Node) -> Device:
     """Where the arg moves it to, else where it was."""
-    target = cast(LoadArg, u.arg).device
+    target = arg_of(u, LoadArg).device
     return u.src[0].device if target is None else target
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from uop.spec.args import BufferArg, ConstArg, DTypeArg, GetTupleArg, ParamArg, SliceArg
+from uop.spec.args import BufferArg, ConstArg, DTypeArg, GetTupleArg, ParamArg, SliceArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties.words import says
@@ -32,7 +32,10 @@ def always(fixed: DType) -> Callable[[Node], DType]:
 
 @says("that of the arg")
 def from_arg(u: Node) -> DType:
-    return cast("ParamArg | BufferArg | ConstArg | DTypeArg | SliceArg", u.arg).dtype
+    match u.arg:
+        case ConstArg(dtype=dtype) | DTypeArg(dtype=dtype) | SliceArg(dtype=dtype):
+            return dtype
+    return arg_of(u, ParamArg, BufferArg).dtype
 
 
 def stack(u: Node) -> DType:
@@ -44,7 +47,7 @@ def returned(u: Node) -> Node:
     """GETTUPLE: the element it extracts, inside a TUPLE or inside the body of what is called."""
     source = u.src[0]
     body = source if source.op is Op.TUPLE else source.src[0]
-    return body.src[cast(GetTupleArg, u.arg).idx]
+    return body.src[arg_of(u, GetTupleArg).idx]
 
 
 @says("that of the element")

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from itertools import product
 from typing import TYPE_CHECKING
 
-from uop.spec.args import ConstArg, PadArg, PadFill, ParamArg, ReduceArg
+from uop.spec.args import ConstArg, GetTupleArg, PadArg, PadFill, ParamArg, ReduceArg, arg_of
 from uop.spec.dtype import Kind, Scalar
+from uop.spec.ops.names import Op
 from uop.spec.properties.interval import (
     Interval,
     around,
@@ -37,10 +38,10 @@ def range_of_dtype(u: Node) -> Interval | None:
 
 def param(u: Node) -> Interval | None:
     """The range of a variable, else of the dtype."""
-    assert isinstance(u.arg, ParamArg)
-    if u.arg.min is None or u.arg.max is None:
+    arg = arg_of(u, ParamArg)
+    if arg.min is None or arg.max is None:
         return dtype_range(u.dtype)
-    return Interval(u.arg.min, u.arg.max)
+    return Interval(arg.min, arg.max)
 
 
 def of_src(position: int) -> Callable[[Node], Interval | None]:
@@ -59,8 +60,8 @@ def _of(u: Node, position: int) -> Interval:
 
 def const(u: Node) -> Interval:
     """[v, v]."""
-    assert isinstance(u.arg, ConstArg)
-    value = u.arg.value
+    arg = arg_of(u, ConstArg)
+    value = arg.value
     if isinstance(value, float) and math.isnan(value):
         return full(u.dtype)
     return Interval(value, value)
@@ -83,9 +84,9 @@ def join_all(u: Node) -> Interval | None:
 
 def pad(u: Node) -> Interval:
     """T, joined with 0 where the fill is ZERO; INVALID elements are no values (D-024)."""
-    assert isinstance(u.arg, PadArg)
+    arg = arg_of(u, PadArg)
     inside = _of(u, 0)
-    return inside.join(Interval(0, 0)) if u.arg.fill is PadFill.ZERO else inside
+    return inside.join(Interval(0, 0)) if arg.fill is PadFill.ZERO else inside
 
 
 def load(u: Node) -> Interval:
@@ -222,10 +223,10 @@ def reinterpreted(u: Node) -> Interval | None:
 
 def reduce(u: Node) -> Interval | None:
     """The dtype range, but for MAX and MIN: the elements and the identity of an empty fold."""
-    assert isinstance(u.arg, ReduceArg)
-    if u.arg.op.name == "MIN":
+    arg = arg_of(u, ReduceArg)
+    if arg.op is Op.MIN:
         return _of(u, 0).join(Interval(u.dtype.max, u.dtype.max))
-    if u.arg.op.name == "MAX":
+    if arg.op is Op.MAX:
         return _of(u, 0).join(Interval(u.dtype.min, u.dtype.min))
     return dtype_range(u.dtype)
 
@@ -252,6 +253,6 @@ def cast(u: Node) -> Interval:
 def gettuple(u: Node) -> Interval | None:
     """The element of a TUPLE; what a FUNCTION returns is the dtype range."""
     source = u.src[0]
-    if source.op.name == "TUPLE":
-        return source.src[u.arg.idx].min_max  # type: ignore[union-attr]
+    if source.op is Op.TUPLE:
+        return source.src[arg_of(u, GetTupleArg).idx].min_max
     return dtype_range(u.dtype)

@@ -6,7 +6,15 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import BinaryArg, ConstArg, PermuteArg, ReduceArg, ReplicatedArg, SliceArg
+from uop.spec.args import (
+    BinaryArg,
+    ConstArg,
+    PermuteArg,
+    ReduceArg,
+    ReplicatedArg,
+    SliceArg,
+    arg_of,
+)
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.dtype import returned
@@ -39,7 +47,7 @@ def index_value(dim: Node) -> int:
         raise UnsupportedError(
             f"symbolic sizes: expected a CONST as dimension, found {dim.op.name}"
         )
-    return int(cast(ConstArg, dim.arg).value)
+    return int(arg_of(dim, ConstArg).value)
 
 
 def operand(position: int) -> Callable[[Node], Shape]:
@@ -54,12 +62,12 @@ def operand(position: int) -> Callable[[Node], Shape]:
 
 @says("(the number of bytes,)")
 def of_data(u: Node) -> Shape:
-    return (len(cast(BinaryArg, u.arg).data),)
+    return (len(arg_of(u, BinaryArg).data),)
 
 
 @says("the axes of {src[0]} in the order of the arg")
 def permute(u: Node) -> Shape:
-    return tuple(u.src[0].shape[axis] for axis in cast(PermuteArg, u.arg).order)
+    return tuple(u.src[0].shape[axis] for axis in arg_of(u, PermuteArg).order)
 
 
 @says("the number of operands, then the shape of one")
@@ -83,19 +91,19 @@ def bitcast(u: Node) -> Shape:
 
 @says("that of {src[0]}, 1 on the folded axes")
 def reduce(u: Node) -> Shape:
-    axes = cast(ReduceArg, u.arg).axes
+    axes = arg_of(u, ReduceArg).axes
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(u.src[0].shape))
 
 
 @says("that of {src[0]}, 1 on the axes of the arg")
 def replicated(u: Node) -> Shape:
-    axes = cast(ReplicatedArg, u.arg).axes
+    axes = arg_of(u, ReplicatedArg).axes
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(u.src[0].shape))
 
 
 @says("(size,) of the arg")
 def of_slice(u: Node) -> Shape:
-    return (cast(SliceArg, u.arg).size,)
+    return (arg_of(u, SliceArg).size,)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape | None:

@@ -14,7 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
-from uop.spec.args import Arg, ConstArg, ParamArg
+from uop.spec.args import Arg, ConstArg, ParamArg, arg_of
 from uop.spec.conditions.labels import SIZES_C1
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -65,7 +65,7 @@ _INSTANCES: WeakKeyDictionary[UOp, dict[Binding, UOp]] = WeakKeyDictionary()
 
 
 def is_variable(u: UOp) -> bool:
-    return u.op is Op.PARAM and cast(ParamArg, u.arg).min is not None
+    return u.op is Op.PARAM and arg_of(u, ParamArg).min is not None
 
 
 def variables(root: UOp) -> tuple[UOp, ...]:
@@ -180,14 +180,14 @@ class _Sized:
 
 
 def _size(dim: UOp) -> int | UOp:
-    return int(cast(ConstArg, dim.arg).value) if dim.op is Op.CONST else dim
+    return int(arg_of(dim, ConstArg).value) if dim.op is Op.CONST else dim
 
 
 def _value(build: Builder, dim: UOp, binding: Binding) -> int:
     number = _instance(build, dim, binding)
     if number.op is not Op.CONST:
         raise UnsupportedError(f"symbolic sizes: {dim.op.name} in a size")
-    return int(cast(ConstArg, number.arg).value)
+    return int(arg_of(number, ConstArg).value)
 
 
 def _instance(build: Builder, root: UOp, binding: Binding) -> UOp:
@@ -222,7 +222,7 @@ def _folded(build: Builder, u: UOp) -> UOp:
     """An index computed from constants is one, if it has a value."""
     if u.op not in EXACT or u.dtype is not dtypes.index or any(s.op is not Op.CONST for s in u.src):
         return u
-    numbers = [int(cast(ConstArg, s.arg).value) for s in u.src]
+    numbers = [int(arg_of(s, ConstArg).value) for s in u.src]
     if u.op in (Op.IDIV, Op.MOD) and numbers[1] == 0:
         return u
     result = EXACT[u.op](*numbers)

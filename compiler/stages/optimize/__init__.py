@@ -6,11 +6,10 @@ Nothing is searched: without a sequence outputs are parallel and folds serial.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
 from uop.compiler.stages.optimize.apply import apply
-from uop.spec.args import AxisType, RangeArg
+from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.errors import users_line
 from uop.spec.graph import calls, outside
 from uop.spec.kernel.optimization import OPTIMIZE_C1, Optimization
@@ -52,7 +51,7 @@ def _with_bodies(root: UOp, bodies: dict[UOp, UOp]) -> UOp:
 @rewrites(Op.RANGE)
 def run_outputs_in_parallel(u: UOp) -> UOp | None:
     """A LOOP over outputs carries nothing from one element to the next."""
-    arg = cast(RangeArg, u.arg)
+    arg = arg_of(u, RangeArg)
     if arg.axis_type is not AxisType.LOOP:
         return None
     return UOp(Op.RANGE, *u.src, arg=RangeArg(arg.id, AxisType.GLOBAL))

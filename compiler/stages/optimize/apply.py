@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from uop.compiler.rewrite import Fired, Rewriter, quietly
 from uop.compiler.simplify import SIMPLIFY, fits, int_value
@@ -21,7 +21,7 @@ from uop.compiler.stages.optimize.axes import (
 )
 from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
 from uop.compiler.validity import FALSE, neutral
-from uop.spec.args import AxisType, ReduceArg
+from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
 from uop.spec.kernel.forms import open_ranges
@@ -187,7 +187,7 @@ def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
             src = [*src[:2], _both(valid, src[2:])]
         elif u.op is Op.REDUCE and r in u.src[1:] and u.src[0].op is not Op.WMMA:
             # Beyond the bound a WMMA multiplies what no LOAD has read: zeros.
-            nothing = neutral(cast(ReduceArg, u.arg).op, u.dtype)
+            nothing = neutral(arg_of(u, ReduceArg).op, u.dtype)
             src[0] = UOp(Op.WHERE, valid, src[0], nothing)
         new[u] = u.with_src(src)
     return new[body]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from uop.spec.args import AxisType, RangeArg
+from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -39,11 +38,11 @@ def axes(body: UOp) -> list[UOp]:
 
 
 def id_of(r: UOp) -> int:
-    return cast(RangeArg, r.arg).id
+    return arg_of(r, RangeArg).id
 
 
 def type_of(r: UOp) -> AxisType:
-    return cast(RangeArg, r.arg).axis_type
+    return arg_of(r, RangeArg).axis_type
 
 
 def ranged(bound: UOp, id: int, axis_type: AxisType) -> UOp:

@@ -9,7 +9,7 @@ from typing import cast
 
 from uop.compiler.simplify import int_value
 from uop.compiler.stages.optimize.axes import axes, id_of, nest_of, numbered, ranged, type_of
-from uop.spec.args import AxisType, DTypeArg, ReduceArg, WmmaArg
+from uop.spec.args import AxisType, DTypeArg, ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.codegen import WARP, fragment_shapes
@@ -44,7 +44,7 @@ def product_over(body: UOp, k: UOp) -> Product | None:
     if len(folds) != 1 or sum(u.op is Op.STORE for u in order) != 1:
         return None
     (fold,) = folds
-    is_sum = cast(ReduceArg, fold.arg).op is Op.ADD and fold.src[0].op is Op.MUL
+    is_sum = arg_of(fold, ReduceArg).op is Op.ADD and fold.src[0].op is Op.MUL
     if not is_sum or fold.src[1:] != (k,):
         return None
     a, b = (_factor(s) for s in fold.src[0].src)
@@ -118,7 +118,7 @@ def _factor(u: UOp) -> UOp | None:
     """What a factor is cast from: a product of two of these is exact in the dtype of the sum."""
     if u.op is not Op.CAST or not u.src[0].dtype.is_float or not u.dtype.is_float:
         return None
-    return u.src[0] if u.src[0].dtype.bits < cast(DTypeArg, u.arg).dtype.bits else None
+    return u.src[0] if u.src[0].dtype.bits < arg_of(u, DTypeArg).dtype.bits else None
 
 
 def _tiles(r: UOp, size: int, id: int) -> UOp:
