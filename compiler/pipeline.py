@@ -80,7 +80,7 @@ def compile(
     kernel does not allow, PassError where a stage broke its contract.
     """
     chosen = find_target(target)
-    root = without_binaries(in_core_ops(checked_root(root), WITH_MIN))
+    root = _entered(root)
     stages = dict(_left(root, chosen, optimizations, observe))
     if "callify" in stages:
         results = [store.src[0] for store in stages["callify"].src]
@@ -93,10 +93,15 @@ def lower(
     root: UOp, stage: str, target: str | Target = "opencl", optimizations: Sequences = ()
 ) -> UOp:
     """What a stage, and those before it, leave of a program."""
-    for name, program in _left(in_core_ops(root), find_target(target), optimizations, None):
+    for name, program in _left(_entered(root), find_target(target), optimizations, None):
         if name == stage:
             return program
     raise UnsupportedError(f"no stage {stage} is left for this program")
+
+
+def _entered(root: UOp) -> UOp:
+    """The program that the stages see: core ops and MIN, and a LINEAR for each PROGRAM."""
+    return without_binaries(in_core_ops(checked_root(root), WITH_MIN))
 
 
 def _left(
