@@ -11,7 +11,7 @@ from uop.interpreter.inputs import Inputs, bind_inputs, checked_inputs, with_num
 from uop.interpreter.kernel.program import run_program
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.extension import EVALUATED
-from uop.interpreter.tensor.evaluation import FullOutput, Observer, TensorEvaluation
+from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation, FullOutput, Observer
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import kind_of
 from uop.spec.uop import checked_root
@@ -49,4 +49,4 @@ def evaluate_full(
     with np.errstate(all="ignore"):
         if kernels:
             return run_program(root, given, observe)
-        return TensorEvaluation(root, given, observe).result()
+        return Evaluation(root, given, ARRAYS, observe).result()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from uop.interpreter.numeric.storage import Array, Mask
 
@@ -28,8 +30,34 @@ class Value:
 
     def map(self, move: Callable[[Array], Array]) -> Value:
         """The value at other places: a movement applied to the elements and to every mask."""
-        masks = (self.invalid, self.unspecified, self.free_nan)
-        return Value(move(self.data), *(None if mask is None else move(mask) for mask in masks))
+        return Value(move(self.data), *(None if m is None else move(m) for m in self.masks))
+
+    @property
+    def masks(self) -> tuple[Mask | None, Mask | None, Mask | None]:
+        return self.invalid, self.unspecified, self.free_nan
+
+
+Join = Callable[[list[Array]], Array]
+"""Makes one array of several."""
+
+
+def together(values: Sequence[Value], join: Join) -> Value:
+    """Several values as one: a join applied to their elements and to every mask."""
+    arrays = [v.data for v in values]
+    masks = zip(*(v.masks for v in values), strict=True)
+    return Value(join(arrays), *(joined_mask(m, arrays, join) for m in masks))
+
+
+def joined_mask(masks: Sequence[Mask | None], arrays: Sequence[Array], join: Join) -> Mask | None:
+    """The masks of several arrays as one; None where none of them has any."""
+    if all(mask is None for mask in masks):
+        return None
+    return join([full(m, a) for m, a in zip(masks, arrays, strict=True)])
+
+
+def full(mask: Mask | None, like: Array) -> Mask:
+    """A mask of the shape of an array, set nowhere for None."""
+    return np.zeros(like.shape, np.bool_) if mask is None else np.broadcast_to(mask, like.shape)
 
 
 def either(*masks: Mask | None) -> Mask | None:

@@ -120,6 +120,13 @@ def base_of(location: UOp) -> UOp:
     return location
 
 
+def without_order(location: UOp) -> UOp:
+    """A location without the AFTERs around it."""
+    while location.op is Op.AFTER:
+        location = location.src[0]
+    return location
+
+
 def written(root: UOp) -> list[UOp]:
     """The global memory that a program leaves something in: by its STOREs, or those of kernels."""
     direct = [base_of(u.src[0]) for u in outside(root) if u.op is Op.STORE]

@@ -1,22 +1,22 @@
-"""The sets that memory holds: each stored element is followed by a number, through every read."""
+"""What memory may hold: each stored element is followed by a number, through every read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.choices import where
-from uop.interpreter.accepted.sets import Sets, points, together, without
-from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.interpreter.accepted.sets import Sets, together, without
+from uop.interpreter.numeric.storage import np_dtype
 from uop.interpreter.tensor.memory import Memory
 from uop.interpreter.values import Value
-from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES, base_of, slot_of
+from uop.spec.graph import base_of, slot_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
@@ -25,67 +25,65 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 
-class Locations:
-    """A Memory of numbers; number k of a buffer stands for the k-th set ever put into it."""
+class AcceptedMemory:
+    """The memory of the reference, and one of numbers beside it.
 
-    def __init__(self, nodes: Iterable[UOp], given: Mapping[UOp, Value]) -> None:
-        self._stored: dict[UOp, list[Sets]] = {}
-        numbers: dict[UOp, Value] = {}
-        for u in nodes:
-            if u.addrspace is not None and u.op in LEAVES:
-                self._stored[u] = [_initial(u, given.get(u))]
-                numbers[u] = Value(np.arange(size(u.shape)))
-        self._memory = Memory(numbers)
+    Number k of a buffer stands for the k-th set ever put into it.
+    """
+
+    def __init__(self, contents: Mapping[UOp, Accepted | None]) -> None:
+        self._stored = {u: [_initial(u, held)] for u, held in contents.items()}
+        self._values = Memory({u: _value(held) for u, held in contents.items()})
+        self._numbers = Memory({u: Value(np.arange(size(u.shape))) for u in contents})
 
     def enter(self, u: UOp) -> None:
-        self._memory.enter(u)
+        self._values.enter(u)
+        self._numbers.enter(u)
 
-    def view(self, location: UOp, values: Mapping[UOp, Value], sets: Mapping[UOp, Sets]) -> None:
-        indices = location.src[1:] if location.op is Op.INDEX else ()
-        if not all(_is_certain(sets[i]) for i in indices if i in sets):
+    def view(self, location: UOp, indices: Sequence[Accepted]) -> None:
+        positions = [i.value for i in indices]
+        self._values.view(location, positions)
+        if not all(i.sets is None or _is_certain(i.sets) for i in indices):
             raise UnsupportedError("a location at an index that is not certain")
-        self._memory.view(location, values)
+        self._numbers.view(location, positions)
 
-    def read(self, location: UOp, reader: UOp) -> Sets:
-        """The sets that a location holds where `reader` reads it."""
-        return self._taken(base_of(location), self._memory.read(location, reader))
+    def first(self, location: UOp) -> int:
+        return self._values.first(location)
 
-    def write(self, store: UOp, sets: Sets, gate: Sets | None) -> None:
+    def read(self, location: UOp, reader: UOp) -> Accepted:
+        sets = self._taken(base_of(location), self._numbers.read(location, reader))
+        return Accepted(location.dtype, self._values.read(location, reader), sets)
+
+    def write(self, store: UOp, value: Accepted, gate: Accepted | None) -> None:
         """A STORE; where its gate may be true and false, of the new and the old contents either."""
-        base = base_of(store.src[0])
-        if gate is not None and not gate.is_point().all():
-            held = self._taken(base, self._memory.peek(store.src[0]))
-            sets = replace(_either(store, gate, sets, held), invalid=sets.invalid)
-        possible = None if gate is None else Value(gate.hi, gate.invalid, gate.any)
+        self._values.write(store, value.value, _value(gate))
+        base, sets, possible = base_of(store.src[0]), value.spread, None
+        if gate is not None:
+            taken = gate.spread
+            possible = Value(taken.hi, taken.invalid, taken.any)
+            if not taken.is_point().all():
+                held = self._taken(base, self._numbers.peek(store.src[0]))
+                sets = replace(_either(store, taken, sets, held), invalid=sets.invalid)
         flat = sets.map(lambda a: a.reshape(-1))
         start = sum(len(s.lo) for s in self._stored[base])
         numbers = start + np.arange(len(flat.lo)).reshape(store.src[1].shape)
         self._stored[base].append(flat)
-        self._memory.write(store, Value(numbers, sets.invalid), possible)
+        self._numbers.write(store, Value(numbers, sets.invalid), possible)
 
-    def written(self) -> dict[int, tuple[DType, Sets]]:
-        """Slot to dtype and final sets, for every buffer that was stored to."""
+    def written(self) -> dict[int, Accepted]:
         bases = {slot_of(base): base for base in self._stored if base.op is Op.BUFFER}
-        written = self._memory.written().items()
+        numbers = self._numbers.written()
         return {
-            slot: (bases[slot].dtype, self._taken(bases[slot], numbers))
-            for slot, numbers in written
+            slot: Accepted(bases[slot].dtype, value, self._taken(bases[slot], numbers[slot]))
+            for slot, value in self._values.written().items()
         }
 
     def _taken(self, base: UOp, numbers: Value) -> Sets:
         """The sets with these numbers; what a read leaves out is absent."""
         stored = together(self._stored[base], lambda parts: np.concatenate(parts))
         if len(stored.lo) == 0:
-            empty = np.zeros(numbers.data.shape, stored.lo.dtype)
-            return Sets(empty, empty, invalid=numbers.invalid)
-
-        def take(a: Array) -> Array:
-            return a[numbers.data]
-
-        taken = stored.map(take)
-        return Sets(
-            taken.lo, taken.hi, taken.nan, taken.only, taken.exact, taken.any, numbers.invalid
-        )
+            stored = Sets(np.zeros(1, stored.lo.dtype), np.zeros(1, stored.lo.dtype))
+        return replace(stored.map(lambda a: a[numbers.data]), invalid=numbers.invalid)
 
 
 def _is_certain(s: Sets) -> bool:
@@ -99,9 +97,13 @@ def _either(store: UOp, gate: Sets, new: Sets, old: Sets) -> Sets:
     return where(cast(Any, node), STRICT, replace(wide, any=None, invalid=None), new, old)
 
 
-def _initial(u: UOp, given: Value | None) -> Sets:
-    """The contents a buffer starts with; without any, nothing is known of it."""
-    if given is None:
+def _value(accepted: Accepted | None) -> Value | None:
+    return None if accepted is None else accepted.value
+
+
+def _initial(u: UOp, held: Accepted | None) -> Sets:
+    """The contents a buffer starts with; where they are unknown, anything."""
+    if held is None:
         zeros = np.zeros(size(u.shape), np_dtype(u.dtype))
         return Sets(zeros, zeros, any=np.ones(zeros.shape, np.bool_))
-    return points(given, u.dtype.is_float).map(lambda a: a.reshape(-1))
+    return held.spread.map(lambda a: a.reshape(-1))

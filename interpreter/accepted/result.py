@@ -10,7 +10,7 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.numeric.storage import Array, Mask
-from uop.interpreter.values import Value, either
+from uop.interpreter.values import Value, either, full
 from uop.spec.dtype import DType, Kind
 from uop.spec.text.codec import encode_scalar
 from uop.spec.text.literal import print_literal
@@ -66,7 +66,7 @@ class Accepted:
     def any(self) -> Mask:
         """Where every value of the dtype is accepted because the spec gives none."""
         s = self.spread
-        return _full(either(s.any, s.invalid), s.lo)
+        return full(either(s.any, s.invalid), s.lo)
 
     def contains(self, actual: Array) -> Mask:
         """Where a result of the node's shape and storage dtype is accepted."""
@@ -162,10 +162,6 @@ def _neighbours(s: Sets) -> bool:
 
 def _sorted(a: Array, b: Array) -> tuple[Array, Array]:
     return order.lower(a, b), order.upper(a, b)
-
-
-def _full(mask: Mask | None, like: Array) -> Mask:
-    return np.zeros(like.shape, np.bool_) if mask is None else np.broadcast_to(mask, like.shape)
 
 
 def _nan_patterns(dtype: DType) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.numeric.storage import Array, Mask
-from uop.interpreter.values import Value, either
+from uop.interpreter.values import Join, Value, either, full, joined_mask
 
 
 @dataclass(slots=True, eq=False)
@@ -36,15 +36,18 @@ class Sets:
         """The sets at other places: a movement applied to every part."""
         lo = move(self.lo)
         hi = lo if self.hi is self.lo else move(self.hi)
-        masks = (self.nan, self.only, self.exact, self.any, self.invalid)
-        return Sets(lo, hi, *(None if mask is None else move(mask) for mask in masks))
+        return Sets(lo, hi, *(None if mask is None else move(mask) for mask in self.masks))
+
+    @property
+    def masks(self) -> tuple[Mask | None, ...]:
+        return self.nan, self.only, self.exact, self.any, self.invalid
 
     def is_point(self) -> Mask:
         """Where the set is one ordinary value, or NaN alone."""
         point = order.same_bits(self.lo, self.hi)
         if self.nan is None:
             return point
-        return np.where(self.nan, _filled(self.only, point), point)
+        return np.where(self.nan, full(self.only, point), point)
 
 
 def points(value: Value, is_float: bool) -> Sets:
@@ -57,18 +60,13 @@ def points(value: Value, is_float: bool) -> Sets:
     return Sets(data, data, nan, nan, exact, value.unspecified, value.invalid)
 
 
-def together(operands: Sequence[Sets], join: Callable[[list[Array]], Array]) -> Sets:
+def together(operands: Sequence[Sets], join: Join) -> Sets:
     """Several arrays of sets as one: a join applied to every part of them."""
-    masks: list[Mask | None] = []
-    for name in ("nan", "only", "exact", "any", "invalid"):
-        parts = [getattr(s, name) for s in operands]
-        if all(part is None for part in parts):
-            masks.append(None)
-        else:
-            full = zip(parts, operands, strict=True)
-            masks.append(join([_filled(part, s.lo) for part, s in full]))
-    lo, hi = join([s.lo for s in operands]), join([s.hi for s in operands])
-    return Sets(lo, hi, *masks)
+    lo = [s.lo for s in operands]
+    masks = zip(*(s.masks for s in operands), strict=True)
+    return Sets(
+        join(lo), join([s.hi for s in operands]), *(joined_mask(m, lo, join) for m in masks)
+    )
 
 
 def joined(a: Sets, b: Sets) -> Sets:
@@ -103,7 +101,3 @@ def without(a: Mask | None, b: Mask | None) -> Mask | None:
 def somewhere(mask: Mask | None) -> Mask | None:
     """The mask, or None where it is set nowhere: keeps the common case on the fast path."""
     return mask if mask is not None and np.count_nonzero(mask) else None
-
-
-def _filled(mask: Mask | None, like: Array) -> Mask:
-    return np.zeros(like.shape, np.bool_) if mask is None else np.broadcast_to(mask, like.shape)

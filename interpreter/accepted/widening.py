@@ -8,6 +8,7 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.liberties import takes
+from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets, points, somewhere, without
 from uop.interpreter.values import Value, either
 from uop.spec.dtype import DType
@@ -32,6 +33,13 @@ def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
         alone = alone if s.exact is None else alone & (same_bits | ~s.exact)
         alike = np.where(s.nan, alone if closed is None else alone & ~closed, alike)
     return bool((alike if opened is None else alike | opened).all())
+
+
+def narrowed(dtype: DType, value: Value, sets: Sets | None) -> Accepted:
+    """The reference with its sets; without them where they hold it alone."""
+    return Accepted(
+        dtype, value, None if sets is None or is_reference(sets, value, dtype) else sets
+    )
 
 
 def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:

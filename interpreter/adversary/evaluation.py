@@ -11,21 +11,21 @@ from typing import cast
 
 import numpy as np
 
-from uop.interpreter.accept import accepted_results, read_by
+from uop.interpreter.accept import read_by
 from uop.interpreter.accepted.liberties import is_copy, takes
 from uop.interpreter.accepted.rules.folds import terms_first
 from uop.interpreter.accepted.sets import Sets, points
-from uop.interpreter.accepted.trees import Trees
+from uop.interpreter.accepted.tensors import AcceptedValues
 from uop.interpreter.accepted.widening import widens
 from uop.interpreter.adversary.kernels import member, pushed, run_adversarially
 from uop.interpreter.adversary.orders import fold_somehow, maximum_somehow
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.numeric.storage import BITS, Array
-from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.rules.reduce import identity, neutral
-from uop.interpreter.tensor.evaluation import TensorEvaluation, body_arguments
+from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation
 from uop.interpreter.tensor.masks import made_nan
+from uop.interpreter.tensor.memory import Memory
 from uop.interpreter.values import Value, either
 from uop.spec.args import ReduceArg
 from uop.spec.extension import in_core_ops
@@ -54,7 +54,7 @@ def evaluate_adversarially(
         if kind_of(root).calls_kernels:
             kernels = run_adversarially(root, given, random, push, profile)
             return {slot: _filled(value, random) for slot, value in kernels.items()}
-        result = _Adversary(root, given, random, push, profile).result()
+        result = Evaluation(root, given, _Adversary(root, random, push, profile)).result()
         if isinstance(result, dict):
             return {slot: _filled(value, random) for slot, value in result.items()}
         if isinstance(result, tuple):
@@ -62,32 +62,25 @@ def evaluate_adversarially(
         return _filled(result, random)
 
 
-class _Adversary(TensorEvaluation):
+class _Adversary:
+    """The domain of arrays that are moved inside what their ops may return."""
+
     def __init__(
-        self,
-        root: UOp,
-        given: Mapping[UOp, Value],
-        random: np.random.Generator,
-        push: Op | None,
-        profile: Profile,
+        self, root: UOp, random: np.random.Generator, push: Op | None, profile: Profile
     ) -> None:
-        super().__init__(root, given, None)
         self._random, self._push, self._profile = random, push, profile
-        self._trees = Trees(root, profile)
+        self._accepted = AcceptedValues(root, profile)
 
-    def _called(self, u: UOp) -> tuple[Value, ...]:
-        body = u.src[0]
-        params = body_arguments(body).items()
-        given = {p: self._values[u.src[1 + slot]] for p, slot in params}
-        inner = _Adversary(body, given, self._random, self._push, self._profile)
-        inner.share_addresses(self, u)
-        return cast("tuple[Value, ...]", inner.result())
+    def lift(self, u: UOp, value: Value) -> Value:
+        return value
 
-    def _value(self, u: UOp) -> Value:
-        value = super()._value(u)
-        if u in self._given or not u.src or u.op in (Op.GETTUPLE, Op.GETADDR):
+    def memory(self, contents: Mapping[UOp, Value | None]) -> Memory:
+        return Memory(contents)
+
+    def result(self, u: UOp, operands: list[Value]) -> Value:
+        value = ARRAYS.result(u, operands)
+        if not operands:
             return value
-        operands = [self._values[s] for s in value_sources(u)]
         if u.op is self._push:
             data = pushed(self._sets(u, operands), value.data, u.dtype, self._random)
             return replace(value, data=data, free_nan=None)
@@ -118,9 +111,8 @@ class _Adversary(TensorEvaluation):
         return np.where(nothing, identity(arg.op, u.dtype), result.reshape(-1)).reshape(u.shape)
 
     def _sets(self, u: UOp, operands: list[Value]) -> Sets:
-        given = [points(v, s.dtype.is_float) for v, s in zip(operands, u.src, strict=False)]
-        result = accepted_results(u, self._profile, given)
-        return self._trees.regrouped(u, given, result, lambda _, s: s)
+        single = (points(v, s.dtype.is_float) for v, s in zip(operands, u.src, strict=False))
+        return self._accepted.sets(u, list(single))
 
 
 def _filled(value: Value, random: np.random.Generator) -> Array:

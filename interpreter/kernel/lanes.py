@@ -15,7 +15,7 @@ import numpy as np
 
 from uop.interpreter.kernel.schedule import bound, is_parallel
 from uop.interpreter.numeric.storage import Array, Mask
-from uop.interpreter.values import Value, either
+from uop.interpreter.values import Value, either, together
 from uop.spec.args import AxisType, RangeArg, SpecialArg
 from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.names import Op
@@ -127,17 +127,7 @@ def stacked(operands: list[Value], rank: int) -> Value:
     def join(arrays: list[Array]) -> Array:
         return np.stack([np.broadcast_to(a, shape) for a in arrays], axis=-(rank + 1))
 
-    def join_masks(found: list[Mask | None]) -> Mask | None:
-        if all(m is None for m in found):
-            return None
-        return join([np.zeros((), np.bool_) if m is None else m for m in found])
-
-    return Value(
-        join([v.data for v in operands]),
-        None,
-        join_masks([v.unspecified for v in operands]),
-        join_masks([v.free_nan for v in operands]),
-    )
+    return together(operands, join)
 
 
 def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:

@@ -15,7 +15,7 @@ from uop.interpreter.values import Value
 from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import UndefinedError
-from uop.spec.graph import LEAVES, base_of, slot_of
+from uop.spec.graph import LEAVES, base_of, slot_of, without_order
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -104,8 +104,8 @@ class LaunchMemory:
         self, location: UOp, gate: Mask | None, values: Values
     ) -> tuple[Buffer | Registers, Place]:
         """The memory and positions of a location; position 0 where the gate is false."""
-        u = _without_order(location)
-        base = _without_order(u.src[0]) if u.op is Op.INDEX else u
+        u = without_order(location)
+        base = without_order(u.src[0]) if u.op is Op.INDEX else u
         if base.op not in LEAVES:
             raise lacking("INDEX.n1", f"access through {base.op.name}", u)
         memory, rank = self.memory_of(base), len(location.shape)
@@ -176,12 +176,6 @@ def _named(store: UOp) -> str:
     base = base_of(store.src[0])
     slot = slot_of(base)
     return f"the {'argument' if base.op is Op.PARAM else 'LOCAL BUFFER'} in slot {slot}"
-
-
-def _without_order(u: UOp) -> UOp:
-    while u.op is Op.AFTER:
-        u = u.src[0]
-    return u
 
 
 def refuse_open(unspecified: Mask, gate: Mask | None, label: str) -> None:

@@ -14,7 +14,6 @@ from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.table import evaluates
 from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg
 from uop.spec.conditions.clauses import undefined
-from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value, index_values
 from uop.spec.registry import DECLARATIONS
@@ -39,8 +38,8 @@ def data_sources(u: UOp) -> tuple[UOp, ...]:
 
 
 def value_sources(u: UOp) -> tuple[UOp, ...]:
-    """Of these the ones that have a value: what comes AFTER effects has those as operands too."""
-    return tuple(s for s in data_sources(u) if s.dtype is not dtypes.void)
+    """The operands whose values an op combines: of an AFTER the first alone, the rest has run."""
+    return u.src[:1] if u.op is Op.AFTER else data_sources(u)
 
 
 @evaluates(Op.PERMUTE)

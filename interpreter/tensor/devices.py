@@ -18,10 +18,10 @@ import numpy as np
 from uop.interpreter.check import check_value
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
-from uop.interpreter.numeric.storage import Mask, to_bits
+from uop.interpreter.numeric.storage import to_bits
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor.evaluation import FullOutput
-from uop.interpreter.values import Value
+from uop.interpreter.values import Value, full, together
 from uop.spec.args import Device, LoadArg, ParamArg, ReduceArg, ReplicatedArg
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import PassError
@@ -34,7 +34,7 @@ from uop.spec.uop import UOp, dims, param
 from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 RESIZED = {Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
 """The operand that is the shape of the result."""
@@ -85,35 +85,19 @@ def split(value: Value, axis: int | None, count: int) -> tuple[Value, ...]:
     return tuple(value.map(itemgetter(place)) for place in places)
 
 
-def joined(parts: tuple[Value, ...], axis: int) -> Value:
+def joined(parts: Sequence[Value], axis: int) -> Value:
     """The parts one after the other along an axis."""
-
-    def join(masks: Iterable[Mask | None]) -> Mask | None:
-        found = list(masks)
-        if all(m is None for m in found):
-            return None
-        return np.concatenate([_full(m, p) for m, p in zip(found, parts, strict=True)], axis)
-
-    return Value(
-        np.concatenate([p.data for p in parts], axis),
-        join(p.invalid for p in parts),
-        join(p.unspecified for p in parts),
-        join(p.free_nan for p in parts),
-    )
+    return together(parts, lambda arrays: np.concatenate(arrays, axis))
 
 
 def same(a: Value, b: Value) -> bool:
     """Whether two values have the same elements: ordinary ones have the same bits."""
     alike = to_bits(a.data) == to_bits(b.data)
-    for x, y in ((a.invalid, b.invalid), (a.unspecified, b.unspecified), (a.free_nan, b.free_nan)):
-        if not np.array_equal(_full(x, a), _full(y, b)):
+    for x, y in zip(a.masks, b.masks, strict=True):
+        if not np.array_equal(full(x, a.data), full(y, b.data)):
             return False
-        alike = alike | _full(x, a)
+        alike = alike | full(x, a.data)
     return bool(np.all(alike))
-
-
-def _full(mask: Mask | None, value: Value) -> Mask:
-    return np.zeros(value.data.shape, np.bool_) if mask is None else mask
 
 
 class _Devices:

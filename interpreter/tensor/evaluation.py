@@ -1,11 +1,15 @@
-"""Evaluation of tensor graphs: one walk, sources first, with memory where the graph stores."""
+"""Evaluation of tensor graphs: one walk, sources first, over values that a domain computes.
+
+The walk owns the order of the nodes, memory, calls, addresses and observers. A domain says what a
+value is: `Arrays` is the reference.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -13,7 +17,7 @@ import uop.interpreter.rules  # noqa: F401 - enters the meanings
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import bound, check_values, limit
 from uop.interpreter.numeric.storage import constant
-from uop.interpreter.rules.movement import data_sources
+from uop.interpreter.rules.movement import data_sources, value_sources
 from uop.interpreter.tensor import masks
 from uop.interpreter.tensor.memory import Memory, reads_of
 from uop.interpreter.values import Value
@@ -21,7 +25,7 @@ from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg
 from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
-from uop.spec.graph import base_of, slot_of
+from uop.spec.graph import LEAVES, base_of, slot_of, without_order
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.registry import DECLARATIONS
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 FullOutput = Value | tuple[Value, ...] | dict[int, Value]
 Observer = Callable[["UOp", Value], None]
 Combine = Callable[..., Value]
+V = TypeVar("V")
 
 MEANINGS: dict[Op, Combine] = {
     **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK), masks.moved),
@@ -49,6 +54,60 @@ MEANINGS: dict[Op, Combine] = {
 
 PASSED_ON = (Op.AFTER, Op.NOOP, Op.PRECAST)
 """Ops beside the markers that are their first operand."""
+
+
+class Locations(Protocol[V]):
+    """What the locations of a graph hold, node by node; `tensor.memory.Memory` for arrays."""
+
+    def enter(self, u: UOp) -> None: ...
+
+    def view(self, location: UOp, indices: Sequence[V]) -> None: ...
+
+    def first(self, location: UOp) -> int: ...
+
+    def read(self, location: UOp, reader: UOp) -> V: ...
+
+    def write(self, store: UOp, value: V, gate: V | None) -> None: ...
+
+    def written(self) -> dict[int, V]: ...
+
+
+class Domain(Protocol[V]):
+    """What the values of a graph are."""
+
+    def lift(self, u: UOp, value: Value) -> V:
+        """The value of a node that has this one and no other."""
+
+    def result(self, u: UOp, operands: list[V]) -> V:
+        """The value of an op on its operands."""
+
+    def memory(self, contents: Mapping[UOp, V | None]) -> Locations[V]:
+        """Memory with these PARAMs and BUFFERs, and what each holds at first if that is known."""
+
+
+class Arrays:
+    """The reference domain: an array for each node."""
+
+    def lift(self, u: UOp, value: Value) -> Value:
+        return value
+
+    def result(self, u: UOp, operands: list[Value]) -> Value:
+        meaning = MEANINGS.get(u.op)
+        if meaning is not None:
+            return meaning(u, *operands)
+        if u.op is Op.CONST:
+            return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
+        if u.op is Op.BINARY:
+            return Value(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
+        if u.declaration.section == "marker" or u.op in PASSED_ON:
+            return operands[0]
+        raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
+
+    def memory(self, contents: Mapping[UOp, Value | None]) -> Memory:
+        return Memory(contents)
+
+
+ARRAYS = Arrays()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,22 +136,31 @@ def _walk(root: UOp) -> Walk:
     return Walk(tuple(order[:-1]), used, tuple(map(reads_of, order)), stores, bound(order))
 
 
-class TensorEvaluation:
+class Evaluation(Generic[V]):
     """One walk over a graph; a FUNCTION starts another one over its body."""
 
-    def __init__(self, root: UOp, given: Mapping[UOp, Value], observe: Observer | None) -> None:
-        self._root, self._given, self._observe = root, given, observe
-        self._values: dict[UOp, Value] = {}
-        self._tuples: dict[UOp, tuple[Value, ...]] = {}
+    def __init__(
+        self,
+        root: UOp,
+        inputs: Mapping[UOp, V],
+        domain: Domain[V],
+        observe: Callable[[UOp, V], None] | None = None,
+    ) -> None:
+        self._root, self._inputs, self._domain, self._observe = root, inputs, domain, observe
+        self._values: dict[UOp, V] = {}
+        self._tuples: dict[UOp, tuple[V, ...]] = {}
         self._addresses = Addresses()
         self._buffers: dict[UOp, object] = {}
         """The buffer behind each PARAM of a body: that of the caller, or one of this call alone."""
 
     @cached_property
-    def _memory(self) -> Memory:
-        return Memory(_flat(self._given))
+    def _memory(self) -> Locations[V]:
+        order = (*_walk(self._root).below, self._root)
+        leaves = (u for u in order if u.op in LEAVES and u.addrspace is not None)
+        return self._domain.memory({u: self._inputs.get(u) for u in leaves})
 
-    def result(self) -> FullOutput:
+    def result(self) -> V | tuple[V, ...] | dict[int, V]:
+        """The value of the root, those of a TUPLE, or by slot what a graph stores."""
         root = self._root
         walk = _walk(root)
         order = (*walk.below, root)
@@ -129,15 +197,14 @@ class TensorEvaluation:
                 values.pop(s, None)
 
     def _step(self, u: UOp, read: Sequence[UOp]) -> None:
-        self._memory.enter(u)
+        memory, values = self._memory, self._values
+        memory.enter(u)
         for s in read:
-            self._values[s] = self._memory.read(s, u)
+            values[s] = memory.read(s, u)
         if u.addrspace is not None:
-            self._memory.view(u, self._values)
-            return
-        if u.op is Op.STORE:
-            gate = self._values[u.src[2]] if len(u.src) > 2 else None
-            self._memory.write(u, self._values[u.src[1]], gate)
+            memory.view(u, [values[i] for i in u.src[1:]] if u.op is Op.INDEX else [])
+        elif u.op is Op.STORE:
+            memory.write(u, values[u.src[1]], values[u.src[2]] if len(u.src) > 2 else None)
         else:
             self._compute(u)
 
@@ -153,23 +220,14 @@ class TensorEvaluation:
             if self._observe is not None:
                 self._observe(u, value)
 
-    def _value(self, u: UOp) -> Value:
-        if u in self._given:
-            return self._given[u]
-        meaning = MEANINGS.get(u.op)
-        if meaning is not None:
-            return meaning(u, *[self._values[s] for s in data_sources(u)])
-        if u.op is Op.CONST:
-            return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
-        if u.op is Op.BINARY:
-            return Value(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
+    def _value(self, u: UOp) -> V:
+        if u in self._inputs:
+            return self._inputs[u]
         if u.op is Op.GETADDR:
-            return self._address(u)
+            return self._domain.lift(u, self._address(u))
         if u.op is Op.GETTUPLE:
             return self._tuples[u.src[0]][cast(GetTupleArg, u.arg).idx]
-        if u.declaration.section == "marker" or u.op in PASSED_ON:
-            return self._values[u.src[0]]
-        raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
+        return self._domain.result(u, [self._values[s] for s in value_sources(u)])
 
     def _address(self, u: UOp) -> Value:
         """Of the first element of a location; buffers are those of the whole program (D-068)."""
@@ -181,35 +239,24 @@ class TensorEvaluation:
         start = self._addresses.of(buffer, whole, cast(GetAddrArg, u.arg).device)
         return Value(np.asarray(start + self._memory.first(location) * bytes_each, np.uint64))
 
-    def share_addresses(self, caller: TensorEvaluation, call: UOp) -> None:
-        """Have those that the caller has, for the buffers that are whole arguments of a call."""
-        self._addresses = caller._addresses
-        for p, slot in body_arguments(call.src[0]).items():
-            argument = call.src[1 + slot]
-            while argument.op is Op.AFTER:
-                argument = argument.src[0]
-            is_whole = argument.addrspace is not None and argument is base_of(argument)
-            self._buffers[p] = caller._buffers.get(argument, argument) if is_whole else object()
+    def _called(self, u: UOp) -> tuple[V, ...]:
+        """The body with each PARAM k standing for argument k, at the addresses of the caller."""
+        body, arguments = u.src[0], u.src[1:]
+        params = [p for p in toposort([body], _evaluated_sources) if p.op is Op.PARAM]
+        passed = {p: arguments[slot_of(p)] for p in params}
+        inputs = {p: self._values[a] for p, a in passed.items()}
+        inner = Evaluation(body, inputs, self._domain, self._observe)
+        inner._addresses = self._addresses
+        inner._buffers = {p: self._buffer_behind(a) for p, a in passed.items()}
+        return cast("tuple[V, ...]", inner.result())
 
-    def _called(self, u: UOp) -> tuple[Value, ...]:
-        """The body with each PARAM k standing for argument k."""
-        body, arguments = u.src[0], [self._values[a] for a in u.src[1:]]
-        given = {p: arguments[slot] for p, slot in body_arguments(body).items()}
-        inner = TensorEvaluation(body, given, self._observe)
-        inner.share_addresses(self, u)
-        return cast("tuple[Value, ...]", inner.result())
-
-
-def body_arguments(body: UOp) -> dict[UOp, int]:
-    """The PARAMs of a body and the argument that each stands for."""
-    return {p: slot_of(p) for p in toposort([body], _evaluated_sources) if p.op is Op.PARAM}
+    def _buffer_behind(self, argument: UOp) -> object:
+        """The buffer that is a whole argument of a call; one of the call alone for any other."""
+        argument = without_order(argument)
+        is_whole = argument.addrspace is not None and argument is base_of(argument)
+        return self._buffers.get(argument, argument) if is_whole else object()
 
 
 def _evaluated_sources(u: UOp) -> tuple[UOp, ...]:
     sources = data_sources(u)
     return sources[1:] if u.op in CALLS else sources
-
-
-def _flat(given: Mapping[UOp, Value]) -> dict[UOp, Value]:
-    memory = {u: v for u, v in given.items() if u.addrspace is not None}
-    return {u: v.map(lambda a: a.reshape(-1)) for u, v in memory.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from uop.interpreter.numeric.storage import Array, Mask, to_bits
 from uop.interpreter.rules.movement import checked_index, outside_pad, slice_bytes
 from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
-from uop.interpreter.values import Value, either
+from uop.interpreter.values import Value, either, together
 from uop.spec.args import PadArg, PadFill, ReduceArg, ReplicatedArg
 from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.names import Op
@@ -80,14 +81,11 @@ def where(u: UOp, p: Value, a: Value, b: Value) -> Value:
 def moved(u: UOp, t: Value) -> Value:
     """PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK, PAD: masks move as the data does."""
     rule = RULES[u.op]
-
-    def move(mask: Mask | None) -> Mask | None:
-        return None if mask is None else rule(u, mask)
-
-    invalid = move(t.invalid)
+    result = t.map(lambda a: rule(u, a))
     if u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
-        invalid = _spread(either(invalid, outside_pad(u)), u.shape)
-    return Value(rule(u, t.data), invalid, move(t.unspecified), move(t.free_nan))
+        invalid = _spread(either(result.invalid, outside_pad(u)), u.shape)
+        return replace(result, invalid=invalid)
+    return result
 
 
 def replicated(u: UOp, t: Value) -> Value:
@@ -97,8 +95,7 @@ def replicated(u: UOp, t: Value) -> Value:
     """
     axes = cast(ReplicatedArg, u.arg).axes
     invalid, unspecified, free_nan = (
-        None if mask is None else _any(mask, axes)
-        for mask in (t.invalid, t.unspecified, t.free_nan)
+        None if mask is None else _any(mask, axes) for mask in t.masks
     )
     first = RULES[Op.REPLICATED](u, t.data)
     alike = to_bits(t.data) == to_bits(first)
@@ -129,15 +126,8 @@ def open_at(unspecified: Mask, axis: int | None = None) -> str:
 
 def slice_(u: UOp, t: Value) -> Value:
     """Elements of T as they are; as another dtype they are absent or open if any byte is."""
-    data = np.asarray(RULES[Op.SLICE](u, t.data))
     if u.dtype == u.src[0].dtype:
-        return Value(
-            data,
-            *(
-                None if mask is None else RULES[Op.SLICE](u, mask)
-                for mask in (t.invalid, t.unspecified, t.free_nan)
-            ),
-        )
+        return t.map(lambda a: RULES[Op.SLICE](u, a))
 
     def by_bytes(mask: Mask | None) -> Mask | None:
         if mask is None:
@@ -148,22 +138,12 @@ def slice_(u: UOp, t: Value) -> Value:
     invalid = by_bytes(t.invalid)
     raw = np.ascontiguousarray(t.data).reshape(-1).view(np.uint8)[slice_bytes(u)]
     opened = either(by_bytes(either(t.unspecified, t.free_nan)), bitcast_unspecified(raw, u.dtype))
+    data = np.asarray(RULES[Op.SLICE](u, t.data))
     return Value(data, invalid, _spread(opened, data.shape, invalid))
 
 
 def stack(u: UOp, *operands: Value) -> Value:
-    def join(masks: list[Mask | None]) -> Mask | None:
-        if all(m is None for m in masks):
-            return None
-        shape = u.shape[1:]
-        return np.stack([np.zeros(shape, np.bool_) if m is None else m for m in masks])
-
-    return Value(
-        RULES[Op.STACK](u, *(v.data for v in operands)),
-        join([v.invalid for v in operands]),
-        join([v.unspecified for v in operands]),
-        join([v.free_nan for v in operands]),
-    )
+    return together(operands, lambda parts: RULES[Op.STACK](u, *parts))
 
 
 def index(u: UOp, t: Value, *indices: Value) -> Value:

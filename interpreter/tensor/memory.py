@@ -6,7 +6,7 @@ one element, one of them a write, that are not ordered so are a race.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.rules.movement import checked_index, data_sources, outside_pad
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.tensor.masks import gate_is_true
-from uop.interpreter.values import Value, either
+from uop.interpreter.values import Value, either, full
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import LEAVES, base_of, slot_of
 from uop.spec.ops.names import Op
@@ -53,8 +53,9 @@ class Write:
 class Memory:
     """The buffers of one evaluation. Nodes must be announced by `enter` in topological order."""
 
-    def __init__(self, initial: Mapping[UOp, Value]) -> None:
-        self._initial = initial
+    def __init__(self, contents: Mapping[UOp, Value | None]) -> None:
+        """Every PARAM and BUFFER with what it holds at first; None: nothing that is known."""
+        self._initial = {u: _flat(u, value) for u, value in contents.items()}
         self._writes: list[Write] = []
         self._reads: list[Access] = []
         self._views: dict[UOp, Array] = {}
@@ -68,8 +69,8 @@ class Memory:
             before |= self._before.get(s, 0)
         self._before[u] = before
 
-    def view(self, location: UOp, indices: Mapping[UOp, Value]) -> None:
-        """Note which elements of its buffer a location stands for."""
+    def view(self, location: UOp, indices: Sequence[Value]) -> None:
+        """Note which elements of its buffer a location stands for; `indices` are of an INDEX."""
         u = location
         if u.op in LEAVES:
             self._views[u] = np.arange(size(u.shape)).reshape(u.shape)
@@ -85,9 +86,8 @@ class Memory:
         else:
             raise lacking("VALUE.n2", f"{u.op.name} of a location", u)
 
-    def _indexed(self, u: UOp, values: Mapping[UOp, Value]) -> Array:
+    def _indexed(self, u: UOp, indices: Sequence[Value]) -> Array:
         view = self._views[u.src[0]]
-        indices = [values[i] for i in u.src[1:]]
         for axis in reversed(range(len(indices))):
             i = indices[axis]
             position = checked_index(u, axis, i.data, i.invalid)
@@ -154,10 +154,7 @@ class Memory:
 
     def contents(self, base: UOp, before: int | None = None) -> Value:
         """A buffer, flat, after the writes among the events `before`; after all without it."""
-        start = self._initial.get(base)
-        if start is None:
-            count = size(base.shape)
-            start = Value(np.zeros(count, np_dtype(base.dtype)), None, np.ones(count, np.bool_))
+        start = self._initial[base]
         writes = [
             w
             for number, w in enumerate(self._writes)
@@ -179,6 +176,13 @@ def reads_of(u: UOp) -> tuple[UOp, ...]:
     if u.op in (Op.SINK, Op.GROUP, Op.GETADDR):
         return ()
     return tuple(s for s in sources if s.addrspace is not None)
+
+
+def _flat(leaf: UOp, value: Value | None) -> Value:
+    if value is not None:
+        return value.map(lambda a: a.reshape(-1))
+    count = size(leaf.shape)
+    return Value(np.zeros(count, np_dtype(leaf.dtype)), None, np.ones(count, np.bool_))
 
 
 def _race_unless(first: Access, second: Access, *, ordered: bool) -> None:
@@ -212,14 +216,9 @@ def _take(contents: Value, view: Array) -> Value:
 
 def _applied(start: Value, writes: list[Write]) -> Value:
     data = start.data.copy()
-    unspecified = _mask_or_zeros(start.unspecified, data.size)
-    free_nan = _mask_or_zeros(start.free_nan, data.size)
+    unspecified, free_nan = (full(m, data).copy() for m in (start.unspecified, start.free_nan))
     for w in writes:
         data[w.positions] = w.value.data
         unspecified[w.positions] = False if w.value.unspecified is None else w.value.unspecified
         free_nan[w.positions] = False if w.value.free_nan is None else w.value.free_nan
     return Value(data, None, unspecified if unspecified.any() else None, either(free_nan))
-
-
-def _mask_or_zeros(mask: Mask | None, count: int) -> Mask:
-    return np.zeros(count, np.bool_) if mask is None else mask.copy()

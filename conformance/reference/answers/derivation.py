@@ -11,8 +11,9 @@ from uop.conformance.checks import OptionError
 from uop.conformance.reference.answers.dependence import needed_of
 from uop.conformance.reference.words import latitude_words
 from uop.conformance.suite.case import Case
-from uop.interpreter.accept import AcceptedEvaluation, accept, read_by
+from uop.interpreter.accept import accept, read_by
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.accepted.tensors import accepted_of_tensors
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.show import accepted_words
 from uop.interpreter.values import Value
@@ -132,30 +133,18 @@ def as_walked(
     return root, given
 
 
-class _Recorded(AcceptedEvaluation):
-    """Keeps what every node may be."""
-
-    found: dict[UOp, Accepted]
-
-    def _value(self, u: UOp) -> Value:
-        value = super()._value(u)
-        self.found[u] = Accepted(u.dtype, value, self._sets.get(u))
-        return value
-
-
 def _steps(root: UOp, inputs: Mapping[int, Array], asked: Asked, flat: int) -> Iterator[Step]:
     root, given = as_walked(root, inputs, asked.profile)
-    walk = _Recorded(root, given, {}, asked.profile)
-    walk.found = {}
+    found: dict[UOp, Accepted] = {}
     with np.errstate(all="ignore"):
-        walk.accepted()
-    needed = _needed(root, walk.found, asked.output, flat)
+        accepted_of_tensors(root, given, asked.profile, found.__setitem__)
+    needed = _needed(root, found, asked.output, flat)
     lines = _lines(root)
     told: set[Op] = set()
     for u in root.toposort():
         if u not in needed or u not in lines or not needed[u].any():
             continue
-        yield _step(lines[u], u, needed, walk.found, u.op not in told)
+        yield _step(lines[u], u, needed, found, u.op not in told)
         told.add(u.op)
 
 

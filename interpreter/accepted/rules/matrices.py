@@ -46,20 +46,16 @@ def wmma_sets(u: UOp, a: Sets, b: Sets, acc: Sets) -> Sets:
     left, right = _factors(arg, a).map(maps.a.gather), _factors(arg, b).map(maps.b.gather)
     products = _products(left, right).map(lambda x: np.moveaxis(x, -2, -1))
     first = acc.map(lambda x: maps.acc.gather(x)[..., None])
-    first = Sets(first.lo.astype(np.float64), first.hi.astype(np.float64), *_masks(first))
+    first = Sets(first.lo.astype(np.float64), first.hi.astype(np.float64), *first.masks)
     terms = together([first, products], lambda parts: np.concatenate(parts, axis=-1))
     return nan_alone(_sums(arg, terms)).map(maps.acc.scatter)
-
-
-def _masks(s: Sets) -> tuple[Mask | None, ...]:
-    return s.nan, s.only, s.exact, s.any, s.invalid
 
 
 def _factors(arg: WmmaArg, s: Sets) -> Sets:
     """What is read of the factors. The payload of a NaN may be all in the bits that are not."""
     lo, hi = wmma_factors(arg, s.lo), wmma_factors(arg, s.hi)
     if s.nan is None or arg.dtype_in.bits != 32:
-        return Sets(lo, hi, *_masks(s))
+        return Sets(lo, hi, *s.masks)
     exact = np.False_ if s.exact is None else s.exact
     still = np.isnan(lo)
     lo, hi = (np.where(s.nan & ~exact, end, x) for x, end in ((lo, -np.inf), (hi, np.inf)))
