@@ -10,7 +10,7 @@ import numpy as np
 from uop.interpreter.accepted.sets import Sets, points, somewhere, together
 from uop.interpreter.kernel.buffers import Cells, Place
 from uop.interpreter.numeric.storage import Array
-from uop.interpreter.values import Value
+from uop.interpreter.values import Value, full
 
 PARTS = ("lo", "hi", "nan", "only", "exact", "any")
 Fold = Callable[[Sets], Sets]
@@ -24,7 +24,7 @@ class SetCells:
 
     def __init__(self, memory: Cells, *, is_float: bool) -> None:
         unspecified, free_nan = memory.masks["unspecified"], memory.masks["free_nan"]
-        held = full(points(Value(memory.data, None, unspecified, free_nan), is_float))
+        held = with_all_masks(points(Value(memory.data, None, unspecified, free_nan), is_float))
         parts = zip(PARTS, parts_of(held), strict=True)
         self._parts = {name: memory.beside(np.array(part)) for name, part in parts}
         self._start: dict[str, Array] = {}
@@ -54,7 +54,7 @@ class SetCells:
         place = place.over(sets.lo.shape)
         if not self._start:
             self._start = {name: cells.data.copy() for name, cells in self._parts.items()}
-        terms = full(sets).map(lambda a: place.selected(a).reshape(-1))
+        terms = with_all_masks(sets).map(lambda a: place.selected(a).reshape(-1))
         self._terms.append((place.selected(place.positions).reshape(-1), terms))
         self._fold = fold
 
@@ -64,7 +64,7 @@ class SetCells:
         return _compact(Sets(*(cells.data for cells in self._parts.values())))
 
     def _put(self, place: Place, sets: Sets) -> None:
-        for cells, part in zip(self._parts.values(), parts_of(full(sets)), strict=True):
+        for cells, part in zip(self._parts.values(), parts_of(with_all_masks(sets)), strict=True):
             cells.write(place, Value(part))
 
     def _begin_again(self, place: Place) -> None:
@@ -100,10 +100,9 @@ def by_count(at: Array) -> Iterator[tuple[Array, Array]]:
         yield where[chosen], order[first[chosen] + np.arange(count)[:, None]]
 
 
-def full(s: Sets) -> Sets:
+def with_all_masks(s: Sets) -> Sets:
     """The same sets, every mask of their shape."""
-    masks = (np.False_ if m is None else m for m in (s.nan, s.only, s.exact, s.any))
-    return Sets(s.lo, s.hi, *(np.broadcast_to(m, s.lo.shape) for m in masks))
+    return Sets(s.lo, s.hi, *(full(m, s.lo) for m in (s.nan, s.only, s.exact, s.any)))
 
 
 def _compact(s: Sets) -> Sets:

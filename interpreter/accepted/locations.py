@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -92,9 +91,8 @@ def _is_certain(s: Sets) -> bool:
 
 
 def _either(store: UOp, gate: Sets, new: Sets, old: Sets) -> Sets:
-    node = SimpleNamespace(op=Op.WHERE, dtype=store.src[1].dtype)
     wide = gate.map(lambda a: np.broadcast_to(a, new.lo.shape))
-    return where(cast(Any, node), STRICT, replace(wide, any=None, invalid=None), new, old)
+    return where(store, STRICT, replace(wide, any=None, invalid=None), new, old)
 
 
 def _value(accepted: Accepted | None) -> Value | None:

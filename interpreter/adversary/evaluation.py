@@ -5,8 +5,8 @@ Its results must never be accused. With one op pushed outside what it may return
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -17,15 +17,15 @@ from uop.interpreter.accepted.rules.folds import terms_first
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.tensors import AcceptedValues
 from uop.interpreter.accepted.widening import widens
-from uop.interpreter.adversary.kernels import member, pushed, run_adversarially
+from uop.interpreter.adversary.kernels import MovedInLaunch, member, pushed
 from uop.interpreter.adversary.orders import fold_somehow, maximum_somehow
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
+from uop.interpreter.kernel.program import run_program
 from uop.interpreter.numeric.storage import BITS, Array
 from uop.interpreter.rules.reduce import identity, neutral
-from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation
+from uop.interpreter.tensor.evaluation import Arrays, Evaluation, FullOutput
 from uop.interpreter.tensor.masks import made_nan
-from uop.interpreter.tensor.memory import Memory
 from uop.interpreter.values import Value, either
 from uop.spec.args import ReduceArg
 from uop.spec.extension import in_core_ops
@@ -52,9 +52,11 @@ def evaluate_adversarially(
         root, given = read_by(root, inputs or {}, profile)
         root = in_core_ops(root)
         if kind_of(root).calls_kernels:
-            kernels = run_adversarially(root, given, random, push, profile)
-            return {slot: _filled(value, random) for slot, value in kernels.items()}
-        result = Evaluation(root, given, _Adversary(root, random, push, profile)).result()
+            make = partial(MovedInLaunch, random=random, push=push, profile=profile)
+            result: FullOutput = run_program(root, given, make=make)
+        else:
+            moved = _Moved(root, random, push, profile)
+            result = Evaluation(root, given, moved).result()
         if isinstance(result, dict):
             return {slot: _filled(value, random) for slot, value in result.items()}
         if isinstance(result, tuple):
@@ -62,8 +64,8 @@ def evaluate_adversarially(
         return _filled(result, random)
 
 
-class _Adversary:
-    """The domain of arrays that are moved inside what their ops may return."""
+class _Moved(Arrays):
+    """The domain of arrays moved at random inside what their ops may return for their operands."""
 
     def __init__(
         self, root: UOp, random: np.random.Generator, push: Op | None, profile: Profile
@@ -71,14 +73,8 @@ class _Adversary:
         self._random, self._push, self._profile = random, push, profile
         self._accepted = AcceptedValues(root, profile)
 
-    def lift(self, u: UOp, value: Value) -> Value:
-        return value
-
-    def memory(self, contents: Mapping[UOp, Value | None]) -> Memory:
-        return Memory(contents)
-
     def result(self, u: UOp, operands: list[Value]) -> Value:
-        value = ARRAYS.result(u, operands)
+        value = super().result(u, operands)
         if not operands:
             return value
         if u.op is self._push:

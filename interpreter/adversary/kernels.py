@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.cells import by_count
-from uop.interpreter.accepted.kernels import AcceptedKernel
+from uop.interpreter.accepted.kernels import AcceptedValues
+from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.folds import folded
 from uop.interpreter.accepted.sets import Sets, points
-from uop.interpreter.addresses import Addresses
 from uop.interpreter.adversary.orders import fold_somehow
-from uop.interpreter.kernel.buffers import Buffer, Buffers
-from uop.interpreter.kernel.launch import Kernel, launch
-from uop.interpreter.kernel.program import call_by_name, run_calls
+from uop.interpreter.kernel.buffers import Buffer
+from uop.interpreter.kernel.domain import Access, Arrays
+from uop.interpreter.kernel.lanes import Lanes
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.tensor.masks import made_nan
 from uop.interpreter.values import Value
@@ -29,22 +27,6 @@ from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
-
-
-def run_adversarially(
-    root: UOp,
-    given: Mapping[UOp, Value],
-    random: np.random.Generator,
-    push: Op | None = None,
-    profile: Profile = STRICT,
-) -> dict[int, Value]:
-    """`run_program`, every result moved at random inside what its op may return.
-
-    Every value of the op `push` but an index is moved one representable value outside instead.
-    """
-    buffers = Buffers(given)
-    run_calls(root, buffers, partial(_launch, random=random, push=push, profile=profile))
-    return buffers.written()
 
 
 def member(s: Sets, reference: Array, random: np.random.Generator) -> Array:
@@ -77,69 +59,57 @@ def pushed(s: Sets, reference: Array, dtype: DType, random: np.random.Generator)
     return np.where(up | down | (False if s.only is None else s.only), data, reference)
 
 
-def _launch(
-    body: UOp,
-    arguments: list[Buffer],
-    addresses: Addresses,
-    *,
-    random: np.random.Generator,
-    push: Op | None,
-    profile: Profile,
-) -> None:
-    if body.op is Op.CUSTOMFUNCTION:
-        call_by_name(body, arguments)
-    else:
-        kernel = partial(_Kernel, random=random, push=push, profile=profile)
-        launch(body, arguments, addresses, None, kernel)
+class MovedInLaunch(Arrays):
+    """The domain of arrays moved at random inside what their ops may return for their operands.
 
-
-class _Kernel(AcceptedKernel):
-    """A launch whose values are members of the sets that the operands, moved already, allow."""
+    Every value of the op `push` but an index is moved one representable value outside instead.
+    """
 
     def __init__(
-        self, *args: Any, random: np.random.Generator, push: Op | None, **options: Any
+        self,
+        body: UOp,
+        lanes: Lanes,
+        *,
+        random: np.random.Generator,
+        push: Op | None,
+        profile: Profile,
     ) -> None:
-        super().__init__(*args, held={}, **options)
-        self._random, self._push = random, push
+        super().__init__(body, lanes)
+        self._random, self._push, self._profile = random, push, profile
+        self._accepted = AcceptedValues(body, lanes, held={}, profile=profile)
 
-    def run(self) -> None:
-        Kernel.run(self)
+    def lift(self, u: UOp, value: Value) -> Value:
+        return self._outside(u, value, None) if self._is_pushed(u) else value
 
-    def _value(self, u: UOp) -> Value:
-        value = Kernel._value(self, u)
-        sets = self._widened(u, value)
-        if u.op is self._push and u.dtype is not dtypes.index:
-            sets = points(value, u.dtype.is_float) if sets is None else sets
-            data = pushed(sets, value.data, u.dtype, self._random)
-            return replace(value, data=data, free_nan=None)
+    def result(self, u: UOp, operands: list[Value]) -> Value:
+        single = [Accepted(s.dtype, v) for s, v in zip(u.src, operands, strict=False)]
+        accepted = self._accepted.result(u, single)
+        value, sets = accepted.value, accepted.sets
+        if self._is_pushed(u):
+            return self._outside(u, value, sets)
         if sets is None:
             return value
         data = member(sets, value.data, self._random)
         if u.op is Op.REDUCE:
-            terms = self._terms(u, self._of(u.src[0]).data)
-            op = cast(ReduceArg, u.arg).op
-            max_nan = self._profile.max_nan
-            data = self._kept(u, fold_somehow(op, u.dtype, terms, self._random, max_nan))
+            terms = self._lanes.terms(u, operands[0].data)
+            op, max_nan = cast(ReduceArg, u.arg).op, self._profile.max_nan
+            data = self._lanes.kept(u, fold_somehow(op, u.dtype, terms, self._random, max_nan))
         return replace(value, data=data, free_nan=made_nan(u, data))
 
-    def _store(self, u: UOp) -> None:
-        Kernel._store(self, u)
+    def load(self, access: Access[Value], alt: Value | None) -> Value:
+        return self.lift(access.node, super().load(access, alt))
 
-    def _atomic_add(self, u: UOp) -> None:
+    def add(self, access: Access[Value], value: Value) -> None:
         """The terms in another order, the first value among them."""
-        gate, dtype = self._gate(u, len(u.src[0].shape)), u.src[1].dtype
-        memory, place = self.memory.place(u.src[0], gate, self._of)
+        memory, place, dtype = access.memory, access.place, access.node.src[1].dtype
         moves = dtype.is_float or self._push is Op.ATOMICADD
         if not moves or not isinstance(memory, Buffer):
-            Kernel._atomic_add(self, u)
+            super().add(access, value)
             return
         before = memory.data.copy()
-        Kernel._atomic_add(self, u)
-        data = self._of(u.src[1]).data
-        everywhere = tuple(a.size if a.is_always_open else 1 for a in self._axes)
-        place = place.over(data.shape, (*everywhere, *(1,) * place.rank))
+        super().add(access, value)
         at = place.selected(place.positions).reshape(-1)
-        terms = place.selected(data).reshape(-1)
+        terms = place.selected(value.data).reshape(-1)
         for positions, rows in by_count(at):
             steps = np.concatenate([before[positions][None], terms[rows]])
             sums = fold_somehow(Op.ADD, dtype, steps, self._random)
@@ -147,3 +117,10 @@ class _Kernel(AcceptedKernel):
                 sets = folded(Op.ADD, dtype, STRICT, points(Value(steps), dtype.is_float))
                 sums = pushed(sets, sums, dtype, self._random)
             memory.data[positions] = sums
+
+    def _is_pushed(self, u: UOp) -> bool:
+        return u.op is self._push and u.dtype is not dtypes.index
+
+    def _outside(self, u: UOp, value: Value, sets: Sets | None) -> Value:
+        sets = points(value, u.dtype.is_float) if sets is None else sets
+        return replace(value, data=pushed(sets, value.data, u.dtype, self._random), free_nan=None)

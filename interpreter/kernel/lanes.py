@@ -15,10 +15,11 @@ import numpy as np
 
 from uop.interpreter.kernel.schedule import bound, is_parallel
 from uop.interpreter.numeric.storage import Array, Mask
-from uop.interpreter.values import Value, either, together
-from uop.spec.args import AxisType, RangeArg, SpecialArg
+from uop.interpreter.values import Value, full, together
+from uop.spec.args import AxisType, RangeArg, ReduceArg, SpecialArg
 from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import size
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -57,20 +58,56 @@ class Axis:
         """Whether every instruction runs in each position: in each work item of the launch."""
         return self.node.op is Op.SPECIAL
 
-    def along(self, lanes: int) -> Array:
-        """The positions on this axis, among so many."""
-        shape = [1] * lanes
-        shape[self.number] = self.size
-        return np.arange(self.size).reshape(shape)
 
+class Lanes:
+    """The axes of a launch, and how arrays lie on them.
 
-def axes_of(nodes: Iterable[UOp]) -> list[Axis]:
-    """An axis for each SPECIAL and RANGE, in the order of the launch: group after group, of these
-    item after item, dimension 0 fastest; iterations inside.
+    There is an axis for each SPECIAL and RANGE, in the order of the launch: group after group, of
+    these item after item, dimension 0 fastest; iterations inside.
     """
-    found = sorted(nodes, key=_dimension, reverse=True)
-    ordered = sorted(found, key=lambda u: (u.op is Op.RANGE, not is_parallel(u), _kind(u).name))
-    return [Axis(u, k, bound(u), _kind(u)) for k, u in enumerate(ordered)]
+
+    def __init__(self, counters: Iterable[UOp]) -> None:
+        by_dimension = sorted(counters, key=_dimension, reverse=True)
+        ordered = sorted(
+            by_dimension, key=lambda u: (u.op is Op.RANGE, not is_parallel(u), _kind(u).name)
+        )
+        self.axes = [Axis(u, k, bound(u), _kind(u)) for k, u in enumerate(ordered)]
+        self.axis_of = {a.node: a for a in self.axes}
+        self.count = len(self.axes)
+        self.everywhere = tuple(a.size if a.is_always_open else 1 for a in self.axes)
+        """The lanes of an instruction that runs in every work item."""
+
+    def along(self, axis: Axis) -> Array:
+        """The positions on an axis."""
+        shape = [1] * self.count
+        shape[axis.number] = axis.size
+        return np.arange(axis.size).reshape(shape)
+
+    def raised(self, array: Array, rank: int, to: int) -> Array:
+        """An array of `rank` axes among those of `to` axes, aligned as broadcasting aligns."""
+        if rank == to or array.ndim == rank or not self.count:
+            return array
+        here = lanes_of(array, rank)
+        return array.reshape((*here, *(1,) * (to - rank), *array.shape[len(here) :]))
+
+    def terms(self, u: UOp, array: Array) -> Array:
+        """What a REDUCE folds: the terms on one leading axis, then the axes that stay."""
+        axes, lanes = self._folded_axes(u), lanes_of(array, len(u.shape))
+        full = array.reshape((*(lanes or (1,) * self.count), *array.shape[len(lanes) :]))
+        wanted = list(full.shape)
+        for r in u.src[1:]:
+            wanted[self.axis_of[r].number] = bound(r)
+        moved = np.moveaxis(np.broadcast_to(full, wanted), axes, range(len(axes)))
+        return moved.reshape(size(moved.shape[: len(axes)]), *moved.shape[len(axes) :])
+
+    def kept(self, u: UOp, array: Array) -> Array:
+        """A result of a REDUCE, the folded axes with size 1."""
+        return np.expand_dims(array, self._folded_axes(u))
+
+    def _folded_axes(self, u: UOp) -> tuple[int, ...]:
+        """The axes of the ranges, the first one outermost, then those of the value."""
+        numbers = [self.axis_of[r].number for r in u.src[1:]]
+        return (*numbers, *(self.count + axis for axis in cast(ReduceArg, u.arg).axes))
 
 
 def _dimension(u: UOp) -> tuple[int, str]:
@@ -98,26 +135,12 @@ def lane_names(axes: Sequence[Axis], where: Mask) -> str:
         return ""
     position = np.argwhere(where)[0]
     shown = zip(axes, position, where.shape, strict=False)
-    return ", ".join(f"{axis_name(a)} = {int(at)}" for a, at, size in shown if size > 1)
+    return ", ".join(f"{axis_name(a)} = {int(at)}" for a, at, count in shown if count > 1)
 
 
 def lanes_of(array: Array, rank: int) -> Shape:
     """The leading dimensions; none where the array is the same everywhere."""
     return array.shape[: array.ndim - rank]
-
-
-def raised(array: Array, rank: int, to: int, lanes: int) -> Array:
-    """An array of a shape of `rank` axes among those of `to`, aligned as broadcasting aligns."""
-    if rank == to or array.ndim == rank or not lanes:
-        return array
-    here = lanes_of(array, rank)
-    return array.reshape((*here, *(1,) * (to - rank), *array.shape[len(here) :]))
-
-
-def raised_value(value: Value, rank: int, to: int, lanes: int) -> Value:
-    if rank == to:
-        return value
-    return _each(value, lambda a: raised(a, rank, to, lanes))
 
 
 def stacked(operands: list[Value], rank: int) -> Value:
@@ -146,17 +169,17 @@ def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
     for axis in range(len(indices), len(shape)):
         grids.append(np.arange(shape[axis]).reshape((-1, *(1,) * (rank - 1 - dim))))
         dim += 1
-    full = np.broadcast_shapes(
+    whole = np.broadcast_shapes(
         (*lanes_of(t.data, len(shape)), *(1,) * rank), *(g.shape for g in grids)
     )
-    lanes = full[: len(full) - rank]
+    lanes = whole[: len(whole) - rank]
 
     def pick(array: Array) -> Array:
         wide = np.broadcast_to(array, (*lanes, *shape))
-        where = np.ogrid[tuple(slice(n) for n in full)][: len(lanes)] if lanes else ()
-        return np.asarray(wide[(*where, *(np.broadcast_to(g, full) for g in grids))])
+        where = np.ogrid[tuple(slice(n) for n in whole)][: len(lanes)] if lanes else ()
+        return np.asarray(wide[(*where, *(np.broadcast_to(g, whole) for g in grids))])
 
-    return _each(t, pick)
+    return moved(t, pick)
 
 
 def spread(i: Array, own: int, before: int, rank: int) -> Array:
@@ -166,21 +189,8 @@ def spread(i: Array, own: int, before: int, rank: int) -> Array:
     return i.reshape((*lanes, *shape)) if shape else i
 
 
-def _each(value: Value, change: Callable[[Array], Array]) -> Value:
-    def masked(mask: Mask | None) -> Mask | None:
-        return None if mask is None else change(np.broadcast_to(mask, value.data.shape))
-
-    return Value(change(value.data), None, masked(value.unspecified), masked(value.free_nan))
-
-
-def opened(values: Iterable[Value], rank: int, ranks: Iterable[int], lanes: int) -> Mask | None:
-    """Where any element of any operand is open, for a result of `rank` axes made of them all."""
-    found = None
-    for value, own in zip(values, ranks, strict=True):
-        if value.unspecified is not None:
-            mask = np.broadcast_to(value.unspecified, value.data.shape)
-            if own != rank:
-                mask = np.asarray(mask.any(axis=tuple(range(mask.ndim - own, mask.ndim))))
-                mask = raised(mask, 0, rank, lanes)
-            found = either(found, mask)
-    return found
+def moved(value: Value, move: Callable[[Array], Array]) -> Value:
+    """`Value.map` where masks may have fewer lanes than the data."""
+    return Value(
+        move(value.data), *(None if m is None else move(full(m, value.data)) for m in value.masks)
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.kernel.buffers import Buffer, Place, Registers
-from uop.interpreter.kernel.lanes import Axis, Kind, lane_names, lanes_of, raised, spread
+from uop.interpreter.kernel.lanes import Kind, Lanes, lane_names, lanes_of, spread
 from uop.interpreter.kernel.races import Reach, Shadow, Unordered
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value
@@ -37,9 +37,9 @@ class OutOfBoundsError(Exception):
 class LaunchMemory:
     """The buffers that a launch was given, its LOCAL memory and its registers."""
 
-    def __init__(self, body: UOp, axes: Sequence[Axis], arguments: Sequence[Buffer]) -> None:
-        self._axes, self._arguments = axes, arguments
-        self._ended = {a.node: 0 for a in axes}
+    def __init__(self, body: UOp, lanes: Lanes, arguments: Sequence[Buffer]) -> None:
+        self._lanes, self._axes, self._arguments = lanes, lanes.axes, arguments
+        self._ended = {a.node: 0 for a in self._axes}
         self._epoch: Array | int = 0
         self._memory: dict[UOp, Buffer | Registers] = {}
         self._shadows: dict[Buffer, Shadow] = {}
@@ -94,7 +94,7 @@ class LaunchMemory:
             if base.addrspace is AddrSpace.GLOBAL:
                 raise lacking("BUFFER.n1", "a GLOBAL BUFFER inside a kernel", base)
             if base.addrspace is AddrSpace.REG:
-                self._memory[base] = Registers(base, len(self._axes))
+                self._memory[base] = Registers(base, self._lanes.count)
             else:
                 groups = size(tuple(a.size for a in self._axes if a.kind is Kind.GROUP))
                 self._memory[base] = Buffer.local(base, groups)
@@ -115,7 +115,7 @@ class LaunchMemory:
         except OutOfBoundsError as error:
             raise self._outside(u, error) from None
         if base.addrspace is AddrSpace.LOCAL:
-            positions = positions + raised(self._group() * memory.size, 0, rank, len(self._axes))
+            positions = positions + self._lanes.raised(self._group() * memory.size, 0, rank)
         return memory, Place(positions, gate, rank)
 
     def _outside(self, location: UOp, error: OutOfBoundsError) -> UndefinedError:
@@ -125,10 +125,10 @@ class LaunchMemory:
 
     def _group(self) -> Array:
         """The number of each workgroup."""
-        number: Array = np.zeros((1,) * len(self._axes), np.int64)
+        number: Array = np.zeros((1,) * self._lanes.count, np.int64)
         for axis in self._axes:
             if axis.kind is Kind.GROUP:
-                number = number * axis.size + axis.along(len(self._axes))
+                number = number * axis.size + self._lanes.along(axis)
         return number
 
     def note(self, u: UOp, memory: Buffer | Registers, place: Place) -> None:
@@ -149,7 +149,7 @@ class LaunchMemory:
                 continue
             interval = np.asarray(self._interval(axis.kind, axis.node) * (axis.size + 1))
             if lanes and lanes[axis.number] > 1:
-                position = interval + axis.along(len(self._axes))
+                position = interval + self._lanes.along(axis)
             elif axis.is_always_open:
                 position = interval + axis.size
             else:
@@ -164,7 +164,7 @@ class LaunchMemory:
         """One number for each element of a place, or one for all."""
         if lanes.ndim == 0:
             return lanes
-        return place.selected(raised(lanes, 0, place.rank, len(self._axes))).reshape(-1)
+        return place.selected(self._lanes.raised(lanes, 0, place.rank)).reshape(-1)
 
     def _interval(self, kind: Kind, node: UOp) -> Array | int:
         if kind is Kind.ITEM:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import check_values
 from uop.interpreter.kernel.buffers import Buffer, Buffers
-from uop.interpreter.kernel.launch import launch
+from uop.interpreter.kernel.domain import Arrays
+from uop.interpreter.kernel.launch import Make, launch
 from uop.interpreter.numeric.storage import Array, constant
 from uop.interpreter.rules.codegen import custom_function_of
 from uop.interpreter.tensor.evaluation import Observer
@@ -25,40 +25,46 @@ from uop.spec.walk import outside_bodies
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
+V = TypeVar("V")
+
 
 def run_program(
-    root: UOp, given: Mapping[UOp, Value], observe: Observer | None
+    root: UOp,
+    inputs: Mapping[UOp, Value],
+    observe: Observer | None = None,
+    make: Make[Value] = Arrays,
 ) -> dict[int, Value]:
     """Run the CALLs of a SINK in order; slot to contents of every BUFFER that was written."""
-    buffers = Buffers(given)
-    run_calls(root, buffers, partial(_launch, observe=observe))
+    buffers = Buffers(inputs)
+    for body, arguments in calls_of(root, buffers):
+        run(body, arguments, buffers.addresses, make, observe)
     return buffers.written()
 
 
-Launch = Callable[["UOp", list[Buffer], Addresses], None]
-"""Runs the body of a CALL over its arguments."""
-
-
-def run_calls(root: UOp, buffers: Buffers, run: Launch) -> None:
-    """Run the CALLs of a SINK in order."""
+def calls_of(root: UOp, buffers: Buffers) -> Iterator[tuple[UOp, list[Buffer]]]:
+    """The body and the arguments of each CALL of a SINK, in order."""
     order = outside(root)
     check_values(order, outside_bodies)
     for u in order:
         if u.op is Op.CALL:
-            body, arguments = u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
-            run(body, arguments, buffers.addresses)
+            yield u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
 
 
-def _launch(
-    body: UOp, arguments: list[Buffer], addresses: Addresses, observe: Observer | None
+def run(
+    body: UOp,
+    arguments: list[Buffer],
+    addresses: Addresses,
+    make: Make[V],
+    observe: Callable[[UOp, V], None] | None = None,
 ) -> None:
+    """Run the body of a CALL over its arguments."""
     if body.op is Op.CUSTOMFUNCTION:
-        call_by_name(body, arguments)
+        _call_by_name(body, arguments)
     else:
-        launch(body, arguments, addresses, observe)
+        launch(body, arguments, addresses, make, observe)
 
 
-def call_by_name(body: UOp, arguments: list[Buffer]) -> None:
+def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:
     """Run a CUSTOMFUNCTION; what it writes is open where anything that it reads is."""
     function = custom_function_of(body)
     results = function.meaning([a.data for a in arguments], *(_number(m) for m in body.src))

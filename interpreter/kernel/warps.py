@@ -21,15 +21,19 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 
-def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis], active: Mask | None) -> Value:
+def need_whole_warps(axes: Sequence[Axis], active: Mask | None) -> None:
+    """UndefinedError where some work items of a warp are active and others are not."""
+    if active is None:
+        return
+    counts = Warps(axes, active.shape).split(active[..., None])[..., 0].sum(axis=-1)
+    partial = counts[(counts > 0) & (counts < WARP)]
+    if partial.size:
+        raise undefined("WMMA.u1", f"{int(partial[0])} of {WARP} work items")
+
+
+def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis]) -> Value:
     """WMMA on the fragments of every warp; what one open element reaches is open."""
     lanes = Warps(axes, np.broadcast_shapes(*(lanes_of(v.data, 1) for v in operands)))
-    if active is not None:
-        whole = lanes.split(active[..., None])[..., 0]
-        if (whole.any(axis=-1) & ~whole.all(axis=-1)).any():
-            counts = whole.sum(axis=-1)
-            some = int(counts[(counts > 0) & (counts < WARP)][0])
-            raise undefined("WMMA.u1", f"{some} of {WARP} work items")
     data = lanes.joined(wmma(u, *(lanes.split(v.data) for v in operands)))
     if all(v.unspecified is None for v in operands):
         return Value(data)

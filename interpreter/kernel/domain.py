@@ -1,0 +1,181 @@
+"""What the values of a kernel are: the protocol of a domain, and the reference, an array a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+
+import numpy as np
+
+from uop.interpreter.kernel.buffers import Buffer, Place, Registers
+from uop.interpreter.kernel.lanes import Lanes, indexed, moved, stacked
+from uop.interpreter.kernel.warps import in_warps
+from uop.interpreter.numeric.storage import Mask, constant
+from uop.interpreter.rules.codegen import meaning_of
+from uop.interpreter.rules.reduce import fold
+from uop.interpreter.tensor import masks
+from uop.interpreter.values import Value, either, full
+from uop.spec.args import ConstArg, ReduceArg
+from uop.spec.ops.names import Op
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Access(Generic[V]):
+    """A LOAD, STORE or ATOMICADD: its memory, where in it, and its gate, which the place knows."""
+
+    node: UOp
+    memory: Buffer | Registers
+    place: Place
+    gate: V | None
+
+
+class Domain(Protocol[V]):
+    """What the values of one launch are. The first axes of their arrays are the lanes."""
+
+    def lift(self, u: UOp, value: Value) -> V:
+        """The value of a node that has this one and no other."""
+
+    def reference(self, value: V) -> Value:
+        """The value by the reference."""
+
+    def certain(self, value: V, what: str) -> Value:
+        """The only value; UnsupportedError where there are several, which names `what` it is."""
+
+    def possible(self, gate: V) -> Value:
+        """A gate that is true where it may be."""
+
+    def result(self, u: UOp, operands: list[V]) -> V:
+        """The value of an op on its operands."""
+
+    def load(self, access: Access[V], alt: V | None) -> V: ...
+
+    def store(self, access: Access[V], value: V) -> None: ...
+
+    def add(self, access: Access[V], value: V) -> None: ...
+
+    def finish(self) -> None:
+        """The launch has come to its end, and what it wrote stays."""
+
+
+class Arrays:
+    """The reference domain."""
+
+    def __init__(self, body: UOp, lanes: Lanes) -> None:
+        self._lanes = lanes
+
+    def lift(self, u: UOp, value: Value) -> Value:
+        return value
+
+    def reference(self, value: Value) -> Value:
+        return value
+
+    def certain(self, value: Value, what: str) -> Value:
+        return value
+
+    def possible(self, gate: Value) -> Value:
+        return gate
+
+    def result(self, u: UOp, operands: list[Value]) -> Value:
+        if not u.declaration.is_elementwise:
+            return MEANINGS[u.op](self._lanes, u, operands)
+        rank = len(u.shape)
+        if rank:
+            operands = [
+                self._raised(v, len(s.shape), rank) for s, v in zip(u.src, operands, strict=True)
+            ]
+        return masks.elementwise(u, *operands)
+
+    def _raised(self, value: Value, rank: int, to: int) -> Value:
+        if rank == to:
+            return value
+        return moved(value, lambda a: self._lanes.raised(a, rank, to))
+
+    def load(self, access: Access[Value], alt: Value | None) -> Value:
+        value = access.memory.read(access.place)
+        if access.gate is None or alt is None:
+            return value
+        return masks.where(access.node, Value(access.gate.data), value, alt)
+
+    def store(self, access: Access[Value], value: Value) -> None:
+        access.memory.write(access.place, value)
+
+    def add(self, access: Access[Value], value: Value) -> None:
+        access.memory.add(access.place, value, access.node.src[0].dtype)
+
+    def finish(self) -> None:
+        pass
+
+
+def _const(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
+
+
+def _stack(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    return stacked(operands, len(u.shape) - 1) if operands else Value(np.zeros(0, np.int64))
+
+
+def _index(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    return indexed(u, operands[0], operands[1:])
+
+
+def _first(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    return operands[0]
+
+
+def _bitcast(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    (t,) = operands
+    shape = (*t.data.shape[:-1], u.shape[-1]) if u.shape else t.data.shape
+    node: Any = SimpleNamespace(op=u.op, dtype=u.dtype, shape=shape, src=u.src)
+    return masks.bitcast(node, t)
+
+
+def _opaque(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    """INS and CUSTOM: open where any element of an operand is."""
+    data = np.asarray(meaning_of(u)(u, *(v.data for v in operands)))
+    opened: Mask | None = None
+    for s, v in zip(u.src, operands, strict=True):
+        if v.unspecified is not None:
+            mask, own = full(v.unspecified, v.data), len(s.shape)
+            if own != len(u.shape):
+                mask = np.asarray(mask.any(axis=tuple(range(mask.ndim - own, mask.ndim))))
+                mask = lanes.raised(mask, 0, len(u.shape))
+            opened = either(opened, mask)
+    if opened is not None:
+        opened = np.broadcast_to(opened, data.shape)
+    return Value(data, None, opened, masks.made_nan(u, data))
+
+
+def _wmma(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    value = in_warps(u, operands, lanes.axes)
+    return Value(value.data, None, value.unspecified, masks.made_nan(u, value.data))
+
+
+def _reduce(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    """Fold over the axes of the ranges, the first one outermost, then those of the value."""
+    (value,) = operands
+    data = lanes.kept(u, fold(cast(ReduceArg, u.arg).op, u.dtype, lanes.terms(u, value.data)))
+    unspecified = None
+    if value.unspecified is not None:
+        opened = lanes.terms(u, value.unspecified).any(axis=0)
+        unspecified = lanes.kept(u, np.asarray(opened))
+    return Value(data, None, unspecified, masks.made_nan(u, data))
+
+
+MEANINGS: Mapping[Op, Callable[[Lanes, UOp, list[Value]], Value]] = {
+    Op.CONST: _const,
+    Op.STACK: _stack,
+    Op.INDEX: _index,
+    Op.BITCAST: _bitcast,
+    Op.REDUCE: _reduce,
+    Op.AFTER: _first,
+    Op.INS: _opaque,
+    Op.CUSTOM: _opaque,
+    Op.WMMA: _wmma,
+}
