@@ -29,7 +29,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.kernel.fragments import SHAPES, fragments_of
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.args import AddrSpace, ReduceArg, WmmaArg
+from uop.spec.args import AddrSpace, AxisType, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.codegen import WARP
@@ -208,6 +208,17 @@ def test_a_store_under_a_gate_that_is_not_certain_leaves_the_old_value_or_the_ne
     assert found.lo.tolist() == [7, 5, 5, 5]
     assert found.hi.tolist() == [7, 7, 5, 7]
     assert never_accused(root, inputs) == 4
+
+
+def test_a_fold_over_a_range_of_no_iterations_is_its_identity() -> None:
+    r = loop(0, 0, AxisType.REDUCE)
+    term = load(kernel_param(1, 4, F32), r)
+    total = UOp(Op.REDUCE, term, r, arg=ReduceArg(Op.ADD, ()))
+    body = UOp(Op.SINK, store(kernel_param(0, 4, F32), 0, total))
+    root = program(body, argument(0, 4, F32), argument(1, 4, F32))
+    inputs = {slot: np.ones(4, np.float32) for slot in (0, 1)}
+    assert never_accused(root, inputs, 3) == 1
+    assert allowed(root, inputs).lo.tolist() == [0, 1, 1, 1]
 
 
 def test_what_decides_where_and_whether_must_be_certain() -> None:

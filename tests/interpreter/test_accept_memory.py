@@ -6,7 +6,7 @@ import numpy as np
 
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
-from uop.spec.args import BufferArg, DTypeArg
+from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, param
@@ -31,6 +31,18 @@ def test_an_index_read_from_a_buffer_picks_what_it_names() -> None:
     (table_sets,) = accept(UOp(Op.EXP2, param(3, (4,), F32)), {3: x})
     for end, whole in ((found.lo, table_sets.lo), (found.hi, table_sets.hi)):
         assert end.tobytes() == whole[inputs[0]].tobytes()
+
+
+def test_what_a_location_may_hold_goes_into_the_body_of_a_function() -> None:
+    out, x = buffer(0, (4,), F32), param(1, (4,), F32)
+    stored = UOp(Op.AFTER, out, UOp(Op.STORE, out, UOp(Op.EXP2, x)))
+    inside = UOp(Op.PARAM, dims((4,)), arg=ParamArg(0, F32, addrspace=AddrSpace.GLOBAL))
+    body = UOp(Op.TUPLE, UOp(Op.LOAD, inside))
+    root = UOp(Op.GETTUPLE, UOp(Op.FUNCTION, body, stored), arg=GetTupleArg(0))
+    inputs = {1: np.asarray([0.1, 0.2, 0.3, 0.4], np.float32)}
+    (found,), (computed,) = accept(root, inputs), accept(UOp(Op.EXP2, x), inputs)
+    assert found.lo.tobytes() == computed.lo.tobytes()
+    assert found.hi.tobytes() == computed.hi.tobytes()
 
 
 def test_a_store_under_a_gate_that_is_not_certain_is_either_value() -> None:
