@@ -62,6 +62,13 @@ class UndefinedError(LabelledError):
     """
 
 
+class IncompleteError(UopError):
+    """An op that is declared, and lacks something that stands elsewhere: says what, and where."""
+
+    def __init__(self, op: str, *parts: str) -> None:
+        super().__init__("\n  ".join([f"{op} is declared, but lacks:", *parts]))
+
+
 class UnsupportedError(UopError):
     """Something this target, backend or version lacks; a skip with a reason."""
 

@@ -112,6 +112,11 @@ class OpDef:
     def is_elementwise(self) -> bool:
         return self.section in ("elementwise", "decomposed")
 
+    @property
+    def takes_values(self) -> bool:
+        """Whether nothing but the values of its operands, on some dtypes, says what it gives."""
+        return bool(self.dtypes) and self.arg is None
+
 
 DECLARATIONS: dict[Op, OpDef] = {}
 

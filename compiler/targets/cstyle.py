@@ -64,9 +64,9 @@ def spell(operation: Operation) -> str:
     if operation.op in BIT_COPIES:
         return BIT_COPIES[operation.op](operation)
     if small := [dtype.name for dtype in operation.of if storage(dtype) is not dtype]:
-        raise UnsupportedError(f"{operation.op.value} on {small[0]}: only its bits exist in C")
+        raise UnsupportedError(f"{operation.op.name} on {small[0]}: only its bits exist in C")
     if operation.op not in ARITHMETIC:
-        raise UnsupportedError(f"{operation.op.value} has no spelling in C")
+        raise UnsupportedError(f"{operation.op.name} has no spelling in C")
     return ARITHMETIC[operation.op](operation)
 
 
@@ -168,7 +168,7 @@ def _min(node: Operation) -> str:
 def _extremum(node: Operation, inline: str) -> str:
     # Workaround complement-of-max: integers that are not promoted to int.
     if not node.dtype.is_float and node.dtype.bits >= 32:
-        return _helper(node.op.value.lower())(node)
+        return _helper(node.op.name.lower())(node)
     # One comparison means the same on every device; max and fmax differ in NaN and zeros.
     return inline
 
@@ -277,7 +277,7 @@ ARITHMETIC: Mapping[Op, Callable[[Operation], str]] = {
     Op.CMPLE: _compare("<="),
     Op.CMPEQ: _compare("=="),
     Op.CMPNE: _compare("!="),
-    **{op: _helper(op.value.lower()) for op in (Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.POW)},
+    **{op: _helper(op.name.lower()) for op in (Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.POW)},
     Op.THREEFRY: lambda node: f"threefry({', '.join(node.args)})",
 }
 

@@ -170,9 +170,9 @@ class Ledger:
         """Whether there is but one result by the profile, of an op that has several."""
         if point.kind != "latitude" or self.profile.cmp_nan == "either":
             return False
-        op = Op[point.about]
-        unordered = isinstance(DECLARATIONS[op].latitude, Unordered)
-        return unordered and op not in self.profile.decomposed
+        declaration = DECLARATIONS[Op[point.about]]
+        is_unordered = isinstance(declaration.latitude, Unordered)
+        return is_unordered and declaration.op not in self.profile.decomposed
 
     def _note(self, key: Key, place: int) -> None:
         evidence = self.seen.setdefault(key, Evidence())

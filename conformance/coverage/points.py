@@ -85,13 +85,15 @@ T = TypeVar("T")
 def points_of(ids: Sequence[CaseId], narrowed: bool) -> list[Point]:
     """Every point that the selected cases are about, in order."""
     cells = dict.fromkeys((id.op, id.dtype) for id in ids if id.level == "op")
+    if cells and not narrowed:
+        cells |= {(op.name, dt.name): None for op, d in DECLARATIONS.items() for dt in d.dtypes}
     ops = dict.fromkeys(op for op, _ in cells)
     levels = {id.level for id in ids}
     broken = dict.fromkeys(
         f"{id.op}.{id.group}" for id in ids if id.level == "invalid" and id.group != DRAWN
     )
     if "invalid" in levels and not narrowed:
-        broken |= dict.fromkeys(labels().keys() - _unspoken())
+        broken |= dict.fromkeys(labels().keys() - unspoken())
     of_rules = ops if narrowed else dict.fromkeys(op.name for op in DECLARATIONS)
     return [
         *(Point("cell", op, dtype) for op, dtype in cells),
@@ -146,7 +148,7 @@ def not_of_runs() -> dict[str, list[str]]:
     by_kind = {
         "clause": list(clauses()),
         "condition": list(CONDITIONS),
-        "label": sorted(_unspoken()),
+        "label": sorted(unspoken()),
         "decision": [n for n in decisions() if n not in ops_of_decisions()],
     }
     of_rules = {why: [f"rule {name}"] for name, why in NEVER_SHOWN.items()}
@@ -197,6 +199,6 @@ def _rules(op: str, levels: set[str]) -> Iterator[str]:
             yield name
 
 
-def _unspoken() -> set[str]:
+def unspoken() -> set[str]:
     """The labels of args that are taken as the default where a text leaves them out."""
     return {f"{op.name}.arg" for op, d in DECLARATIONS.items() if d.default_arg is not None}

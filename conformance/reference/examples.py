@@ -76,7 +76,7 @@ def results_text(result: FullOutput) -> list[str]:
 def example_of(op: Op) -> Example | None:
     """The example of an op; None for one that no program shows."""
     declaration = DECLARATIONS[op]
-    if takes_values(declaration):
+    if declaration.takes_values:
         return _elementwise(declaration)
     own = [case for case in _written() if case.id == op.name]
     cases = [*own, *by_file("op").get(op.name, ()), *_written()]
@@ -99,11 +99,6 @@ def _of_case(op: Op, case: Case) -> Example:
         for slot, a in case.inputs.items()
     }
     return Example(op, case.root, inputs)
-
-
-def takes_values(declaration: OpDef) -> bool:
-    """Whether an op is applied element by element, with nothing but its operands to choose."""
-    return bool(declaration.dtypes) and declaration.arg is None
 
 
 def usual_dtype(declaration: OpDef) -> DType:

@@ -44,7 +44,7 @@ def field_words(arg: type[Arg], given: Arg | None = None) -> str:
     shown = []
     for field in fields(arg):
         value = field.default if given is None else getattr(given, field.name)
-        default = f" = {value.name}" if isinstance(value, Enum) else ""
+        default = f" = {value.name}" if isinstance(value, Enum | Op) else ""
         shown.append(f"{field.name}: {type_words(hints[field.name])}{default}")
     return ", ".join(shown)
 
@@ -58,7 +58,7 @@ def type_words(hint: Any) -> str:
         return " or ".join(map(type_words, members)) + "?" * (len(members) < len(get_args(hint)))
     if get_origin(hint) is tuple:
         return f"a list of {type_words(get_args(hint)[0])}"
-    if isinstance(hint, type) and issubclass(hint, Enum) and len(hint) < 12:
+    if isinstance(hint, type) and issubclass(hint, Enum):
         return "|".join(hint.__members__)
     return str(getattr(hint, "__name__", hint))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from uop.conformance.checks import OBSERVED, STRICT, OptionError
+from uop.conformance.coverage.complete import check_complete
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.coverage.points import Point
 from uop.conformance.coverage.strength import Strength, opened, programs_of
@@ -137,6 +138,7 @@ class Run:
             # The groups of the whole language are made while the backend starts.
             for level in LEVELS:
                 groups(level)
+            check_complete(self.options.ops)
             self.own = OwnCases.read(self.options.folder)
             if self.options.known is not None:
                 self.settled.file = read_known(self.options.known)

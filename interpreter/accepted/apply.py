@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 # The rules enter their tables on import.
-from uop.interpreter.accepted import liberties
+from uop.interpreter.accepted import liberties, order
 from uop.interpreter.accepted.rules import casts, choices, floats, integers, reals  # noqa: F401
-from uop.interpreter.accepted.rules.table import FLOAT_RULES, INT_RULES
-from uop.interpreter.accepted.sets import Sets, joined, nan_alone, points
-from uop.interpreter.numeric.storage import Array, constant
+from uop.interpreter.accepted.rules.table import ACCEPTED_SET, FLOAT_RULES, INT_RULES, SetRule
+from uop.interpreter.accepted.sets import Sets, joined, nan_alone, points, somewhere
+from uop.interpreter.numeric.storage import Array, Mask, constant
+from uop.interpreter.tensor import masks
 from uop.interpreter.values import Value, either
 from uop.spec.args import ConstArg
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UnsupportedError
-from uop.spec.latitude import Profile
+from uop.spec.errors import IncompleteError
+from uop.spec.latitude import Exact, Profile
 from uop.spec.ops.names import Op
-from uop.spec.registry import Node
+from uop.spec.registry import DECLARATIONS, Node
 from uop.spec.uop import UOp, param
 
 CHOOSE_THEIR_MASKS = frozenset({Op.WHERE, Op.BITCAST})
@@ -30,9 +32,7 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
 
     A ()-shaped node is computed as one of shape (1,), for numpy makes scalars of ()-shaped arrays.
     """
-    table = FLOAT_RULES if u.src[-1].dtype.is_float else INT_RULES
-    if u.op not in table:
-        raise UnsupportedError(f"{u.op.name} of {u.src[-1].dtype.name} has no accepted sets")
+    rule = rule_of(u.op, u.src[-1].dtype.is_float)
     shape = u.shape or (1,)
     if u.op is not Op.BITCAST:
         operands = tuple(s.map(lambda a: _broadcast(a, shape)) for s in operands)
@@ -41,7 +41,7 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
     free = liberties.takes(profile)
     if free:
         operands = tuple(liberties.read(u, profile, operands))
-    result = table[u.op](u, profile, *operands)
+    result = rule(u, profile, *operands)
     if free:
         result = liberties.left(u, profile, result)
         if u.op in profile.decomposed:
@@ -54,6 +54,30 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         )
     result = nan_alone(result)
     return result if u.shape else result.map(lambda a: a.reshape(()))
+
+
+def rule_of(op: Op, on_floats: bool) -> SetRule:
+    """The set rule of an op; IncompleteError where it has none, and a choice on floats."""
+    rule = (FLOAT_RULES if on_floats else INT_RULES).get(op)
+    if rule is None and on_floats and not isinstance(DECLARATIONS[op].latitude, Exact):
+        raise IncompleteError(op.name, ACCEPTED_SET)
+    return rule or _of_reference
+
+
+def _of_reference(u: Node, profile: Profile, *operands: Sets) -> Sets:
+    """Of an op without a rule, which is exact: the reference on single operands, or anything."""
+    wide = np.logical_or.reduce([~_is_known(s) for s in operands])
+    value = masks.elementwise(cast(UOp, u), *(Value(s.lo) for s in operands))
+    result = points(value, u.dtype.is_float)
+    return replace(result, any=either(result.any, somewhere(wide)))
+
+
+def _is_known(s: Sets) -> Mask:
+    """Where a set holds the bits of one value."""
+    point = order.same_bits(s.lo, s.hi)
+    if s.nan is None:
+        return point
+    return np.asarray(point & ~s.nan if s.exact is None else point & (s.exact | ~s.nan))
 
 
 def _or_decomposed(u: Node, profile: Profile, operands: Sequence[Sets], own: Sets) -> Sets:

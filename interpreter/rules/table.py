@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.spec.dtype import DType
+from uop.spec.errors import IncompleteError
 from uop.spec.ops.names import Op
 
 
@@ -27,7 +28,17 @@ Rule = Callable[..., Array]
 MaskRule = Callable[..., Mask | None]
 AnyRule = TypeVar("AnyRule", Rule, MaskRule)
 
-RULES: dict[Op, Rule] = {}
+MEANING = "a meaning: a numpy rule under @evaluates in interpreter/rules/"
+
+
+class Rules(dict[Op, Rule]):
+    """The meanings by op. IncompleteError for an op without one."""
+
+    def __missing__(self, op: Op) -> Rule:
+        raise IncompleteError(op.name, MEANING)
+
+
+RULES = Rules()
 UNSPECIFIED: dict[Op, MaskRule] = {}
 
 

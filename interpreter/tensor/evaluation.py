@@ -28,7 +28,6 @@ from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.graph import LEAVES, base_of, slot_of, without_order
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
-from uop.spec.registry import DECLARATIONS
 from uop.spec.walk import CALLS, kept_with_root, toposort
 
 if TYPE_CHECKING:
@@ -46,11 +45,15 @@ MEANINGS: dict[Op, Combine] = {
     Op.SLICE: masks.slice_,
     Op.INDEX: masks.index,
     Op.BITCAST: masks.bitcast,
-    **dict.fromkeys((Op.CDIV, Op.CMOD, Op.MIN), masks.elementwise),
-    **{op: masks.elementwise for op, d in DECLARATIONS.items() if d.is_elementwise},
     Op.REDUCE: masks.reduce,
     Op.LOAD: masks.load,
 }
+
+
+def meaning_of(u: UOp) -> Combine | None:
+    """What makes the value of a node from those of its operands; None where something else does."""
+    return masks.elementwise if u.declaration.dtypes else MEANINGS.get(u.op)
+
 
 PASSED_ON = (Op.AFTER, Op.NOOP, Op.PRECAST)
 """Ops beside the markers that are their first operand."""
@@ -92,7 +95,7 @@ class Arrays:
         return value
 
     def result(self, u: UOp, operands: list[Value]) -> Value:
-        meaning = MEANINGS.get(u.op)
+        meaning = meaning_of(u)
         if meaning is not None:
             return meaning(u, *operands)
         if u.op is Op.CONST:

@@ -2,111 +2,143 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 
-class Op(Enum):
-    """An op name. What it means is declared once, in the file of its section."""
+class _Table(type):
+    """Makes the class of ops the table of them: Op["ADD"], Op.__members__, iteration."""
 
-    # A member equals itself alone. Enum would hash its name, in Python, at each look-up.
-    __hash__ = object.__hash__
+    __members__: Mapping[str, Op]
+
+    def __iter__(cls) -> Iterator[Op]:
+        return iter(cls.__members__.values())
+
+    def __len__(cls) -> int:
+        return len(cls.__members__)
+
+    def __getitem__(cls, name: str) -> Op:
+        return cls.__members__[name]
+
+
+class Op(metaclass=_Table):
+    """An op name. What it means is declared once, in the file of its section.
+
+    `Op("ABS")` is a new one, for an op from outside this package; ValueError for a name that is
+    taken. An op equals itself alone.
+    """
+
+    __members__: ClassVar[dict[str, Op]] = {}
+
+    def __init__(self, name: str) -> None:
+        if name in Op.__members__:
+            raise ValueError(f"there is an op {name}")
+        self.name = name
+        Op.__members__[name] = self
+
+    def __repr__(self) -> str:
+        return f"Op.{self.name}"
 
     # source
-    PARAM = "PARAM"
-    BUFFER = "BUFFER"
-    CONST = "CONST"
-    BINARY = "BINARY"
+    PARAM: ClassVar[Op]
+    BUFFER: ClassVar[Op]
+    CONST: ClassVar[Op]
+    BINARY: ClassVar[Op]
     # movement
-    PERMUTE = "PERMUTE"
-    FLIP = "FLIP"
-    RESHAPE = "RESHAPE"
-    EXPAND = "EXPAND"
-    PAD = "PAD"
-    SHRINK = "SHRINK"
-    INDEX = "INDEX"
-    STACK = "STACK"
-    REPLICATED = "REPLICATED"
-    SLICE = "SLICE"
-    BITCAST = "BITCAST"
+    PERMUTE: ClassVar[Op]
+    FLIP: ClassVar[Op]
+    RESHAPE: ClassVar[Op]
+    EXPAND: ClassVar[Op]
+    PAD: ClassVar[Op]
+    SHRINK: ClassVar[Op]
+    INDEX: ClassVar[Op]
+    STACK: ClassVar[Op]
+    REPLICATED: ClassVar[Op]
+    SLICE: ClassVar[Op]
+    BITCAST: ClassVar[Op]
     # reduce
-    REDUCE = "REDUCE"
+    REDUCE: ClassVar[Op]
     # call
-    FUNCTION = "FUNCTION"
-    CALL = "CALL"
-    TUPLE = "TUPLE"
-    GETTUPLE = "GETTUPLE"
+    FUNCTION: ClassVar[Op]
+    CALL: ClassVar[Op]
+    TUPLE: ClassVar[Op]
+    GETTUPLE: ClassVar[Op]
     # load and store
-    LOAD = "LOAD"
-    STORE = "STORE"
+    LOAD: ClassVar[Op]
+    STORE: ClassVar[Op]
     # ordering
-    RANGE = "RANGE"
-    END = "END"
-    AFTER = "AFTER"
-    GROUP = "GROUP"
-    SINK = "SINK"
-    LINEAR = "LINEAR"
+    RANGE: ClassVar[Op]
+    END: ClassVar[Op]
+    AFTER: ClassVar[Op]
+    GROUP: ClassVar[Op]
+    SINK: ClassVar[Op]
+    LINEAR: ClassVar[Op]
     # elementwise
-    RECIP = "RECIP"
-    TRUNC = "TRUNC"
-    CAST = "CAST"
-    ADD = "ADD"
-    MUL = "MUL"
-    MAX = "MAX"
-    MOD = "MOD"
-    IDIV = "IDIV"
-    CMPLT = "CMPLT"
-    CMPNE = "CMPNE"
-    XOR = "XOR"
-    OR = "OR"
-    AND = "AND"
-    SHR = "SHR"
-    SHL = "SHL"
-    WHERE = "WHERE"
+    RECIP: ClassVar[Op]
+    TRUNC: ClassVar[Op]
+    CAST: ClassVar[Op]
+    ADD: ClassVar[Op]
+    MUL: ClassVar[Op]
+    MAX: ClassVar[Op]
+    MOD: ClassVar[Op]
+    IDIV: ClassVar[Op]
+    CMPLT: ClassVar[Op]
+    CMPNE: ClassVar[Op]
+    XOR: ClassVar[Op]
+    OR: ClassVar[Op]
+    AND: ClassVar[Op]
+    SHR: ClassVar[Op]
+    SHL: ClassVar[Op]
+    WHERE: ClassVar[Op]
     # decomposed
-    NEG = "NEG"
-    SUB = "SUB"
-    DIV = "DIV"
-    CMPGT = "CMPGT"
-    CMPGE = "CMPGE"
-    CMPLE = "CMPLE"
-    CMPEQ = "CMPEQ"
-    NOT = "NOT"
-    EXP2 = "EXP2"
-    LOG2 = "LOG2"
-    SIN = "SIN"
-    SQRT = "SQRT"
-    POW = "POW"
-    MULACC = "MULACC"
-    THREEFRY = "THREEFRY"
+    NEG: ClassVar[Op]
+    SUB: ClassVar[Op]
+    DIV: ClassVar[Op]
+    CMPGT: ClassVar[Op]
+    CMPGE: ClassVar[Op]
+    CMPLE: ClassVar[Op]
+    CMPEQ: ClassVar[Op]
+    NOT: ClassVar[Op]
+    EXP2: ClassVar[Op]
+    LOG2: ClassVar[Op]
+    SIN: ClassVar[Op]
+    SQRT: ClassVar[Op]
+    POW: ClassVar[Op]
+    MULACC: ClassVar[Op]
+    THREEFRY: ClassVar[Op]
     # marker
-    CONTIGUOUS = "CONTIGUOUS"
-    CONTIGUOUSBACKWARD = "CONTIGUOUSBACKWARD"
-    DETACH = "DETACH"
+    CONTIGUOUS: ClassVar[Op]
+    CONTIGUOUSBACKWARD: ClassVar[Op]
+    DETACH: ClassVar[Op]
     # codegen
-    SPECIAL = "SPECIAL"
-    BARRIER = "BARRIER"
-    IF = "IF"
-    ENDIF = "ENDIF"
-    ATOMICADD = "ATOMICADD"
-    WMMA = "WMMA"
-    GETADDR = "GETADDR"
-    INS = "INS"
-    CUSTOM = "CUSTOM"
-    CUSTOMFUNCTION = "CUSTOMFUNCTION"
-    PROGRAM = "PROGRAM"
-    SOURCE = "SOURCE"
+    SPECIAL: ClassVar[Op]
+    BARRIER: ClassVar[Op]
+    IF: ClassVar[Op]
+    ENDIF: ClassVar[Op]
+    ATOMICADD: ClassVar[Op]
+    WMMA: ClassVar[Op]
+    GETADDR: ClassVar[Op]
+    INS: ClassVar[Op]
+    CUSTOM: ClassVar[Op]
+    CUSTOMFUNCTION: ClassVar[Op]
+    PROGRAM: ClassVar[Op]
+    SOURCE: ClassVar[Op]
     # extension
-    BIND = "BIND"
-    CDIV = "CDIV"
-    CMOD = "CMOD"
-    MIN = "MIN"
-    NOOP = "NOOP"
-    PRECAST = "PRECAST"
-    UNROLL = "UNROLL"
-    CONTRACT = "CONTRACT"
-    STAGE = "STAGE"
-    PTRADD = "PTRADD"
-    ALLREDUCE = "ALLREDUCE"
-    UNIQUE = "UNIQUE"
-    LUNIQUE = "LUNIQUE"
-    DEVICE = "DEVICE"
+    BIND: ClassVar[Op]
+    CDIV: ClassVar[Op]
+    CMOD: ClassVar[Op]
+    MIN: ClassVar[Op]
+    NOOP: ClassVar[Op]
+    PRECAST: ClassVar[Op]
+    UNROLL: ClassVar[Op]
+    CONTRACT: ClassVar[Op]
+    STAGE: ClassVar[Op]
+    PTRADD: ClassVar[Op]
+    ALLREDUCE: ClassVar[Op]
+    UNIQUE: ClassVar[Op]
+    LUNIQUE: ClassVar[Op]
+    DEVICE: ClassVar[Op]
+
+
+for _name in [name for name in Op.__annotations__ if name.isupper()]:
+    setattr(Op, _name, Op(_name))

@@ -246,8 +246,13 @@ def _decode_bytes(literal: Literal) -> bytes:
 def _decode_enum(kind: type[Enum], literal: Literal) -> Enum:
     if isinstance(literal, str) and not isinstance(literal, Quoted) and literal in kind.__members__:
         return kind[literal]
-    few = "an op" if len(kind) > 12 else "one of " + " ".join(kind.__members__)
-    raise _expected(few, literal)
+    raise _expected(f"one of {' '.join(kind.__members__)}", literal)
+
+
+def _decode_op(literal: Literal) -> Op:
+    if isinstance(literal, str) and not isinstance(literal, Quoted) and literal in Op.__members__:
+        return Op[literal]
+    raise _expected("an op", literal)
 
 
 def _decode_tuple(item: Codec, literal: Literal) -> tuple[Any, ...]:
@@ -269,6 +274,7 @@ _SIMPLE: dict[Any, Codec] = {
     str: Codec(_same, _decode_string),
     bytes: Codec(lambda data: Word(f"hex:{data.hex()}"), _decode_bytes),
     DType: Codec(lambda dtype: Word(dtype.name), decode_dtype),
+    Op: Codec(lambda op: Word(op.name), _decode_op),
 }
 
 _HEX_FLOAT = re.compile(r"([-+]?)0[xX]([0-9a-fA-F]+)(?:\.([0-9a-fA-F]*))?[pP]([-+]?[0-9]{1,5})")

@@ -23,7 +23,7 @@ VALUES = [dtype for dtype in DTYPES.values() if dtype is not dtypes.void]
 def operations() -> list[Operation]:
     """Every op that C spells, on every dtype that the spec allows and the target computes in."""
     found = []
-    for op in sorted(CUDA.ops - {Op.CAST, Op.BITCAST, Op.WHERE}, key=lambda op: op.value):
+    for op in sorted(CUDA.ops - {Op.CAST, Op.BITCAST, Op.WHERE}, key=lambda op: op.name):
         declaration = DECLARATIONS[op]
         operands = tuple(f"x{i}" for i, _ in enumerate(declaration.src))
         for dtype in declaration.dtypes:

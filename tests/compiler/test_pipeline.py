@@ -59,7 +59,7 @@ def test_an_input_that_simplification_drops_is_no_argument() -> None:
 
 
 @pytest.mark.parametrize("gated", [False, True], ids=["where", "gate"])
-@pytest.mark.parametrize("op", [Op.ADD, Op.SUB, Op.MUL, Op.DIV], ids=lambda op: op.value)
+@pytest.mark.parametrize("op", [Op.ADD, Op.SUB, Op.MUL, Op.DIV], ids=lambda op: op.name)
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
 def test_a_copy_beside_arithmetic_keeps_its_bits(dtype: DType, op: Op, gated: bool) -> None:
     """What is chosen is copied, also where it is a signalling NaN."""

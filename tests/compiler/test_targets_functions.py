@@ -79,7 +79,7 @@ def samples(op: Op, dtype: DType) -> list[Array]:
 
 
 @pytest.mark.parametrize("dtype", LARGE, ids=lambda d: d.name)
-@pytest.mark.parametrize("op", EXACT, ids=lambda op: op.value)
+@pytest.mark.parametrize("op", EXACT, ids=lambda op: op.name)
 def test_error_is_within_the_budget(run_ops: RunOps, op: Op, dtype: DType) -> None:
     inputs = [x.astype(dtype.name) for x in samples(op, dtype)]
     (got,) = run_ops([(op, dtype)], [dtype] * len(inputs), inputs)
@@ -111,7 +111,7 @@ def assert_exactly(got: Array, expected: Array) -> None:
 
 
 @pytest.mark.parametrize("dtype", LARGE, ids=lambda d: d.name)
-@pytest.mark.parametrize("op", UNARY_SPECIALS, ids=lambda op: op.value)
+@pytest.mark.parametrize("op", UNARY_SPECIALS, ids=lambda op: op.name)
 def test_special_values(run_ops: RunOps, op: Op, dtype: DType) -> None:
     table = [*UNARY_SPECIALS[op].items(), (-0.0, OF_NEGATIVE_ZERO[op])]
     x, expected = (np.array(column, dtype.name) for column in zip(*table, strict=True))

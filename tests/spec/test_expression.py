@@ -227,7 +227,7 @@ def test_any_text_is_a_graph_or_refused(text: str) -> None:
     assert u.toposort()[-1] is u
 
 
-@given(st.sampled_from(Op), st.lists(st.sampled_from(ARGUMENTS), max_size=4).map(", ".join))
+@given(st.sampled_from(list(Op)), st.lists(st.sampled_from(ARGUMENTS), max_size=4).map(", ".join))
 def test_any_call_is_a_graph_or_refused(op: Op, arguments: str) -> None:
     try:
         u = read_expression(f"{op.name}({arguments})")

@@ -18,7 +18,7 @@ from uop.spec.text.program import Unbuilt
 from uop.spec.uop import UOp, const, param
 
 
-@pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", list(Op), ids=lambda op: op.name)
 def test_every_op_reads_back_as_the_same_node(op: Op, examples: dict[Op, UOp]) -> None:
     assert loads(dumps(examples[op])) is examples[op]
 

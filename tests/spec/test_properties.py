@@ -217,7 +217,7 @@ LATITUDES = {
 }
 
 
-@pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", list(Op), ids=lambda op: op.name)
 def test_ops_have_the_latitude_of_the_table(op: Op) -> None:
     assert DECLARATIONS[op].latitude == LATITUDES.get(op, lat.EXACT)
 

@@ -30,7 +30,7 @@ def test_a_program_prints_as_it_was_written() -> None:
     assert print_program(parse(PROGRAM)) == PROGRAM
 
 
-@pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", list(Op), ids=lambda op: op.name)
 def test_every_op_reads_back_as_the_same_node(op: Op, examples: dict[Op, UOp]) -> None:
     text = print_program(examples[op])
     assert parse(text) is examples[op]

@@ -8,7 +8,7 @@ from reprlib import repr as _repr
 
 import numpy as np
 
-from uop.conformance.reference.examples import takes_values, usual_dtype
+from uop.conformance.reference.examples import usual_dtype
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
@@ -106,7 +106,7 @@ def _arg(declaration: OpDef, to: DType | None) -> DTypeArg | None:
         if to is None:
             raise UnsupportedError(f"{declaration.op.name} needs a target dtype: --to DTYPE")
         return DTypeArg(to)
-    if takes_values(declaration) or declaration.section == "marker":
+    if declaration.takes_values or declaration.section == "marker":
         return None
     raise UnsupportedError(
         f"{declaration.op.name} takes more than values; ask `uop eval`, which takes every op: "

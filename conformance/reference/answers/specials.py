@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 
-from uop.conformance.reference.examples import takes_values
 from uop.conformance.reference.section import Section
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.interpreter.accept import accept
@@ -50,7 +49,7 @@ def special_values(declaration: OpDef) -> tuple[Section, ...]:
         return (_bitcasts(),)
     if op is Op.REDUCE:
         return (_folds(), _empty_folds())
-    if not takes_values(declaration):
+    if not declaration.takes_values:
         return ()
     chosen = [d for d in (dtypes.float32, dtypes.int8) if d in declaration.dtypes]
     return tuple(_table(declaration, dtype) for dtype in chosen or declaration.dtypes[:1])

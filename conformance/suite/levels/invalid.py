@@ -99,9 +99,9 @@ def programs() -> dict[str, list[str]]:
 def derived(declaration: OpDef) -> dict[str, Unbuilt]:
     """By label, the first change to a valid node that breaks this constraint and no other.
 
-    None for an op with an arg, or on no dtypes: only a case by hand knows a valid node of it.
+    None where more than values says what an op gives: a case by hand knows a valid node of it.
     """
-    if not declaration.dtypes or declaration.arg is not None:
+    if not declaration.takes_values:
         return {}
     dtype = next((d for d in COMMON if d in declaration.dtypes), declaration.dtypes[0])
     found: dict[str, Unbuilt] = {}

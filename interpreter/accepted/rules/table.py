@@ -11,6 +11,11 @@ from uop.spec.ops.names import Op
 # `invalid` of the operands are no concern of a rule: they are carried over to its result.
 SetRule = Callable[..., Sets]
 
+ACCEPTED_SET = (
+    "a set of accepted floats, as its latitude is not EXACT: a rule under @accepts_floats in "
+    "interpreter/accepted/rules/"
+)
+
 FLOAT_RULES: dict[Op, SetRule] = {}
 INT_RULES: dict[Op, SetRule] = {}
 

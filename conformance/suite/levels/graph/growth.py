@@ -14,8 +14,7 @@ from uop.conformance.suite.choices import Choices, data_key, pick
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.numeric.storage import Array, constant, to_bits
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.tensor import masks
-from uop.interpreter.tensor.evaluation import MEANINGS
+from uop.interpreter.tensor.evaluation import meaning_of
 from uop.interpreter.values import Value, either
 from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill, ParamArg
 from uop.spec.dtype import DType, dtypes
@@ -214,10 +213,8 @@ def pad(u: UOp, before: Sequence[int], sizes: Sequence[int], fill: PadFill) -> U
 def _computed(u: UOp, operands: list[Value]) -> Value:
     if u.op is Op.CONST:
         return Value(constant(u.arg.bits, u.dtype))  # type: ignore[union-attr]
-    meaning = MEANINGS.get(u.op)
-    if meaning is not None:
-        return meaning(u, *operands)
-    return masks.elementwise(u, *operands) if u.declaration.is_elementwise else operands[0]
+    meaning = meaning_of(u)
+    return operands[0] if meaning is None else meaning(u, *operands)
 
 
 def _is_loose(u: UOp) -> bool:

@@ -169,7 +169,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             make = partial(build, home, flavour)
             yield Group("graph", MIXED, home.name, name, flavour.counts, make)
     for declaration in DECLARATIONS.values():
-        if declaration.is_elementwise and declaration.arg is None:
+        if declaration.is_elementwise and declaration.takes_values:
             op = declaration.op
             for dtype in (d for d in declaration.dtypes if d is not dtypes.index):
                 make = partial(_aimed, declaration, dtype, vocabulary)

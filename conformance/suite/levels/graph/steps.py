@@ -33,7 +33,7 @@ def _elementwise(
     return vocabulary.of(
         d.op
         for d in DECLARATIONS.values()
-        if d.is_elementwise and d.arg is None and dtype in d.dtypes
+        if d.is_elementwise and d.takes_values and dtype in d.dtypes
         if len(d.src) == arity and d.op is not Op.WHERE and keep(d)
     )
 

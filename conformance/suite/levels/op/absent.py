@@ -41,7 +41,7 @@ Change = Callable[[UOp], UOp]
 
 def groups() -> Iterator[Group]:
     for declaration in DECLARATIONS.values():
-        if declaration.dtypes and declaration.arg is None:
+        if declaration.takes_values:
             yield from _of_op(declaration)
     for dtype in values.VALUES:
         for k, (name, change) in enumerate(changes(dtype).items()):

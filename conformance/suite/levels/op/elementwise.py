@@ -46,7 +46,7 @@ CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 def groups() -> Iterator[Group]:
     """For every op that works element by element, without arg, and every dtype it takes."""
     for declaration in DECLARATIONS.values():
-        if declaration.dtypes and declaration.arg is None:
+        if declaration.takes_values:
             for dtype in declaration.dtypes:
                 yield from _of_cell(declaration, dtype)
 

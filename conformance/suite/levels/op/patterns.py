@@ -75,7 +75,7 @@ That operand then is what the step before gave.
 
 def groups() -> Iterator[Group]:
     for declaration in DECLARATIONS.values():
-        if declaration.dtypes and declaration.arg is None:
+        if declaration.takes_values:
             for k, dtype in enumerate(declaration.dtypes):
                 build = partial(_patterns, declaration, operand_dtypes(declaration, dtype), k)
                 yield op_group(declaration.op, dtype, "patterns", COUNTS, build)
