@@ -34,19 +34,19 @@ Inputs = Mapping[int, Array]
 Output = Array | tuple[Array, ...] | dict[int, Array]
 
 POISON = 0xA5
-"""What every byte of memory holds that nobody has written."""
+"""The value of every unwritten byte of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One launch: a kernel and its buffers, by their place in the program's list."""
+    """One launch: a kernel and its buffers, by their number in the program."""
 
     linear: UOp
     buffers: tuple[int, ...]
 
     @property
     def arguments(self) -> tuple[int, ...]:
-        """The buffers that the rendered kernel takes: simplified, it may read fewer."""
+        """The buffers that the rendered kernel takes; simplification may drop some."""
         return tuple(self.buffers[slot_of(u)] for u in params(self.linear))
 
     @property
@@ -57,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Executable:
-    """A program as data: what to allocate, what to launch, what to give back."""
+    """A compiled program as data: buffers to allocate, kernels to launch, slots of the results."""
 
     target: Target
     root: Op
@@ -70,29 +70,29 @@ class Executable:
     """The slots that hold the results."""
 
     def names(self) -> dict[UOp, str]:
-        """The distinct kernels with the names they are rendered under."""
+        """The distinct kernels with their names in the source."""
         linears = dict.fromkeys(step.linear for step in self.steps)
         return {linear: f"kernel_{number}" for number, linear in enumerate(linears)}
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The bytes of each buffer."""
+        """The size of each buffer in bytes."""
         return tuple(size(u.shape) * u.dtype.itemsize for u in self.buffers)
 
     def check_inputs(self, inputs: Inputs) -> None:
-        """InvalidError for a missing, unknown or ill-fitting input."""
+        """InvalidError for a missing or unknown input, and for one of a wrong shape or dtype."""
         check_slots(self.slots, inputs.keys())
         for slot, array in inputs.items():
-            given, u = np.asarray(array), self.slots[slot]
-            if given.shape != u.shape or given.dtype != np_dtype(u.dtype):
-                raise misfit(slot, u, f"{given.dtype}{list(given.shape)}")
+            actual, u = np.asarray(array), self.slots[slot]
+            if actual.shape != u.shape or actual.dtype != np_dtype(u.dtype):
+                raise misfit(slot, u, f"{actual.dtype}{list(actual.shape)}")
 
     def contents(self, inputs: Inputs) -> list[Array]:
-        """What each buffer starts with, as bytes."""
+        """The initial contents of each buffer, as bytes."""
         return [_initial(u, inputs) for u in self.buffers]
 
     def output(self, contents: Sequence[Array]) -> Output:
-        """The results among what the buffers hold at the end."""
+        """The results in the final contents of the buffers."""
         by_slot = {
             slot_of(u): _typed(held, u)
             for u, held in zip(self.buffers, contents, strict=True)
@@ -124,7 +124,7 @@ class Executable:
         ]
 
     def unwritten(self, inputs: Inputs) -> frozenset[int]:
-        """The buffers that hold nothing before the first launch."""
+        """The buffers without initial contents."""
         return frozenset(
             number
             for number, u in enumerate(self.buffers)
@@ -133,7 +133,7 @@ class Executable:
 
 
 def launch_of(linear: UOp, name: str, buffers: tuple[int, ...], target: Target) -> Launch:
-    """The launch of a kernel, in the groups that it asks for or else in those of the target."""
+    """The launch of a kernel, in the workgroups that it requires or else of the target's size."""
     if is_grouped(linear):
         grid = grid_of(linear)
         return Launch(name, buffers, grid.groups, grid.items)
@@ -142,7 +142,7 @@ def launch_of(linear: UOp, name: str, buffers: tuple[int, ...], target: Target) 
 
 
 def executable(root: UOp, stored: Sequence[UOp], planned: UOp, target: Target) -> Executable:
-    """Read the launches off a planned program, whose results are in the buffers `stored`."""
+    """Read the launches off a planned program; `stored` are the buffers of the results."""
     buffers: dict[UOp, int] = {}
     steps = []
     for call in calls(planned):
@@ -164,7 +164,7 @@ def _initial(u: UOp, inputs: Inputs) -> Array:
 
 
 def _typed(contents: Array, u: UOp) -> Array:
-    """Bytes as the elements of a buffer; a bool is 0 or 1 whatever the byte."""
+    """Bytes as the elements of a buffer; any nonzero byte of a bool is 1."""
     if u.dtype is dtypes.bool:
         return np.not_equal(contents, 0).reshape(u.shape)
     return contents.view(np_dtype(u.dtype)).reshape(u.shape)
@@ -180,7 +180,7 @@ def open_device(target: str) -> Device:
 
 @lru_cache(maxsize=64)
 def build(target: str, source: str) -> Built:
-    """A source built once, for a program that runs often."""
+    """Build a source, with a cache."""
     return open_device(target).build(source)
 
 

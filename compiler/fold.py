@@ -1,6 +1,4 @@
-"""Constant folding: the interpreter computes what has only constant operands. Nothing else here
-calls it.
-"""
+"""Constant folding, by the interpreter. No other module of the compiler imports it."""
 
 from __future__ import annotations
 
@@ -17,14 +15,12 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 COMPUTED = (*ELEMENTWISE, Op.BITCAST)
-"""The ops that depend on nothing but their operands."""
+"""The ops that can be folded."""
 
 
 @rewrites(*COMPUTED)
 def fold_constants(u: UOp) -> UOp | None:
-    """An op on constants is the constant that the interpreter computes, unless the spec leaves it
-    open.
-    """
+    """Compute an op on constants, unless its result is UNSPECIFIED."""
     for s in u.src:
         if s.op is not Op.CONST:
             return None
@@ -37,7 +33,7 @@ def fold_constants(u: UOp) -> UOp | None:
                 return None
             result = np.asarray(RULES[u.op](u, *operands), np_dtype(u.dtype))
     except UndefinedError:
-        # It has no meaning only if it runs: a gate may keep it from running.
+        # It is undefined only if it runs, and a gate may keep it from running.
         return None
     return UOp(Op.CONST, arg=ConstArg(int(to_bits(result)[()]), u.dtype))
 

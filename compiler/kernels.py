@@ -1,4 +1,4 @@
-"""Programs of kernels as input of the compiler: where they enter its stages, what they write."""
+"""Kernel programs as input of the compiler: finds the stage at which they enter."""
 
 from __future__ import annotations
 
@@ -29,22 +29,20 @@ FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
     (LINEARIZED, "plan"),
     (LISTED, "linearize"),
 )
-"""The forms in which a program of kernels may be given, each with the first stage that it needs."""
+"""The input forms of kernel programs, each with the first stage that it needs."""
 KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values())) | {
     Op.CALL, Op.FUNCTION, Op.TUPLE,
 }  # fmt: skip
 
 
 def without_binaries(root: UOp) -> UOp:
-    """The same kernels, each PROGRAM as the LINEAR that it was rendered from."""
+    """Replace each PROGRAM by the LINEAR that it was rendered from."""
     bodies = {call.src[0] for call in calls(root)}
     return root.substitute({body: body.src[0] for body in bodies if body.op is Op.PROGRAM})
 
 
 def first_stage(root: UOp, target: Target) -> str:
-    """The stage at which a program of kernels enters. UnsupportedError with what the stages behind
-    it would not take.
-    """
+    """The stage at which a kernel program enters; UnsupportedError if it has no input form."""
     for u in root.toposort():
         if u.op not in KNOWN:
             raise UnsupportedError(f"the compiler takes no kernel with {u.op.name}")
@@ -65,7 +63,7 @@ def first_stage(root: UOp, target: Target) -> str:
 
 
 def _check(root: UOp, form: Form, target: Target) -> None:
-    """What a form does not say, and its stages rely on."""
+    """Check what the stages require besides the form."""
     for call in calls(root):
         if form in (RANGED, EXPANDED, OPTIMIZED):
             _check_parallel(call)
@@ -74,7 +72,7 @@ def _check(root: UOp, form: Form, target: Target) -> None:
 
 
 def _check_parallel(call: UOp) -> None:
-    """Output ranges of a kernel become its work items: nothing may go from one to another."""
+    """Output ranges become work items, so UnsupportedError for dependences between iterations."""
     order = call.src[0].toposort()
     stores = [u for u in order if u.op is Op.STORE]
     if len(stores) != 1:

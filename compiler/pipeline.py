@@ -1,6 +1,4 @@
-"""The compiler: eight stages, each a pure function from UOp to UOp whose result is checked against
-its form.
-"""
+"""The compile pipeline: eight stages from UOp to UOp, with a verifier after each."""
 
 from __future__ import annotations
 
@@ -31,14 +29,14 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, checked_root
 
 Observe = Callable[[str, str, UOp, UOp], None]
-"""Is told (stage, rule, before, after) of each firing of a rule, and with rule "" of each stage as
-a whole.
+"""Called with (stage, rule, before, after) for each firing of a rule, and with rule "" for each
+stage as a whole.
 """
 
 Stage = Callable[[UOp, Fired], UOp]
 
 WITH_MIN = frozenset({Op.MIN, Op.REDUCE})
-"""Extension ops that stay: select decomposes MIN for a target without it, a REDUCE by it too."""
+"""The extension ops that stages take; select decomposes MIN for a target without it."""
 
 TARGETS: Mapping[str, Target] = {target.name: target for target in (OPENCL, CUDA, CUDA_HOST)}
 
@@ -48,12 +46,12 @@ class Compiled:
     """A program compiled for a target."""
 
     stages: Mapping[str, UOp]
-    """What each stage left, by its name and in their order."""
+    """The output of each stage by name, in their order."""
     executable: Executable
 
     @property
     def source(self) -> str:
-        """All its kernels in the language of the target."""
+        """The source of all kernels in the language of the target."""
         target = self.executable.target
         kernels = [
             render_kernel(linear, name, target) for linear, name in self.executable.names().items()
@@ -61,8 +59,8 @@ class Compiled:
         return render_source(kernels, target)
 
     def run(self, inputs: Inputs | None = None) -> Output:
-        """What the program gives for these inputs by slot: an array, a TUPLE's tuple, or a SINK's
-        dict of contents.
+        """Run the program on inputs by slot. Returns an array, a tuple for a TUPLE, or for a SINK a
+        dict of the contents by slot.
         """
         return self.executable.run(inputs or {}, self.source)
 
@@ -73,11 +71,11 @@ def compile(
     observe: Observe | None = None,
     optimizations: Sequences = (),
 ) -> Compiled:
-    """Run the stages; a program of kernels enters where its form does.
+    """Run the stages on a program. A kernel program enters at the stage that takes its form.
 
-    `optimizations` are the sequences of the first kernels, in the order in which they run.
-    UnsupportedError where the target lacks something, InvalidError for an optimization that its
-    kernel does not allow, PassError where a stage broke its contract.
+    `optimizations` holds a sequence for each of the first kernels, in the order they run.
+    UnsupportedError if the target lacks something, InvalidError for an optimization that is
+    illegal on its kernel, PassError if a stage breaks its contract.
     """
     chosen = find_target(target)
     root = _entered(root)
@@ -92,7 +90,7 @@ def compile(
 def lower(
     root: UOp, stage: str, target: str | Target = "opencl", optimizations: Sequences = ()
 ) -> UOp:
-    """What a stage, and those before it, leave of a program."""
+    """The output of a stage for a program; UnsupportedError for a stage that does not run."""
     for name, program in _left(_entered(root), find_target(target), optimizations, None):
         if name == stage:
             return program
@@ -107,7 +105,7 @@ def _entered(root: UOp) -> UOp:
 def _left(
     program: UOp, target: Target, optimizations: Sequences, observe: Observe | None
 ) -> Iterator[tuple[str, UOp]]:
-    """Each stage that a program has before it, and what it leaves."""
+    """Run the stages that a program needs; yield the name and the output of each."""
     for name, stage, form in _stages_for(program, target, optimizations):
         after = stage(program, quietly if observe is None else partial(observe, name))
         verify(after, form)
@@ -120,7 +118,7 @@ def _left(
 def _stages_for(
     root: UOp, target: Target, optimizations: Sequences
 ) -> list[tuple[str, Stage, Form]]:
-    """The stages that a program has before it."""
+    """The stages that a program needs."""
     stages = _stages(target, optimizations)
     kind = kind_of(root)
     if kind is ProgramKind.MIXED:
@@ -132,7 +130,7 @@ def _stages_for(
     if optimizations and names.index(first) > names.index("optimize"):
         raise UnsupportedError(f"optimizations of a program that enters behind them, at {first}")
     left = stages[names.index(first) :]
-    # Every buffer of a program of kernels is its caller's, so no memory is shared.
+    # The caller sees every buffer of a kernel program, so `plan` must not share memory.
     return [(name, keep if name == "plan" else stage, form) for name, stage, form in left]
 
 
@@ -146,7 +144,7 @@ def find_target(target: str | Target) -> Target:
 
 
 def _stages(target: Target, optimizations: Sequences) -> list[tuple[str, Stage, Form]]:
-    """The stages by name, each with the form it leaves."""
+    """All stages with their names and output forms."""
     forms = {**FORMS, "select": selected_for(target)}
     stages: Mapping[str, Stage] = {
         "callify": callify,
@@ -162,5 +160,5 @@ def _stages(target: Target, optimizations: Sequences) -> list[tuple[str, Stage, 
 
 
 def keep(root: UOp, fired: Fired) -> UOp:
-    """The program as it is."""
+    """The stage that changes nothing."""
     return root

@@ -1,5 +1,5 @@
-"""Rewriting: rules are plain functions from a node to its replacement or None, applied bottom-up to
-a fixed point.
+"""Graph rewriting: rules are functions from a node to its replacement or None, applied bottom-up
+to a fixed point.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 Fired = Callable[[str, UOp, UOp], None]
-"""Is told of each firing: the rule's name, the node before, the node after."""
+"""Called for each firing with the name of the rule, the node before and the node after."""
 
 BUDGET = 1_000_000
-"""Firings of one Rewriter. Far above any program: only rules that undo each other reach it."""
+"""The most firings of a Rewriter. Only rules that undo each other reach it."""
 
 
 class Rule(Protocol):
-    """`rule(u)` is what replaces u, or None where the rule does not apply."""
+    """`rule(u)` returns the replacement of u, or None if the rule does not apply."""
 
     ops: tuple[Op, ...]
     __name__: str
@@ -28,7 +28,7 @@ class Rule(Protocol):
 
 
 def rewrites(*ops: Op) -> Callable[[Callable[[UOp], UOp | None]], Rule]:
-    """Makes a function a rule that is tried on nodes of these ops."""
+    """Declare a function as a rule for nodes of these ops."""
 
     def declare(function: Callable[[UOp], UOp | None]) -> Rule:
         function.ops = ops  # type: ignore[attr-defined]
@@ -55,22 +55,20 @@ class RuleSet:
 
 
 def quietly(rule: str, before: UOp, after: UOp) -> None:
-    """Nobody observes."""
+    """The observer that does nothing."""
 
 
 class Rewriter:
-    """Rewrites graphs by one set of rules and remembers every node, so shared parts cost nothing
-    twice.
-    """
+    """Rewrites graphs by a set of rules. It caches every node: shared parts are rewritten once."""
 
     def __init__(self, rules: RuleSet, fired: Fired = quietly, budget: int = BUDGET) -> None:
         self.rules, self.fired, self.budget = rules, fired, budget
         self._done: dict[UOp, UOp] = {}
 
     def __call__(self, root: UOp) -> UOp:
-        """The graph in which no rule applies anywhere; sources are rewritten before their users."""
+        """Rewrite a graph until no rule applies; sources are rewritten before their users."""
         done = self._done
-        # What replaces a node, until that is rewritten itself.
+        # Replacements that are not rewritten themselves so far.
         waits: dict[UOp, UOp] = {}
         stack = [root]
         while stack:

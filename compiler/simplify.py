@@ -1,5 +1,5 @@
-"""Simplification of index arithmetic and of conditions: what min_max proves, and the algebra of
-integers that never wrap.
+"""Rewrite rules that simplify index arithmetic and conditions, by min_max and by the algebra of
+integers that do not wrap.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
 Terms = dict[UOp, int]
-"""A sum: each node with its factor. None of them is a sum, a constant, or a product with one."""
+"""A sum: the factor of each node, which is no sum, constant, or product with a constant."""
 
 DECIDED = (Op.ADD, Op.MUL, Op.SUB, Op.NEG, Op.MAX, Op.IDIV, Op.MOD, Op.CMPLT, Op.CMPNE, Op.WHERE)
 
@@ -67,7 +67,7 @@ def linear_form(u: UOp) -> tuple[Terms, int]:
 
 
 def total(terms: Terms, offset: int) -> UOp:
-    """The sum written out: terms in their order, the constant last."""
+    """Build a sum: the terms in their order, the constant last."""
     parts = [x if c == 1 else UOp(Op.MUL, x, index_const(c)) for x, c in terms.items()]
     if offset or not parts:
         parts.append(index_const(offset))
@@ -90,7 +90,7 @@ def decided_by_interval(u: UOp) -> UOp | None:
 
 @rewrites(Op.ADD, Op.SUB, Op.NEG, Op.MUL)
 def collect_terms(u: UOp) -> UOp | None:
-    """A sum of indices has each term once, x//c * c + x%c being x, and one constant, last."""
+    """Collect equal terms of a sum of indices, x//c * c + x%c as x, and the constants, last."""
     if u.dtype is not dtypes.index or u.shape != ():
         return None
     terms, offset = linear_form(u)
@@ -120,7 +120,7 @@ def _rejoin(terms: Terms) -> bool:
 
 
 def _joined(high: UOp, x: UOp, a: int) -> UOp | None:
-    """What a * high + x % a is, if `high` is x//a or (x//a) % b."""
+    """a * high + x % a as one term, if `high` is x//a or (x//a) % b."""
     if _is_quotient(high, x, a):
         return x
     if high.op is Op.MOD and (b := int_value(high.src[1])) and _is_quotient(high.src[0], x, a):
@@ -145,7 +145,7 @@ def _is_quotient(u: UOp, x: UOp, a: int) -> bool:
 
 @rewrites(Op.IDIV)
 def divide_terms(u: UOp) -> UOp | None:
-    """(q*c + r) // c -> q + r//c for c > 0: floor division, so for r of either sign."""
+    """(q*c + r) // c -> q + r//c for c > 0; division floors, so r may have either sign."""
     if u.dtype is not dtypes.index or (c := int_value(u.src[1])) is None or c <= 0:
         return None
     if c == 1:
@@ -158,7 +158,7 @@ def divide_terms(u: UOp) -> UOp | None:
 
 @rewrites(Op.MOD)
 def reduce_terms(u: UOp) -> UOp | None:
-    """(q*c + r) % c -> r % c for c > 0, and r itself where it is already reduced."""
+    """(q*c + r) % c -> r % c for c > 0, and r itself if it is already reduced."""
     if u.dtype is not dtypes.index or (c := int_value(u.src[1])) is None or c <= 0:
         return None
     low, high = bounds(u.src[0])
@@ -169,7 +169,7 @@ def reduce_terms(u: UOp) -> UOp | None:
 
 
 def _split(x: UOp, c: int) -> tuple[UOp | None, UOp]:
-    """x = c * the first + the second; no first where nothing is a multiple of c."""
+    """x as (q, r) with x = c * q + r; q is None if no term is a multiple of c."""
     terms, offset = linear_form(x)
     whole = {t: k // c for t, k in terms.items() if k % c == 0}
     rest = {t: k for t, k in terms.items() if k % c}
@@ -213,7 +213,7 @@ def reduce_twice(u: UOp) -> UOp | None:
 
 @rewrites(Op.CMPLT)
 def compare_terms(u: UOp) -> UOp | None:
-    """x + c < d -> x < d - c, and c < x + d -> c - d < x: gates on one bound become one node."""
+    """x + c < d -> x < d - c, and c < x + d -> c - d < x, so that equal gates become one node."""
     a, b = u.src
     if a.dtype is not dtypes.index or u.shape != ():
         return None
@@ -244,7 +244,7 @@ def and_condition(u: UOp) -> UOp | None:
 
 @rewrites(Op.WHERE)
 def choose(u: UOp) -> UOp | None:
-    """WHERE with a constant condition, or with equal branches, is a branch."""
+    """WHERE with a constant condition or equal branches -> a branch."""
     p, a, b = u.src
     if a is b and a.shape == u.shape:
         return a
@@ -263,7 +263,7 @@ def choose_condition(u: UOp) -> UOp | None:
 
 @rewrites(Op.WHERE)
 def choose_twice(u: UOp) -> UOp | None:
-    """WHERE(p, WHERE(p, a, c), b) -> WHERE(p, a, b), and the same in the other branch."""
+    """WHERE(p, WHERE(p, a, c), b) -> WHERE(p, a, b); likewise in the other branch."""
     p, a, b = u.src
     if u.shape != ():
         return None
@@ -276,23 +276,21 @@ def choose_twice(u: UOp) -> UOp | None:
 
 @rewrites(Op.WHERE)
 def choose_like_a_gate(u: UOp) -> UOp | None:
-    """WHERE(p, LOAD(i, b, p), b) -> LOAD(i, b, p): the gate has chosen already."""
+    """WHERE(p, LOAD(i, b, p), b) -> LOAD(i, b, p), whose gate chooses already."""
     p, a, b = u.src
     return a if a.op is Op.LOAD and a.src[1:] == (b, p) else None
 
 
 @rewrites(Op.CAST)
 def cast_to_itself(u: UOp) -> UOp | None:
-    """A CAST to the same dtype is a bit copy. No other pair of casts is joined: each one rounds or
-    wraps.
-    """
+    """A CAST to the same dtype is a bit copy. Other pairs of casts stay: each rounds or wraps."""
     source = u.src[0]
     return source if source.dtype is u.dtype and source.addrspace is None else None
 
 
 @rewrites(Op.LOAD, Op.STORE)
 def open_gate(u: UOp) -> UOp | None:
-    """A gate that is always true is no gate."""
+    """Drop a gate that is always true."""
     if len(u.src) == 3 and truth(u.src[2]) is True:
         return u.with_src(u.src[:1] if u.op is Op.LOAD else u.src[:2])
     return None
@@ -300,13 +298,13 @@ def open_gate(u: UOp) -> UOp | None:
 
 @rewrites(Op.LOAD)
 def closed_gate(u: UOp) -> UOp | None:
-    """A LOAD whose gate is always false is its alt."""
+    """A LOAD whose gate is always false -> its alt."""
     return u.src[1] if len(u.src) == 3 and truth(u.src[2]) is False else None
 
 
 @rewrites(Op.LOAD)
 def read_once(u: UOp) -> UOp | None:
-    """LOAD(i, b, p), where b is made of LOAD(i) -> WHERE(p, LOAD(i), b): it is read anyway."""
+    """LOAD(i, b, p) with a LOAD(i) among the sources of b, which reads anyway -> WHERE."""
     if len(u.src) < 3:
         return None
     place, b, p = u.src

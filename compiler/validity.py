@@ -1,9 +1,7 @@
-"""Validity: each tensor that may have INVALID elements as a pair of ordinary tensors, its values
-and where they are.
+"""Removes INVALID elements: splits a tensor into values and a validity mask, both ordinary graphs.
 
-In the values every PAD is filled with zeros; the mask is a bool tensor of the same shape, or None
-where no element is INVALID. Masks are ordinary graphs, so what follows needs to know nothing of
-INVALID.
+In the values every PAD is filled with zeros. The mask is a bool tensor of the same shape, false at
+INVALID elements, or None if all elements are valid. Later stages see no INVALID.
 """
 
 from __future__ import annotations
@@ -31,25 +29,25 @@ IDENTITY: Mapping[Op, Callable[[DType], bool | int | float]] = {
 
 
 def identity(op: Op, dtype: DType) -> UOp:
-    """What a REDUCE of nothing gives."""
+    """The result of a REDUCE over no elements."""
     return const(IDENTITY[op](dtype), dtype)
 
 
 def neutral(op: Op, dtype: DType) -> UOp:
-    """What changes no REDUCE: of a float sum -0.0, for +0.0 would make +0.0 of -0.0."""
+    """The value that does not change a REDUCE: for a float sum -0.0, since -0.0 + 0.0 is 0.0."""
     return const(-0.0, dtype) if op is Op.ADD and dtype.is_float else identity(op, dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A tensor without INVALID elements, and where the original has some (false)."""
+    """A tensor without INVALID elements, and the mask of the original's valid elements."""
 
     value: UOp
     mask: UOp | None = None
 
 
 class Validity:
-    """Splits values, remembering every node."""
+    """Splits values into `Split`s, with a cache over all nodes."""
 
     def __init__(self) -> None:
         self._done: dict[UOp, Split] = {}
@@ -76,7 +74,7 @@ Masks = list[UOp | None]
 
 
 def full(value: UOp, shape: Shape) -> UOp:
-    """A scalar in every element."""
+    """Broadcast a scalar to a shape."""
     if not shape:
         return value
     return expand(UOp(Op.RESHAPE, value, dims((1,) * len(shape))), shape)
@@ -99,7 +97,7 @@ def both(a: UOp | None, b: UOp | None) -> UOp | None:
 
 
 def _all_of(masks: Masks, shape: Shape) -> UOp | None:
-    """Elementwise: valid where every operand is."""
+    """Elementwise: valid where every operand is valid."""
     result: UOp | None = None
     for mask in masks:
         result = both(result, None if mask is None else expand(mask, shape))
@@ -115,7 +113,7 @@ def _pad(u: UOp, mask: UOp | None) -> Split:
         return Split(value, UOp(Op.PAD, inside, *u.src[1:], arg=ZERO_FILL))
     if mask is None:
         return Split(value)
-    # Outside stands a valid zero: pad the opposite of the mask with false.
+    # The padding is valid zeros: pad the negated mask with false.
     absent = UOp(Op.PAD, UOp(Op.NOT, mask), *u.src[1:], arg=ZERO_FILL)
     return Split(value, UOp(Op.NOT, absent))
 
@@ -139,7 +137,7 @@ def _where(u: UOp, masks: Masks) -> Split:
 
 
 def _reduce(u: UOp, masks: Masks) -> Split:
-    """Absent elements are skipped: they become the identity."""
+    """Absent elements are skipped, by replacing them with the identity."""
     arg = arg_of(u, ReduceArg)
     present = UOp(Op.WHERE, cast(UOp, masks[0]), u.src[0], identity(arg.op, u.dtype))
     return Split(u.with_src([present, *u.src[1:]]))
@@ -151,7 +149,7 @@ def _stack(u: UOp, masks: Masks) -> Split:
 
 
 def _index(u: UOp, masks: Masks) -> Split:
-    """An absent index reads element 0, and what it reads is absent."""
+    """An absent index reads element 0, and the result is absent."""
     of, *absent = masks
     if 0 in u.src[0].shape[: len(absent)]:
         return Split(full(const(0, u.dtype), u.shape), full(FALSE, u.shape))
@@ -171,7 +169,7 @@ def _index(u: UOp, masks: Masks) -> Split:
 
 
 def _bitcast(u: UOp, masks: Masks) -> Split:
-    """An element is there if all its bytes are."""
+    """An element is valid if all its bytes are."""
     mask, old, new = cast(UOp, masks[0]), u.src[0].dtype.itemsize, u.dtype.itemsize
     if old == new:
         return Split(u, mask)
@@ -192,7 +190,7 @@ def _bitcast(u: UOp, masks: Masks) -> Split:
 
 
 def _load(u: UOp, masks: Masks) -> Split:
-    """Where the gate is false or absent: alt. The copy keeps what is absent."""
+    """alt where the gate is false or absent; absent elements stay absent."""
     if len(u.src) < 3:
         return Split(u, masks[0])
     alt, gate = u.src[1], u.src[2]

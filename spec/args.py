@@ -1,4 +1,4 @@
-"""The typed args of the ops. An arg is data: hashable, compared by value, printed by field."""
+"""The typed args of the ops: one frozen dataclass each, hashable and compared by value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ B = TypeVar("B", bound="Arg")
 
 
 class AddrSpace(Enum):
-    """Where a location lives."""
+    """The memory of a location."""
 
     __hash__ = object.__hash__  # As Op has.
 
@@ -57,7 +57,7 @@ class AxisType(Enum):
 
 
 class PadFill(Enum):
-    """What stands outside the operand of a PAD (D-002)."""
+    """The value of the elements that PAD adds (D-002)."""
 
     INVALID = "INVALID"
     ZERO = "ZERO"
@@ -65,7 +65,7 @@ class PadFill(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """The root of all args. InvalidError for a field of another type than its declared one."""
+    """The base of all args. InvalidError `ARG.c1` for a field of a wrong type."""
 
     def __post_init__(self) -> None:
         for name, spelled, classes, items in _FIELDS.get(self.__class__) or _fields_of(
@@ -79,7 +79,7 @@ class Arg:
 
 @dataclass(frozen=True, slots=True)
 class ParamArg(Arg):
-    """With a range from min to max it is a variable, which sizes may be made of (D-074)."""
+    """A PARAM with a range from min to max is a variable, which sizes may use (D-074)."""
 
     slot: int
     dtype: DType
@@ -99,16 +99,17 @@ class BufferArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class ConstArg(Arg):
-    """A constant by its bits (D-018), so that 0.0 and -0.0 differ and a NaN equals itself."""
+    """A constant, held as bits (D-018) so that 0.0 and -0.0 differ and a NaN equals itself."""
 
     bits: int
     dtype: DType
 
     @classmethod
     def of(cls, value: Number, dtype: DType) -> ConstArg:
-        """Round once into the dtype.
+        """Encode a value, rounded once into the dtype.
 
-        ValueError for an integer outside it, InvalidError for what is no number or no dtype.
+        ValueError for an integer outside the dtype, InvalidError for a value that is no number
+        and for a dtype that is no DType.
         """
         if not isinstance(value, (int, float, Rational)) or dtype.__class__ is not DType:
             raise CONST_NUMBER.error("CONST", f"{_repr(value)} of {_repr(dtype)}", users_line())
@@ -146,7 +147,7 @@ class ReplicatedArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class SliceArg(Arg):
-    """How many elements of which dtype a SLICE shows."""
+    """The number of elements of a SLICE and their dtype."""
 
     size: int
     dtype: DType
@@ -172,7 +173,7 @@ class GetTupleArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class LoadArg(Arg):
-    """Where the anonymous buffer of a LOAD lives (D-004); nothing set: where the operand does."""
+    """The target of a LOAD (D-004): a device and address space, by default those of the operand."""
 
     device: Device = None
     addrspace: AddrSpace | None = None
@@ -180,7 +181,7 @@ class LoadArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class RangeArg(Arg):
-    """The id makes two loops of one bound distinct nodes (D-008)."""
+    """The id tells loops with equal bounds apart (D-008)."""
 
     id: int
     axis_type: AxisType = AxisType.LOOP
@@ -193,7 +194,7 @@ class SpecialArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class WmmaArg(Arg):
-    """A matrix instruction: (m, k) times (k, n) in dtype_in, plus (m, n) in dtype_out."""
+    """A matrix instruction: (m, k) @ (k, n) in dtype_in, plus (m, n) in dtype_out."""
 
     m: int
     n: int
@@ -209,7 +210,7 @@ class GetAddrArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class InsArg(Arg):
-    """The name of a machine instruction, and what it results in: void for nothing."""
+    """The name of a machine instruction, and the dtype and shape of its result (void for none)."""
 
     name: str
     dtype: DType = dtypes.void
@@ -218,7 +219,7 @@ class InsArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class CustomArg(Arg):
-    """Source text with a {k} for each operand, and what it results in: void for nothing."""
+    """Source text with {k} for operand k, and the dtype and shape of its result (void for none)."""
 
     fmt: str
     dtype: DType = dtypes.void
@@ -237,7 +238,7 @@ class SourceArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class LanesArg(Arg):
-    """The axes of an expansion, and how many positions each has; the last one counts fastest."""
+    """The axes of an expansion with the size of each, in row-major order."""
 
     axes: tuple[int, ...]
     factors: tuple[int, ...]
@@ -245,7 +246,7 @@ class LanesArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class StageArg(Arg):
-    """Where a value is put down; `removable` is false where no pass may inline it again."""
+    """The memory that a STAGE stores to; no pass may inline it again unless `removable`."""
 
     device: Device = None
     addrspace: AddrSpace = AddrSpace.GLOBAL
@@ -253,7 +254,7 @@ class StageArg(Arg):
 
 
 class Unit(Enum):
-    """What an offset counts."""
+    """The unit of an offset."""
 
     ELEMENTS = "ELEMENTS"
     BYTES = "BYTES"
@@ -298,14 +299,14 @@ def arg_of(u: Node, /, *kinds: type[Arg]) -> Arg:
 
 
 class _Items(NamedTuple):
-    """What the items of a tuple are: of one of these classes, and if tuples what theirs are."""
+    """The types of the items of a tuple: their classes, and for nested tuples the inner items."""
 
     classes: frozenset[type]
     items: _Items | None
 
 
 class _Field(NamedTuple):
-    """A field of an arg: its name, its type as it is written, and as sets of classes."""
+    """A field of an arg: its name, its annotation, and the classes that the annotation allows."""
 
     name: str
     spelled: str
@@ -317,7 +318,7 @@ _FIELDS: dict[type[Arg], tuple[_Field, ...]] = {}
 
 
 def _fields_of(kind: type[Arg]) -> tuple[_Field, ...]:
-    """The fields of a class of args, read from its annotations on first use."""
+    """The fields of an arg class, read from its annotations on first use."""
     hints = get_type_hints(kind)
     found = ((f, _classes(hints[f.name])) for f in fields(kind))
     _FIELDS[kind] = tuple(_Field(f.name, str(f.type), *allowed) for f, allowed in found)
@@ -325,7 +326,7 @@ def _fields_of(kind: type[Arg]) -> tuple[_Field, ...]:
 
 
 def _classes(hint: Any) -> _Items:
-    """The classes that a type annotation allows. A bool is no int."""
+    """The classes that a type annotation allows; bool does not count as int."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     classes = frozenset(get_origin(m) or (NoneType if m is None else m) for m in members)
     of_tuples = [_classes(get_args(m)[0]) for m in members if get_origin(m) is tuple]
@@ -333,7 +334,7 @@ def _classes(hint: Any) -> _Items:
 
 
 def _holds(value: Any, items: _Items) -> bool:
-    """Whether the items of a tuple are of their types; anything else has none."""
+    """Whether the items of a tuple have the allowed types; true for anything but a tuple."""
     if value.__class__ is not tuple:
         return True
     classes, deeper = items

@@ -1,4 +1,4 @@
-"""A case: a program, its inputs, and what is expected of it. What a `.uop` file holds."""
+"""The data of a `.uop` file: programs with inputs and expected results, as dataclasses."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from uop.spec.uop import UOp
 
 @dataclass(frozen=True, slots=True)
 class ElementSet:
-    """What one element may be, by bits: low..high in the order -inf < -0 < +0 < inf, or a NaN.
+    """The accepted values of one element: an interval of bits, or NaN.
 
-    Without low there is no ordinary value; `nan` is every NaN, `nan_bits` one; `any` is everything.
+    `low` to `high` in the order -inf < -0 < +0 < inf, None for no ordinary value; `nan` accepts
+    every NaN, `nan_bits` one; `any` accepts everything.
     """
 
     low: int | None = None
@@ -33,10 +34,10 @@ class ElementSet:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A program, its inputs by slot, and what is expected by output.
+    """A program, its inputs by slot, and the expected results by output.
 
-    A must-reject case has a label in `invalid` and, instead of a root, the node that breaks it. One
-    without meaning may say by `undefined_label` which clause does not hold.
+    A must-reject case has a label in `invalid` and, instead of a root, the node that breaks the
+    constraint. An undefined case may name the broken clause in `undefined_label`.
     """
 
     id: str = ""
@@ -52,20 +53,20 @@ class Case:
     undefined_label: str = ""
     path: str = field(default="", compare=False)
     lines: Mapping[UOp, int] = field(default_factory=dict, compare=False, repr=False)
-    """Where the nodes stand in the file that the case was read from, which is at `path`."""
+    """The line of each node in the file `path`, for a case that was read from a file."""
 
     @property
     def text(self) -> str:
-        """The program alone, as a backend gets it; a must-reject one ends with the broken node."""
+        """The text of the program; that of a must-reject case ends with the broken node."""
         if self.root is not None:
             return print_program(self.root)
         return "" if self.rejected is None else print_unbuilt(self.rejected)
 
     def place_of(self, nodes: Iterable[UOp]) -> str:
-        """`FILE:3`, where nodes stand; alone the file where they do not stand in it.
+        """`FILE:3` for the lines of these nodes; `FILE` if they have no line.
 
-        Evaluation may put others in their places, such as a number for a variable: then nodes with
-        the same op, arg and tag are those.
+        Evaluation may rebuild nodes, for example with a number for a variable: such a node has the
+        lines of the nodes with the same op, arg and tag.
         """
         found: list[int] = []
         for u in nodes:
@@ -85,7 +86,7 @@ class UopFile:
 
 
 def outputs(root: UOp) -> dict[int, UOp]:
-    """The values a program gives: itself, the members of a TUPLE, or its locations by slot."""
+    """The outputs of a program: the root, the members of a TUPLE, or the locations by slot."""
     if root.op is Op.TUPLE:
         return dict(enumerate(root.src))
     if root.dtype is not dtypes.void:
@@ -94,7 +95,7 @@ def outputs(root: UOp) -> dict[int, UOp]:
 
 
 def encode_set(accepted: ElementSet, dtype: DType) -> str:
-    """A set as text: parts joined by |."""
+    """The text of a set: parts joined by |."""
     if accepted.any:
         return "any"
     parts = []
@@ -109,7 +110,7 @@ def encode_set(accepted: ElementSet, dtype: DType) -> str:
 
 
 def decode_set(parts: Iterable[Literal], dtype: DType) -> ElementSet:
-    """The union of its parts: a value, (lo, hi), `nan`, `nan:` with bits, `any`."""
+    """The union of parts: values, (lo, hi), `nan`, `nan:BITS`, `any`; MalformedError for others."""
     low = high = nan_bits = None
     nan = anything = False
     for part in parts:
@@ -146,7 +147,7 @@ def _bits(literal: Literal, dtype: DType) -> int:
 
 
 def _rank(bits: int, dtype: DType) -> int:
-    """The place of an ordinary value in the total order."""
+    """The rank of an ordinary value in the total order."""
     if not dtype.is_float:
         return int(dtype.decode(bits))
     if dtype.format.is_nan(bits):

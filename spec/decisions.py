@@ -1,4 +1,4 @@
-"""Reads DECISIONS.md: every reading of an open point, by its number."""
+"""Reads DECISIONS.md: how this project reads each open point of the spec, by number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _READING = re.compile(r"^\*\*Reading\.\*\* (.*?)(?=^\*\*|\Z)", re.MULTILINE | re
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One entry: its number, its title, and its text as it stands in the file."""
+    """One decision: its number, its title, and its Markdown text."""
 
     number: str
     title: str
@@ -22,14 +22,14 @@ class Decision:
 
     @property
     def reading(self) -> str:
-        """The paragraph that says what is decided, on one line."""
+        """The paragraph `Reading`, on one line; empty if there is none."""
         match = _READING.search(self.text)
         return " ".join(match[1].split()) if match else ""
 
 
 @cache
 def decisions() -> dict[str, Decision]:
-    """Every entry by its number, in order."""
+    """Every decision by its number, in order."""
     return {
         number: Decision(number, title, text.strip())
         for number, title, text in _ENTRY.findall(PATH.read_text("utf-8"))

@@ -1,7 +1,7 @@
-"""The dtypes of the language, each with an exact encode and decode between values and bits.
+"""The dtypes of the language, each with an exact conversion between values and bits.
 
-Pure integer arithmetic: this is the meaning of every constant and the independent oracle against
-which the numpy dtypes of the interpreter are tested.
+The conversions use integer arithmetic alone. They define the value of every constant, and are the
+independent oracle for the numpy dtypes of the interpreter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Scalar = bool | int | float
 
 
 class Kind(Enum):
-    """What sort of values a dtype holds."""
+    """The kind of the values of a dtype."""
 
     __hash__ = object.__hash__  # As Op has.
 
@@ -33,8 +33,8 @@ class Kind(Enum):
 class FloatFormat:
     """A binary floating-point format: sign bit, exponent field, fraction field.
 
-    `has_inf` is false for fp8e4m3 (fn): the all-ones exponent holds ordinary values there, but for
-    the one pattern with an all-ones fraction, which is NaN.
+    `has_inf` is false for fp8e4m3 (fn): there the all-ones exponent holds ordinary values, except
+    for the pattern with an all-ones fraction, which is NaN.
     """
 
     exponent_bits: int
@@ -69,7 +69,7 @@ class FloatFormat:
 
     @property
     def inf_bits(self) -> int | None:
-        """Bits of +inf, or None where the format has none."""
+        """Bits of +inf, or None for a format without infinities."""
         return self.exponent_mask if self.has_inf else None
 
     @property
@@ -99,7 +99,7 @@ class FloatFormat:
     def round(self, magnitude: Fraction) -> int:
         """Bits of a non-negative real, rounded once to nearest even.
 
-        Above the range: inf, or NaN where there is none.
+        Above the range the result is inf, or NaN for a format without infinities.
         """
         exponent = self.emin
         if magnitude >= Fraction(2) ** self.emin:
@@ -128,7 +128,7 @@ def floor_log2(x: Fraction) -> int:
 class DType:
     """A dtype: its name in text, its kind, its width in bits and, for floats, its format.
 
-    There is one of each, so equality is identity.
+    There is one object of each, so equality is identity.
     """
 
     name: str
@@ -169,7 +169,7 @@ class DType:
 
     @cached_property
     def min(self) -> Scalar:
-        """The lowest value: -inf for floats that have it, else the lowest finite value."""
+        """The lowest value: -inf, or for a format without infinities the lowest finite value."""
         match self.kind:
             case Kind.FLOAT:
                 return -float(self.max)
@@ -183,7 +183,7 @@ class DType:
 
     @cached_property
     def max(self) -> Scalar:
-        """The highest value: inf for floats that have it, else the highest finite value."""
+        """The highest value: inf, or for a format without infinities the highest finite value."""
         match self.kind:
             case Kind.FLOAT:
                 return (
@@ -200,7 +200,7 @@ class DType:
         raise TypeError("void has no values")
 
     def encode(self, value: Number) -> int:
-        """The bits of a value: a float rounded once to nearest even, any NaN the default NaN.
+        """The bits of a value. A float is rounded once to nearest even, any NaN is the default NaN.
 
         Raises ValueError for a value that the dtype cannot hold: an integer out of range, a
         fraction in an integer.
@@ -227,8 +227,8 @@ class DType:
     def decode(self, bits: int) -> Scalar:
         """The value of a bit pattern, exactly; every NaN pattern gives a NaN.
 
-        Raises ValueError for a pattern that is none of this dtype (too wide, or a bool other than
-        0 and 1).
+        Raises ValueError for bits that are no pattern of this dtype: too wide, or a bool other than
+        0 and 1.
         """
         if not 0 <= bits < 1 << self.bits:
             raise ValueError(

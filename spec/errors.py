@@ -1,4 +1,4 @@
-"""Every error this project raises on purpose; the command line prints them without a traceback."""
+"""The errors that this project raises on purpose; the command line prints no traceback for them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class UopError(Exception):
-    """The root of the errors below."""
+    """The base of the errors below."""
 
 
 class MalformedError(UopError):
-    """Text or JSON that is no program: says the line and the column, both counted from 1."""
+    """Text or JSON that is no program, with line and column, both counted from 1."""
 
     def __init__(self, message: str, line: int = 0, column: int = 0, path: str = "") -> None:
         self.message, self.line, self.column, self.path = message, line, column, path
@@ -25,11 +25,11 @@ class MalformedError(UopError):
 
 
 class LabelledError(UopError):
-    """A labelled condition that does not hold: the label, what was expected, the node, what was
-    found and where.
+    """A labelled condition that does not hold: its label and title, the node, the actual value, and
+    the place in a file.
 
-    `subjects` are the nodes themselves, where there are any: first the one that `node` spells, then
-    others that take part. Who knows in which line of a file they stand changes `where`.
+    `subjects` are the nodes that take part, the one that `node` describes first. A reader that
+    knows their lines in a file sets `where`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class InvalidError(LabelledError):
 class UndefinedError(LabelledError):
     """A program without meaning on these inputs: out of bounds, race, divergent barrier.
 
-    The label is empty where a backend stopped and did not say one.
+    The label is empty if it comes from a backend that stopped without naming one.
     """
 
 
@@ -70,15 +70,15 @@ class IncompleteError(UopError):
 
 
 class UnsupportedError(UopError):
-    """Something this target, backend or version lacks; a skip with a reason."""
+    """A feature that this target, backend or version lacks; the suite skips with this reason."""
 
 
 class LackingError(LabelledError, UnsupportedError):
-    """An UnsupportedError at a node: what the interpreter or the compiler lacks to run it here."""
+    """An UnsupportedError at a node: the interpreter or the compiler cannot run it."""
 
 
 class PassError(UopError):
-    """A compiler stage broke its contract: the stage, the rule, the node. Always our own bug."""
+    """A compiler stage broke its contract; names stage, rule and node. Always a compiler bug."""
 
 
 class BackendError(UopError):
@@ -90,7 +90,7 @@ class LaunchError(BackendError):
 
 
 def users_line() -> str:
-    """The first frame outside this package, as file:line; empty where there is none."""
+    """The file:line of the first stack frame outside this package; empty if there is none."""
     frame = sys._getframe(1)
     while frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         if frame.f_back is None:

@@ -1,4 +1,4 @@
-"""Programs without extension ops: what each of them means, written with core ops."""
+"""Rewrites a program into core ops: each extension op becomes its decomposition."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from uop.spec.walk import kept_with_root, toposort
 
 EXTENSIONS = frozenset(op for op, d in DECLARATIONS.items() if d.section == "extension")
 MAY_GO = EXTENSIONS | {Op.REDUCE}
-"""Ops that have another form, some of them only with another arg."""
+"""The ops that may be rewritten; a REDUCE only with MIN."""
 
 
 def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
-    """The same program without extension ops, but for those to keep.
+    """The same program without extension ops, except those in `keep`.
 
-    Names and an UNROLL that no CONTRACT is around have no other form: they stay.
+    Names and an UNROLL outside a CONTRACT have no decomposition and stay.
     """
 
     known = _core_forms(root)
@@ -35,7 +35,7 @@ def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
 
 @kept_with_root
 def _core_forms(root: UOp) -> dict[frozenset[Op], UOp | None]:
-    """What a root was found to be without extension ops, but for some; None where it has none."""
+    """Cached results by `keep`; None for a program without ops to rewrite."""
     return {}
 
 
@@ -48,7 +48,7 @@ def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
         return root
     done: dict[UOp, UOp] = {}
     for u in toposort([root], lambda v: () if v.op is Op.CONTRACT else v.src):
-        # A CONTRACT is rewritten from outside, for the UNROLLs below it have no value alone.
+        # A CONTRACT is rewritten as a whole: the UNROLLs below it have no value of their own.
         same = u if u.op is Op.CONTRACT else u.with_src(_sources(u, done))
         smaller = _smaller(same) if goes(same) else None
         done[u] = same if smaller is None else in_core_ops(smaller, keep)
@@ -56,20 +56,20 @@ def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
 
 
 def _sources(u: UOp, done: Mapping[UOp, UOp]) -> Sequence[UOp]:
-    """The new operands; a LINEAR lists before an instruction what that is made of now."""
+    """The new operands. A LINEAR lists the new nodes of an instruction before it."""
     if u.op is not Op.LINEAR:
         return [done[s] for s in u.src]
     listing = Listing()
     for s in u.src:
-        given = {done[operand] for operand in s.src}
-        for v in toposort([done[s]], partial(_unless_given, given)):
-            if v not in given and (v is done[s] or v not in listing):
+        operands = {done[operand] for operand in s.src}
+        for v in toposort([done[s]], partial(_sources_outside, operands)):
+            if v not in operands and (v is done[s] or v not in listing):
                 listing.add(v)
     return listing.instructions
 
 
-def _unless_given(given: set[UOp], u: UOp) -> Sequence[UOp]:
-    return () if u in given else u.src
+def _sources_outside(operands: set[UOp], u: UOp) -> Sequence[UOp]:
+    return () if u in operands else u.src
 
 
 def _folds_with_min(u: UOp) -> bool:

@@ -1,6 +1,6 @@
-"""Programs as graphs: their kind, leaves and memory, and rewriting around the bodies they call.
+"""Queries on whole programs (kind, leaves, slots, written memory), and rewrites around bodies.
 
-A body, the first source of a FUNCTION or CALL, has PARAMs of its own.
+A body is the first source of a FUNCTION or CALL; it has PARAMs of its own.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 LEAVES = (Op.PARAM, Op.BUFFER)
 WRITES = (Op.STORE, Op.ATOMICADD)
 AROUND_CALLS = frozenset({Op.SINK, Op.GROUP, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK, Op.CONST})
-"""What stands beside the CALLs of a program of kernels."""
+"""The ops that a kernel program has outside its bodies besides CALL and PARAM."""
 
 
 class ProgramKind(StrEnum):
-    """What a program is made of, which says how it is run."""
+    """The kind of a program, which decides how it is run."""
 
     TENSOR = "tensor"
-    """Ops on whole values."""
+    """Ops on whole tensors."""
     KERNEL = "kernel"
     """A SINK of CALLs."""
     LINEAR = "linear"
-    """The same, each body a list of instructions: a LINEAR or PROGRAM."""
+    """A SINK of CALLs whose bodies are lists of instructions: LINEAR or PROGRAM."""
     MIXED = "mixed"
-    """CALLs beside ops on whole values."""
+    """CALLs and ops on whole tensors."""
 
     @property
     def calls_kernels(self) -> bool:
-        """Whether all that runs are the kernels of CALLs."""
+        """Whether the program consists of kernels alone."""
         return self in (ProgramKind.KERNEL, ProgramKind.LINEAR)
 
 
@@ -54,14 +54,14 @@ def kind_of(root: UOp) -> ProgramKind:
 
 
 def beside_calls(root: UOp) -> list[UOp]:
-    """What makes a program with CALLs a mixed one, sources first: ops on values, and their root."""
+    """The nodes that make a program with CALLs a mixed one: tensor ops, a root that is no SINK."""
     known = AROUND_CALLS | {Op.CALL, Op.PARAM}
     found = [u for u in _below(root) if u.op not in known and u.dtype is not dtypes.index]
     return found if root.op is Op.SINK else [*found, root]
 
 
 def outside(root: UOp) -> list[UOp]:
-    """The nodes of a program that stand in no body, sources first."""
+    """The nodes of a program outside all bodies, sources first."""
     return [*_below(root), root]
 
 
@@ -71,7 +71,7 @@ def _below(root: UOp) -> tuple[UOp, ...]:
 
 
 def calls(root: UOp) -> list[UOp]:
-    """The CALLs of a program, each after those it depends on."""
+    """The CALLs of a program, each after the CALLs it depends on."""
     return [u for u in outside(root) if u.op is Op.CALL]
 
 
@@ -81,9 +81,9 @@ def leaves(root: UOp) -> list[UOp]:
 
 
 def slots_of(root: UOp) -> dict[int, UOp]:
-    """The PARAMs and BUFFERs of a program by slot, but variables that have their value from a BIND.
+    """The PARAMs and BUFFERs of a program by slot, without variables that a BIND gives a value.
 
-    InvalidError where two claim one slot.
+    InvalidError if two of them have one slot.
     """
     return _entered(dict(_slots_below(root)), root)
 
@@ -114,7 +114,7 @@ def slot_of(leaf: Node) -> int:
 
 
 def base_of(location: UOp) -> UOp:
-    """The PARAM, BUFFER or BINARY whose memory a location is a view of."""
+    """The PARAM, BUFFER or BINARY that a location is a view of."""
     while location.op not in (*LEAVES, Op.BINARY):
         location = location.src[0]
     return location
@@ -128,7 +128,7 @@ def without_order(location: UOp) -> UOp:
 
 
 def written(root: UOp) -> list[UOp]:
-    """The global memory that a program leaves something in: by its STOREs, or those of kernels."""
+    """The GLOBAL memory that a program writes, by STOREs of its own or in its kernels."""
     direct = [base_of(u.src[0]) for u in outside(root) if u.op is Op.STORE]
     inside = (
         accessed(u, call) for call in calls(root) for u in call.src[0].toposort() if u.op in WRITES
@@ -138,13 +138,13 @@ def written(root: UOp) -> list[UOp]:
 
 
 def accessed(access: UOp, call: UOp) -> UOp:
-    """The memory that a LOAD, STORE or ATOMICADD in the kernel of a CALL is about."""
+    """The memory that a LOAD, STORE or ATOMICADD in the kernel of a CALL reads or writes."""
     base = base_of(access.src[0])
     return base_of(call.src[1 + slot_of(base)]) if base.op is Op.PARAM else base
 
 
 def replaced(root: UOp, new: Mapping[UOp, UOp]) -> UOp:
-    """A program with nodes replaced outside its bodies; what is put in stays as it is."""
+    """Replace nodes outside the bodies of a program. Replacements are not searched again."""
     return all_replaced((root,), new)[0]
 
 
@@ -159,23 +159,23 @@ def all_replaced(roots: Iterable[UOp], new: Mapping[UOp, UOp]) -> list[UOp]:
 
 
 def over(u: UOp, done: Mapping[UOp, UOp]) -> UOp:
-    """A node over what its sources have become, around the body that it calls."""
+    """Rebuild a node over its rewritten sources; the body that it calls stays."""
     operands = outside_bodies(u)
     body = u.src[: len(u.src) - len(operands)]
     return u.with_src((*body, *(done[s] for s in operands)))
 
 
 def inlined(root: UOp) -> UOp:
-    """A program without FUNCTIONs: the body of each stands where it is called."""
+    """Inline every FUNCTION of a program."""
     return all_inlined((root,))[root]
 
 
 def all_inlined(
     roots: Iterable[UOp], rewritten: Callable[[UOp], UOp] = lambda u: u
 ) -> dict[UOp, UOp]:
-    """What becomes of each node of these graphs when FUNCTIONs are inlined.
+    """Inline every FUNCTION of these graphs: a map from old nodes to new ones.
 
-    Every other node that is not void is rewritten, over its new sources.
+    `rewritten` is applied to every other node that is not void, over its new sources.
     """
     done: dict[UOp, UOp] = {}
     for u in toposort(roots, lambda v: v.src[1:] if v.op is Op.CALL else v.src):
@@ -190,5 +190,5 @@ def all_inlined(
 
 
 def applied(body: UOp, arguments: list[UOp]) -> UOp:
-    """A body with argument k for each PARAM k."""
+    """Substitute argument k for PARAM k of a body."""
     return replaced(body, {p: arguments[slot_of(p)] for p in leaves(body) if p.op is Op.PARAM})

@@ -1,7 +1,7 @@
-"""How far a result may differ from the reference: a latitude per op, and a backend's profile.
+"""Latitudes and profiles as data: how far a result may differ from the reference.
 
-A latitude is data. Its formulas are computed by `uop.interpreter.accepted`, not here.
-On ints and bools every latitude is that of `EXACT`.
+Every op has a latitude, every backend a profile. `uop.interpreter.accepted` computes the accepted
+sets from them. On ints and bools every latitude is EXACT.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uop.spec.ops.names import Op
 
 @dataclass(frozen=True, slots=True)
 class Latitude:
-    """What an op may return besides the reference; `says` is the sentence for readers."""
+    """What an op may return besides the reference; `says` is its sentence in the documentation."""
 
     says: str
 
@@ -33,12 +33,12 @@ class Rounded(Latitude):
 
 @dataclass(frozen=True, slots=True)
 class Ulp(Latitude):
-    """A distance from the exact result, in its ulps, per float dtype; none at special values."""
+    """A distance from the exact result in ulps, by float dtype; special values have no distance."""
 
     budgets: tuple[tuple[DType, Fraction], ...] = ()
 
     def budget(self, dtype: DType) -> Fraction:
-        """The accepted distance for a float dtype, in ulps."""
+        """The accepted distance for a float dtype in ulps; KeyError for a dtype without one."""
         for known, budget in self.budgets:
             if known is dtype:
                 return budget
@@ -119,14 +119,14 @@ KNOBS = {
     "pad_fill": "What PAD without an explicit fill puts around its operand.",
     "algebra": "Whatever x is, x*0 = 0, x-x = 0 and x/x = 1.",
 }
-"""What each knob of a profile is about, in the order of its fields."""
+"""The documentation of each field of Profile, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The latitudes a backend declares, one field per knob; the default of each is the strict one.
+    """The choices of a backend where the spec leaves one: a field per knob, documented in KNOBS.
 
-    What each knob is about stands in KNOBS.
+    The default of each field is its strict value.
     """
 
     max_nan: MaxNan = "either"
@@ -144,11 +144,11 @@ class Profile:
     algebra: bool = False
 
     def truncates(self, dtype: DType) -> bool:
-        """Whether IDIV and MOD of a dtype round toward zero: of an index they never do (D-100)."""
+        """Whether IDIV and MOD of a dtype round toward zero; those of an index never do (D-100)."""
         return self.int_div == "trunc" and dtype.kind is not Kind.INDEX
 
     def declared(self) -> dict[str, str]:
-        """Every knob that is not at its strict value, as text."""
+        """The text of every knob that is not at its strict value."""
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {name: _knob_text(v) for name, v in pairs if v != getattr(STRICT, name)}
 

@@ -1,6 +1,6 @@
-"""The table of declarations: one OpDef per op; what is data about an op stands nowhere else.
+"""The table of declarations: one OpDef per op, the only place for data about an op.
 
-Rules are typed on the Node protocol, so declarations do not import the node and it may import them.
+Rules are typed on the Node protocol. So the declarations do not import UOp, which imports them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 class Node(Protocol):
-    """What a rule may read of a node. Properties are derived in the order they stand here."""
+    """The fields of a node that a rule may read. Properties are derived in this order."""
 
     @property
     def op(self) -> Op: ...
@@ -43,28 +43,28 @@ class Node(Protocol):
 
 
 class Build(Protocol):
-    """Makes a node: how a decomposition constructs without importing the node."""
+    """Makes a node, so that decompositions and gradients need not import UOp."""
 
     def __call__(self, op: Op, *src: Node, arg: Arg | None = None) -> Node: ...
 
 
 Gradient = Callable[[Build, Node, Node], Sequence[Node | None]]
-"""(build, u, the gradient of u) -> the contribution to each operand; None where none flows."""
+"""(build, u, gradient of u) -> the gradient of each operand, None for one without gradient."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint(Condition):
-    """A condition on a node. `broken` says what was found, None where the node is fine."""
+    """A condition on a node. `broken` describes what breaks it, None if it holds."""
 
     broken: Callable[[Node], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Clause(Condition):
-    """A condition on a run of a program: nodes alone do not tell whether it holds.
+    """A condition on the run of a program, which depends on its inputs.
 
-    Where `OP.u1`, `OP.u2` ... does not hold the program has no meaning on its inputs: an
-    UndefinedError. Where `OP.n1` ... does not, the interpreter lacks something: a LackingError.
+    Without `OP.u1`, `OP.u2` ... the program has no meaning: UndefinedError. Without `OP.n1` ...
+    the interpreter cannot run it: LackingError.
     """
 
 
@@ -72,10 +72,9 @@ class Clause(Condition):
 class OpDef:
     """One op as data.
 
-    `src` names the operands in the spec's words: `alt?` may be absent, `i*` stands for any number.
-    `undefined` says in which elements the spec gives no value, `clauses` when a program has no
-    meaning at all; `decomposition` builds the op from others; `gradient` gives, from the gradient
-    of the node, that of each operand.
+    `src` has the spec's names of the operands: `alt?` is optional, `i*` is any number of operands.
+    `undefined` describes the elements without a value, `clauses` are the conditions on a run.
+    `decomposition` builds the op from others, `gradient` the gradients of the operands.
     """
 
     op: Op
@@ -105,7 +104,7 @@ class OpDef:
 
     @property
     def most(self) -> int | None:
-        """The largest number of operands, None where it is open."""
+        """The largest number of operands, None for no limit."""
         return None if any(name[-1] == "*" for name in self.src) else len(self.src)
 
     @property
@@ -122,7 +121,7 @@ DECLARATIONS: dict[Op, OpDef] = {}
 
 
 def define(declaration: OpDef) -> OpDef:
-    """Enter a declaration; a second one for the same op is a programming error."""
+    """Enter a declaration; ValueError for a second one of the same op."""
     if declaration.op in DECLARATIONS:
         raise ValueError(f"{declaration.op.name} is declared twice")
     constraints = (*_structural(declaration), *declaration.constraints)
@@ -131,7 +130,7 @@ def define(declaration: OpDef) -> OpDef:
 
 
 def _structural(declaration: OpDef) -> tuple[Constraint, ...]:
-    """The constraints every op has: the number of operands, and the type of the arg."""
+    """The constraints of every op: the number of operands and the type of the arg."""
     name, least, most, arg = (
         declaration.op.name,
         declaration.least,
@@ -157,7 +156,7 @@ def _structural(declaration: OpDef) -> tuple[Constraint, ...]:
 
     arity = Constraint(f"{name}.arity", f"src is ({signature}): {count} operands", wrong_count)
     typed = Constraint(f"{name}.arg", f"arg is {arg.__name__ if arg else 'absent'}", wrong_arg)
-    # What takes any number of operands cannot break a number.
+    # An op with any number of operands has no arity to break.
     return (typed,) if least == 0 and most is None else (arity, typed)
 
 

@@ -1,4 +1,4 @@
-"""The node: op, src, arg, tag. Checked, derived and interned at construction: a UOp is valid."""
+"""The node of a graph, UOp: checked and interned at construction, so every UOp is valid."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _sources: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
 Key = tuple[Op, "tuple[UOp, ...]", Arg | None, str | None]
 
 _NOT_YET: Any = object()
-KEPT_ORDER = 256
-"""The order of a graph of no more nodes is kept: of all the nodes in a chain together, at most so
-many times their number.
+CACHED_ORDER = 256
+"""The toposort of a graph of up to this many nodes is cached. The bound keeps the caches of a chain
+of nodes linear in its length.
 """
 
 
 class _Kept(ref["UOp"]):
-    """A node that lives while somebody else holds it, and the key under which it is found."""
+    """A weak reference to a node, with the key of the node in the intern table."""
 
     __slots__ = ("key",)
     key: Key
 
 
 _INTERNED: dict[Key, _Kept] = {}
-"""What a WeakValueDictionary does, without its four calls for every node: a compile makes hundreds
-of nodes, and is a twentieth faster.
+"""The intern table. A WeakValueDictionary would need four calls for each node, which makes a
+compile a twentieth slower.
 """
 
 
@@ -59,7 +59,7 @@ def _forget(gone: _Kept, interned: dict[Key, _Kept] = _INTERNED) -> None:
 
 
 def _intern(key: Key, u: UOp) -> UOp:
-    """This node, or the one that another thread has made meanwhile."""
+    """Enter a new node; return the equal one instead if another thread has entered it meanwhile."""
     new = _Kept(u, _forget)
     new.key = key
     known = _INTERNED.setdefault(key, new)
@@ -76,7 +76,7 @@ class UOp:
     """One immutable node of a graph. Two equal nodes are one object, so equality is identity.
 
     `UOp(op, *src, arg=None, tag=None)` raises InvalidError with the label of the first constraint
-    that is broken, or where it is given something that is no op, operand, arg or tag.
+    that is broken, also for an op, operand, arg or tag of a wrong type.
     """
 
     __slots__ = (
@@ -115,7 +115,7 @@ class UOp:
             key = (op, src, arg, tag)
             kept = _INTERNED.get(key)
         except (KeyError, TypeError):
-            # What has no hash is no op, operand, arg or tag.
+            # An op, operand, arg or tag is hashable: this value is none of them.
             raise _no_node(op, src, arg, tag) from None
         if kept is not None and (known := kept()) is not None:
             return known
@@ -136,11 +136,11 @@ class UOp:
         raise TypeError("a UOp is not pickled: exchange its text or JSON")
 
     def __repr__(self) -> str:
-        return f"<{self.op.name} : {self.dtype.name}[{_spelled(self)}]>"
+        return f"<{self.op.name} : {self.dtype.name}[{_sizes_text(self)}]>"
 
     def _repr_html_(self) -> str:
-        """The graph as a notebook shows it."""
-        from uop.spec.text.draw import html  # drawings are made of nodes
+        """The drawing that a notebook shows for this graph."""
+        from uop.spec.text.draw import html  # imports this module
 
         return html(self)
 
@@ -150,7 +150,7 @@ class UOp:
 
     @property
     def sizes(self) -> tuple[int | UOp, ...]:
-        """The shape, also where some dimensions are symbolic: ()-shaped index nodes."""
+        """The shape; a symbolic dimension is a ()-shaped index node."""
         return self.shape
 
     @property
@@ -170,16 +170,16 @@ class UOp:
         return self._axis
 
     def toposort(self) -> list[UOp]:
-        """Every node below and this one once, sources first, this one last."""
+        """Every node of the graph under this one, once each, sources first, this one last."""
         if self._below is not None:
             return [*self._below, self]
         order = toposort([self], _sources)
-        if len(order) <= KEPT_ORDER:
+        if len(order) <= CACHED_ORDER:
             object.__setattr__(self, "_below", tuple(order[:-1]))
         return order
 
     def substitute(self, new: Mapping[UOp, UOp]) -> UOp:
-        """This graph with nodes replaced; what is put in is not searched again.
+        """Replace nodes of this graph. Nodes inside a replacement are not replaced again.
 
         InvalidError for anything but a mapping of nodes to nodes.
         """
@@ -196,17 +196,17 @@ class UOp:
 
     def with_src(self, src: Iterable[UOp]) -> UOp:
         """The same op, arg and tag over other sources."""
-        given = tuple(src)
-        return self if given == self.src else UOp(self.op, *given, arg=self.arg, tag=self.tag)
+        sources = tuple(src)
+        return self if sources == self.src else UOp(self.op, *sources, arg=self.arg, tag=self.tag)
 
     def decompose(self) -> UOp | None:
-        """This node written with other ops, as its declaration says; None where it says nothing."""
+        """This node as a graph of other ops; None if its declaration has no decomposition."""
         rule = self.declaration.decomposition
         return None if rule is None else cast("UOp | None", rule(UOp, self))  # type: ignore[arg-type]
 
 
 class _Draft(UOp):
-    """A node while it is made: its fields may be set, as fast as any."""
+    """A node under construction: its fields can be set."""
 
     __slots__ = ()
 
@@ -216,9 +216,9 @@ class _Draft(UOp):
 
 
 class _Symbolic(UOp):
-    """A node whose sizes are not all numbers.
+    """A node with a symbolic dimension.
 
-    A class of its own, because every field of a class with `__getattr__` is slow to read.
+    It is a class of its own because `__getattr__` makes every field of a class slow to read.
     """
 
     __slots__ = ()
@@ -230,7 +230,7 @@ class _Symbolic(UOp):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Reached where a field is not set, as the shape is."""
+            """Called for a field that is not set, which the shape is."""
             if name == "shape":
                 raise SIZES_C2.lacking(repr(self), "variables that are not bound to numbers")
             raise AttributeError(f"{UOp.__name__!r} object has no attribute {name!r}")
@@ -239,7 +239,7 @@ class _Symbolic(UOp):
 def _made(
     declaration: OpDef, op: Op, src: tuple[UOp, ...], arg: Arg | None, tag: str | None
 ) -> UOp:
-    """A new node: checked, and with what is derived of it."""
+    """Make a new node: check its constraints and derive its properties."""
     u: UOp = object.__new__(_Draft)
     u.op = op
     u.src = src
@@ -266,7 +266,7 @@ def _made(
 
 
 def _sized(u: UOp, sizes: tuple[int | UOp, ...]) -> type[UOp]:
-    """The class of a node of these sizes: they are its shape where all of them are numbers."""
+    """The class of a node of these sizes. Sets its shape if all of them are numbers."""
     if all(isinstance(size, int) for size in sizes):
         u.shape = cast(Shape, sizes)
         return UOp
@@ -274,26 +274,26 @@ def _sized(u: UOp, sizes: tuple[int | UOp, ...]) -> type[UOp]:
     return _Symbolic
 
 
-def _spelled(u: UOp) -> str:
+def _sizes_text(u: UOp) -> str:
     return ", ".join(str(symbolic.spelled(size)) for size in u.sizes)
 
 
 def described(u: UOp) -> str:
-    """A node as errors show it: its op, what its operands are, its arg."""
+    """The text of a node in error messages: op, operands with dtype and shape, arg."""
     operands = ", ".join(
-        f"{s.op.name}:{s.dtype.name}[{_spelled(s)}]" if isinstance(s, UOp) else repr(s)
+        f"{s.op.name}:{s.dtype.name}[{_sizes_text(s)}]" if isinstance(s, UOp) else repr(s)
         for s in u.src
     )
     try:
         arg = arg_text(u.arg)
     except ValueError:
-        # The bits of a CONST that are none of its dtype have no text.
+        # Bits that are no value of the dtype of a CONST have no text.
         arg = f" {u.arg}"
     return f"{u.op.name}({operands}){arg}"
 
 
 def _no_node(op: Any, src: tuple[Any, ...], arg: Any, tag: Any) -> InvalidError:
-    """What a call that makes no node got instead of an op, operands, an arg or a tag."""
+    """The error for a constructor call with an op, operand, arg or tag of a wrong type."""
     declaration = DECLARATIONS.get(op) if isinstance(op, Op) else None
     if declaration is None:
         return NODE_C1.error("UOp", _repr(op), users_line())
@@ -307,16 +307,17 @@ def _no_node(op: Any, src: tuple[Any, ...], arg: Any, tag: Any) -> InvalidError:
 
 
 def checked_root(root: object) -> UOp:
-    """What is a program; InvalidError for anything else."""
+    """Return the root if it is a UOp; InvalidError for anything else."""
     if isinstance(root, UOp):
         return root
     raise NODE_C5.error("program", _repr(root), users_line())
 
 
 def const(value: Number, dtype: DType) -> UOp:
-    """A constant of shape (), rounded once into the dtype.
+    """A CONST of shape (). A float value is rounded once into the dtype.
 
-    ValueError for an integer outside it, InvalidError for what is no number or no dtype.
+    ValueError for an integer outside the dtype, InvalidError for a value that is no number and for
+    a dtype that is no DType.
     """
     return UOp(Op.CONST, arg=ConstArg.of(value, dtype))
 

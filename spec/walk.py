@@ -1,4 +1,4 @@
-"""Walks over graphs, without recursion: a chain of any depth fits."""
+"""Walks over graphs without recursion, so that graphs may be arbitrarily deep."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 def toposort(roots: Iterable[N], sources: Callable[[N], Sequence[N]]) -> list[N]:
-    """Every node once, sources before users, depth-first post-order from the first root on."""
+    """Every node under the roots once, in depth-first post-order: sources before users."""
     order: dict[N, None] = {}
     opened: set[N] = set()
     stack = list(roots)[::-1]
     while stack:
         node = stack[-1]
         if node in opened:
-            # Its sources are done; one that stands twice on the stack keeps its first place.
+            # Its sources are done. A node that is on the stack twice keeps its first position.
             order[stack.pop()] = None
             continue
         opened.add(node)
@@ -40,7 +40,7 @@ def toposort(roots: Iterable[N], sources: Callable[[N], Sequence[N]]) -> list[N]
 
 
 def kept_with_root(find: Callable[[N], T]) -> Callable[[N], T]:
-    """`find`, whose result for a node is kept while the node lives; it must not hold the node."""
+    """Cache the result of `find` while its node lives. The result must not hold the node."""
     known: WeakKeyDictionary[N, T] = WeakKeyDictionary()
 
     @wraps(find)
@@ -55,18 +55,18 @@ def kept_with_root(find: Callable[[N], T]) -> Callable[[N], T]:
 
 
 def outside_bodies(node: M) -> tuple[M, ...]:
-    """The sources of a node but for the body of a FUNCTION or CALL, which has PARAMs of its own."""
+    """The sources of a node without the body of a FUNCTION or CALL, which has its own PARAMs."""
     return node.src[1:] if node.op in CALLS else node.src
 
 
 def free_params(body: M) -> list[M]:
-    """The PARAMs of a body, without those of nested bodies."""
+    """The PARAMs of a body, without the PARAMs of nested bodies."""
     found, stack, params = {body}, [body], []
     while stack:
         u = stack.pop()
         if u.op is Op.PARAM:
             params.append(u)
-        # As `outside_bodies`, without a call for each node: every CALL that is made comes here.
+        # `outside_bodies` inlined: this runs for every CALL that is constructed.
         for s in u.src[1:] if u.op in CALLS else u.src:
             if s not in found:
                 found.add(s)

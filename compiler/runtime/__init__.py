@@ -1,1 +1,1 @@
-"""Running compiled kernels: one module per device library, imported on use."""
+"""Runs compiled kernels: one module per device library, imported on use."""

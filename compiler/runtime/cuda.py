@@ -1,4 +1,4 @@
-"""Compiling CUDA kernels with NVRTC, and launching them with cupy; both are imported on use."""
+"""The CUDA runtime: compiles kernels with NVRTC and launches them with cupy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 ARCHITECTURE = "compute_80"
 MOST_ITEMS = 1024
-"""Work items of a group, on every CUDA device."""
+"""The most work items of a group on any CUDA device."""
 
 
 def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
-    """The PTX of a source; needs no GPU. BackendError with the compiler's log where it refuses."""
+    """The PTX of a source; needs no GPU. BackendError with the compiler's log if it fails."""
     nvrtc = require("cupy_backends.cuda.libs.nvrtc", "cuda")
     program = nvrtc.createProgram(source, "uop.cu", [], [])
     try:
@@ -33,7 +33,7 @@ def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
 
 
 def open_cuda() -> CUDADevice:
-    """Open the current CUDA device; UnsupportedError where there is none."""
+    """Open the current CUDA device; UnsupportedError if there is none."""
     cupy = require("cupy", "cuda")
     try:
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
@@ -72,7 +72,7 @@ class CUDADevice:
     def run(
         self, built: BuiltCUDA, launches: Sequence[Launch], buffers: Sequence[Contents]
     ) -> list[Contents]:
-        # As bytes: cupy knows no dtype for the small floats.
+        # As bytes, because cupy has no dtypes for small floats.
         held = [self.cupy.asarray(_as_bytes(contents)) for contents in buffers]
         try:
             for launch in filter(lambda launch: all(launch.groups), launches):

@@ -1,4 +1,4 @@
-"""Running CUDA sources on the CPU: a C++ compiler builds them against a header of our own."""
+"""Runs CUDA sources on the CPU: a C++ compiler builds them with a small header."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from uop.compiler.runtime.device import Contents, Launch
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w")
-"""IEEE arithmetic, one rounding per operation. Overflow stays undefined, as it is in CUDA."""
+"""IEEE arithmetic, one rounding per operation. Signed overflow is undefined, as in CUDA."""
 COMPILER_VARIABLE = "CXX"
 KERNEL = re.compile(r'extern "C" __global__ void (\w+)\(')
 
 
 def open_cuda_host() -> CUDAHostDevice:
-    """Find a C++ compiler: the one in CXX, else g++. UnsupportedError where there is none."""
+    """Find a C++ compiler: the one in CXX, else g++; UnsupportedError if there is none."""
     wanted = os.environ.get(COMPILER_VARIABLE, "g++")
     compiler = shutil.which(wanted)
     if compiler is None:
@@ -77,20 +77,20 @@ class CUDAHostDevice:
         for launch in filter(lambda launch: all(launch.groups), launches):
             pointers = [ctypes.c_void_p(held[i].ctypes.data) for i in launch.buffers]
             values = [*pointers, *map(ctypes.c_int32, launch.integers)]
-            given = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+            arguments = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
             size = (ctypes.c_uint * 6)(*_three(launch.groups), *_three(launch.local_size))
-            if built.kernel(launch.kernel)(given, size) != 0:
+            if built.kernel(launch.kernel)(arguments, size) != 0:
                 raise LaunchError(f"kernel {launch.kernel}: divergent barrier")
         return held
 
 
 def source_for_the_host(source: str) -> str:
-    """A CUDA source as C++: the header before it, a launcher for each kernel behind it."""
+    """A CUDA source as C++: the header, the source, and a launcher for each kernel."""
     header = files("uop.compiler.runtime").joinpath("cuda_host.h").read_text("utf-8")
     has_barriers = str("__syncthreads()" in source).lower()
     launchers = [
-        f'extern "C" int launch_{name}(void** given, const unsigned* size) {{\n'
-        f"  return uop_host::launch({name}, given, size, {has_barriers});\n}}\n"
+        f'extern "C" int launch_{name}(void** arguments, const unsigned* size) {{\n'
+        f"  return uop_host::launch({name}, arguments, size, {has_barriers});\n}}\n"
         for name in KERNEL.findall(source)
     ]
     return "\n".join([header, source, *launchers])

@@ -1,4 +1,4 @@
-"""What every runtime offers: build a source, launch its kernels over buffers, and nothing else."""
+"""The interface of every runtime: build a source, and launch its kernels over buffers."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Contents = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One run of a kernel: its arguments are buffers by number, then 32-bit integers."""
+    """One launch of a kernel: its arguments are buffers by number, then 32-bit integers."""
 
     kernel: str
     buffers: tuple[int, ...]
     groups: tuple[int, ...]
-    """Groups of work items along each axis."""
+    """The number of workgroups along each axis."""
     local_size: tuple[int, ...]
-    """Work items of a group along each axis."""
+    """The number of work items of a group along each axis."""
     integers: tuple[int, ...] = ()
 
     @classmethod
     def covering(
         cls, kernel: str, buffers: tuple[int, ...], items: tuple[int, ...], group: int
     ) -> Launch:
-        """At least `items` work items, in groups of `group` along the first axis; () is one."""
+        """At least `items` work items in groups of `group` along axis 0; () is one item."""
         if not items:
             return cls(kernel, buffers, (1,), (1,))
         local_size = (group, *(1 for _ in items[1:]))
@@ -57,16 +57,16 @@ class Device(Protocol):
     def version(self) -> str: ...
 
     def build(self, source: str) -> Built:
-        """Compile a source; BackendError with the compiler's log where it refuses."""
+        """Compile a source; BackendError with the compiler's log if it fails."""
 
     def run(
         self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
     ) -> list[Contents]:
-        """Upload the buffers, launch one after the other, return what each buffer holds then."""
+        """Upload the buffers, run the launches in order, return the final contents of each."""
 
 
 def check_group(launch: Launch, most: int, device: str) -> None:
-    """UnsupportedError for a launch in groups of more work items than a device takes."""
+    """UnsupportedError for a launch in groups that are too large for the device."""
     items = prod(launch.local_size)
     if items > most:
         raise UnsupportedError(f"workgroups of {items} work items: {device} takes at most {most}")

@@ -1,7 +1,7 @@
-"""The OpenCL drivers of this machine: those that the system lists, and those that wheels bring.
+"""Finds the OpenCL drivers of this machine: those of the system and those in wheels.
 
-A loader opens every driver that it finds, and one that crashes there ends the process. So a process
-opens one driver, and `trials.py` has opened that one in a process of its own before.
+A loader opens every driver that it finds, and a driver that crashes ends the process. So a process
+opens a single driver, which `trials.py` has tried in a process of its own before.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from importlib.util import find_spec
 from pathlib import Path
 
 VENDORS = "OCL_ICD_VENDORS"
-"""The user's list of drivers, in place of the system's."""
+"""The variable with the user's list of drivers, which replaces that of the system."""
 FILENAMES = "OCL_ICD_FILENAMES"
-"""Names libraries to those loaders that take folders alone from OCL_ICD_VENDORS."""
+"""The variable that names libraries, for loaders that take only folders in OCL_ICD_VENDORS."""
 FOLDERS = tuple(
     Path(root, "etc/OpenCL/vendors") for root in ("/", "/opt/homebrew", "/usr/local")
 )  # fmt: skip
-"""Where systems list drivers; Homebrew has a root of its own."""
+"""The folders in which systems list drivers; Homebrew has its own root."""
 DEFAULTS = {
-    # Its own cache has to be written where it is imported, in a home that may be read-only.
+    # pyopencl would write a cache on import, in a home that may be read-only.
     "PYOPENCL_NO_CACHE": "1",
-    # Workaround vectorizer-crash: Intel's computes work items one by one.
+    # Workaround vectorizer-crash: Intel's driver computes work items one by one.
     "CL_CONFIG_CPU_VECTORIZER_MODE": "1",
 }
-"""What pyopencl and drivers read, where the user does not say otherwise."""
+"""Defaults of environment variables that pyopencl and drivers read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,18 @@ class Driver:
     library: str
     """A path, or a name that the system finds."""
     source: str
-    """What names it: an .icd file, a variable, or the distribution that brings it."""
+    """Its origin: an .icd file, a variable, or the distribution that contains it."""
     variant: str = ""
-    """What its devices are called in `opencl:NAME`, where that is known before it is opened."""
+    """The name of its devices in `opencl:NAME`, if it is known before the driver is opened."""
 
     def variables(self) -> dict[str, str]:
-        """The environment in which a loader opens this driver alone."""
+        """The environment in which a loader opens only this driver."""
         return {VENDORS: self.library, FILENAMES: self.library}
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A distribution that brings a driver."""
+    """A distribution that contains a driver."""
 
     name: str
     variant: str
@@ -64,13 +64,13 @@ WHEELS = (
     Wheel("pocl-binary-distribution", "pocl", "libpocl*.so*"),
     Wheel("intel-opencl-rt", "intel", "libintelocl.so", windows="intelocl64.dll"),
 )
-"""In the order in which they are preferred."""
+"""The supported distributions, in order of preference."""
 
 
 def listed() -> list[Driver]:
-    """The drivers that OCL_ICD_VENDORS names: a folder of .icd files, one of them, or a library.
+    """The drivers that OCL_ICD_VENDORS names by a folder of .icd files, an .icd file or a library.
 
-    Without it, or where it is empty, those of the system.
+    If it is unset or empty, the drivers of the system.
     """
     if not (named := os.environ.get(VENDORS, "")):
         return [driver for folder in FOLDERS for driver in _in_folder(folder)]
@@ -84,13 +84,13 @@ def listed() -> list[Driver]:
 
 
 def embedded() -> list[Driver]:
-    """The drivers that came along in wheels, wherever these are installed."""
+    """The drivers in installed wheels."""
     return [driver for wheel in WHEELS for driver in _of_wheel(wheel)]
 
 
 @contextmanager
 def alone(driver: Driver) -> Iterator[None]:
-    """Within it the loader, which looks for drivers once in a process, finds this one."""
+    """Make the loader, which searches once per process, find only this driver inside the block."""
     variables = driver.variables()
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -102,9 +102,9 @@ def alone(driver: Driver) -> Iterator[None]:
 
 
 def open_loader() -> None:
-    """Open it before pyopencl does, with the defaults of the environment.
+    """Open the loader before pyopencl does, with the defaults of the environment.
 
-    It also lists the drivers beside it, by names that are found only where pyopencl has opened it.
+    Otherwise it would also list the drivers beside it, by names that only work inside pyopencl.
     """
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -114,7 +114,7 @@ def open_loader() -> None:
 
 
 def loader() -> Path | None:
-    """The loader inside the wheel of pyopencl; None where it uses that of the system."""
+    """The loader inside the wheel of pyopencl; None if pyopencl uses the loader of the system."""
     spec = find_spec("pyopencl")
     if spec is None or spec.origin is None:
         return None
@@ -134,11 +134,11 @@ def _in_folder(folder: Path) -> Iterator[Driver]:
 
 
 def _in_file(path: Path) -> Iterator[Driver]:
-    """The library that an .icd file names in its first line."""
+    """The library in the first line of an .icd file."""
     try:
         library = path.read_text("utf-8", "replace").partition("\n")[0].strip()
     except OSError as error:
-        # Kept, so that its name appears among the reasons.
+        # The unreadable file stays in the list, so that error messages name it.
         library = f"{path}: {error.strerror}"
     if library:
         yield Driver(library, str(path))

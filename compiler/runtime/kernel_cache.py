@@ -1,4 +1,4 @@
-"""Where PoCL keeps the kernels that it has built; without such a place it builds none."""
+"""The folder of PoCL's kernel cache; PoCL builds no kernel without a writable one."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from tempfile import TemporaryDirectory, TemporaryFile
 
 VARIABLE = "POCL_CACHE_DIR"
 KERNEL = 1 << 20
-"""Bytes that are more than a kernel takes."""
+"""The size of a test file, larger than any kernel."""
 
 
 def use_cache_dir(folder: Path) -> None:
-    """Keep PoCL's compiled kernels in `folder`: processes that share one wait for each other.
+    """Set PoCL's kernel cache to `folder`. Processes with the same folder wait for each other.
 
-    PoCL reads the variable once, so this comes before the first device of the process is opened.
+    Call it before the first device is opened: PoCL reads the variable once.
     """
     folder.mkdir(parents=True, exist_ok=True)
     os.environ[VARIABLE] = str(folder)
 
 
 def why_it_keeps_nothing() -> str:
-    """Why PoCL cannot keep kernels where it is told to; "" where it can.
+    """Why PoCL cannot write its kernel cache; empty if it can.
 
-    Where the user names no folder and that of the home cannot be written, one of this process is
-    used.
+    If the user names no folder and the one in the home is not writable, a temporary folder is set.
     """
     if named := os.environ.get(VARIABLE, ""):
         refusal = refusal_of(Path(named))
@@ -43,7 +42,7 @@ def why_it_keeps_nothing() -> str:
 
 
 def refusal_of(folder: Path) -> str:
-    """What the system says to a kernel in the folder; "" where it can be kept."""
+    """The error of writing a kernel to the folder; empty for none."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder) as file:

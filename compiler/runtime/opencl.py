@@ -1,4 +1,4 @@
-"""Building and launching OpenCL kernels with pyopencl, imported when a device is opened."""
+"""The OpenCL runtime: builds and launches kernels with pyopencl."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uop.compiler.runtime.trials import Seen, choose
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 SHORT = {"Portable Computing Language": "pocl", "Intel(R) OpenCL": "intel"}
-"""The platforms that come in wheels, by a shorter name than their own."""
+"""Short names of the platforms in wheels."""
 NO_WARNINGS = "-w"
 CORRECTLY_ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
 TRIAL = "kernel void trial() {}"
@@ -29,9 +29,9 @@ TRIAL = "kernel void trial() {}"
 def open_opencl(place: str = "") -> OpenCLDevice:
     """Open the first device that builds kernels and has float64: PoCL, else Intel's, else any.
 
-    `place` is pocl, intel or another platform in short, or the numbers of a platform and a device
-    such as 0:1; without it UOP_OPENCL_PLATFORM says one. UnsupportedError where no device is left,
-    with what each one lacks.
+    `place` is the short name of a platform (pocl, intel), or the numbers of platform and device
+    (0:1); the default is UOP_OPENCL_PLATFORM. UnsupportedError, with the reason for each device,
+    if none can be used.
     """
     cl = _pyopencl()
     found = choose(place)
@@ -48,7 +48,7 @@ def open_opencl(place: str = "") -> OpenCLDevice:
 
 
 def open_driver(driver: Driver) -> OpenCLDevice:
-    """Open the first device of a driver, in a process that may end with it."""
+    """Open the first device of a driver, which may crash the process."""
     cl = _pyopencl()
     with alone(driver):
         platforms = _platforms(cl)
@@ -58,12 +58,12 @@ def open_driver(driver: Driver) -> OpenCLDevice:
 
 
 def variant_of(platform: str) -> str:
-    """A platform in short: pocl, intel, or its name in lower case as in nvidia-cuda."""
+    """The short name of a platform: pocl, intel, or its name in lower case, as nvidia-cuda."""
     return SHORT.get(platform) or re.sub(r"[^a-z0-9]+", "-", platform.lower()).strip("-")
 
 
 def _pyopencl() -> Any:
-    """pyopencl, its loader opened by itself."""
+    """Import pyopencl, after its loader was opened."""
     open_loader()
     return require("pyopencl", "opencl")
 
@@ -72,12 +72,12 @@ def _platforms(cl: Any) -> list[Any]:
     try:
         return list(cl.get_platforms())
     except cl.Error:
-        # So the loader says that there is none.
+        # The loader reports a machine without platforms in this way.
         return []
 
 
 def _try(library: str) -> dict[str, Any]:
-    """What a driver has, as `trials.Trial` keeps it."""
+    """Open a driver; return its devices or the failure, in the JSON form of `trials.Trial`."""
     driver = Driver(library, library)
     cl = _pyopencl()
     with alone(driver):
@@ -102,13 +102,13 @@ def _see(cl: Any, platform: Any, number: int, device: int) -> Seen:
 
 
 def _brief(log: str) -> str:
-    """The first line in which a driver says what is wrong, else the whole of what it says."""
+    """The first line of a driver's message that names an error, else the whole message."""
     lines = [line.strip() for line in log.splitlines()]
     return next((line for line in lines if line.startswith("error:")), " ".join(lines))
 
 
 def _why_none(driver: Driver) -> str:
-    """Why a driver has no device, as the system says it."""
+    """The system's error for a driver without device."""
     try:
         ctypes.CDLL(driver.library)
     except OSError as error:
@@ -118,7 +118,7 @@ def _why_none(driver: Driver) -> str:
 
 @dataclass(slots=True, eq=False)
 class BuiltOpenCL:
-    """An OpenCL program and the kernels asked of it so far."""
+    """A built OpenCL program, with a cache of its kernels."""
 
     program: Any
     cl: Any
@@ -140,7 +140,7 @@ class OpenCLDevice:
     name: str
     version: str
     variant: str
-    """Its platform in short, the same on every machine: pocl, intel."""
+    """The short name of its platform, the same on every machine: pocl, intel."""
     options: tuple[str, ...]
     cl: Any
     context: Any
@@ -149,7 +149,7 @@ class OpenCLDevice:
     @classmethod
     def of(cls, cl: Any, device: Any) -> OpenCLDevice:
         context = cl.Context([device])
-        # The specification allows 2.5 ULP for a float32 division without this option.
+        # Without this option OpenCL allows 2.5 ULP for a float32 division.
         rounds = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         return cls(
             name=device.name.strip(),
@@ -162,7 +162,7 @@ class OpenCLDevice:
         )
 
     def alone(self) -> OpenCLDevice:
-        """The same device in a context of its own."""
+        """The same device in a new context."""
         context = self.cl.Context(self.context.devices)
         return replace(self, context=context, queue=self.cl.CommandQueue(context))
 
@@ -170,9 +170,9 @@ class OpenCLDevice:
         program = self.cl.Program(self.context, source)
         try:
             with warnings.catch_warnings():
-                # A driver may say something of a source that is right.
+                # A driver may warn about a correct source.
                 warnings.simplefilter("ignore", self.cl.CompilerWarning)
-                # Only the driver caches: another cache would hide which sources were built.
+                # Only the driver may cache: another cache would hide which sources were built.
                 return BuiltOpenCL(program.build(list(self.options), cache_dir=False), self.cl)
         except self.cl.Error as error:
             raise BackendError(f"{self.name} refuses the source: {error}") from error
@@ -184,7 +184,7 @@ class OpenCLDevice:
         buffers: Sequence[Contents],
         unwritten: frozenset[int] = frozenset(),
     ) -> list[Contents]:
-        """As `Device.run`; of the buffers `unwritten` nothing is uploaded."""
+        """`Device.run`, without uploading the buffers `unwritten`."""
         try:
             held = [
                 self._allocate(contents) if number in unwritten else self._upload(contents)
@@ -222,9 +222,9 @@ class OpenCLDevice:
 
 
 def main(library: str) -> None:
-    """Try a driver, and print what it has as JSON and nothing else."""
+    """Try a driver, and print its devices as JSON and nothing else."""
     out = os.dup(1)
-    # A driver may print too.
+    # A driver may print to stdout too.
     os.dup2(2, 1)
     found = json.dumps(_try(library))
     os.write(out, found.encode())

@@ -1,8 +1,8 @@
-"""Each OpenCL driver tried in a process of its own, and the choice of a device among all of them.
+"""Tries each OpenCL driver in a process of its own, and chooses a device.
 
-A trial takes longer than opening the device. So what came out is kept in the user's cache until the
-driver changes, the processor, or what drivers read of the environment. Where nothing can be kept,
-as in a read-only home, every process tries anew.
+A trial takes longer than opening the device. So results are cached in the user's cache folder until
+the driver, the processor or the environment variables of drivers change. Without a writable cache
+folder every process tries again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from uop.compiler.runtime.kernel_cache import refusal_of, why_it_keeps_nothing
 from uop.spec.errors import UnsupportedError
 
 MODULE = "uop.compiler.runtime.opencl"
-"""Run with a library it tries it, and prints what it saw."""
+"""The module that is run with a library to try it; prints the result."""
 SECONDS = 120
-"""The most that a trial may take."""
+"""The time limit of a trial."""
 PLATFORM_VARIABLE = "UOP_OPENCL_PLATFORM"
 NUMBERS = re.compile(r"\d+:\d+")
 READ_BY_DRIVERS = ("POCL_", "CL_CONFIG_", "LD_")
@@ -43,25 +43,25 @@ INSTALL = 'install one with: pip install "uop[opencl]"; `uop backends` tells oth
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A device as a trial saw it."""
+    """A device in the result of a trial."""
 
     platform: str
     version: str
-    """Of the platform."""
+    """The version of the platform."""
     variant: str
-    """The platform in short, as in `opencl:NAME`."""
+    """The short name of the platform, as in `opencl:NAME`."""
     number: int
-    """Of the platform among those of its driver."""
+    """The number of the platform among those of the driver."""
     device: int
     """The number of the device on the platform."""
     name: str
     refusal: str
-    """Why it cannot be used; empty where it builds a kernel and has float64."""
+    """Why it cannot be used; empty if it builds a kernel and has float64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came out for a driver: its devices, or why there are none."""
+    """The result of trying a driver: its devices, or why there are none."""
 
     driver: Driver
     devices: tuple[Seen, ...]
@@ -69,22 +69,22 @@ class Trial:
 
     @property
     def variant(self) -> str:
-        """That of its first device."""
+        """The short name of the platform of its first device."""
         return next((seen.variant for seen in self.devices), self.driver.variant)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A device and the driver that has it."""
+    """A device and its driver."""
 
     driver: Driver
     seen: Seen
 
 
 def choose(place: str = "") -> Found:
-    """The first device that can be used, by name or number; UnsupportedError where there is none.
+    """The first usable device of a name or number; UnsupportedError if there is none.
 
-    Without a place UOP_OPENCL_PLATFORM says one, or else it is any device.
+    `place` defaults to UOP_OPENCL_PLATFORM, and then to any device.
     """
     place = place or os.environ.get(PLATFORM_VARIABLE, "")
     if NUMBERS.fullmatch(place):
@@ -103,7 +103,7 @@ def choose(place: str = "") -> Found:
 
 
 def by_number(trials: Iterable[Trial]) -> dict[str, Found]:
-    """The devices of all drivers by the numbers of their platform and of them there, as 0:1."""
+    """The devices of all drivers by platform number and device number, as 0:1."""
     found: dict[str, Found] = {}
     first = 0
     for trial in trials:
@@ -114,7 +114,7 @@ def by_number(trials: Iterable[Trial]) -> dict[str, Found]:
 
 
 def trial_of(driver: Driver) -> Trial:
-    """What is known of a driver as it is now; it is tried where nothing is."""
+    """The cached trial of a driver in its present state; tries the driver if there is none."""
     with suppress(OSError, ValueError, TypeError, LookupError):
         kept = json.loads(_place(driver).read_text("utf-8"))
         if kept["content"] == _content(driver):
@@ -123,10 +123,10 @@ def trial_of(driver: Driver) -> Trial:
 
 
 def try_anew(driver: Driver) -> Trial:
-    """Try a driver whatever is known of it, and keep what comes out."""
+    """Try a driver and cache the result."""
     with TemporaryDirectory(prefix="uop-trial-", ignore_cleanup_errors=True) as folder:
         if refusal := refusal_of(Path(folder)):
-            # Says nothing of the driver.
+            # This is no fault of the driver, so it is not cached.
             return Trial(driver, (), f"cannot be tried in {folder}: {refusal}")
         trial = _tried(driver, folder)
     found = {"devices": [asdict(seen) for seen in trial.devices], "failure": trial.failure}
@@ -135,13 +135,13 @@ def try_anew(driver: Driver) -> Trial:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile("w", encoding="utf-8", dir=kept.parent, delete=False) as file:
             json.dump({"content": _content(driver), "found": found}, file)
-        # Whole at once: other processes read it.
+        # Replaced atomically, because other processes read it.
         os.replace(file.name, kept)
     return trial
 
 
 def _preferred(name: str) -> Iterator[Trial]:
-    """PoCL, then Intel's, then any other; the system's before those of wheels, tried when asked."""
+    """PoCL, then Intel's, then others; the system's before those of wheels. Trials are lazy."""
     system = [trial_of(driver) for driver in listed()]
     for wheel in WHEELS:
         yield from (trial for trial in system if trial.variant == wheel.variant)
@@ -189,21 +189,21 @@ def _read(driver: Driver, found: Mapping[str, Any]) -> Trial:
 
 
 def _ending(done: subprocess.CompletedProcess[str]) -> str:
-    """How a process ended that did not tell what it saw, and its last line."""
+    """How a failed trial ended: exit code or signal, and the last line of stderr."""
     code, said = done.returncode, done.stderr.strip()
     how = f"exit code {code}" if code > 0 else signal.Signals(-code).name
     return f"{how}: {said.splitlines()[-1][:SHOWN]}" if said else how
 
 
 def _place(driver: Driver) -> Path:
-    """Where what is known of a driver is kept."""
+    """The cache file of a driver."""
     folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     name = hashlib.sha256(repr(driver).encode()).hexdigest()[:16]
     return Path(folder, "uop", "drivers", f"{name}.json")
 
 
 def _content(driver: Driver) -> str:
-    """All that a trial depends on, in short: what came out holds as long as this is the same."""
+    """A hash of everything that a trial depends on; a cached trial is valid for the same hash."""
     paths = [driver.library, driver.source, str(loader()), *_beside(driver)]
     environment = {**DEFAULTS, **os.environ}.items()
     variables = [item for item in environment if item[0].startswith(READ_BY_DRIVERS)]
@@ -217,7 +217,7 @@ def _content(driver: Driver) -> str:
 
 
 def _beside(driver: Driver) -> list[str]:
-    """The other files of the distribution that brings a driver."""
+    """The other files of the distribution of a driver."""
     try:
         return [str(file.locate()) for file in files(driver.source) or ()]
     except (PackageNotFoundError, ValueError):
@@ -225,7 +225,7 @@ def _beside(driver: Driver) -> list[str]:
 
 
 def _state(path: str) -> tuple[str, int, int] | None:
-    """What tells whether a file is still the same; None where it is not there."""
+    """Size and time of a file, which change with it; None for a missing file."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -234,7 +234,7 @@ def _state(path: str) -> tuple[str, int, int] | None:
 
 
 def _processor() -> list[str]:
-    """What this processor is: a driver builds for it alone."""
+    """The identity of this processor, which drivers build for."""
     try:
         first, _, _ = PROCESSOR.read_text("utf-8", "replace").partition("\n\n")
     except OSError:

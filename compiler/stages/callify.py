@@ -1,7 +1,6 @@
-"""callify: any program becomes one stateless function and the STOREs of what it returns.
+"""The stage callify: a program becomes one FUNCTION without effects, and STOREs of its results.
 
-Inside the function there are no effects: a location read after STOREs is the value that they leave
-there.
+Inside the function a location after STOREs becomes the value that they leave there.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import toposort
 
 KERNEL_OPS = (Op.CALL, Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.SOURCE)
-"""What programs of kernels are made of; a tensor graph has none."""
+"""Ops of kernel programs, which a tensor graph does not have."""
 
 
 def callify(root: UOp, fired: Fired = quietly) -> UOp:
@@ -28,14 +27,13 @@ def callify(root: UOp, fired: Fired = quietly) -> UOp:
     plain = inlined(root)
     _reject_kernels(plain)
     _reject_shards(plain)
-    program = _Program(_with_views(plain))
+    program = _PureValues(_with_views(plain))
     outputs = program.outputs()
     if not outputs:
         return UOp(Op.SINK)
     arguments = program.arguments(value for _, value in outputs)
     renumbered = {
-        _placeholder(given): _placeholder(given, position)
-        for position, given in enumerate(arguments)
+        _placeholder(leaf): _placeholder(leaf, position) for position, leaf in enumerate(arguments)
     }
     body = UOp(Op.TUPLE, *(value for _, value in outputs)).substitute(renumbered)
     function = UOp(Op.FUNCTION, body, *arguments)
@@ -55,7 +53,7 @@ def _reject_kernels(root: UOp) -> None:
 
 
 def _reject_shards(root: UOp) -> None:
-    """The stages behind this one lower a program for one device."""
+    """UnsupportedError for sharded values: later stages compile for one device."""
     for u in root.toposort():
         if isinstance(u.device, tuple):
             names = ", ".join(u.device)
@@ -65,7 +63,7 @@ def _reject_shards(root: UOp) -> None:
 
 
 def _with_views(root: UOp) -> UOp:
-    """The same graph with REPLICATED and SLICE as the views that they are on one device."""
+    """Decompose REPLICATED and SLICE, which are views on one device."""
     new: dict[UOp, UOp] = {}
     for u in root.toposort():
         same = u.with_src([new[s] for s in u.src])
@@ -74,20 +72,18 @@ def _with_views(root: UOp) -> UOp:
     return new[root]
 
 
-def _placeholder(given: UOp, slot: int | None = None) -> UOp:
-    """The PARAM that stands for an input's contents."""
-    arg = arg_of(given, ParamArg, BufferArg)
+def _placeholder(leaf: UOp, slot: int | None = None) -> UOp:
+    """The PARAM of an input's contents inside the function."""
+    arg = arg_of(leaf, ParamArg, BufferArg)
     return UOp(
         Op.PARAM,
-        *given.src,
+        *leaf.src,
         arg=ParamArg(arg.slot if slot is None else slot, arg.dtype, arg.device),
     )
 
 
-class _Program:
-    """A graph without its effects: for each value and location the value that stands there when it
-    is read.
-    """
+class _PureValues:
+    """A graph without effects: for each value and location the value that a reader gets."""
 
     def __init__(self, root: UOp) -> None:
         self.root = root
@@ -99,7 +95,7 @@ class _Program:
                 self.values[u] = self._value(u)
 
     def outputs(self) -> list[tuple[UOp, UOp]]:
-        """Where each result goes, and its value."""
+        """The BUFFER and the value of each result."""
         if self.root.dtype is dtypes.void and self.root.op is not Op.TUPLE:
             stores = _stores(self.root)
             bases = sorted({base_of(s.src[0]) for s in stores}, key=slot_of)
@@ -130,7 +126,7 @@ class _Program:
         return _viewed(u, base, contents)
 
     def _loaded(self, u: UOp) -> UOp:
-        """Absent elements of a location read as alt or 0; those of a value would stay absent."""
+        """A LOAD of a location: absent elements become alt or 0."""
         contents, *others = (self.values[s] for s in u.src)
         split = self.validity.split(contents)
         if split.mask is not None:
@@ -139,7 +135,7 @@ class _Program:
         return u.with_src([contents, *others])
 
     def _contents(self, base: UOp, stores: Iterable[UOp]) -> UOp:
-        """What a BUFFER holds after the STOREs, which stand in an order they may run in."""
+        """The contents of a BUFFER after STOREs, which are in an order in which they may run."""
         contents = self.values[base]
         for store in stores:
             if base_of(store.src[0]) is base:
@@ -147,11 +143,9 @@ class _Program:
         return contents
 
     def _written(self, contents: UOp, store: UOp) -> UOp:
-        """The contents with a value put where the STORE's target is; an INVALID element leaves
-        them.
-        """
-        target, given, *gates = store.src
-        split = self.validity.split(self.values[given])
+        """The contents after one STORE; INVALID elements keep the old contents."""
+        target, stored, *gates = store.src
+        split = self.validity.split(self.values[stored])
         value, inside = split.value, split.mask
         for gate in gates:
             condition = self.validity.split(self.values[gate])
@@ -167,12 +161,12 @@ def _output(slot: int, value: UOp) -> UOp:
 
 
 def _stores(u: UOp) -> list[UOp]:
-    """The STOREs that have run when u has."""
+    """The STOREs that u depends on."""
     return [s for s in u.toposort() if s.op is Op.STORE]
 
 
 def _viewed(location: UOp, base: UOp, contents: UOp) -> UOp:
-    """The view that a location is, of these contents."""
+    """Apply the views between a location and its base to the contents of the base."""
     views = []
     while location is not base:
         if location.op is not Op.AFTER:
@@ -188,7 +182,7 @@ def _both(move: Callable[[UOp], UOp], value: UOp, inside: UOp | None) -> tuple[U
 
 
 def _outward(target: UOp, value: UOp, inside: UOp | None) -> tuple[UOp, UOp | None]:
-    """A value and where it is written, seen from what the target is a view of."""
+    """Move a value and its mask from a view to the source of the view."""
     of = target.src[0]
     match target.op:
         case Op.AFTER:

@@ -1,6 +1,6 @@
-"""expand: loops of axis type UPCAST and UNROLL are written out, their counters constants.
+"""The stage expand: unrolls the loops of axis type UPCAST and UNROLL.
 
-A nest of ENDs over one becomes a GROUP of its copies, a REDUCE over one a chain of its values.
+An END becomes a GROUP of the copies of its body, a REDUCE a chain of ops on its values.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from uop.spec.uop import UOp, index_const
 
 EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
 MOST_COPIES = 4096
-"""Of a kernel: what it takes to compute one has to fit into registers, and into a source."""
+"""The most copies of a kernel, which must fit into registers and into a source."""
 
 
 def expand(root: UOp, fired: Fired = quietly) -> UOp:
-    """The same kernels without loops of these types. UnsupportedError where they are too many."""
+    """Unroll these loops in every kernel; UnsupportedError for too many copies."""
     bodies: dict[UOp, UOp] = {}
     for body in dict.fromkeys(call.src[0] for call in calls(root)):
         order = body.toposort()
@@ -38,7 +38,7 @@ def expand(root: UOp, fired: Fired = quietly) -> UOp:
 
 
 def written_out(body: UOp, fired: Fired = quietly) -> UOp:
-    """A body without UPCAST and UNROLL."""
+    """Unroll the loops of a body."""
     copies = 1
     for r in _wide(body.toposort()):
         bound = int_value(r.src[0])
@@ -60,7 +60,7 @@ def _wide(order: Iterable[UOp]) -> Iterable[UOp]:
 
 
 def _innermost(order: Iterable[UOp]) -> UOp | None:
-    """The first node that closes a loop to be written out."""
+    """The first node that closes a loop to unroll."""
     for u in order:
         if u.op in (Op.END, Op.REDUCE) and any(_wide(u.src[1:])):
             return u
@@ -72,7 +72,7 @@ def _each(body: UOp, end: UOp) -> UOp:
 
 
 def _chain(body: UOp, fold: UOp) -> UOp:
-    """The fold over the remaining ranges; over none it is the chain itself."""
+    """A chain over one range, inside a REDUCE over the remaining ranges if there are any."""
     op = arg_of(fold, ReduceArg).op
     r = next(iter(_wide(fold.src[1:])))
     values = _copies(body, fold.src[0], r)
@@ -82,9 +82,7 @@ def _chain(body: UOp, fold: UOp) -> UOp:
 
 
 def _copies(body: UOp, root: UOp, r: UOp) -> list[UOp]:
-    """What stands in the loop of r, once for each iteration; loops inside it are loops of a copy
-    alone.
-    """
+    """Copy the body of the loop r for each iteration; inner loops get new ids in each copy."""
     order = root.toposort()
     inside = open_ranges(order)
     fresh = 1 + max(map(id_of, axes(body)))

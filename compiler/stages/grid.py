@@ -1,8 +1,7 @@
-"""The work items that a kernel is launched with, read off its SPECIALs.
+"""The launch size of a kernel, read off its SPECIALs.
 
-A kernel that knows workgroups, by an item's number in one, LOCAL memory or a BARRIER, is launched
-with exactly those that it asks for. Any other one says how many work items there are, and the
-launch groups them.
+A kernel that uses workgroups (by local ids, LOCAL memory or a BARRIER) is launched with exactly the
+workgroups that it requires. Any other kernel has a number of work items, which the launch groups.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 
 OVER_ALL = ("gidx0", "gidx1", "gidx2")
-"""The SPECIALs that number workgroups, or work items where nothing speaks of groups."""
+"""The SPECIALs that number workgroups, or the work items of a kernel that uses no workgroups."""
 IN_GROUP = ("lidx0", "lidx1", "lidx2")
 """The SPECIALs that number the work items of a workgroup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How many workgroups and work items of each along every axis."""
+    """The number of workgroups, and of work items in each, along every axis."""
 
     groups: tuple[int, ...]
     items: tuple[int, ...]
@@ -32,7 +31,7 @@ class Grid:
 
 @kept_with_root
 def is_grouped(linear: UOp) -> bool:
-    """Whether a kernel knows which work items are one workgroup."""
+    """Whether a kernel uses workgroups."""
     return any(
         u.op is Op.BARRIER
         or (u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL)
@@ -42,14 +41,14 @@ def is_grouped(linear: UOp) -> bool:
 
 
 def grid_of(linear: UOp) -> Grid:
-    """The launch of a kernel that knows workgroups."""
+    """The launch size of a kernel that uses workgroups."""
     groups, items = (_along(linear, names) for names in (OVER_ALL, IN_GROUP))
     rank = max(len(groups), len(items), 1)
     return Grid(_filled(groups, rank), _filled(items, rank))
 
 
 def work_items(linear: UOp) -> tuple[int, ...]:
-    """How many work items any other kernel needs along each axis; () where one does all."""
+    """The number of work items of any other kernel along each axis; () for one work item."""
     return _along(linear, OVER_ALL)
 
 
@@ -59,7 +58,7 @@ def runs(linear: UOp) -> bool:
 
 
 def specials(linear: UOp) -> list[UOp]:
-    """The SPECIALs of a kernel. UnsupportedError for one that counts something else."""
+    """The SPECIALs of a kernel by name; UnsupportedError for an unknown name."""
     found = {u for u in linear.src if u.op is Op.SPECIAL}
     for u in found:
         if name_of(u) not in OVER_ALL + IN_GROUP:
@@ -73,14 +72,14 @@ def name_of(special: UOp) -> str:
 
 
 def fixed_bound(u: UOp) -> int:
-    """The bound of a SPECIAL or RANGE. UnsupportedError where it is data."""
+    """The bound of a SPECIAL or RANGE; UnsupportedError if it is no CONST."""
     if not isinstance(u.src[0].arg, ConstArg):
         raise UnsupportedError(f"{u.op.name} with a bound that is no CONST")
     return int(u.src[0].arg.value)
 
 
 def _along(linear: UOp, names: Sequence[str]) -> tuple[int, ...]:
-    """The bounds by axis; one where an axis below the last is not asked for."""
+    """The bounds by axis; 1 for an axis without SPECIAL below the last one."""
     bounds = {names.index(name_of(u)): fixed_bound(u) for u in specials(linear)
               if name_of(u) in names}  # fmt: skip
     return tuple(bounds.get(axis, 1) for axis in range(1 + max(bounds, default=-1)))

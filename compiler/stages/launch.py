@@ -1,6 +1,4 @@
-"""Parallel ranges become the work items of a launch, and folds that a workgroup shares go through
-its memory.
-"""
+"""Maps parallel RANGEs to work items, and folds of a workgroup to LOCAL memory (in select)."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ ITEMS = (AxisType.LOCAL, AxisType.WARP)
 
 
 def launched(body: UOp) -> UOp:
-    """Parallel ranges as digits of the number of the workgroup and of the item in it; without
-    items, the groups are single work items.
+    """Replace parallel RANGEs by digits of the workgroup number and of the local id; a kernel
+    without local axes has groups of one work item.
     """
     order = body.toposort()
     ranges = [u for u in order if u.op is Op.RANGE]
@@ -55,7 +53,7 @@ def _shared(u: UOp) -> list[UOp]:
 
 
 def _sharing(folds: Sequence[UOp]) -> int:
-    """How many items share each fold. UnsupportedError where it is not equally many."""
+    """The number of work items that share each fold; UnsupportedError if the folds differ in it."""
     counts = {math.prod(map(_bound, _shared(u))) for u in folds}
     if len(counts) > 1:
         found = ", ".join(map(str, sorted(counts)))
@@ -64,8 +62,8 @@ def _sharing(folds: Sequence[UOp]) -> int:
 
 
 def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp) -> UOp:
-    """Each item folds its part and puts it down; behind a barrier every item folds the parts, and
-    the first of those that share one stores what comes of it.
+    """Each work item folds its part and stores it in LOCAL memory; after a barrier every work item
+    folds the parts, and the first of those that share a fold stores the result.
     """
     order = body.toposort()
     inside = open_ranges(order)
@@ -106,7 +104,7 @@ def _combined(u: UOp, src: Sequence[UOp], counters: tuple[UOp, UOp], slot: int) 
 
 
 def _never(body: UOp, ranges: Sequence[UOp]) -> UOp:
-    """A kernel without work items: each STORE depends on the one that there is not."""
+    """A kernel without work items, because a parallel RANGE is empty: each STORE depends on one."""
     item = _special("gidx0", 0)
     parallel = {r: item for r in ranges if type_of(r) in (*GROUPS, *ITEMS)}
     alone = {r: ranged(r.src[0], id_of(r), AxisType.REDUCE) for r in ranges if r not in parallel}
@@ -116,7 +114,7 @@ def _never(body: UOp, ranges: Sequence[UOp]) -> UOp:
 
 
 def _digits(number: UOp, ranges: Sequence[UOp]) -> dict[UOp, UOp]:
-    """Each range as a digit of a number, the last one the lowest."""
+    """Each RANGE as a digit of a number, the last one the lowest."""
     digits: dict[UOp, UOp] = {}
     below = 1
     for r in reversed(ranges):
@@ -127,7 +125,7 @@ def _digits(number: UOp, ranges: Sequence[UOp]) -> dict[UOp, UOp]:
 
 
 def _replaced(body: UOp, digits: Mapping[UOp, UOp]) -> UOp:
-    """The body without the loops that are digits now."""
+    """Replace RANGEs by digits and drop their ENDs."""
     new: dict[UOp, UOp] = dict(digits)
     for u in body.toposort():
         if u not in new:

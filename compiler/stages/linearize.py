@@ -1,4 +1,4 @@
-"""linearize: each kernel as one list of instructions, sources before uses, loops in one piece."""
+"""The stage linearize: each kernel becomes a list of instructions, sources before uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uop.spec.uop import UOp
 
 
 def linearize(root: UOp, fired: Fired = quietly) -> UOp:
-    """Every CALL's SINK as a LINEAR; a LINEAR stays one, on values of shape ()."""
+    """Make each SINK of a CALL a LINEAR; a LINEAR with vectors is rewritten to scalars."""
     bodies = {call.src[0] for call in calls(root)}
     return root.substitute({body: _listed(body) for body in bodies})
 
@@ -27,9 +27,9 @@ def _listed(body: UOp) -> UOp:
 def instructions(body: UOp) -> list[UOp]:
     """The nodes in execution order.
 
-    A loop stands where its END does: after everything that it uses from outside, so no value that
-    does not depend on the loop is inside, and it is opened as late as it can be. An effect that
-    only the loop has is inside, whatever it depends on: a loop may run no iteration (D-056).
+    A loop is placed where its END is, after everything that it uses from outside. So values that
+    do not depend on the loop are outside, and the loop opens as late as possible. An effect that
+    only the loop uses is inside in any case, because a loop may have no iteration (D-056).
     """
     order = body.toposort()
     inside = open_ranges(order)
@@ -47,7 +47,7 @@ def instructions(body: UOp) -> list[UOp]:
 
 
 def _effects_of_loops(order: list[UOp]) -> dict[UOp, UOp]:
-    """The effects that nothing but the body of one END uses, and the RANGE that it closes."""
+    """The effects that only the body of one END uses, with the RANGE of that END."""
     users: dict[UOp, set[UOp]] = {}
     for u in order:
         for s in u.src:
@@ -66,7 +66,7 @@ def _effects_of_loops(order: list[UOp]) -> dict[UOp, UOp]:
 
 
 def _depths(order: list[UOp], inside: dict[UOp, frozenset[UOp]]) -> dict[UOp, int]:
-    """How deep each loop is nested: by the loops that are still open where it closes."""
+    """The nesting depth of each loop: one more than that of the loops that are open at its END."""
     depth: dict[UOp, int] = {}
     for u in reversed(order):
         if u.op is Op.END:
@@ -78,7 +78,7 @@ def _depths(order: list[UOp], inside: dict[UOp, frozenset[UOp]]) -> dict[UOp, in
 
 
 def _flattened(blocks: dict[UOp | None, list[UOp]]) -> list[UOp]:
-    """The blocks written out, each before the END that closes it."""
+    """Flatten the blocks, each before the END that closes it."""
     result: list[UOp] = []
     work: list[UOp | tuple[UOp, ...]] = [*reversed(blocks[None])]
     while work:

@@ -1,6 +1,4 @@
-"""Lowering of one element: a tensor at an index becomes scalar arithmetic, movement becomes index
-arithmetic.
-"""
+"""Lowers a tensor at an index to scalar ops; movement ops become index arithmetic (in rangeify)."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ FALSE = const(False, dtypes.bool)
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of a tensor, to be read only where the gate holds (None: always)."""
+    """One element of a tensor; it is read only where the gate is true (None: always)."""
 
     tensor: UOp
     at: Index
@@ -46,15 +44,15 @@ class Element:
 
 
 Steps = Generator[Element, UOp, UOp]
-"""Asks for the scalars of elements and returns its own: no rule calls another, so depth costs no
-stack.
+"""A rule as a coroutine: it yields the elements whose scalars it needs, and returns its scalar. So
+rules do not call each other, and the depth of a graph is not limited by the stack.
 """
 
 
 class Lowering:
-    """The lowering of one kernel: its PARAMs, its RANGEs, and every element lowered so far.
+    """Lowers one kernel: holds its PARAMs, its RANGEs, and a cache of lowered elements.
 
-    Tensors in `stored` are read from memory; the others are computed from their sources.
+    A tensor for which `stored` returns a buffer is read from it; others are computed.
     """
 
     def __init__(self, stored: Callable[[UOp], UOp | None], fired: Fired = quietly) -> None:
@@ -66,7 +64,7 @@ class Lowering:
         self._ranges = 0
 
     def param(self, buffer: UOp, shape: Shape) -> UOp:
-        """The PARAM through which the kernel sees a buffer, flat."""
+        """The flat PARAM of a buffer in the kernel."""
         if buffer not in self._params:
             arg = ParamArg(len(self.buffers), buffer.dtype, None, AddrSpace.GLOBAL)
             self._params[buffer] = UOp(Op.PARAM, dims((math.prod(shape),)), arg=arg)
@@ -74,14 +72,14 @@ class Lowering:
         return self._params[buffer]
 
     def range(self, bound: int, axis_type: AxisType) -> UOp:
-        """A fresh loop variable; a loop of one iteration is none."""
+        """A new RANGE; the constant 0 for a loop of one iteration."""
         if bound == 1:
             return ZERO
         self._ranges += 1
         return UOp(Op.RANGE, index_const(bound), arg=RangeArg(self._ranges - 1, axis_type))
 
     def flat(self, at: Index, shape: Shape) -> UOp:
-        """The row-major position of an index. Of none, it stays the loop that runs never."""
+        """The row-major position of an index. In an empty shape it is the loop that never runs."""
         if 0 in shape:
             return at[shape.index(0)]
         position = ZERO
@@ -134,7 +132,7 @@ class Lowering:
         return RULES[e.tensor.op](self, e)
 
     def _nothing(self, e: Element) -> Steps:
-        """An empty tensor has no element: what asks for one runs never."""
+        """An empty tensor has no element: code that reads one never runs."""
         yield from ()
         return const(0, e.tensor.dtype)
 
@@ -160,7 +158,7 @@ class Lowering:
         return (yield Element(e.tensor.src[0], e.at, e.gate))
 
     def _loaded(self, e: Element) -> Steps:
-        """LOAD(buf, alt, gate) of tensors: every read is in bounds, so the gate only chooses."""
+        """LOAD(buf, alt, gate) of tensors: every read is in bounds, so it is a WHERE."""
         u = e.tensor
         read = yield Element(u.src[0], e.at, e.gate)
         if len(u.src) < 3:
@@ -189,7 +187,7 @@ class Lowering:
         return (yield Element(e.tensor.src[0], self.reshaped(e.at, new, old), e.gate))
 
     def reshaped(self, at: Index, shape: Shape, to: Shape) -> Index:
-        """An index under another shape. Leading dimensions that agree need no arithmetic."""
+        """An index in another shape. Equal leading dimensions need no arithmetic."""
         wide = [i for i, dim in zip(at, shape, strict=True) if dim != 1]
         if [d for d in shape if d != 1] == [d for d in to if d != 1]:
             rest = iter(wide)
@@ -214,7 +212,7 @@ class Lowering:
         )
 
     def _pad(self, e: Element) -> Steps:
-        """Zero outside; what is inside is read only there, for outside it has no address."""
+        """Zero outside; the source is read only inside, since outside it has no address."""
         source, offsets = e.tensor.src[0], index_values(e.tensor.src[1])
         inside: UOp | None = None
         at = self._shifted(e.at, [-o for o in offsets])
@@ -231,13 +229,13 @@ class Lowering:
         return UOp(Op.WHERE, inside, value, zero)
 
     def both(self, a: UOp | None, b: UOp | None) -> UOp | None:
-        """Two conditions as one; None always holds."""
+        """AND of two conditions; None is true."""
         if a is None or b is None:
             return b if a is None else a
         return self.alu(Op.AND, a, b)
 
     def _index(self, e: Element) -> Steps:
-        """Indices are data, and not read where the gate is shut: there element 0 stands in."""
+        """Indices are data, which is not read where the gate is false: there the index is 0."""
         source, *indices = e.tensor.src
         at, used = [], 0
         for i in indices:
@@ -286,7 +284,7 @@ class Lowering:
         return (yield from (self._bytes_out if old.itemsize > new.itemsize else self._bytes_in)(e))
 
     def _bytes_out(self, e: Element) -> Steps:
-        """Part of a wider element: its bits, shifted down, little-endian."""
+        """BITCAST to a smaller dtype: a part of the bits of an element, little-endian."""
         source, new = e.tensor.src[0], e.tensor.dtype
         wide, narrow = unsigned(source.dtype), unsigned(new)
         ratio = index_const(source.dtype.itemsize // new.itemsize)
@@ -299,7 +297,7 @@ class Lowering:
         return result if new is narrow else UOp(Op.BITCAST, result, arg=DTypeArg(new))
 
     def _bytes_in(self, e: Element) -> Steps:
-        """A wider element of several: their bits, each shifted to its place, little-endian."""
+        """BITCAST to a wider dtype: the bits of several elements, little-endian."""
         source, new = e.tensor.src[0], e.tensor.dtype
         wide, narrow = unsigned(new), unsigned(source.dtype)
         ratio = new.itemsize // source.dtype.itemsize

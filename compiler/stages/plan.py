@@ -1,7 +1,6 @@
-"""plan: temporaries share memory where their lifetimes do not overlap.
+"""The stage plan: temporaries whose lifetimes do not overlap share memory.
 
-A kernel has a register per fold, and rangeify gives each fold a kernel of its own, so inside
-kernels nothing is shared.
+Inside kernels nothing is shared: rangeify makes a kernel for each fold, with one register.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from uop.spec.uop import UOp
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """The CALLs, by number, between which a temporary holds something."""
+    """The numbers of the first and the last CALL that use a temporary."""
 
     buffer: UOp
     first: int
@@ -29,7 +28,7 @@ class Lifetime:
 
 
 def plan(root: UOp, fired: Fired = quietly) -> UOp:
-    """The same kernels with fewer BUFFERs between them."""
+    """Replace temporaries so that the kernels need fewer BUFFERs."""
     order = calls(root)
     places = shared(lifetimes(order))
     if all(buffer is place for buffer, place in places.items()):
@@ -47,7 +46,7 @@ def plan(root: UOp, fired: Fired = quietly) -> UOp:
 
 
 def lifetimes(calls: Sequence[UOp]) -> list[Lifetime]:
-    """Of each temporary, by first use."""
+    """The lifetime of each temporary, in the order of first use."""
     used: dict[UOp, list[int]] = {}
     for number, call in enumerate(calls):
         for a in call.src[1:]:
@@ -57,9 +56,7 @@ def lifetimes(calls: Sequence[UOp]) -> list[Lifetime]:
 
 
 def shared(alive: Sequence[Lifetime]) -> dict[UOp, UOp]:
-    """For each temporary the one whose memory it takes: of its dtype and size, and dead before it
-    starts.
-    """
+    """For each temporary the BUFFER that it uses: of the same dtype and size, and free by then."""
     places: dict[UOp, UOp] = {}
     free_after: dict[UOp, int] = {}
     for life in alive:
@@ -82,8 +79,8 @@ def _fits(place: UOp, buffer: UOp) -> bool:
 def _moved(
     argument: UOp, places: dict[UOp, UOp], users: dict[UOp, list[UOp]], new: dict[UOp, UOp]
 ) -> UOp:
-    """An argument at its new place, after the CALLs it depends on and those that used the place
-    before.
+    """An argument in its new BUFFER, AFTER the CALLs it depends on and the last users of that
+    BUFFER.
     """
     buffer = base_of(argument)
     place = places.get(buffer, buffer)
@@ -96,7 +93,7 @@ def _moved(
 
 
 def check_shared(calls: Sequence[UOp], places: dict[UOp, UOp]) -> None:
-    """PassError where a kernel would read a place that another temporary has taken meanwhile."""
+    """PassError if a kernel would read memory that another temporary has overwritten."""
     holds: dict[UOp, UOp] = {}
     for call in calls:
         written, *read = (base_of(a) for a in call.src[1:])

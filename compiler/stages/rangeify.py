@@ -1,8 +1,8 @@
-"""rangeify: the function is split into kernels, and each is broken down to scalars over ranges.
+"""The stage rangeify: splits the function into kernels, and lowers each to scalars over RANGEs.
 
-What is stored: the outputs; every REDUCE, LOAD and CONTIGUOUS; and each value that is read at more
-than one index and takes more than a few nodes to compute. So however often a graph uses its nodes,
-the kernels grow only in proportion to it. Views of inputs are never stored.
+Stored in memory are the outputs, every REDUCE, LOAD and CONTIGUOUS, and each value that is read at
+more than one index and takes more than a few nodes to compute. So the kernels are linear in the
+size of the graph, however often it uses its nodes. Views of inputs are never stored.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
 
 TEMPORARY = "temporary"
-"""The tag of BUFFERs that hold what one kernel leaves for another."""
+"""The tag of BUFFERs that pass values from one kernel to another."""
 
 LEAVES = (Op.PARAM, Op.CONST, Op.BINARY)
 VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK)
 COSTLY = (Op.EXP2, Op.LOG2, Op.SIN, Op.POW, Op.THREEFRY)
 LIGHT = 8
-"""What takes so few nodes is computed again rather than stored."""
+"""A value of up to this many nodes is computed again rather than stored."""
 HEAVY = LIGHT + 1
 STORED = (Op.REDUCE, Op.LOAD, Op.CONTIGUOUS)
 
@@ -38,14 +38,14 @@ def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
         return root
     function = root.src[0].src[1].src[0]
     validity = Validity()
-    # An INVALID element of a result is UNSPECIFIED there, so it may as well be stored.
+    # An INVALID element of a result is UNSPECIFIED, so any value may be stored there.
     values = [validity.split(v).value for v in function.src[0].src]
     outputs = [(store.src[0], values[arg_of(store.src[1], GetTupleArg).idx]) for store in root.src]
-    return _Split(outputs, function.src[1:], fired).program()
+    return _Kernels(outputs, function.src[1:], fired).program()
 
 
 def stored_values(roots: Sequence[UOp]) -> set[UOp]:
-    """What goes through memory, besides the results themselves."""
+    """The values that are stored in memory, besides the results."""
     order = toposort(roots, _operands)
     views: set[UOp] = set()
     for u in order:
@@ -53,7 +53,7 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
             views.add(u)
     weights = _weights(order, views)
     stored: set[UOp] = set()
-    # For each node the indices it is read at, as numbers: one per reader and index of the reader.
+    # For each node the indices it is read at, numbered: one per reader and index of the reader.
     read_at: dict[UOp, set[int]] = {u: set() for u in order}
     numbers: dict[object, int] = {}
     for root in roots:
@@ -74,7 +74,7 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
 
 
 def _weights(order: Sequence[UOp], views: set[UOp]) -> dict[UOp, int]:
-    """How much it takes to compute an element of each from what is certainly in memory."""
+    """The cost in nodes of an element of each, computed from stored values; HEAVY at most."""
     weights: dict[UOp, int] = {}
     for u in order:
         if u in views or u.op in STORED:
@@ -91,8 +91,8 @@ def _operands(u: UOp) -> Sequence[UOp]:
 
 
 def _reads(u: UOp, position: int, s: UOp, at: int) -> Iterable[object]:
-    """The indices at which u, itself read at one, reads its operand: a number if it is the same
-    one.
+    """Keys of the indices at which u reads an operand, if u is read at index number `at`; `at`
+    itself for the same index.
     """
     if u.op in ELEMENTWISE or u.op in (
         Op.LOAD,
@@ -110,18 +110,18 @@ def _reads(u: UOp, position: int, s: UOp, at: int) -> Iterable[object]:
 
 
 @dataclass(slots=True)
-class _Split:
-    """The kernels of a program, in an order they may run in."""
+class _Kernels:
+    """Builds the kernels of a program, in an order in which they may run."""
 
     outputs: list[tuple[UOp, UOp]]
     arguments: tuple[UOp, ...]
     fired: Fired
     calls: dict[UOp, UOp] = field(default_factory=dict)
-    """Which CALL leaves the contents of a BUFFER."""
+    """The CALL that writes each BUFFER."""
     readers: dict[UOp, list[UOp]] = field(default_factory=dict)
-    """Which CALLs read an input."""
+    """The CALLs that read each input."""
     home: dict[UOp, UOp] = field(default_factory=dict)
-    """In which BUFFER each stored value is."""
+    """The BUFFER of each stored value."""
 
     def program(self) -> UOp:
         inputs = [_buffer_of(a) for a in self.arguments]
@@ -141,7 +141,7 @@ class _Split:
             if self.home.get(value) is target:
                 effects.append(self.calls[target])
             elif target in inputs:
-                # Others may still read it: written aside, and copied when all have read it.
+                # Other kernels may still read the input: write a temporary, and copy it at the end.
                 aside = _temporary(fresh, value)
                 fresh += 1
                 self._kernel(aside, value)
@@ -151,7 +151,7 @@ class _Split:
         return UOp(Op.SINK, *effects, *(self._copy(*copy) for copy in copies))
 
     def _kernel(self, target: UOp, value: UOp) -> UOp:
-        """One kernel that computes a value into a BUFFER."""
+        """Add a kernel that computes a value into a BUFFER."""
 
         def stored(u: UOp) -> UOp | None:
             if u in self.home and u is not value:
@@ -163,7 +163,7 @@ class _Split:
         return self._call(Lowering(stored, self.fired), target, value)
 
     def _copy(self, target: UOp, aside: UOp) -> UOp:
-        """A kernel that copies a temporary over an input that everybody has read."""
+        """Add a kernel that copies a temporary over an input, after all readers of the input."""
         body = Lowering(lambda u: aside if u is aside else None, self.fired)
         return self._call(body, target, UOp(Op.CONTIGUOUS, aside))
 
@@ -188,7 +188,7 @@ class _Split:
 
 
 def _buffer_of(argument: UOp) -> UOp:
-    """Kernels read memory: an input value is the BUFFER in its slot."""
+    """The BUFFER of an input, since kernels read memory."""
     if argument.op is not Op.PARAM:
         return argument
     arg = arg_of(argument, ParamArg)

@@ -1,4 +1,4 @@
-"""render: the instructions of each kernel become C, one statement per node."""
+"""The stage render: the instructions of each kernel become C, one statement per node."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from uop.spec.uop import UOp
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A kernel whose buffers lie in one arena: by PARAM slot, the byte at which each begins."""
+class BundledKernel:
+    """A kernel with buffers in the arena: the byte offset of each, by PARAM slot."""
 
     linear: UOp
     offsets: tuple[int, ...]
@@ -55,9 +55,9 @@ def _program(linear: UOp, name: str, target: Target) -> UOp:
 
 
 def render_kernel(linear: UOp, name: str, target: Target) -> str:
-    """One kernel: a function of its PARAMs in the order of their slots.
+    """Render a kernel as a function of its PARAMs in the order of their slots.
 
-    It may be launched with more work items than it needs, those do nothing.
+    A launch may have more work items than the kernel needs; the others do nothing.
     """
     dialect = target.dialect
     parameters = ", ".join(f"{_pointer(u, dialect)} {param_name(u)}" for u in params(linear))
@@ -69,34 +69,34 @@ def render_kernel(linear: UOp, name: str, target: Target) -> str:
 
 
 def node_at(line: str, linear: UOp, target: Target) -> UOp | None:
-    """The instruction that became this line of a rendered kernel; None for what frames them."""
+    """The instruction of a line of a rendered kernel; None for a line of the frame."""
     written = statements(linear, target.dialect)
     pairs = zip(written.lines, written.origins, strict=True)
     return next((origin for text, origin in pairs if text.strip() == line), None)
 
 
 def _guarded(u: UOp, dialect: Dialect) -> list[str]:
-    """One work item for each number."""
+    """A frame with one work item for each number of a SPECIAL."""
     i = name_of(u)
     number = dialect.global_id[OVER_ALL.index(i)]
     return [f"i64 {i} = {number};", f"if ({i} < {fixed_bound(u)}) {{"]
 
 
 def _looped(u: UOp) -> list[str]:
-    """One work item for all numbers."""
+    """A frame with a loop over all numbers of a SPECIAL."""
     i = name_of(u)
     return [f"for (i64 {i} = 0; {i} < {fixed_bound(u)}; {i}++) {{"]
 
 
 def _inside(frames: Sequence[Sequence[str]], linear: UOp, dialect: Dialect) -> list[str]:
-    """The statements inside blocks, each of which the last line of its frame opens."""
+    """The statements inside frames; the last line of each frame opens a block."""
     opened = [line for k, frame in enumerate(frames) for line in _indented(frame, k)]
     closed = ["  " * k + "}" for k in reversed(range(len(frames)))]
     return [*opened, *_indented(statements(linear, dialect).lines, len(frames)), *closed]
 
 
 def _in_group(linear: UOp, dialect: Dialect) -> list[str]:
-    """What a kernel that knows workgroups begins with: its numbers, and what they share."""
+    """The declarations of a kernel that uses workgroups: its SPECIALs and LOCAL memory."""
     numbers = (*zip(OVER_ALL, dialect.group_id, strict=True),
                *zip(IN_GROUP, dialect.local_id, strict=True))  # fmt: skip
     number_of = dict(numbers)
@@ -111,20 +111,23 @@ def _indented(lines: Iterable[str], depth: int) -> list[str]:
     return ["  " * depth + line for line in lines]
 
 
-def render_batch(
-    kernels: Sequence[Placed], name: str, target: Target, grouped: Sequence[Placed] = ()
+def render_bundle(
+    kernels: Sequence[BundledKernel],
+    name: str,
+    target: Target,
+    grouped: Sequence[BundledKernel] = (),
 ) -> str:
-    """A source in which many kernels are the cases of one: it builds many times faster.
+    """Render many kernels as one, with a switch over their number: it builds many times faster.
 
-    That one takes the arena and the number of the first case; each group does the work of one
-    case, all its work items in a loop, so the launch has groups of one work item. Kernels that
-    know workgroups cannot be such a loop: each is a kernel of its own, which takes the arena.
+    The kernel takes the arena and the first number. Each workgroup, of one work item, runs one of
+    the kernels, with a loop over its work items. Kernels that use workgroups cannot be such a
+    loop: each is rendered on its own, and takes the arena.
     """
     dialect = target.dialect
     cases = []
-    for number, placed in enumerate(kernels):
-        frames = [_looped(u) for u in specials(placed.linear)]
-        lines = [*_places(placed, dialect), *_inside(frames, placed.linear, dialect)]
+    for number, kernel in enumerate(kernels):
+        frames = [_looped(u) for u in specials(kernel.linear)]
+        lines = [*_places(kernel, dialect), *_inside(frames, kernel.linear, dialect)]
         cases += [f"    case {number}: {{", *_indented(lines, 3), "      break;", "    }"]
     source = [
         f"{dialect.kernel} {name}({_arena(dialect)}, i32 first) {{",
@@ -133,33 +136,33 @@ def render_batch(
         "  }",
         "}",
     ]
-    apart = [_grouped(placed, grouped_name(name, k), dialect) for k, placed in enumerate(grouped)]
+    apart = [_grouped(kernel, grouped_name(name, k), dialect) for k, kernel in enumerate(grouped)]
     sources = ["\n".join(source)] if cases else []
     return _source([*sources, *apart], dialect, dialect.function_apart)
 
 
 def grouped_name(name: str, number: int) -> str:
-    """What a kernel that knows workgroups is called in the source of a batch."""
+    """The name of a kernel that uses workgroups in the source of a bundle."""
     return f"{name}_{number}"
 
 
-def _grouped(placed: Placed, name: str, dialect: Dialect) -> str:
-    linear = placed.linear
+def _grouped(kernel: BundledKernel, name: str, dialect: Dialect) -> str:
+    linear = kernel.linear
     lines = [
         *_in_group(linear, dialect),
-        *_places(placed, dialect),
+        *_places(kernel, dialect),
         *statements(linear, dialect).lines,
     ]
     opened = f"{dialect.kernel} {name}({_arena(dialect)}) {{"
     return "\n".join([opened, *_indented(lines, 1), "}"])
 
 
-def _places(placed: Placed, dialect: Dialect) -> list[str]:
+def _places(kernel: BundledKernel, dialect: Dialect) -> list[str]:
     """The pointers of a kernel into the arena."""
     return [
         f"{p} {param_name(u)} = ({p})(arena + {at});"
-        for u in params(placed.linear)
-        for p, at in [(_pointer(u, dialect), placed.offsets[slot_of(u)])]
+        for u in params(kernel.linear)
+        for p, at in [(_pointer(u, dialect), kernel.offsets[slot_of(u)])]
     ]
 
 
@@ -168,7 +171,7 @@ def _arena(dialect: Dialect) -> str:
 
 
 def render_source(kernels: Sequence[str], target: Target) -> str:
-    """Rendered kernels as one source, under the dialect's header and the helpers they call."""
+    """Join rendered kernels to a source, with the dialect's header and the helpers they call."""
     return _source(kernels, target.dialect, target.dialect.function)
 
 
@@ -181,7 +184,7 @@ def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:
 
 
 def params(linear: UOp) -> list[UOp]:
-    """The PARAMs of a kernel in the order of its arguments; a block may list one again."""
+    """The PARAMs of a kernel in the order of its arguments, each once."""
     found = {u for u in linear.src if u.op is Op.PARAM}
     return sorted(found, key=lambda u: slot_of(u))
 

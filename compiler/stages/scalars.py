@@ -1,6 +1,6 @@
-"""Vectors of a LINEAR become their elements, each instruction one for every element of its own.
+"""Scalarizes a LINEAR: each instruction on vectors becomes one per element (in linearize).
 
-Where a vector is read at an index that is data, its elements are chosen between.
+A read of a vector at a dynamic index becomes a choice between its elements.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
 MEMORY = (Op.PARAM, Op.BUFFER, Op.AFTER)
-"""Locations that keep their shape: accesses go through an INDEX of them."""
+"""Locations, which keep their shape: accesses go through an INDEX."""
 
 
 def in_scalars(linear: UOp) -> UOp:
-    """The same instructions on values of shape (). UnsupportedError for more than vectors."""
+    """Scalarize the instructions; UnsupportedError for values of rank 2 or more."""
     if not any(_is_vector(u) for u in linear.src):
         return linear
     elements = _Elements()
@@ -36,12 +36,12 @@ def _is_vector(u: UOp) -> bool:
 
 
 def _is_constant(u: UOp) -> bool:
-    """A STACK of CONSTs, as sizes are: it stands in the list, and is no instruction."""
+    """Whether it is a STACK of CONSTs, such as a shape, which stays as it is."""
     return u.op is Op.STACK and all(s.op is Op.CONST for s in u.src)
 
 
 class _Elements:
-    """The instructions so far, and what each node of the old ones is in them, by element."""
+    """The new instructions so far, and the elements of each old node in them."""
 
     def __init__(self) -> None:
         self.listing = Listing()
@@ -71,14 +71,14 @@ class _Elements:
         return (self._list(u.with_src([self._one(s) for s in u.src])),)
 
     def _element(self, u: UOp, k: int) -> UOp:
-        """Element k of a vector instruction; operands of one element go with all of them."""
+        """Element k of a vector instruction; scalar operands are shared by all elements."""
         if u.op is Op.BITCAST and u.src[0].shape != u.shape:
             raise UnsupportedError(f"a BITCAST to {arg_of(u, DTypeArg).dtype.name} of a vector")
         parts = [self._of[s] for s in u.src]
         return self._list(u.with_src([p[k] if len(p) > 1 else p[0] for p in parts]))
 
     def _picked(self, u: UOp) -> tuple[UOp, ...]:
-        """Elements of a vector value."""
+        """The elements of a vector at an index."""
         vector, *indices = u.src
         if len(indices) != 1:
             raise UnsupportedError(f"a kernel with INDEX of {len(indices)} indices into a value")
@@ -102,7 +102,7 @@ class _Elements:
         return found[0]
 
     def _list(self, u: UOp) -> UOp:
-        """List an instruction, unless what it gives is there already."""
+        """List an instruction, unless its value is in scope already."""
         if u not in self.listing:
             self.listing.add(u)
         return u

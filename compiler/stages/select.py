@@ -1,8 +1,8 @@
-"""select: each kernel in terms of what the target has.
+"""The stage select: rewrites kernels to ops that the target has.
 
-A REDUCE becomes a loop over a register, parallel ranges become work items, ops that the target
-lacks are decomposed, and arithmetic on a dtype it only stores is done in a wider one and
-rounded back at every node.
+A REDUCE becomes a loop over a register, parallel RANGEs become work items, ops that the target
+lacks are decomposed, and arithmetic on an emulated dtype is done in a wider one and rounded back at
+every node.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg, arg_of
 from uop.spec.graph import calls
-from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, Form, Invariant, Nodes, open_ranges
+from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, BodyNodes, Form, Invariant, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
 
 COPIES = (Op.WHERE, Op.CAST, Op.BITCAST)
-"""Elementwise ops that a target applies to the bits of a dtype it only stores."""
+"""Elementwise ops that a target applies to the bits of an emulated dtype."""
 ROUNDED_TWICE = (Op.MULACC,)
-"""Ops of several roundings: as one expression a compiler might join them."""
+"""Ops with several roundings, which a device compiler might contract in one expression."""
 
 
 def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
-    """The same kernels, made of what the target has."""
+    """Rewrite the kernels for a target."""
     rewriter = Rewriter(_target_rules(target) + SIMPLIFY, fired)
     bodies: dict[UOp, UOp] = {}
     for body in dict.fromkeys(call.src[0] for call in calls(root)):
@@ -39,9 +39,9 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
 
 @cache
 def selected_for(target: Target) -> Form:
-    """The form that select leaves for a target."""
+    """The output form of select for a target."""
 
-    def lacking(nodes: Nodes) -> UOp | None:
+    def lacking(nodes: BodyNodes) -> UOp | None:
         for u in nodes.order:
             if u.op in ELEMENTWISE and not has(target, u):
                 return u
@@ -60,7 +60,7 @@ def has(target: Target, u: UOp) -> bool:
 
 
 def _looped(body: UOp) -> UOp:
-    """Each REDUCE as a loop that folds into a register."""
+    """Make each REDUCE a loop that folds into a register."""
     order = body.toposort()
     if not any(u.op is Op.REDUCE for u in order):
         return body
@@ -79,8 +79,8 @@ def _looped(body: UOp) -> UOp:
 
 
 def _accumulated(u: UOp, src: Sequence[UOp], around: Sequence[UOp], slot: int) -> UOp:
-    """The register after the loops, the first range outermost; it is set inside the loops around
-    them.
+    """The register after the loops, the first RANGE outermost; it is initialised inside the loops
+    around them.
     """
     value, *ranges = src
     op, zero = arg_of(u, ReduceArg).op, index_const(0)
@@ -101,12 +101,12 @@ def _target_rules(target: Target) -> RuleSet:
 
     @rewrites(*lacking)
     def decompose(u: UOp) -> UOp | None:
-        """An op that the target lacks is what the spec decomposes it to."""
+        """Decompose an op that the target lacks."""
         return u.decompose()
 
     @rewrites(*computed)
     def emulate(u: UOp) -> UOp | None:
-        """Arithmetic on a stored-only dtype: widened, computed, rounded back, at every node."""
+        """Arithmetic on an emulated dtype: widen, compute, round back, at every node."""
         if all(target.computes_as(s.dtype) is s.dtype for s in u.src):
             return None
         wide = [

@@ -1,4 +1,4 @@
-"""The instructions of a kernel as statements of C, one per node."""
+"""Writes the instructions of a kernel as C statements, one per node (in render)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from uop.spec.walk import kept_with_root
 
 @dataclass(slots=True)
 class Statements:
-    """Lines of C, and the instruction that each was written for."""
+    """Lines of C, and the instruction of each."""
 
     lines: list[str] = field(default_factory=list)
     origins: list[UOp | None] = field(default_factory=list)
 
 
 def statements(linear: UOp, dialect: Dialect) -> Statements:
-    """What a kernel does, where its SPECIALs and its LOCAL memory have a name already."""
+    """The statements of a kernel, without the declarations of its SPECIALs and LOCAL memory."""
     written = _written(linear)
     if dialect not in written:
         body = _Body(dialect)
@@ -41,12 +41,12 @@ def statements(linear: UOp, dialect: Dialect) -> Statements:
 
 @kept_with_root
 def _written(linear: UOp) -> dict[Dialect, Statements]:
-    """By dialect: a kernel stands alone and among many, in the same words."""
+    """A cache by dialect: a kernel is rendered alone and in bundles."""
     return {}
 
 
 def local_memory(linear: UOp) -> list[UOp]:
-    """What the work items of a group share."""
+    """The LOCAL buffers of a kernel."""
     shared = (u for u in linear.src if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL)
     return list(dict.fromkeys(shared))
 
@@ -61,7 +61,7 @@ def param_name(u: UOp) -> str:
 
 @dataclass(slots=True)
 class _Body:
-    """The statements so far, what each node in scope is called, and the open blocks."""
+    """The statements so far, the names of the nodes in scope, and the open blocks."""
 
     dialect: Dialect
     written: Statements = field(default_factory=Statements)
@@ -96,7 +96,7 @@ class _Body:
         self.blocks.append((u, []))
 
     def close(self, u: UOp) -> None:
-        """Close the block of `u`: what was named inside is out of scope."""
+        """Close the block of `u`; names inside go out of scope."""
         if not self.blocks or self.blocks[-1][0] is not u:
             raise PassError(f"render: END of {u!r}, which is not the innermost open block")
         for inside in self.blocks.pop()[1]:
@@ -109,7 +109,7 @@ class _Body:
             self.blocks[-1][1].append(u)
 
     def of(self, u: UOp) -> str:
-        """What an operand is called; a CONST is its literal, wherever it stands."""
+        """The expression of an operand: its name, or the literal of a CONST."""
         if isinstance(u.arg, ConstArg):
             return literal(u.arg.dtype, u.arg.bits)
         if u not in self.names:
@@ -117,7 +117,7 @@ class _Body:
         return self.names[u]
 
     def variable(self, u: UOp, expression: str) -> None:
-        """A variable of the node's own type: nothing is computed wider than its dtype."""
+        """Declare a variable of the node's dtype: nothing is computed wider than its dtype."""
         name = f"t{self.count}"
         self.count += 1
         self.write(f"{c_type(u.dtype)} {name} = {expression};")
@@ -136,7 +136,7 @@ def _param(body: _Body, u: UOp) -> None:
 
 def _register(body: _Body, u: UOp) -> None:
     if u in body.names:
-        return  # LOCAL: it stands at the top, for C allows it nowhere else.
+        return  # LOCAL memory is declared at the top of the kernel, as C requires.
     name = f"r{body.count}"
     body.count += 1
     body.write(f"{c_type(u.dtype)} {name}[{max(u.shape[0], 1)}];")
@@ -165,7 +165,7 @@ def _barrier(body: _Body, u: UOp) -> None:
 
 
 def _instruction(body: _Body, u: UOp) -> None:
-    """INS and CUSTOM: the spelling of the dialect with the names of the operands in it."""
+    """INS and CUSTOM: the spelling in the dialect, with the operands in place."""
     spelling = (
         instruction_named(u.arg.name).spelled(body.dialect.target)
         if isinstance(u.arg, InsArg)
@@ -188,7 +188,7 @@ def _index(body: _Body, u: UOp) -> None:
 
 def _load(body: _Body, u: UOp) -> None:
     at = body.of(u.src[0])
-    # Memory may hold any byte, a bool is 0 or 1.
+    # Memory may hold any byte, but a bool is 0 or 1.
     read = f"{at} != 0" if u.dtype is dtypes.bool else at
     if len(u.src) == 3:
         read = (
@@ -206,7 +206,7 @@ def _atomic_add(body: _Body, u: UOp) -> None:
     place, value = u.src[:2]
     memory = body.dialect.shared if place.addrspace is AddrSpace.LOCAL else body.dialect.pointer
     if place.addrspace is AddrSpace.REG:
-        # Of one work item alone: nobody divides it.
+        # A register belongs to one work item, so the addition needs no atomicity.
         total = spell(
             Operation(Op.ADD, value.dtype, (value.dtype,) * 2, (body.of(place), body.of(value)))
         )
@@ -245,6 +245,6 @@ RENDER: Mapping[Op, Callable[[_Body, UOp], None]] = {
     Op.ATOMICADD: _atomic_add,
     Op.INS: _instruction,
     Op.CUSTOM: _instruction,
-    # Written where it is used, or before the first instruction, or no statement at all.
+    # These have no statement: they are written at their use or at the top, or not at all.
     **dict.fromkeys((Op.CONST, Op.SPECIAL, Op.STACK, Op.GROUP, Op.SINK), _nothing),
 }

@@ -1,1 +1,1 @@
-"""What devices can do and how they spell it."""
+"""The targets: what devices compute, and their dialects of C."""

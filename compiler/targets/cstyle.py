@@ -1,8 +1,8 @@
-"""How the ops are spelled in C: one expression per node, a small table per dialect.
+"""Spells ops as C expressions, one per node; the dialects differ in a small table.
 
-C types are named i8 to i64, u8 to u64, f32, f64 in every dialect. Each expression has operands that
-are plain names, and its value is assigned to a variable of the node's own type, so that nothing is
-computed wider than its dtype.
+C types are named i8 to i64, u8 to u64, f32, f64 in every dialect. The operands of an expression are
+names, and its value is assigned to a variable of the node's dtype, so that nothing is computed
+wider than its dtype.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from uop.spec.ops.names import Op
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """What differs between the C languages of devices."""
+    """The differences between the C languages of devices."""
 
     name: str
     header: str
-    """Stands once at the top: the types, and bit casts such as f32_to_bits and bits_to_f32."""
+    """The head of every source: types, and bit casts such as f32_to_bits and bits_to_f32."""
     function: str
-    """What stands before a helper function."""
+    """The qualifiers of a helper function."""
     function_apart: str
-    """The same, not inlined: a source of many kernels builds three times faster."""
+    """The same without inlining: a source of many kernels builds three times faster."""
     kernel: str
-    """What stands before a kernel's name."""
+    """The qualifiers and return type of a kernel."""
     pointer: str
-    """Qualifier of a pointer into global memory."""
+    """The qualifier of a pointer into global memory."""
     global_id: tuple[str, str, str]
-    """This work item's place in the whole launch, one expression per axis."""
+    """The global id of the work item, one expression per axis."""
     group_id: tuple[str, str, str]
-    """The number of this work item's group, one expression per axis."""
+    """The id of the workgroup, one expression per axis."""
     local_id: tuple[str, str, str]
-    """The number of this work item in its group, one expression per axis."""
+    """The local id of the work item in its group, one expression per axis."""
     shared: str
-    """What stands before an array that the work items of a group share."""
+    """The qualifier of an array that the work items of a group share."""
     barrier: str
     """The statement at which every work item of a group waits for all the others."""
     atomic_add: Mapping[DType, str]
     """The statement that adds {1} to the element {0}, in memory of the qualifier {2}."""
     target: str
-    """The name under which instructions are spelled in it."""
+    """The key of its spellings in `spec/kernel/instructions.py`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An elementwise node as the spelling sees it: result dtype, operand dtypes, operand names."""
+    """An elementwise node for spelling: result dtype, operand dtypes, operand names."""
 
     op: Op
     dtype: DType
@@ -77,14 +77,14 @@ def c_type(dtype: DType) -> str:
 
 
 def storage(dtype: DType) -> DType:
-    """The dtype as which C holds it: small floats as the unsigned integer of their bits."""
+    """The dtype of a dtype's storage in C: for small floats an unsigned integer of their bits."""
     if dtype.is_float and dtype.bits < 32:
         return dtypes.uint16 if dtype.bits == 16 else dtypes.uint8
     return dtype
 
 
 def literal(dtype: DType, bits: int) -> str:
-    """A constant by its bits: floats in hex, and those that have no literal through a bit cast."""
+    """The literal of a constant: floats in hex; inf and NaN, which have none, by a bit cast."""
     stored = storage(dtype)
     if not stored.is_float:
         return _int_literal(stored, int(stored.decode(bits)))
@@ -97,7 +97,7 @@ def literal(dtype: DType, bits: int) -> str:
 
 def _int_literal(dtype: DType, value: int) -> str:
     if dtype.is_signed and value == dtype.min:
-        # Its magnitude is outside the type, so it has no literal.
+        # The magnitude of the lowest value is outside the type, so it has no literal.
         return f"({c_type(dtype)})({value + 1} - 1)"
     return f"({c_type(dtype)}){value}{'' if dtype.is_signed else 'u'}"
 
@@ -112,12 +112,12 @@ _LETTER = {
 
 
 def _unsigned(dtype: DType) -> str:
-    """The unsigned type in which C wraps modulo 2^n: narrower ones are promoted to a signed int."""
+    """The unsigned C type for wrapping arithmetic; narrower ones are promoted to signed int."""
     return f"u{max(dtype.bits, 32)}"
 
 
 def _infix(sign: str) -> Callable[[Operation], str]:
-    """A float or wrapping integer operation; on bool the logical one that it means there."""
+    """A float or wrapping integer operator; on bool the logical operator."""
     logical = {"+": "|", "*": "&"}
 
     def spelled(node: Operation) -> str:
@@ -145,7 +145,7 @@ def _helper(name: str) -> Callable[[Operation], str]:
 
 
 def _shift(sign: str) -> Callable[[Operation], str]:
-    """C leaves a count outside 0..bits-1 undefined, so only its lowest bits are used."""
+    """A shift by the lowest bits of the count: C leaves a count outside 0..bits-1 undefined."""
 
     def spelled(node: Operation) -> str:
         a, count = node.args
@@ -169,7 +169,7 @@ def _extremum(node: Operation, inline: str) -> str:
     # Workaround complement-of-max: integers that are not promoted to int.
     if not node.dtype.is_float and node.dtype.bits >= 32:
         return _helper(node.op.name.lower())(node)
-    # One comparison means the same on every device; max and fmax differ in NaN and zeros.
+    # A comparison is the same on every device; max and fmax differ in NaN and zeros.
     return inline
 
 
@@ -215,7 +215,7 @@ def _cast(node: Operation) -> str:
 
 
 def _to_float32(source: DType, x: str) -> str:
-    """A float32 from which rounding once more is rounding once."""
+    """A float32 that rounds to a smaller float as the source itself would."""
     if source is dtypes.float32:
         return x
     if source is dtypes.float64:
@@ -233,7 +233,7 @@ def _bitcast(node: Operation) -> str:
         x, source = f"{c_type(source)}_to_bits({x})", dtypes.uint64
     if storage(node.dtype).is_float:
         return f"bits_to_{c_type(node.dtype)}({x})"
-    # A bool is 0 or 1 whatever the byte was.
+    # A bool is 0 or 1, whatever the byte.
     return f"{x} != 0" if node.dtype is dtypes.bool else f"({c_type(node.dtype)}){x}"
 
 
@@ -250,7 +250,7 @@ BIT_COPIES: Mapping[Op, Callable[[Operation], str]] = {
     Op.BITCAST: _bitcast,
     Op.WHERE: _where,
 }
-"""Ops that take a small float as it lies in memory; CAST leads to the floats C computes in."""
+"""Ops that take a small float as its bits; CAST converts it to a float of C."""
 
 ARITHMETIC: Mapping[Op, Callable[[Operation], str]] = {
     Op.ADD: _infix("+"),

@@ -23,7 +23,7 @@ typedef double f64;
 #define bits_to_f64(x) __longlong_as_double((i64)(x))"""
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
-"""What NVRTC is told: IEEE arithmetic, one rounding per operation."""
+"""The options of NVRTC: IEEE arithmetic, one rounding per operation."""
 
 DIALECT = Dialect(
     name="CUDA C++",
@@ -54,4 +54,4 @@ DIALECT = Dialect(
 
 CUDA = c_target("cuda", DIALECT, local_size=256)
 CUDA_HOST = c_target("cuda-host", DIALECT, local_size=256)
-"""The same sources, to be run on the CPU where there is no GPU."""
+"""The same sources, compiled for the CPU."""

@@ -1,4 +1,4 @@
-"""The prelude of a rendered source: helper functions in C, of which a source gets those it uses."""
+"""The prelude of a rendered source: selects the C helper functions that a source calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uop.compiler.targets import prelude_float, prelude_int
 
 @dataclass(frozen=True, slots=True)
 class Helper:
-    """One C function of the prelude and the names of the helpers it calls."""
+    """A C function of the prelude, and the names of the helpers it calls."""
 
     name: str
     text: str
@@ -33,7 +33,7 @@ def _called(text: str, among: Iterable[str] | None = None) -> list[str]:
 
 
 def _split(text: str) -> dict[str, Helper]:
-    """Functions stand apart by a blank line, each below those it calls and its own comment."""
+    """Split a text into functions, which blank lines separate; callees come first."""
     helpers: dict[str, Helper] = {}
     for block in filter(None, map(str.strip, text.split("\n\n"))):
         match = re.search(r"^(?:FN|APART) \w+ (\w+)\(", block, re.MULTILINE)

@@ -1,9 +1,8 @@
-"""Prelude: small floats as their bits, casts that round once, TRUNC, and the functions.
+"""C helpers for floats: small floats as their bits, casts that round once, TRUNC, functions.
 
-A small float (float16, bfloat16, fp8e4m3, fp8e5m2) is made from a float32. A float64 or a 64-bit
-integer goes there through a float32 rounded to odd: the nearest float32 with an odd last bit where
-it is inexact. Two or more extra digits of such a value say on which side of a tie the exact one
-lies, so the second rounding is the only one.
+A small float (float16, bfloat16, fp8e4m3, fp8e5m2) is rounded from a float32. A float64 or a 64-bit
+integer is first rounded to odd in float32: if it is inexact, to the neighbour with an odd last bit.
+With two or more extra digits, such a value rounds as the exact one does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Prelude: integer division without undefined behaviour, MAX, MIN, and THREEFRY.
+"""C helpers for integers: division without undefined behaviour, MAX, MIN, and THREEFRY.
 
-C leaves x / 0 and MIN / -1 undefined, and a compiler may do a division that the source guards. So
-the divisor itself is made harmless before it divides.
+C leaves x / 0 and MIN / -1 undefined, and a compiler may hoist a division out of its guard. So the
+divisor itself is replaced before the division.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FN uN floor_mod_uN(uN x, uN y) {
 }
 """
 
-# Workaround complement-of-max: apart, no compiler joins it with what its result is used for.
+# Workaround complement-of-max: without inlining, no compiler combines it with its users.
 EXTREMA = """
 APART iN max_iN(iN x, iN y) {
   return x < y ? y : x;

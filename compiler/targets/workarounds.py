@@ -1,6 +1,6 @@
-"""What the compilers of devices do wrong, and how rendered code avoids it.
+"""Known bugs of device compilers, and the workarounds in rendered code.
 
-Each fault stands here once; the code that avoids it names the entry, and a test shows that it does.
+Each bug is listed once; the code of a workaround names it, and a test shows that it is needed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Workaround:
-    """A fault as it was seen, what is done instead, where, and the test that fails without it."""
+    """A compiler bug, its workaround, the module of the workaround, and the test that needs it."""
 
     name: str
     seen_in: str

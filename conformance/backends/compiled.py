@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import cast
 
-from uop.compiler.batch import Job, run_many
+from uop.compiler.bundle import Job, run_many
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import Compiled, compile
 from uop.compiler.runtime.device import Device

@@ -1,1 +1,1 @@
-"""What must hold of programs and inputs, by label."""
+"""The labelled conditions on nodes, inputs and runs, and their errors."""

@@ -1,4 +1,4 @@
-"""What must hold while a program runs, by label, and the errors where it does not."""
+"""Clauses: labelled conditions on the run of a program, and the errors for a broken one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_ALL_OPS = (
     Clause("VALUE.n1", "the values that a program needs at once fit in memory"),
     Clause("VALUE.n2", "a tensor graph reaches memory by movement of whole elements"),
 )
-"""Those that any op can break."""
+"""The clauses that any op can break."""
 
 
 @cache
@@ -29,22 +29,22 @@ def clauses() -> dict[str, Clause]:
 
 
 def undefined_labels() -> frozenset[str]:
-    """The labels of the clauses without which a program has no meaning."""
+    """The labels of the clauses whose violation leaves a program without meaning (`OP.u1`)."""
     return frozenset(label for label in clauses() if label.rpartition(".")[2][0] == "u")
 
 
 def undefined(label: str, found: str, *nodes: UOp) -> UndefinedError:
-    """The error where a clause `OP.u1` is broken, at the line that asked for the value.
+    """The error for a broken clause `OP.u1`, at the line that asked for the value.
 
-    `nodes` are the node and others that take part. Without any, who evaluates nodes in turn tells
-    the error by `located` which one it was.
+    `nodes` are the node that breaks it and others that take part. A rule that does not know its
+    node passes none; the evaluator adds the node with `located`.
     """
     node = described(nodes[0]) if nodes else ""
     return UndefinedError(label, clauses()[label].title, node, found, users_line(), nodes)
 
 
 def lacking(label: str, found: str, *nodes: UOp) -> LackingError:
-    """The same for a clause `OP.n1`."""
+    """The error for a broken clause `OP.n1`; arguments as for `undefined`."""
     node = described(nodes[0]) if nodes else ""
     return LackingError(label, clauses()[label].title, node, found, users_line(), nodes)
 
@@ -52,7 +52,7 @@ def lacking(label: str, found: str, *nodes: UOp) -> LackingError:
 def located(
     error: UndefinedError | LackingError | MemoryError, u: UOp
 ) -> UndefinedError | LackingError:
-    """An error with the node that was evaluated when it arose, unless it names one."""
+    """Add to an error the node whose evaluation raised it, unless the error names one."""
     if isinstance(error, MemoryError):
         return lacking("VALUE.n1", str(error) or "no memory is left", u)
     if not error.subjects:

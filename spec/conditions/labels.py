@@ -1,4 +1,4 @@
-"""The labelled conditions besides the constraints of the ops: on inputs, args, Tensors, text."""
+"""Labelled conditions on inputs, args, Tensors and text: all except the constraints of the ops."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What holds, and the label by which an error says that it does not."""
+    """A condition: its label, which errors print, and its title, which states what must hold."""
 
     label: str
     title: str
 
     def error(self, node: str = "", found: str = "", where: str = "") -> InvalidError:
-        """The error for a place where it does not hold."""
+        """The error for a broken condition."""
         return InvalidError(self.label, self.title, node, found, where)
 
     def lacking(self, node: str, found: str) -> LackingError:
-        """The error where this version needs it, though the language does not."""
+        """The error for a condition of this version that is not one of the language."""
         return LackingError(self.label, self.title, node, found, users_line())
 
     def error_at(self, u: UOp | None, node: str, found: str) -> InvalidError:
-        """The error at a node, at the line that asked for the value."""
+        """The error for a condition broken at a node, with the line that asked for the value."""
         nodes = () if u is None else (u,)
         return InvalidError(self.label, self.title, node, found, users_line(), nodes)
 
 
 CONDITIONS: dict[str, Condition] = {}
-"""Those of this file by label. Those of an edition stand with its words."""
+"""The conditions of this file by label. An edition holds those of its words."""
 
 
 def _enter(label: str, title: str) -> Condition:

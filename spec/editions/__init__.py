@@ -1,6 +1,6 @@
-"""Editions: other forms of the language, read into core nodes and written with their own words.
+"""Editions: reads other published forms of the language into core nodes, and prints them.
 
-    text = print_program(u, "2026-05")
+text = print_program(u, "2026-05")
     assert parse(text, "2026-05") is u      # where the edition can say everything
 
 Nothing outside this package knows an edition.
@@ -21,16 +21,16 @@ __all__ = ["EDITIONS", "Edition", "parse", "print_program"]
 
 
 def parse(text: str, edition: str = "", path: str = "") -> UOp:
-    """The core node of a text of an edition; by default the one that its first line names.
+    """Read a program of an edition, by default the one that the first line names.
 
-    MalformedError for text that is none, InvalidError for a node that breaks a constraint,
+    MalformedError for other text, InvalidError for a node that breaks a constraint,
     UnsupportedError for an op that the edition does not have.
     """
     return _named(edition or edition_of(text, path)).parse(text, path)
 
 
 def print_program(root: UOp, edition: str) -> str:
-    """The program under a root in the words of an edition; UnsupportedError where it has none."""
+    """Print a program in an edition; UnsupportedError for an op that it cannot express."""
     return _named(edition).print(root)
 
 

@@ -1,7 +1,7 @@
-"""The bestiary: the ops of a relative of this language, as words, and its queries on nodes (D-088).
+"""The edition `bestiary`: the ops of a related language as words, and queries on nodes (D-088).
 
-It drops folded axes, spells memory by use (BUFFER, DEFINE_LOCAL, DEFINE_REG), has vectors where the
-core has STACK and INDEX, and a PROGRAM that is filled stage by stage.
+It drops folded axes, has an op per kind of memory (BUFFER, DEFINE_LOCAL, DEFINE_REG), vectors
+in place of STACK and INDEX, and a PROGRAM that is filled stage by stage.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAME = (
     Op.BITCAST, Op.CDIV, Op.CMOD, Op.MIN, Op.BIND,
     *(op for op, d in DECLARATIONS.items() if d.is_elementwise),
 )  # fmt: skip
-"""The core ops that it has under the same name, with the same operands and arg."""
+"""The core ops that it shares: same name, operands and arg."""
 
 RENAMED = {
     "CONTIGUOUS_BACKWARD": Op.CONTIGUOUSBACKWARD,
@@ -161,13 +161,13 @@ BESTIARY = Edition("bestiary", "The op bestiary of a relative of this language."
 RANGE_START = {
     Op.STAGE: 1, Op.REDUCE: 1, Op.STORE: 2, Op.WMMA: 3, Op.END: 1, Op.CALL: 1, Op.FUNCTION: 1,
 }  # fmt: skip
-"""From which operand on an op closes the RANGEs that it has."""
+"""By op the number of the first RANGE operand that it closes."""
 
 EXPANDABLE = frozenset(
     (Op.BITCAST, Op.STACK, Op.LOAD, Op.STORE, Op.INDEX, Op.PTRADD, Op.REDUCE, Op.END, Op.AFTER,
      Op.STAGE, Op.WMMA, *(op for op, d in DECLARATIONS.items() if d.is_elementwise))
 )  # fmt: skip
-"""The ops that an UNROLL below them goes through."""
+"""The ops that an UNROLL below them expands."""
 
 
 def closed_ranges(u: UOp) -> tuple[UOp, ...]:
@@ -177,12 +177,12 @@ def closed_ranges(u: UOp) -> tuple[UOp, ...]:
 
 
 def is_expandable(u: UOp) -> bool:
-    """Whether an UNROLL below a node makes several versions of it."""
+    """Whether an UNROLL below a node expands it."""
     return u.op in EXPANDABLE
 
 
 def priority(u: UOp) -> int:
-    """Where a RANGE stands among loops: lower ones are outside. ValueError for another node."""
+    """The priority of a RANGE among loops, lower ones outside; ValueError for another node."""
     if u.op is not Op.RANGE:
         raise ValueError(f"the priority of a RANGE, found {u.op.name}")
     if u.tag == r.PLACEHOLDER:

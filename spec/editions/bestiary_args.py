@@ -1,4 +1,4 @@
-"""The args of the bestiary's ops, where they differ from those of the core."""
+"""The arg classes of the bestiary that differ from those of the core."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BestiaryAxisType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AxisArg(Arg):
-    """An axis is renumbered once kernels are split; before, its id is of another kind."""
+    """`renumbered` is false before kernels are split: until then ids are of another kind."""
 
     axis_id: int
     axis_type: BestiaryAxisType = BestiaryAxisType.LOOP
@@ -51,7 +51,7 @@ class ReduceOpArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class SizeArg(Arg):
-    """How many elements a buffer has in all."""
+    """The total number of elements of a buffer."""
 
     size: int
     dtype: DType
@@ -59,7 +59,7 @@ class SizeArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class SlotArg(Arg):
-    """A parameter of `size` elements, or of the shape that is its operand."""
+    """A parameter of `size` elements, or of the shape in its operand."""
 
     slot: int
     dtype: DType
@@ -70,7 +70,7 @@ class SlotArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class DefineArg(Arg):
-    """Memory of a workgroup or of a work item."""
+    """The memory of a workgroup or a work item."""
 
     id: int
     size: int
@@ -79,7 +79,7 @@ class DefineArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class VariableArg(Arg):
-    """A variable by name; `v3` is that of slot 3."""
+    """A variable by name; `v3` is the variable of slot 3."""
 
     name: str
     min: int
@@ -95,14 +95,14 @@ class ViewArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class GateArg(Arg):
-    """With a gate, which is the last operand."""
+    """Whether there is a gate, which is the last operand."""
 
     gated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CallArg(Arg):
-    """What is said about a call; none of it changes what it does."""
+    """Annotations of a call, without effect on its meaning."""
 
     name: str | None = None
     grad_tag: str | None = None
@@ -113,7 +113,7 @@ class CallArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class KernelArg(Arg):
-    """What marks a SINK as that of a kernel."""
+    """Annotations of the SINK of a kernel."""
 
     info: str | None = None
 
@@ -135,7 +135,7 @@ class PositionsArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class LanesOfBitsArg(Arg):
-    """The constants of a vector, by their bits."""
+    """The bits of the constants of a vector."""
 
     bits: tuple[int, ...]
     dtype: DType
@@ -157,7 +157,7 @@ class UpcastRangesArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class TensorCoreArg(Arg):
-    """A matrix instruction. What follows the dtypes names it and places its lanes."""
+    """A matrix instruction. The fields after the dtypes name it and place its lanes."""
 
     dims: tuple[int, ...]
     dtype_in: DType

@@ -1,4 +1,4 @@
-"""What the bestiary's words ask of their operands, beside what the nodes they mean ask."""
+"""The conditions of the bestiary's words besides the constraints of the core nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bestiary's ops mean in core nodes (D-088)."""
+"""Reads the bestiary's ops into core nodes (D-088)."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 Src = tuple[UOp, ...]
 
 PLACEHOLDER, UNRENUMBERED, LOCAL_NAME = "PLACEHOLDER", "UNRENUMBERED", "LUNIQUE"
-"""Tags of nodes that the core cannot tell from others."""
+"""Tags that distinguish nodes which are otherwise equal in the core."""
 
 
 def read_range(reading: Reading, src: Src, arg: b.AxisArg) -> UOp:
-    """The ranges that a loop depends on are what its bound comes after."""
+    """The bound of the RANGE comes AFTER the ranges that the loop depends on."""
     end, *deps = src
     if deps:
         end = UOp(Op.AFTER, end, *deps)
@@ -64,7 +64,7 @@ def read_range(reading: Reading, src: Src, arg: b.AxisArg) -> UOp:
 
 
 def close(body: UOp, ranges: Sequence[UOp]) -> UOp:
-    """Loops around a body, the first one outermost."""
+    """Close loops around a body, the first one outermost."""
     for r in reversed(ranges):
         body = UOp(Op.END, body, r)
     return body
@@ -75,7 +75,7 @@ def read_end(reading: Reading, src: Src, arg: None) -> UOp:
 
 
 def read_reduce_axis(reading: Reading, src: Src, arg: b.ReduceAxisArg) -> UOp:
-    """Folded axes are dropped."""
+    """A REDUCE and a RESHAPE that drops the folded axes."""
     folded = UOp(Op.REDUCE, *src, arg=ReduceArg(arg.reduce_op, arg.axes))
     kept = (d for k, d in enumerate(folded.shape) if k not in arg.axes)
     return UOp(Op.RESHAPE, folded, dims(kept)) if arg.axes else folded
@@ -86,7 +86,7 @@ def read_reduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
 
 
 def place(u: UOp, condition: Condition) -> Device:
-    """What a DEVICE operand names."""
+    """The device that a DEVICE operand names."""
     if u.op is not Op.DEVICE:
         raise broken(condition, u.op.name)
     return arg_of(u, PlaceArg).device
@@ -102,9 +102,9 @@ def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
     if name.op not in (Op.UNIQUE, Op.LUNIQUE):
         raise broken(c.BUFFER_UNIQUE, name.op.name)
     where = place(src[1], c.BUFFER_DEVICE) if len(src) > 1 else None
-    given = BufferArg(arg_of(name, UniqueArg).id, arg.dtype, where)
+    flat = BufferArg(arg_of(name, UniqueArg).id, arg.dtype, where)
     tag = LOCAL_NAME if name.op is Op.LUNIQUE else None
-    return UOp(Op.BUFFER, _size(c.BUFFER_SIZE, arg.size), arg=given, tag=tag)
+    return UOp(Op.BUFFER, _size(c.BUFFER_SIZE, arg.size), arg=flat, tag=tag)
 
 
 def _size(condition: Condition, size: int) -> UOp:
@@ -149,7 +149,7 @@ def read_bufferize(reading: Reading, src: Src, arg: StageArg) -> UOp:
 
 
 def read_index(reading: Reading, src: Src, arg: b.GateArg) -> UOp:
-    """With a gate it is read only where that is true, and 0 elsewhere; LOAD gives another alt."""
+    """With a gate, elements are read where it is true and are 0 elsewhere; LOAD may have an alt."""
     if not arg.gated:
         return UOp(Op.INDEX, *src)
     *access, gate = src
@@ -162,7 +162,7 @@ def read_pointer(reading: Reading, src: Src, arg: PtrAddArg) -> UOp:
 
 
 def read_load(reading: Reading, src: Src, arg: None) -> UOp:
-    """The buffer stands in the INDEX too; a gate of the INDEX is one of the LOAD."""
+    """The buffer is an operand of the INDEX too; a gate of the INDEX becomes one of the LOAD."""
     buffer, index, *alt = src
     if index.op is Op.STACK:
         return index
@@ -178,7 +178,7 @@ def read_load(reading: Reading, src: Src, arg: None) -> UOp:
 
 
 def read_store(reading: Reading, src: Src, arg: None) -> UOp:
-    """Into one element where its gate is true; what PTRCAT groups is stored lane by lane."""
+    """Store to an element where its gate is true; to a PTRCAT element by element."""
     target, value, *ranges = src
     if target.op is Op.STACK:
         lanes = (UOp(Op.INDEX, value, index_const(k)) for k in range(len(target.src)))
@@ -194,17 +194,17 @@ def read_sink(reading: Reading, src: Src, arg: b.KernelArg) -> UOp:
 
 
 def read_function(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
-    """By its body: a TUPLE returns values, anything else is a kernel."""
+    """A FUNCTION if the body is a TUPLE, else the CALL of a kernel."""
     body = src[0]
     op = Op.FUNCTION if body.op is Op.TUPLE else Op.CALL
     return UOp(op, *src, tag=arg.name)
 
 
 def read_call(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
-    """Of a FUNCTION or of its body, with arguments of its own."""
-    body, *given = src
+    """A call of a FUNCTION or of a body, with its own arguments."""
+    body, *arguments = src
     inner = body.src[0] if body.op in (Op.FUNCTION, Op.CALL) else body
-    return read_function(reading, (inner, *given), arg)
+    return read_function(reading, (inner, *arguments), arg)
 
 
 def read_element(reading: Reading, src: Src, arg: b.ElementArg) -> UOp:
@@ -215,7 +215,7 @@ STAGING = (Op.LINEAR, Op.SOURCE, Op.BINARY)
 
 
 def read_program(reading: Reading, src: Src, arg: None) -> UOp:
-    """A kernel as far as it has come: its SINK, its LINEAR, or a core PROGRAM."""
+    """The most complete part of a PROGRAM: its SINK, its LINEAR, or a core PROGRAM."""
     sink, device, *made = src
     place(device, c.PROGRAM_DEVICE)
     found = tuple(u.op for u in made)
@@ -236,7 +236,7 @@ def read_binary(reading: Reading, src: Src, arg: BinaryArg) -> UOp:
 
 
 def read_barrier(reading: Reading, src: Src, arg: None) -> UOp:
-    """A value that passes through comes after the barrier."""
+    """A value that passes through becomes one AFTER the barrier."""
     if src[0].dtype is dtypes.void:
         return UOp(Op.BARRIER, *src)
     return UOp(Op.AFTER, src[0], UOp(Op.BARRIER, *src[1:]))
@@ -260,7 +260,7 @@ def read_vconst(reading: Reading, src: Src, arg: b.LanesOfBitsArg) -> UOp:
 
 
 def read_cat(reading: Reading, src: Src, arg: None) -> UOp:
-    """All lanes of all vectors."""
+    """Concatenate the lanes of all vectors."""
     lanes: list[UOp] = []
     for v in src:
         if len(v.shape) > 1:
@@ -271,7 +271,7 @@ def read_cat(reading: Reading, src: Src, arg: None) -> UOp:
 
 
 def read_ptrcat(reading: Reading, src: Src, arg: None) -> UOp:
-    """The elements that the pointers are at."""
+    """The elements at the pointers."""
     return UOp(Op.STACK, *(UOp(Op.LOAD, p) for p in src))
 
 
@@ -300,7 +300,7 @@ def read_wmma(reading: Reading, src: Src, arg: b.TensorCoreArg) -> UOp:
 
 
 def read_if(reading: Reading, src: Src, arg: None) -> UOp:
-    """With a body, its stores under the condition; alone, the start of a block of a LINEAR."""
+    """With a body, its STOREs gated by the condition; alone, the start of a block of a LINEAR."""
     condition, *body = src
     if not body:
         return UOp(Op.IF, condition)

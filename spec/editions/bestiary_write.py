@@ -1,4 +1,4 @@
-"""Core nodes in the bestiary's words."""
+"""Writes core nodes in the bestiary's words."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write_range(w: Writing, u: UOp) -> Form:
 
 
 def write_end(w: Writing, u: UOp) -> Form:
-    """Loops that close at one place are one END."""
+    """ENDs of one body become one END."""
     inner, r = w[u.src[0]], w[u.src[1]]
     if inner.name == "END" and inner.tag is None:
         return w.form("END", inner.src[0], r, *inner.src[1:])
@@ -80,7 +80,7 @@ def _reduced(w: Writing, u: UOp) -> Form:
 
 
 def write_reshape(w: Writing, u: UOp) -> Form:
-    """What drops the folded axes of a REDUCE is part of REDUCE_AXIS."""
+    """A RESHAPE that drops the folded axes of a REDUCE becomes part of REDUCE_AXIS."""
     t = u.src[0]
     if t.op is Op.REDUCE and len(t.src) == 1 and t.tag is None:
         axes = arg_of(t, ReduceArg).axes
@@ -96,7 +96,7 @@ def write_all_reduce(w: Writing, u: UOp) -> Form:
 
 
 def write_buffer(w: Writing, u: UOp) -> Form:
-    """Flat memory under the shape of the core node."""
+    """Flat memory, reshaped to the shape of the core node."""
     arg, size = arg_of(u, BufferArg), prod(u.shape)
     if arg.addrspace is AddrSpace.GLOBAL:
         where = [] if arg.device is None else [_device(w, arg.device)]
@@ -139,7 +139,7 @@ def write_pointer(w: Writing, u: UOp) -> Form:
 
 
 def write_index(w: Writing, u: UOp) -> Form:
-    """Constant lanes of a vector are a GEP."""
+    """An INDEX of constant lanes of a vector becomes a GEP."""
     t, *indices = u.src
     if t.addrspace is None and len(t.shape) == 1 and len(indices) == 1 and indices[0].tag is None:
         at = _constants(indices[0])
@@ -149,7 +149,7 @@ def write_index(w: Writing, u: UOp) -> Form:
 
 
 def _constants(i: UOp) -> tuple[int, ...] | None:
-    """The positions of a constant index, or of a STACK of them."""
+    """The values of a constant index, or of a STACK of them."""
     found = i.src if i.op is Op.STACK else (i,)
     if not all(s.op is Op.CONST and s.dtype is dtypes.index and s.tag is None for s in found):
         return None
@@ -160,7 +160,7 @@ ACCESSES = (Op.INDEX, Op.PTRADD)
 
 
 def write_load(w: Writing, u: UOp) -> Form:
-    """An access to an element, a copy to a device, or a copy that stays where it is."""
+    """A LOAD of an element, a copy to a device, or a copy on the same device."""
     arg, source = arg_of(u, LoadArg), u.src[0]
     if source.op in ACCESSES and source.addrspace is not None and arg == LoadArg():
         buffer = w[source.src[0]]
@@ -198,7 +198,7 @@ def write_get_tuple(w: Writing, u: UOp) -> Form:
 
 
 def write_program(w: Writing, u: UOp) -> Form:
-    """The core keeps neither the SINK nor the device."""
+    """The core has neither the SINK nor the device of a PROGRAM, so they are left out."""
     return w.form("PROGRAM", w.form("SINK"), _device(w, "ANY"), *_sources(w, u))
 
 

@@ -1,8 +1,8 @@
-"""What an edition is: words that read into core nodes, and rules that write core nodes with them.
+"""The class Edition: words that are read into core nodes, and rules that write core nodes.
 
-The text of an edition has the grammar of the core text, after a first line `edition NAME`. What a
-word means is said once, by the function that reads it: the writer runs the same function, so the
-derived part of a line is that of the node that will be read.
+The text of an edition has the grammar of the core text, after a first line `edition NAME`. The
+reading function alone defines the meaning of a word. The writer runs it too: so the derived part of
+a line is that of the node that will be read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Write = Callable[["Writing", UOp], "Form"]
 class Word:
     """One op of an edition. `src` names its operands as in a declaration: `alt?`, `i*`.
 
-    `conditions` are those that its reading has besides the constraints of the core nodes.
+    `conditions` are checked by `read`, besides the constraints of the core nodes.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Word:
 
     @property
     def most(self) -> int | None:
-        """The largest number of operands, None where it is open."""
+        """The largest number of operands, None for no limit."""
         return None if any(name[-1] == "*" for name in self.src) else len(self.src)
 
     @property
@@ -61,13 +61,13 @@ class Word:
 
     @property
     def needs_arg(self) -> bool:
-        """Whether a field of the arg has no default."""
+        """Whether a field of the arg is required."""
         return self.arg is not None and any(f.default is MISSING for f in fields(self.arg))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """A node as an edition writes it; `core` is the node that it reads into."""
+    """A node in an edition; `core` is the core node that it reads into."""
 
     name: str
     src: tuple[Form, ...]
@@ -78,7 +78,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """The words of an edition, and how it writes the core ops that it spells otherwise."""
+    """An edition: its words, and the rules that write core ops it does not share."""
 
     name: str
     doc: str
@@ -86,7 +86,7 @@ class Edition:
     writes: Mapping[Op, Write]
 
     def parse(self, text: str, path: str = "") -> UOp:
-        """The core node of a text, whose first line may name this edition."""
+        """The core node of a text; the first line may name this edition."""
         scope, is_open = _EditionScope(self, path), True
         for number, line in enumerate(text.split("\n"), 1):
             if is_open and _header(line) is not None:
@@ -100,7 +100,7 @@ class Edition:
         return scope.root()
 
     def print(self, root: UOp) -> str:
-        """The program under a root; UnsupportedError names the op that has no word here."""
+        """Print a program; UnsupportedError for an op that the edition has no word for."""
         writing = Writing(self)
         for u in root.toposort():
             writing.enter(u)
@@ -122,7 +122,7 @@ class Edition:
         arg: Arg | None,
         tag: str | None = None,
     ) -> UOp:
-        """The core node of a node of this edition."""
+        """Build the core node for a node of this edition."""
         word = self.word(name)
         if len(src) < word.least or (word.most is not None and len(src) > word.most):
             raise broken(word.arity, f"{len(src)} operands")
@@ -131,25 +131,25 @@ class Edition:
 
 
 class Reading:
-    """What a reader remembers of the lines before: names that an edition leaves to the order."""
+    """The state of a reader: numbers for slots and ids that the edition leaves implicit."""
 
     __slots__ = ("_numbers",)
 
     def __init__(self) -> None:
         self._numbers: dict[Condition, dict[Hashable, int] | None] = {}
 
-    def number(self, what: Condition, key: Hashable, given: int | None) -> int:
-        """The number of a node that may say it; else equal keys share one, in order from 0."""
-        known = self._numbers.setdefault(what, {} if given is None else None)
-        if (known is None) != (given is not None):
+    def number(self, what: Condition, key: Hashable, explicit: int | None) -> int:
+        """The explicit number of a node, or else one by key, in order from 0."""
+        known = self._numbers.setdefault(what, {} if explicit is None else None)
+        if (known is None) != (explicit is not None):
             raise broken(what, "some do")
         if known is None:
-            return given or 0
+            return explicit or 0
         return known.setdefault(key, len(known))
 
 
 class Writing:
-    """The forms of the nodes of one program, made sources first."""
+    """The forms of the nodes of a program, built sources first."""
 
     __slots__ = ("_forms", "_interned", "_reading", "edition")
 
@@ -160,14 +160,14 @@ class Writing:
         self._reading = Reading()
 
     def __getitem__(self, u: UOp) -> Form:
-        """The form of a node below the one that is being written."""
+        """The form of a source of the node that is being written."""
         form = self._forms[u]
         if isinstance(form, UnsupportedError):
             raise form
         return form
 
     def form(self, name: str, *src: Form, arg: Arg | None = None, tag: str | None = None) -> Form:
-        """A node of the edition; equal ones are one."""
+        """A node of the edition; equal nodes are one object."""
         key = (name, src, arg, tag)
         if key not in self._interned:
             operands = tuple(s.core for s in src)
@@ -176,11 +176,11 @@ class Writing:
         return self._interned[key]
 
     def same(self, u: UOp) -> Form:
-        """The node under its own name."""
+        """A node that the edition shares with the core."""
         return self.form(u.op.name, *(self[s] for s in u.src), arg=u.arg)
 
     def core(self, u: UOp) -> Form:
-        """The form of a node that is no node of the program."""
+        """The form of a core node that a rule has built."""
         for v in toposort([u], lambda v: [s for s in v.src if s not in self._forms]):
             if v not in self._forms:
                 self.enter(v)
@@ -190,7 +190,7 @@ class Writing:
         return UnsupportedError(f"edition {self.edition.name} cannot say {u.op.name}: {reason}")
 
     def enter(self, u: UOp) -> None:
-        """Make the form of a node, or keep the error for whoever needs it."""
+        """Build the form of a node. An error is kept until a user needs the form."""
         try:
             form = self.edition.writes.get(u.op, Writing.same)(self, u)
             if u.tag is not None:
@@ -203,7 +203,7 @@ class Writing:
 
 
 def core_words(*without: str) -> dict[str, Word]:
-    """The words of the core, but for extension ops and the names of later ones."""
+    """The words of the core ops, without extension ops and ops of later editions."""
     return {
         op.name: core_word(op)
         for op, d in DECLARATIONS.items()
@@ -212,7 +212,7 @@ def core_words(*without: str) -> dict[str, Word]:
 
 
 def core_word(op: Op) -> Word:
-    """A word that means the core op of its name."""
+    """The word of a core op."""
 
     def read(reading: Reading, src: tuple[UOp, ...], arg: Arg | None) -> UOp:
         return UOp(op, *src, arg=arg)
@@ -222,9 +222,9 @@ def core_word(op: Op) -> Word:
 
 
 def write_call(writing: Writing, u: UOp) -> Form:
-    """A CALL in an edition whose BUFFERs are flat: its arguments are they, and not views of them.
+    """A CALL in an edition with flat BUFFERs: its arguments are the BUFFERs without their RESHAPE.
 
-    A kernel sees its buffers flat whatever their shape (D-017).
+    A kernel gets its buffers flat anyway (D-017).
     """
     body, *arguments = u.src
     return writing.form("CALL", writing[body], *(_flat(writing, s) for s in arguments), arg=u.arg)
@@ -238,7 +238,7 @@ def _flat(writing: Writing, location: UOp) -> Form:
 
 
 def broken(condition: Condition, found: str) -> InvalidError:
-    """The error for a word that breaks a condition."""
+    """The error for a word with a broken condition."""
     return condition.error(condition.label.partition(".")[0], found)
 
 
@@ -247,7 +247,7 @@ def by_name(*words: Word) -> dict[str, Word]:
 
 
 def edition_of(text: str, path: str = "") -> str:
-    """The edition that the first line of a text names."""
+    """The edition that the first line of a text names, if any."""
     for number, line in enumerate(text.split("\n"), 1):
         name = _header(line)
         if name is not None:
@@ -258,7 +258,7 @@ def edition_of(text: str, path: str = "") -> str:
 
 
 class _EditionScope(Scope):
-    """Reads the nodes of an edition."""
+    """Reads a program of an edition."""
 
     __slots__ = ("_edition", "_reading")
 
@@ -279,7 +279,7 @@ def _header(line: str) -> str | None:
 
 
 def _completed(word: Word, arg: Arg | None) -> Arg | None:
-    """The arg of a word: the default one where none is given and no field is required."""
+    """The arg of a word, by default the one without fields if no field is required."""
     if word.arg is None or arg is not None:
         return arg
     if word.needs_arg:
@@ -288,7 +288,7 @@ def _completed(word: Word, arg: Arg | None) -> Arg | None:
 
 
 def _lines(root: Form) -> list[str]:
-    """One line for each form that is not written in place."""
+    """The lines of the forms that are not written in place."""
     placed: dict[Form, str | None] = {}
     number: dict[Form, int] = {}
 

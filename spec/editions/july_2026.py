@@ -1,7 +1,7 @@
 """Edition 2026-07: EXPAND prepends axes, REDUCE removes leading ones, UNSHARD over ranges (D-078).
 
-A RANGE of type DEVICE counts shards, not steps of a loop. The core shards by tuples of devices and
-has no such RANGE: it is read under the tag DEVICE, and UNSHARD puts each of its values in.
+A RANGE of type DEVICE counts shards. The core shards by tuples of devices and has no such RANGE:
+it is read as a RANGE with the tag DEVICE, and UNSHARD substitutes each of its values.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _read_expand(reading: Reading, src: tuple[UOp, ...], arg: None) -> UOp:
 
 
 def _write_expand(writing: Writing, u: UOp) -> Form:
-    """Take the axes that grow out, prepend them, and put them where they were."""
+    """Remove the axes that grow, prepend them with their new size, and permute them into place."""
     t = u.src[0]
     grown = [k for k, (old, new) in enumerate(zip(t.shape, u.shape, strict=True)) if old != new]
     kept = [k for k in range(len(t.shape)) if k not in grown]
@@ -91,7 +91,7 @@ def _write_expand(writing: Writing, u: UOp) -> Form:
 
 
 def _prepends(u: UOp) -> bool:
-    """This EXPAND is what an EXPAND that prepends axes is read into."""
+    """Whether this EXPAND is the reading of an EXPAND that prepends axes."""
     t = u.src[0]
     if t.op is not Op.RESHAPE or t.tag is not None:
         return False
@@ -109,7 +109,7 @@ def _read_reduce(reading: Reading, src: tuple[UOp, ...], arg: LeadingArg) -> UOp
 
 
 def _write_reduce(writing: Writing, u: UOp) -> Form:
-    """Bring the folded axes to the front, fold them away, and put axes of size 1 there."""
+    """Permute the folded axes to the front, fold them away, and insert axes of size 1."""
     arg, t = arg_of(u, ReduceArg), u.src[0]
     form, ranges = writing[t], [writing[r] for r in u.src[1:]]
     order = (*arg.axes, *(k for k in range(len(t.shape)) if k not in arg.axes))
@@ -120,7 +120,7 @@ def _write_reduce(writing: Writing, u: UOp) -> Form:
 
 
 def _write_reshape(writing: Writing, u: UOp) -> Form:
-    """A REDUCE of leading axes and the RESHAPE that drops them are one REDUCE."""
+    """A REDUCE of leading axes and the RESHAPE that drops them become one REDUCE."""
     t = u.src[0]
     if t.op is Op.REDUCE and t.tag is None:
         arg = arg_of(t, ReduceArg)
@@ -148,7 +148,7 @@ def _write_range(writing: Writing, u: UOp) -> Form:
 
 
 def _read_unshard(reading: Reading, src: tuple[UOp, ...], arg: UnshardArg) -> UOp:
-    """The shards of each RANGE side by side along its axis: one for each value of the RANGE."""
+    """Concatenate the shards along the axis of each RANGE, one shard per value of the RANGE."""
     t, *ranges = src
     if len(ranges) != len(arg.axes) or len(set(arg.axes)) != len(arg.axes):
         raise broken(UNSHARD_AXES, f"{arg.axes}")

@@ -1,7 +1,7 @@
 """Edition 2026-05: flat BUFFERs by size, PAD with zeros, COPY, conditions of any dtype (D-077).
 
-A BUFFER has no slot there and a RANGE no id: nodes that are equal are one, and the reader numbers
-the others in the order of the text. The writer says the number, for inputs are given by slot.
+A BUFFER has no slot there and a RANGE no id: the reader numbers distinct nodes in the order of the
+text. The writer writes the number, since inputs are passed by slot.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RANGE_NUMBER = Condition("RANGE.number", "every RANGE says its id, or none does"
 
 @dataclass(frozen=True, slots=True)
 class FlatBufferArg(Arg):
-    """`size` elements on each device; the slot is an addition of ours."""
+    """`size` elements on each device; this project adds the slot."""
 
     size: int
     dtype: DType
@@ -49,7 +49,7 @@ class FlatBufferArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class TypedRangeArg(Arg):
-    """The type of the loop; the id is an addition of ours."""
+    """The type of the loop; this project adds the id."""
 
     type: AxisType = AxisType.LOOP
     id: int | None = None
@@ -70,7 +70,7 @@ def _read_buffer(reading: Reading, src: tuple[UOp, ...], arg: FlatBufferArg) -> 
 
 
 def _write_buffer(writing: Writing, u: UOp) -> Form:
-    """The flat memory, seen under the shape of the core node."""
+    """Flat memory, reshaped to the shape of the core node."""
     arg = arg_of(u, BufferArg)
     n = len(arg.device) if isinstance(arg.device, tuple) else 1
     size = prod(u.shape) // n
@@ -93,7 +93,7 @@ def _write_pad(writing: Writing, u: UOp) -> Form:
 
 
 def _read_where(reading: Reading, src: tuple[UOp, ...], arg: None) -> UOp:
-    """P is true where it is not 0: a NaN is true, -0.0 is false."""
+    """A condition of any dtype is true if it is not 0: NaN is true, -0.0 is false."""
     p, *values = src
     if p.dtype not in (dtypes.bool, dtypes.void):
         p = UOp(Op.CMPNE, p, const(0, p.dtype))
@@ -111,8 +111,8 @@ def _read_range(reading: Reading, src: tuple[UOp, ...], arg: TypedRangeArg) -> U
 
 def _write_range(writing: Writing, u: UOp) -> Form:
     arg = arg_of(u, RangeArg)
-    given = TypedRangeArg(arg.axis_type, arg.id)
-    return writing.form("RANGE", writing[u.src[0]], arg=given)
+    typed = TypedRangeArg(arg.axis_type, arg.id)
+    return writing.form("RANGE", writing[u.src[0]], arg=typed)
 
 
 MAY_2026 = Edition(

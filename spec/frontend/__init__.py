@@ -1,1 +1,1 @@
-"""Tensors on top of the language: graphs built by numpy's operators, captured, differentiated."""
+"""The Tensor frontend: builds graphs by operators, captures functions, computes gradients."""

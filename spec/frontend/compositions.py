@@ -1,4 +1,4 @@
-"""Common ops as compositions of movement, elementwise ops and one fold: the documents' list."""
+"""Common tensor functions, composed of movement, elementwise ops and one fold."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def gemm(a: Tensor, b: Tensor) -> Tensor:
 
 
 def prefix_sum(t: Tensor) -> Tensor:
-    """The sums of the first 1, 2, ... elements: windows sliding over T behind absent elements."""
+    """The sums of the first 1, 2, ... elements: sliding windows over T behind absent elements."""
     n = t.shape[0]
     x = t.pad((n - 1, 0))
-    # Repeated and cut into rows one element longer than x, each row starts one element later.
+    # Copies of x cut into rows one element longer than x: each row starts one element later.
     x = x.reshape(1, 2 * n - 1).expand(n + 1, 2 * n - 1)
     x = x.reshape((n + 1) * (2 * n - 1)).shrink_to(2 * n * n)
     x = x.reshape(n, 2 * n).shrink_to(n, n)
@@ -28,7 +28,7 @@ def arange(n: int) -> Tensor:
 
 
 def gather(t: Tensor, idx: Tensor) -> Tensor:
-    """T[idx[i]]: a one-hot mask along the axis, then a sum."""
+    """T[idx[i]], by a one-hot mask along the axis and a sum."""
     k = t.shape[0]
     pos = arange(k).reshape(k, 1)
     mask = (pos == idx.reshape(1, -1)).cast(t.dtype)

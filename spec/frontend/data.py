@@ -1,4 +1,4 @@
-"""The data of Tensors: nested lists of numbers, and BUFFERs bound to their contents."""
+"""The data of Tensors: conversion from nested lists, and BUFFERs bound to contents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SLOTS = count()
 
 
 def bound(held: Held, device: Device) -> UOp:
-    """A new BUFFER that has these contents as long as it lives."""
+    """A new BUFFER, bound to these contents while it lives."""
     arg = BufferArg(next(_SLOTS), held.dtype, device)
     buffer = UOp(Op.BUFFER, dims(held.shape), arg=arg)
     _BOUND[buffer] = held
@@ -44,7 +44,7 @@ def contents(root: UOp) -> dict[int, Held]:
 
 
 def held_list(data: Nested, dtype: DType | None) -> Held:
-    """The contents that nested lists spell."""
+    """The contents of nested lists."""
     shape, flat = _flattened(data)
     chosen = dtype or common_dtype(flat)
     try:
@@ -54,7 +54,7 @@ def held_list(data: Nested, dtype: DType | None) -> Held:
 
 
 def number(value: Number, dtype: DType) -> UOp:
-    """A Python number as a constant of the dtype. InvalidError where it is no value of it."""
+    """A Python number as a constant of a dtype; InvalidError if it is no value of the dtype."""
     try:
         return const(value, dtype)
     except ValueError as error:
@@ -62,14 +62,14 @@ def number(value: Number, dtype: DType) -> UOp:
 
 
 def common_dtype(values: Sequence[Number]) -> DType:
-    """bool, int32 or float32: the first that all of these are."""
+    """The first of bool, int32 and float32 that holds all of these."""
     if values and all(isinstance(v, bool) for v in values):
         return dtypes.bool
     return dtypes.int32 if values and all(isinstance(v, int) for v in values) else dtypes.float32
 
 
 def nested(values: Sequence[Scalar], shape: Shape) -> object:
-    """Row-major values as nested lists; one value alone for the shape ()."""
+    """Row-major values as nested lists; a single value for the shape ()."""
     items: list[object] = list(values)
     if 0 in shape:
         items = []

@@ -1,4 +1,4 @@
-"""Who evaluates Tensors: nobody, until the front door installs an evaluator."""
+"""The evaluator of Tensors: its protocol, and its installation by `import uop`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """Contents of a Tensor: little-endian bytes in row-major order, or what an evaluator keeps."""
+    """The contents of a Tensor: little-endian bytes in row-major order, or an evaluator's data."""
 
     dtype: DType
     shape: Shape
@@ -26,16 +26,16 @@ class Held:
 
 
 class Evaluator(Protocol):
-    """What the front door installs."""
+    """Evaluates Tensors; `import uop` installs one."""
 
     def hold(self, data: object) -> Held | None:
-        """A copy of an array of the evaluator's own kind; None for anything else."""
+        """A copy of an array of the evaluator's array type; None for anything else."""
 
     def evaluate(self, root: UOp, inputs: Mapping[int, Held]) -> Held:
-        """The value of a graph whose BUFFERs have these contents, by slot."""
+        """The value of a graph; `contents` are those of its BUFFERs by slot."""
 
     def array(self, held: Held) -> Any:
-        """The contents as an array of the evaluator's own kind, with shape and `tobytes`."""
+        """The contents as an array of the evaluator's array type, with shape and `tobytes`."""
 
 
 @dataclass(slots=True)
@@ -43,19 +43,19 @@ class _Installed:
     evaluator: Evaluator | None = None
 
 
-# The front door installs for every thread, `using` for one context: both stand behind one variable.
+# `install` sets the evaluator for all threads, `using` for one context.
 _EVERYWHERE = _Installed()
 _EVALUATOR: ContextVar[_Installed] = ContextVar("uop evaluator", default=_EVERYWHERE)
 
 
 def install(evaluator: Evaluator) -> None:
-    """Evaluate Tensors by this one wherever no other is in use."""
+    """Set the default evaluator of all threads."""
     _EVERYWHERE.evaluator = evaluator
 
 
 @contextmanager
 def using(evaluator: Evaluator | None) -> Iterator[None]:
-    """Evaluate Tensors by this one (None: by nobody) inside the block."""
+    """Set the evaluator inside the block; None for no evaluation."""
     token = _EVALUATOR.set(_Installed(evaluator))
     try:
         yield
@@ -64,12 +64,12 @@ def using(evaluator: Evaluator | None) -> Iterator[None]:
 
 
 def installed() -> Evaluator | None:
-    """The evaluator in use, None where there is none."""
+    """The evaluator in use, or None."""
     return _EVALUATOR.get().evaluator
 
 
 def evaluator() -> Evaluator:
-    """The evaluator in use. UnsupportedError where there is none."""
+    """The evaluator in use; UnsupportedError if there is none."""
     found = installed()
     if found is None:
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""The decorator `function`: a Python function on Tensors becomes one FUNCTION node."""
+"""The decorator `function`, which captures a Python function on Tensors as a FUNCTION node."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _STAND_INS = count()
 def function(python: Callable[P, R]) -> Callable[P, R]:
     """Capture each call as GETTUPLE(FUNCTION(TUPLE(body), inputs...)).
 
-    The inputs are the Tensors in the arguments, also inside lists, tuples and dicts, each once;
-    Tensors that the function takes from elsewhere become further inputs, so that the body holds
-    PARAMs alone. The result has the structure that was returned.
+    The inputs are the Tensors in the arguments, also in lists, tuples and dicts, each once. Tensors
+    that the function takes from elsewhere become inputs too, so the body has PARAMs as its leaves.
+    The result has the structure of what the function returns.
     """
 
     @wraps(python)
     def captured(*args: P.args, **kwargs: P.kwargs) -> R:
         stand_ins: dict[UOp, UOp] = {}
-        given = _replaced((args, kwargs), lambda t: _stand_in(t.uop, stand_ins))
-        returned = python(*given[0], **given[1])
+        replaced = _replaced((args, kwargs), lambda t: _stand_in(t.uop, stand_ins))
+        returned = python(*replaced[0], **replaced[1])
         outputs: list[Tensor] = []
         _replaced(returned, lambda t: _noted(t, outputs))
         if not outputs:
@@ -49,7 +49,7 @@ def function(python: Callable[P, R]) -> Callable[P, R]:
 
 def _call(outputs: list[UOp], stand_ins: dict[UOp, UOp]) -> UOp:
     body = UOp(Op.TUPLE, *outputs)
-    own = {placeholder: given for given, placeholder in stand_ins.items()}
+    own = {placeholder: value for value, placeholder in stand_ins.items()}
     taken = [leaf for leaf in leaves(body) if leaf not in own]
     inputs = [*stand_ins, *taken]
     placed = dict(zip([*stand_ins.values(), *taken], _params(inputs), strict=True))
@@ -61,17 +61,18 @@ def _params(inputs: list[UOp]) -> list[UOp]:
 
 
 def _param(slot: int, like: UOp, tag: str | None = None) -> UOp:
-    """A PARAM for a value: on its device, where a PARAM there is sharded as the value is."""
+    """A PARAM for a value, on its device if a PARAM there is sharded like the value."""
     device = like.device if not isinstance(like.device, tuple) or like.axis == 0 else None
     return UOp(Op.PARAM, dims(like.shape), arg=ParamArg(slot, like.dtype, device), tag=tag)
 
 
-def _stand_in(given: UOp, stand_ins: dict[UOp, UOp]) -> Tensor:
-    """What the function sees of an input: one node of its own for each node, so that what the body
-    computes anew is not taken for an input of the same graph."""
-    if given not in stand_ins:
-        stand_ins[given] = _param(next(_STAND_INS), given, tag="input")
-    return Tensor(stand_ins[given])
+def _stand_in(value: UOp, stand_ins: dict[UOp, UOp]) -> Tensor:
+    """A distinct node that stands for an input, so that an equal graph which the body computes is
+    not taken for the input.
+    """
+    if value not in stand_ins:
+        stand_ins[value] = _param(next(_STAND_INS), value, tag="input")
+    return Tensor(stand_ins[value])
 
 
 def _noted(t: Tensor, outputs: list[Tensor]) -> Tensor:
@@ -80,7 +81,7 @@ def _noted(t: Tensor, outputs: list[Tensor]) -> Tensor:
 
 
 def _replaced(value: Any, new: Callable[[Tensor], Tensor]) -> Any:
-    """A nest of lists, tuples and dicts with every Tensor replaced, in order."""
+    """Replace every Tensor in nested lists, tuples and dicts, in order."""
     if isinstance(value, Tensor):
         return new(value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Gradients in reverse mode: the rules of the declarations, applied from a loss down to targets."""
+"""Reverse-mode gradients: applies the rules of the declarations from a loss to targets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from uop.spec.walk import outside_bodies, toposort
 
 
 def gradient(loss: Tensor, targets: Iterable[Tensor]) -> tuple[Tensor | None, ...]:
-    """d loss / d target for each target, of its shape and dtype; None where nothing flows.
+    """d loss / d target for each target, of its shape and dtype; None without a gradient.
 
-    The loss is one float. Elements that are absent (INVALID) have the gradient 0. What a STORE
-    puts into memory has the gradient of what is read there after it, the old contents that of the
-    rest (D-097); InvalidError GRADIENT.c2 where memory is written in another way.
+    The loss is a float of shape (). Absent (INVALID) elements have the gradient 0. A stored value
+    has the gradient of what is read after the STORE, the old contents that of the rest (D-097);
+    InvalidError GRADIENT.c2 for memory that is written in another way.
     """
     found = backward(loss.uop, [t.uop for t in targets])
     return tuple(None if g is None else Tensor(g) for g in found)
@@ -40,7 +40,7 @@ def backward(loss: UOp, targets: Iterable[UOp]) -> list[UOp | None]:
 
 
 class _Reverse:
-    """One walk from the loss to the targets, along what lies between them."""
+    """One reverse walk from the loss to the targets, over the nodes between them."""
 
     def __init__(self, loss: UOp, targets: list[UOp]) -> None:
         self._loss, self._targets = loss, targets
@@ -65,7 +65,7 @@ class _Reverse:
         return [self._gradients.get(t) for t in self._targets]
 
     def _between(self, order: list[UOp]) -> set[UOp]:
-        """The floats that depend on a target: a gradient can flow there, and is asked for."""
+        """The float nodes that depend on a target."""
         found: set[UOp] = set()
         targets = set(self._targets)
         for u in order:
@@ -79,21 +79,21 @@ class _Reverse:
         self._gradients[s] = part if known is None else UOp(Op.ADD, known, part)
 
     def _absent_where(self, s: UOp, part: UOp) -> UOp:
-        """Absent where s is: what the program skips does not change the loss."""
+        """Make g absent where s is absent: skipped elements do not change the loss."""
         if not self._absences.may_be_in(s):
             return part
         return UOp(Op.WHERE, UOp(Op.CMPEQ, s, s), part, part)
 
 
 def _with_a_rule(u: UOp) -> UOp:
-    """A float op without a gradient of its own, written with ops that may have one."""
+    """Decompose float ops until they have a gradient rule."""
     if u.declaration.gradient is not None or not u.dtype.is_float:
         return u
     return u.decompose() or u
 
 
 def _summed_to(part: UOp, s: UOp) -> UOp:
-    """Summed over the axes along which the operand was broadcast."""
+    """Sum over the axes along which the operand was broadcast."""
     if part.shape == s.shape:
         return part
     aligned = (1,) * (len(part.shape) - len(s.shape)) + s.shape

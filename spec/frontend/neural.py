@@ -1,4 +1,4 @@
-"""Pieces of neural networks, built from Tensors."""
+"""Layers of neural networks, built from Tensors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from uop.spec.ops.names import Op
 
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """exp(x) over its sum along an axis; the largest element is taken off before."""
+    """exp(x - max x) divided by its sum along an axis."""
     e = (x - x.reduce(Op.MAX, axis)).exp()
     return e / e.reduce(Op.ADD, axis)
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
-    """The last axis moved to mean 0 and scaled to variance 1, then times weight plus bias."""
+    """Normalise the last axis to mean 0 and variance 1, then scale by weight and add bias."""
     n = x.shape[-1]
     centred = x - x.reduce(Op.ADD, -1) / n
     variance = (centred * centred).reduce(Op.ADD, -1) / n
@@ -28,7 +28,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 def windows(x: Tensor, kh: int, kw: int) -> Tensor:
-    """Every kh x kw window of the last two axes: (..., H, W) -> (..., H-kh+1, W-kw+1, kh, kw)."""
+    """All kh x kw windows of the last two axes: (..., H, W) -> (..., H-kh+1, W-kw+1, kh, kw)."""
     r = x.ndim - 2
     rest = range(r)
     wide = _sliding(x, kw).permute(*rest, r + 1, r + 2, r)
@@ -36,7 +36,7 @@ def windows(x: Tensor, kh: int, kw: int) -> Tensor:
 
 
 def conv2d(x: Tensor, weight: Tensor, padding: int = 0) -> Tensor:
-    """x (N, C, H, W) correlated with weight (O, C, kh, kw) at every place, zeros around x."""
+    """Correlate x (N, C, H, W), padded with zeros, with weight (O, C, kh, kw)."""
     sides = (padding, padding)
     x = x.pad((0, 0), (0, 0), sides, sides, fill=PadFill.ZERO)
     (n, c, h, w), (o, _, kh, kw) = x.shape, weight.shape
@@ -48,7 +48,7 @@ def conv2d(x: Tensor, weight: Tensor, padding: int = 0) -> Tensor:
 def _sliding(x: Tensor, k: int) -> Tensor:
     """The windows of k elements of the last axis, as columns: (..., n) -> (..., k, n-k+1)."""
     *rest, n = x.shape
-    # Copies one after another, cut into rows one longer than a copy: row j starts at element j.
+    # Copies of x cut into rows one element longer than x: row j starts at element j.
     copies = x.reshape(*rest, 1, n).expand(*rest, k + 1, n).reshape(*rest, (k + 1) * n)
     rows = copies.shrink_to(*rest, k * (n + 1)).reshape(*rest, k, n + 1)
     return rows.shrink_to(*rest, k, n - k + 1)

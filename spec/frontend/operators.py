@@ -1,4 +1,4 @@
-"""Python's binary operators on Tensors, each one op."""
+"""The binary operators of Tensor, one op each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Operators(ABC):
-    """What Tensor inherits; a Python number takes the dtype of the Tensor it meets."""
+    """The base class of Tensor with its operators; Python numbers take the dtype of the Tensor."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Graphs without effects: what a location holds after STOREs, as a value made of theirs."""
+"""Rewrites graphs without effects: a location after STOREs becomes a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uop.spec.uop import UOp, const
 from uop.spec.walk import outside_bodies, toposort
 
 VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.INDEX)
-"""Views that a STORE goes through: the gradient of each puts values back in their places."""
+"""The views that a STORE may write through; their gradient puts values back in place."""
 
 Rule = Callable[[type[UOp], UOp, UOp], Sequence[UOp]]
 
@@ -23,10 +23,10 @@ ORDERING = (Op.STORE, Op.GROUP, Op.NOOP)
 
 
 def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:
-    """Every value and location of these graphs as a value without effects (D-097).
+    """Map every value and location of these graphs to a value without effects (D-097).
 
-    A STORE through views is WHERE(inside, value, old) of the buffer behind them. GRADIENT.c2 for
-    memory that something else writes, or through other views.
+    A STORE through views becomes WHERE(inside, value, old) of their buffer. InvalidError
+    GRADIENT.c2 for memory that another op writes, or that is written through another view.
     """
     order = toposort(roots, outside_bodies)
     if not any(u.op is Op.AFTER and len(u.src) > 1 for u in order):
@@ -45,13 +45,13 @@ def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:
 
 
 class Absences:
-    """Which values may have elements that are absent."""
+    """Decides which values may have absent elements."""
 
     def __init__(self) -> None:
         self._may_be: dict[UOp, bool] = {}
 
     def may_be_in(self, value: UOp) -> bool:
-        """Whether a PAD may have left INVALID elements that no REDUCE has skipped."""
+        """Whether a value may have INVALID elements of a PAD that no REDUCE has skipped."""
         known = self._may_be
         for u in toposort([value], lambda v: () if v in known else outside_bodies(v)):
             if u not in known:
@@ -63,7 +63,7 @@ class Absences:
         return known[value]
 
     def filled(self, value: UOp) -> UOp:
-        """Zero where it is absent: a REDUCE skips what is INVALID."""
+        """Replace absent elements by 0, by a REDUCE, which skips INVALID elements."""
         if not self.may_be_in(value):
             return value
         column = reshaped(value, (*value.shape, 1))
@@ -72,7 +72,7 @@ class Absences:
 
 
 def _after(u: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
-    """The location, of what the STOREs that it depends on leave in its buffer."""
+    """The value of a location after the STOREs that it depends on."""
     views: list[UOp] = []
     base = u.src[0]
     while base.op not in LEAVES:
@@ -93,7 +93,7 @@ def _after(u: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
 
 
 def _updated(store: UOp, old: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
-    """A buffer after a STORE: what is absent or gated off leaves it as it was."""
+    """A buffer after a STORE; absent and gated elements keep the old contents."""
     value = done[store.src[1]]
     if value.dtype is dtypes.bool:
         raise _refused(store, "a STORE of bools")
@@ -117,7 +117,7 @@ def _updated(store: UOp, old: UOp, done: dict[UOp, UOp], absences: Absences) -> 
 
 
 def _put_back(view: UOp, part: UOp) -> UOp:
-    """The elements of a view at their places, zeros beside them: what its gradient does."""
+    """Put the elements of a view back in place, with zeros elsewhere, as its gradient does."""
     rule = view.declaration.gradient
     parts = cast(Rule, rule)(UOp, view, part)
     return parts[0]

@@ -1,4 +1,4 @@
-"""Tensor: a graph with numpy's operators. It builds; an installed evaluator gives the values."""
+"""The class Tensor: builds graphs with numpy's operators; an evaluator computes their values."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ Size = SupportsIndex | Sequence[SupportsIndex]
 
 
 class Tensor(Operators):
-    """A value over the node `uop`, which never changes and never evaluates by itself.
+    """An immutable value: a graph under the node `uop`, which is evaluated on request.
 
     `Tensor(data)` takes a number (a CONST), nested lists or an array of the installed evaluator
-    (a BUFFER that keeps a copy of them), or a UOp. Numbers are int32, float32 or bool where no
-    dtype is given, and take the dtype of a Tensor they meet; Tensors of two dtypes do not mix.
+    (a BUFFER with a copy), or a UOp. Without a dtype, numbers are int32, float32 or bool. In an
+    operator a number takes the dtype of the Tensor; two Tensors must have the same dtype.
     """
 
     __slots__ = ("__weakref__", "uop")
-    # numpy leaves the operators between its arrays and Tensors to Tensor.
+    # Makes numpy leave operators between arrays and Tensors to Tensor.
     __array_ufunc__ = None
 
     uop: UOp
@@ -57,12 +57,12 @@ class Tensor(Operators):
 
     @staticmethod
     def of(op: Op, *operands: Tensor | UOp, arg: Arg | None = None) -> Tensor:
-        """Any op of the language."""
+        """A Tensor of any op."""
         return Tensor(UOp(op, *(t.uop if isinstance(t, Tensor) else t for t in operands), arg=arg))
 
     @staticmethod
     def stack(*tensors: Tensor) -> Tensor:
-        """Joined along a new first axis."""
+        """Join Tensors along a new first axis."""
         return Tensor.of(Op.STACK, *tensors)
 
     @property
@@ -94,7 +94,7 @@ class Tensor(Operators):
         return f"<Tensor {self.dtype.name}{list(self.shape)}{where} : {self.uop.op.name}>"
 
     def _repr_html_(self) -> str:
-        """The graph as a notebook shows it; no value is computed."""
+        """The drawing of the graph for notebooks; computes no value."""
         return self.uop._repr_html_()
 
     # Values.
@@ -103,7 +103,7 @@ class Tensor(Operators):
         return evaluator().evaluate(self.uop, contents(self.uop))
 
     def numpy(self) -> Any:
-        """The value as an array. UnsupportedError where no evaluator is installed."""
+        """The value as an array; UnsupportedError without an installed evaluator."""
         return evaluator().array(self._value())
 
     def tolist(self) -> Any:
@@ -129,7 +129,7 @@ class Tensor(Operators):
         return 1, 0
 
     def realize(self) -> Tensor:
-        """The value as data, without history; on no device where it was replicated over several."""
+        """A Tensor of the computed value; without a device if this one is replicated."""
         device = None if isinstance(self.device, tuple) and self.axis != 0 else self.device
         return Tensor(bound(self._value(), device))
 
@@ -146,14 +146,16 @@ class Tensor(Operators):
         return Tensor.of(Op.NEG, self)
 
     def __invert__(self) -> Tensor:
-        """Every bit turned; on bool logical."""
+        """Flip every bit; logical on bool."""
         return Tensor.of(Op.NOT, self) if self.dtype is dtypes.bool else self ^ _all_ones(self)
 
     def __abs__(self) -> Tensor:
         return self.maximum(-self)
 
     def __matmul__(self, other: Any) -> Tensor:
-        """Over the last axis of this one and the last but one of the other, broadcast before."""
+        """Matrix product over the last axis of this one and the last but one of the other; the
+        other axes broadcast.
+        """
         a, b = self, _met(other, self)
         left = a.reshape(*a.shape, 1)
         if b.ndim == 1:
@@ -164,14 +166,14 @@ class Tensor(Operators):
         return self._with(Op.MAX, other)
 
     def minimum(self, other: Any) -> Tensor:
-        """By MAX of what is turned round: -x of floats, the bits of integers and bool."""
+        """The minimum, by MAX of the reversed order: -x of floats, ~x of integers and bool."""
         other = _met(other, self)
         if self.dtype.is_float:
             return -(-self).maximum(-other)
         return ~(~self).maximum(~other)
 
     def where(self, chosen: Any, other: Any) -> Tensor:
-        """`chosen` where this is true, else `other`."""
+        """`chosen` if this is true, else `other`, element by element."""
         if not isinstance(chosen, Tensor):
             chosen = _met(chosen, other) if isinstance(other, Tensor) else Tensor(chosen)
         return Tensor.of(Op.WHERE, self, chosen, _met(other, chosen))
@@ -213,18 +215,18 @@ class Tensor(Operators):
     # Views.
 
     def reshape(self, *shape: Size) -> Tensor:
-        """One -1 stands for what is left."""
+        """Change the shape; one size may be -1 and is inferred."""
         return Tensor(views.reshaped(self.uop, _sizes(shape)))
 
     def expand(self, *shape: Size) -> Tensor:
-        """-1 keeps an axis."""
+        """Broadcast to a shape; -1 keeps the size of an axis."""
         return Tensor(views.expanded(self.uop, _sizes(shape)))
 
     def permute(self, *order: Size) -> Tensor:
         return Tensor(views.permuted(self.uop, _sizes(order)))
 
     def transpose(self, a: int, b: int) -> Tensor:
-        """Two axes exchanged."""
+        """Exchange two axes."""
         order = list(range(self.ndim))
         order[a], order[b] = order[b], order[a]
         return self.permute(order)
@@ -237,19 +239,19 @@ class Tensor(Operators):
         return Tensor(views.flipped(self.uop, axes))
 
     def pad(self, *pairs: tuple[int, int], fill: PadFill = PadFill.INVALID) -> Tensor:
-        """With (before, after) more elements along each axis: absent ones, or zeros."""
+        """Add (before, after) elements along each axis: absent ones, or zeros."""
         return Tensor(views.padded(self.uop, pairs, fill))
 
     def shrink(self, *bounds: tuple[int, int]) -> Tensor:
-        """From start up to end along each axis."""
+        """Keep the elements from start to end along each axis."""
         return Tensor(views.shrunk(self.uop, bounds))
 
     def shrink_to(self, *shape: Size) -> Tensor:
-        """The first elements along each axis."""
+        """Keep the first elements along each axis."""
         return self.shrink(*((0, dim) for dim in _sizes(shape)))
 
     def __getitem__(self, key: Any) -> Tensor:
-        """Integers, slices, `...`, None, and integer Tensors of shape () or (k,) as in INDEX."""
+        """Index by integers, slices, `...`, None, and integer Tensors of shape () or (k,)."""
         keys = key if isinstance(key, tuple) else (key,)
         return Tensor(views.indexed(self.uop, [_key(k) for k in keys]))
 
@@ -264,7 +266,7 @@ class Tensor(Operators):
     # Folds.
 
     def reduce(self, op: Op, axes: Axes = None) -> Tensor:
-        """Folded along these axes, which become 1; along all by default."""
+        """Fold along these axes, by default all; their size becomes 1."""
         return Tensor(views.folded(self.uop, op, axes))
 
     def sum(self, axes: Axes = None) -> Tensor:
@@ -281,22 +283,22 @@ class Tensor(Operators):
         return total / (self.size // max(total.size, 1))
 
     def _folded(self, op: Op, axes: Axes) -> Tensor:
-        """Without the axes that were folded."""
+        """Drop the folded axes."""
         return Tensor(views.dropped(views.folded(self.uop, op, axes), axes))
 
     # Memory and markers.
 
     def copy(self, device: Device) -> Tensor:
-        """On another device; split along axis 0 over several."""
+        """Copy to another device; over several devices the copy is split along axis 0."""
         return Tensor.of(Op.LOAD, self, arg=LoadArg(device))
 
     def replicated(self, axes: Axes) -> Tensor:
-        """One of the equal copies along these axes, without the axes."""
+        """One of the equal copies along these axes, without these axes."""
         arg = ReplicatedArg(tuple(sorted(views.reduced_axes(self.uop, axes))))
         return Tensor(views.dropped(Tensor.of(Op.REPLICATED, self, arg=arg).uop, axes))
 
     def assign(self, value: Any) -> Tensor:
-        """This memory once the value is stored in it: STORE, then AFTER."""
+        """Store a value in this memory; returns the memory AFTER the STORE."""
         stored = Tensor.of(Op.STORE, self, _met(value, self).expand(self.shape))
         return Tensor.of(Op.AFTER, self, stored)
 
@@ -323,14 +325,14 @@ def _graph(data: Any, dtype: DType | None, device: Device) -> UOp:
 
 
 def _placed(u: UOp, dtype: DType | None, device: Device) -> UOp:
-    """A node as another dtype or on another device, where these are asked for."""
+    """Cast and copy a node to a dtype and device, if they are not None."""
     if dtype not in (None, u.dtype):
         u = UOp(Op.CAST, u, arg=DTypeArg(dtype))
     return u if device in (None, u.device) else UOp(Op.LOAD, u, arg=LoadArg(device))
 
 
 def _met(value: Any, like: Tensor) -> Tensor:
-    """What an operator met: a number takes the dtype of the Tensor it meets."""
+    """An operand as a node: a number takes the dtype of the Tensor."""
     if isinstance(value, Tensor):
         return value
     return Tensor(number(value, like.dtype)) if isinstance(value, NUMBERS) else Tensor(value)
@@ -341,7 +343,7 @@ def _all_ones(like: Tensor) -> Number:
 
 
 def _sizes(sizes: Sequence[Size]) -> list[int]:
-    """Sizes one by one or as one sequence."""
+    """Sizes that were passed one by one or as one sequence."""
     flat = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], Sequence) else sizes
     strange = [size for size in flat if not isinstance(size, SupportsIndex)]
     if strange:

@@ -1,4 +1,4 @@
-"""Views of graphs in numpy's words: negative axes, -1 in a shape, pairs of a pad, slices."""
+"""Movement ops with numpy's conventions: negative axes, -1 in a shape, pads, slices."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Key = int | slice | EllipsisType | UOp | None
 
 
 def reshaped(t: UOp, shape: Sequence[int]) -> UOp:
-    """Under another shape; one -1 stands for what is left."""
+    """Reshape; one size may be -1 and is inferred."""
     rest = math.prod(dim for dim in shape if dim != -1)
     sizes = [math.prod(t.shape) // max(rest, 1) if dim == -1 else dim for dim in shape]
     return UOp(Op.RESHAPE, t, dims(sizes))
 
 
 def expanded(t: UOp, shape: Sequence[int]) -> UOp:
-    """Broadcast to a shape, right-aligned; -1 keeps an axis."""
+    """Broadcast to a shape, right-aligned; -1 keeps the size of an axis."""
     aligned = reshaped(t, (1,) * (len(shape) - len(t.shape)) + t.shape)
     sizes = [
         aligned.shape[k] if dim == -1 and k < len(aligned.shape) else dim
@@ -39,24 +39,24 @@ def permuted(t: UOp, order: Sequence[int]) -> UOp:
 
 
 def flipped(t: UOp, axes: Axes) -> UOp:
-    """Reversed along these axes, along all by default."""
+    """Reverse along these axes, by default all."""
     chosen = reduced_axes(t, axes)
     missing = [axis for axis in chosen if not 0 <= axis < len(t.shape)]
-    # An axis that T has not becomes a flag too many, which FLIP.c1 rejects.
+    # An axis outside the rank becomes a flag too many, which FLIP.c1 rejects.
     flags = [axis in chosen for axis in range(len(t.shape))] + [True] * len(missing)
     return UOp(Op.FLIP, t, arg=FlipArg(tuple(flags)))
 
 
 def padded(t: UOp, pairs: Sequence[tuple[int, int]], fill: PadFill) -> UOp:
-    """With (before, after) more elements along each axis."""
-    # A pair too many is for PAD.c1 to reject.
+    """Add (before, after) elements along each axis."""
+    # PAD.c1 rejects a pair too many.
     lengths = [*t.shape, *[0] * (len(pairs) - len(t.shape))]
     sizes = [n + before + after for n, (before, after) in zip(lengths, pairs, strict=False)]
     return UOp(Op.PAD, t, dims(before for before, _ in pairs), dims(sizes), arg=PadArg(fill))
 
 
 def shrunk(t: UOp, bounds: Sequence[tuple[int, int]]) -> UOp:
-    """From start up to end along each axis."""
+    """Keep the elements from start to end along each axis."""
     return UOp(
         Op.SHRINK,
         t,
@@ -66,12 +66,12 @@ def shrunk(t: UOp, bounds: Sequence[tuple[int, int]]) -> UOp:
 
 
 def folded(t: UOp, op: Op, axes: Axes) -> UOp:
-    """Reduced along these axes, along all by default; they become 1."""
+    """Fold along these axes, by default all; their size becomes 1."""
     return UOp(Op.REDUCE, t, arg=ReduceArg(op, tuple(sorted(reduced_axes(t, axes)))))
 
 
 def dropped(t: UOp, axes: Axes) -> UOp:
-    """Without these axes, which have size 1."""
+    """Drop these axes, which have size 1."""
     gone = reduced_axes(t, axes)
     return reshaped(t, [dim for axis, dim in enumerate(t.shape) if axis not in gone])
 
@@ -83,12 +83,12 @@ def reduced_axes(t: UOp, axes: Axes) -> list[int]:
 
 
 def positive(t: UOp, axes: Sequence[int]) -> list[int]:
-    """Axes counted from the left."""
+    """Negative axes as axes from the left."""
     return [axis + len(t.shape) if axis < 0 else axis for axis in axes]
 
 
 def indexed(t: UOp, keys: Sequence[Key]) -> UOp:
-    """numpy's basic indexing, and integer graphs of shape () or (k,) as an index."""
+    """numpy's basic indexing, and indexing by integer graphs of shape () or (k,)."""
     used = sum(key is not None and key is not Ellipsis for key in keys)
     if used > len(t.shape):
         raise _no_index(t, f"{used} keys")
@@ -109,7 +109,7 @@ def indexed(t: UOp, keys: Sequence[Key]) -> UOp:
 
 
 def _without_ellipsis(keys: Sequence[Key], missing: int) -> list[Key]:
-    """With as many whole slices as are missing where the first `...` stands."""
+    """Replace the first `...` by the missing whole slices."""
     for k, key in enumerate(keys):
         if key is Ellipsis:
             return [*keys[:k], *[slice(None)] * missing, *keys[k + 1 :]]
@@ -117,7 +117,7 @@ def _without_ellipsis(keys: Sequence[Key], missing: int) -> list[Key]:
 
 
 def _picked(t: UOp, axis: int, key: int | EllipsisType | UOp) -> UOp:
-    """INDEX takes axes from the left: the axis goes there, and what is left of it goes back."""
+    """INDEX one axis: it is moved to the left for that, and the result back."""
     i = key if isinstance(key, UOp) else index_const(_from_left(t, axis, key))
     if axis == 0:
         return UOp(Op.INDEX, t, i)
@@ -151,7 +151,7 @@ def _sliced(t: UOp, axis: int, key: slice) -> UOp:
 
 
 def _every(t: UOp, axis: int, step: int, count: int) -> UOp:
-    """Each element number 0, step, ... along an axis."""
+    """The elements 0, step, 2 step, ... along an axis."""
     more = [(0, 0)] * len(t.shape)
     more[axis] = (0, count * step - t.shape[axis])
     t = padded(t, more, PadFill.INVALID)

@@ -1,6 +1,4 @@
-"""The forms of a program between the compiler's stages, as data, and the check that a program has
-one.
-"""
+"""The forms of a program between the stages of the compiler, as data, and their verifier."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ from uop.spec.uop import UOp
 Order = Sequence[UOp]
 
 
-class Nodes:
-    """The nodes of a body, sources first, and those of each op."""
+class BodyNodes:
+    """The nodes of a body, sources first, with an index by op."""
 
     __slots__ = ("by_op", "order")
 
@@ -31,41 +29,39 @@ class Nodes:
             self.by_op.setdefault(u.op, []).append(u)
 
     def of(self, *ops: Op) -> Iterator[UOp]:
-        """The nodes of one op after those of the other."""
+        """The nodes of these ops, op by op."""
         return (u for op in ops for u in self.by_op.get(op, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """What holds for each body. `broken` takes its nodes and gives one that breaks it, or None."""
+    """A condition on each body. `broken` returns a node that breaks it, or None."""
 
     label: str
     title: str
-    broken: Callable[[Nodes], UOp | None]
+    broken: Callable[[BodyNodes], UOp | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a stage leaves: a SINK of calls of bodies, and which ops, shapes and axis types these
-    have.
-    """
+    """The output form of a stage: a SINK of calls of bodies, and what the bodies may have."""
 
     stage: str
     around: frozenset[Op]
     """The ops outside the bodies."""
     call: Op
-    """What calls a body: FUNCTION or CALL."""
+    """The op that calls a body: FUNCTION or CALL."""
     body: Op
     """The root of a body."""
     ops: frozenset[Op]
     """The ops inside a body."""
     axis_types: frozenset[AxisType] = frozenset()
-    """Of the RANGEs in it."""
+    """The axis types of the RANGEs in a body."""
     invariants: tuple[Invariant, ...] = ()
 
     @property
     def conditions(self) -> dict[str, Condition]:
-        """All that is checked, by the name that the labels have behind the stage."""
+        """Everything that `verify` checks, by the part of the label after the stage."""
         titles = {
             "root": "the root is a SINK",
             "around": "no such op outside a body",
@@ -80,7 +76,7 @@ class Form:
 
 
 def verify(root: UOp, form: Form) -> None:
-    """PassError with the stage and the node where a program does not have the form."""
+    """PassError with stage and node if a program does not have the form."""
     if root.op is not Op.SINK:
         raise _broken(form, "root", root)
     bodies: dict[UOp, None] = {}
@@ -97,12 +93,12 @@ def verify(root: UOp, form: Form) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a body, which many stages leave as it is."""
+    """Cached facts about a body; many stages leave a body unchanged."""
 
     ops: frozenset[Op]
     axis_types: frozenset[AxisType]
-    held: set[Callable[[Nodes], UOp | None]]
-    """The invariants that it was found to keep."""
+    held: set[Callable[[BodyNodes], UOp | None]]
+    """The invariants that hold for the body."""
 
 
 _KNOWN: WeakKeyDictionary[UOp, _Known] = WeakKeyDictionary()
@@ -112,7 +108,7 @@ def _verify_body(body: UOp, form: Form) -> None:
     known = _KNOWN.get(body)
     nodes = None
     if known is None:
-        nodes = Nodes(body.toposort())
+        nodes = BodyNodes(body.toposort())
         axis_types = frozenset(arg_of(r, RangeArg).axis_type for r in nodes.of(Op.RANGE))
         known = _KNOWN[body] = _Known(frozenset(nodes.by_op), axis_types, set())
     if not (known.ops <= form.ops and known.axis_types <= form.axis_types):
@@ -120,7 +116,7 @@ def _verify_body(body: UOp, form: Form) -> None:
     for invariant in form.invariants:
         if invariant.broken in known.held:
             continue
-        nodes = nodes or Nodes(body.toposort())
+        nodes = nodes or BodyNodes(body.toposort())
         found = invariant.broken(nodes)
         if found is not None:
             raise _broken(form, invariant.label, found)
@@ -128,7 +124,7 @@ def _verify_body(body: UOp, form: Form) -> None:
 
 
 def _stray(body: UOp, form: Form) -> PassError:
-    """Names the first node that may not stand in a body."""
+    """The error for the first node that a body of this form may not have."""
     u = next(
         u
         for u in body.toposort()
@@ -145,8 +141,8 @@ def _broken(form: Form, name: str, u: UOp) -> PassError:
 
 
 def open_ranges(order: Order) -> dict[UOp, frozenset[UOp]]:
-    """For each node of a kernel the RANGEs it stands in: those of its sources, without what REDUCE
-    and END close.
+    """For each node of a kernel the RANGEs around it: those of its sources, without those that
+    REDUCE and END close.
     """
     inside: dict[UOp, frozenset[UOp]] = {}
     for u in order:
@@ -171,13 +167,13 @@ ANYWHERE = (Op.AFTER, Op.LINEAR, Op.PROGRAM)
 """Ops that take locations beside values."""
 
 
-def _not_scalar(nodes: Nodes) -> UOp | None:
-    """A location of memory has a shape, and so has the operand that says which; nothing else."""
+def _not_scalar(nodes: BodyNodes) -> UOp | None:
+    """Only memory locations and shape operands may have a shape other than ()."""
     return next((u for u in nodes.order if u.shape and u.op not in PLACES), None)
 
 
-def _not_scalar_nor_fragment(nodes: Nodes) -> UOp | None:
-    """Beside those, what a warp multiplies: fragments, and their fold."""
+def _not_scalar_nor_fragment(nodes: BodyNodes) -> UOp | None:
+    """As `_not_scalar`, but the fragments of a WMMA and their fold may have a shape too."""
     for u in nodes.order:
         if u.shape and u.op not in PLACES:
             is_product = u.op is Op.WMMA or (u.op is Op.REDUCE and u.src[0].op is Op.WMMA)
@@ -186,7 +182,7 @@ def _not_scalar_nor_fragment(nodes: Nodes) -> UOp | None:
     return None
 
 
-def _not_flat(nodes: Nodes) -> UOp | None:
+def _not_flat(nodes: BodyNodes) -> UOp | None:
     for u in nodes.of(Op.PARAM):
         if len(u.shape) != 1 or u.addrspace is not AddrSpace.GLOBAL:
             return u
@@ -196,7 +192,7 @@ def _not_flat(nodes: Nodes) -> UOp | None:
     return None
 
 
-def _not_through_index(nodes: Nodes) -> UOp | None:
+def _not_through_index(nodes: BodyNodes) -> UOp | None:
     for u in nodes.of(Op.LOAD, Op.STORE, Op.ATOMICADD):
         place = u.src[0]
         if place.op is not Op.INDEX or len(place.src) != 2 or place.addrspace is None:
@@ -204,7 +200,7 @@ def _not_through_index(nodes: Nodes) -> UOp | None:
     return None
 
 
-def _location_as_value(nodes: Nodes) -> UOp | None:
+def _location_as_value(nodes: BodyNodes) -> UOp | None:
     for u in nodes.order:
         for k, s in enumerate(u.src):
             if s.addrspace is not None and u.op not in ANYWHERE and (k or u.op not in ACCESS):
@@ -212,7 +208,7 @@ def _location_as_value(nodes: Nodes) -> UOp | None:
     return None
 
 
-def _repeated_id(nodes: Nodes) -> UOp | None:
+def _repeated_id(nodes: BodyNodes) -> UOp | None:
     seen: set[int] = set()
     for u in nodes.of(Op.RANGE):
         if arg_of(u, RangeArg).id in seen:
@@ -221,14 +217,14 @@ def _repeated_id(nodes: Nodes) -> UOp | None:
     return None
 
 
-def _left_open(nodes: Nodes) -> UOp | None:
+def _left_open(nodes: BodyNodes) -> UOp | None:
     order = nodes.order
     return next(
         iter(sorted(open_ranges(order)[order[-1]], key=lambda r: arg_of(r, RangeArg).id)), None
     )
 
 
-def _closed_twice(nodes: Nodes) -> UOp | None:
+def _closed_twice(nodes: BodyNodes) -> UOp | None:
     closed: set[UOp] = set()
     for u in nodes.of(Op.REDUCE, Op.END):
         for r in u.src[1:] if u.op is Op.REDUCE else u.src[1:2]:
@@ -238,12 +234,12 @@ def _closed_twice(nodes: Nodes) -> UOp | None:
     return None
 
 
-def _instructions(nodes: Nodes) -> Order:
+def _instructions(nodes: BodyNodes) -> Order:
     body = nodes.order[-1]
     return body.src[0].src if body.op is Op.PROGRAM else body.src
 
 
-def _used_before(nodes: Nodes) -> UOp | None:
+def _used_before(nodes: BodyNodes) -> UOp | None:
     done: set[UOp] = set()
     for u in _instructions(nodes):
         for s in u.src:
@@ -253,7 +249,7 @@ def _used_before(nodes: Nodes) -> UOp | None:
     return None
 
 
-def _unbalanced(nodes: Nodes) -> UOp | None:
+def _unbalanced(nodes: BodyNodes) -> UOp | None:
     opened: list[UOp] = []
     for u in _instructions(nodes):
         if u.op in (Op.RANGE, Op.IF):
@@ -270,7 +266,7 @@ def _ops(*sections: str) -> frozenset[Op]:
 
 
 ELEMENTWISE = _ops("elementwise", "decomposed") | {Op.MIN}
-"""MIN is an extension op, which targets have as they have MAX."""
+"""MIN is an extension op that targets implement like MAX."""
 SCALAR_OPS = ELEMENTWISE | {
     Op.PARAM, Op.CONST, Op.STACK, Op.INDEX, Op.BITCAST, Op.LOAD, Op.STORE, Op.RANGE, Op.END,
     Op.SINK,
@@ -341,7 +337,7 @@ LINEARIZED = replace(
     invariants=SCALAR + ORDER,
 )
 LISTED = replace(LINEARIZED, invariants=SCALAR[1:] + ORDER)
-"""The same with vectors, which linearize takes apart."""
+"""LINEARIZED with vectors, which linearize splits into scalars."""
 PLANNED = replace(LINEARIZED, stage="plan")
 RENDERED = replace(
     PLANNED,
@@ -356,4 +352,4 @@ FORMS = {
         CALLIFIED, RANGED, OPTIMIZED, EXPANDED, SELECTED, LINEARIZED, PLANNED, RENDERED,
     )
 }  # fmt: skip
-"""What each stage leaves, in their order."""
+"""The output form of each stage, in their order."""

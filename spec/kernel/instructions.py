@@ -1,6 +1,6 @@
-"""What programs know only by name: machine instructions, and how each target spells them.
+"""The table of machine instructions: how each target spells an INS by name.
 
-What they compute stands in `uop.interpreter.rules.codegen`, under the same name.
+`uop.interpreter.rules.codegen` has their meaning under the same name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from uop.spec.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """A machine instruction: its expression per target, with {k} for operand k."""
+    """A machine instruction: by target its expression, with {k} for operand k."""
 
     name: str
     spelling: Mapping[str, str]
@@ -26,8 +26,8 @@ class Instruction:
 
 
 def filled(spelling: str, operands: Sequence[str]) -> str:
-    """A spelling with an operand for each {k}; other braces are its own. UnsupportedError where it
-    names one that is not there.
+    """Put operand k in place of each {k} of a spelling; other braces stay. UnsupportedError for a
+    number without operand.
     """
 
     def operand(match: re.Match[str]) -> str:
@@ -43,7 +43,7 @@ INSTRUCTIONS: dict[str, Instruction] = {}
 
 
 def define_instruction(name: str, **spelling: str) -> Instruction:
-    """Enter an instruction; a second one of the same name is a programming error."""
+    """Enter an instruction; ValueError for a second one of the same name."""
     if name in INSTRUCTIONS:
         raise ValueError(f"the instruction {name!r} is defined twice")
     INSTRUCTIONS[name] = instruction = Instruction(name, spelling)
@@ -51,7 +51,7 @@ def define_instruction(name: str, **spelling: str) -> Instruction:
 
 
 def instruction_named(name: str) -> Instruction:
-    """The instruction; UnsupportedError for a name that nobody has defined."""
+    """The instruction of a name; UnsupportedError for an undefined one."""
     if name not in INSTRUCTIONS:
         known = ", ".join(sorted(INSTRUCTIONS))
         raise UnsupportedError(f"no instruction {name!r}; known are {known}")

@@ -1,4 +1,4 @@
-"""The instructions of a LINEAR as they are listed, and which of them are in scope."""
+"""Builds the instruction list of a LINEAR and tracks which instructions are in scope."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uop.spec.uop import UOp
 
 
 class Listing:
-    """RANGE and IF open a block; what is listed inside is in scope until END or ENDIF."""
+    """RANGE and IF open a block; instructions inside are in scope until its END or ENDIF."""
 
     def __init__(self) -> None:
         self.instructions: list[UOp] = []

@@ -1,7 +1,7 @@
-"""Optimizations of kernels: each a triple of a name, an axis and an argument, and its one text.
+"""Optimizations of kernels as data, and their text.
 
 `SPLIT(0, 4, LOCAL, INNER); PADTO(1, 8); SWAP(0, 1); NOLOCALS(); TC(2, m16n8k16)` is a sequence. An
-axis of a kernel is a RANGE of it; they are numbered from 0 in the order of their ids (D-093).
+axis of a kernel is one of its RANGEs; axes are numbered from 0 in the order of their ids (D-093).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uop.spec.errors import MalformedError
 
 
 class Side(Enum):
-    """On which side of what stays of an axis the new part of it is."""
+    """The position of the new axis of a SPLIT: inside or outside the rest of the old one."""
 
     INNER = "INNER"
     OUTER = "OUTER"
@@ -38,7 +38,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class PadTo:
-    """The bound of an axis rounded up to a multiple; nothing shows of what is added."""
+    """The bound of an axis is rounded up to a multiple; added iterations have no effect."""
 
     axis: int
     multiple: int
@@ -49,7 +49,7 @@ class PadTo:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Two axes of one nest exchanged."""
+    """Two axes of one loop nest are exchanged."""
 
     axis: int
     other: int
@@ -60,7 +60,7 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class NoLocals:
-    """No workgroup of more than one work item, now or later in the sequence."""
+    """Workgroups have one work item, now and later in the sequence."""
 
     def __str__(self) -> str:
         return "NOLOCALS()"
@@ -68,7 +68,7 @@ class NoLocals:
 
 @dataclass(frozen=True, slots=True)
 class MatrixUnit:
-    """TC: the fold over an axis, and the outputs around it, onto a matrix unit of this shape."""
+    """TC: the fold over an axis and the outputs around it run on a matrix unit of this shape."""
 
     axis: int
     shape: str
@@ -82,7 +82,7 @@ Optimization = Split | PadTo | Swap | NoLocals | MatrixUnit
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What an axis of some type is split from, and on which sides of it."""
+    """The axis types that an axis of some type may be split from, and the allowed sides."""
 
     types: tuple[AxisType, ...]
     sides: tuple[Side, ...]
@@ -97,7 +97,7 @@ SPLIT_FROM: Mapping[AxisType, Origin] = {
     AxisType.UPCAST: Origin((*_PARALLEL, AxisType.LOCAL), (Side.INNER,)),
     AxisType.UNROLL: Origin((AxisType.REDUCE, AxisType.GROUP_REDUCE), (Side.INNER,)),
 }
-"""The types that a SPLIT may give; WARP is made by TC alone, the others by the stages before."""
+"""By target type of a SPLIT. Only TC makes WARP axes, only earlier stages the other types."""
 
 SPLIT_C1 = Condition("SPLIT.c1", "the axis is one of the kernel")
 SPLIT_C2 = Condition("SPLIT.c2", "the factor is at least 1 and divides the bound, a CONST")
@@ -122,7 +122,7 @@ CONDITIONS: Mapping[str, Condition] = {
     for c in (SPLIT_C1, SPLIT_C2, SPLIT_C3, SPLIT_C4, SPLIT_C5, PADTO_C1, PADTO_C2, SWAP_C1,
               SWAP_C2, NOLOCALS_C1, TC_C1, TC_C2, TC_C3, TC_C4, OPTIMIZE_C1)
 }  # fmt: skip
-"""When an optimization of a kernel is legal, by label."""
+"""The conditions under which an optimization is legal, by label."""
 
 
 def print_optimizations(sequence: Iterable[Optimization]) -> str:
@@ -131,7 +131,7 @@ def print_optimizations(sequence: Iterable[Optimization]) -> str:
 
 
 def parse_optimizations(text: str) -> tuple[Optimization, ...]:
-    """The sequence of a text. MalformedError with the column of what is none."""
+    """The inverse of `print_optimizations`. MalformedError with the column of the first error."""
     sequence: list[Optimization] = []
     start = 0
     for part in text.split(";") if text.strip() else ():
@@ -160,7 +160,7 @@ def _parsed(text: str, column: int) -> Optimization:
 
 
 def _natural(word: str) -> int:
-    """A number as it is printed."""
+    """A natural number without leading zeros."""
     if not re.fullmatch(r"0|[1-9][0-9]*", word):
         raise ValueError(f"{word!r}, which is no natural number")
     return int(word)

@@ -1,1 +1,1 @@
-"""The op names, and one file of declarations per section; `declared` enters them all."""
+"""The op names, and the declarations of the ops, one module per section of the spec."""

@@ -1,4 +1,4 @@
-"""Call ops: abstraction over graphs."""
+"""Declarations of the call ops: FUNCTION, CALL, TUPLE and the like."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 BODIES = (Op.SINK, Op.LINEAR, Op.PROGRAM, Op.CUSTOMFUNCTION)
-"""What a CALL may run: a kernel in any of its forms, or a function that is only known by name."""
+"""The ops that may be the body of a CALL: kernels in any form, and functions known by name."""
 
 
 def _no_tuple(u: Node) -> str | None:
@@ -54,47 +54,47 @@ def _no_element(u: Node) -> str | None:
 
 
 def _misfit(u: Node, fits: Callable[[Node, Node], bool]) -> str | None:
-    """The first PARAM of the body whose argument does not fit."""
+    """Describe the first PARAM of the body whose argument does not fit."""
     for param in free_params(u.src[0]):
         slot = slot_of(param)
         if slot >= len(u.src) - 1:
             return f"slot {slot} of {len(u.src) - 1} arguments"
-        given = u.src[1 + slot]
-        if not fits(given, param):
+        argument = u.src[1 + slot]
+        if not fits(argument, param):
             return (
-                f"slot {slot}: {given.dtype.name}{list(given.shape)} for a PARAM of "
+                f"slot {slot}: {argument.dtype.name}{list(argument.shape)} for a PARAM of "
                 f"{param.dtype.name}{list(param.shape)}"
             )
     return None
 
 
-def _in_range(given: Node, param: Node) -> bool:
-    """The argument for a variable lies in its range."""
-    wide, found = param.min_max, given.min_max
+def _in_range(argument: Node, param: Node) -> bool:
+    """Check that the argument for a variable lies in its range."""
+    wide, found = param.min_max, argument.min_max
     if arg_of(param, ParamArg).min is None or wide is None or found is None:
         return True
     return wide.min <= found.min and found.max <= wide.max
 
 
 def _argument_differs(u: Node) -> str | None:
-    def fits(given: Node, param: Node) -> bool:
-        same = (given.shape, given.dtype) == (param.shape, param.dtype)
-        return same and _in_range(given, param)
+    def fits(argument: Node, param: Node) -> bool:
+        same = (argument.shape, argument.dtype) == (param.shape, param.dtype)
+        return same and _in_range(argument, param)
 
     return _misfit(u, fits)
 
 
 def _shards_differ(u: Node) -> str | None:
-    """A PARAM and its argument, one of them sharded, that are not sharded alike (D-073)."""
+    """Describe how a PARAM and its argument differ in sharding (D-073)."""
     for param in free_params(u.src[0]):
         slot = slot_of(param)
-        given = u.src[1 + slot] if slot < len(u.src) - 1 else param
-        if max(shards(given), shards(param)) == 1:
+        argument = u.src[1 + slot] if slot < len(u.src) - 1 else param
+        if max(shards(argument), shards(param)) == 1:
             continue
-        if (given.device, given.axis) != (param.device, param.axis):
+        if (argument.device, argument.axis) != (param.device, param.axis):
             return (
-                f"slot {slot}: {given.device} axis {given.axis} for a PARAM on {param.device} "
-                f"axis {param.axis}"
+                f"slot {slot}: {argument.device} axis {argument.axis} "
+                f"for a PARAM on {param.device} axis {param.axis}"
             )
     return None
 
@@ -102,8 +102,8 @@ def _shards_differ(u: Node) -> str | None:
 def _buffer_differs(u: Node) -> str | None:
     """A kernel sees its buffers flat (D-017): only the number of elements counts."""
 
-    def fits(given: Node, param: Node) -> bool:
-        return (prod(given.shape), given.dtype) == (prod(param.shape), param.dtype)
+    def fits(argument: Node, param: Node) -> bool:
+        return (prod(argument.shape), argument.dtype) == (prod(param.shape), param.dtype)
 
     return _misfit(u, fits)
 

@@ -1,4 +1,4 @@
-"""Codegen ops: what generated kernels are made of."""
+"""Declarations of the codegen ops, which generated kernels use."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 WARP = 32
-"""The work items that hold the fragments of one WMMA."""
+"""The number of work items that hold the fragments of one WMMA."""
 
 
 def fragment_shapes(arg: WmmaArg) -> tuple[Shape, Shape, Shape] | None:
-    """What a work item holds of A, B and acc; None where a matrix does not split evenly."""
+    """The shapes of A, B and acc in one work item; None if a matrix does not split evenly."""
     elements = (arg.m * arg.k, arg.k * arg.n, arg.m * arg.n)
     if min(arg.m, arg.n, arg.k) < 1 or any(count % WARP for count in elements):
         return None
@@ -130,7 +130,7 @@ OPAQUE: dict[str, Any] = {
     "min_max": min_max.range_of_dtype,
     "axis": axis.null,
 }
-"""What an op derives whose result its arg declares."""
+"""The property rules of an op whose arg declares its result."""
 
 RESULT = "sizes are 0 or more; void has shape ()"
 REGISTERED = "a meaning is registered under its name"

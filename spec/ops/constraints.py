@@ -22,7 +22,7 @@ def names(allowed: Sequence[DType]) -> str:
 
 
 def one_dtype(label: str, *positions: int) -> Constraint:
-    """The operands at these positions (all without any) share one dtype (D-020)."""
+    """The operands at these positions, by default all, share one dtype (D-020)."""
 
     def broken(u: Node) -> str | None:
         found = [u.src[p].dtype for p in positions] if positions else [s.dtype for s in u.src]
@@ -40,7 +40,7 @@ def dtype_among(label: str, position: int, allowed: Sequence[DType]) -> Constrai
 
 
 def has_value(label: str, position: int = 0) -> Constraint:
-    """The operand is no void node (D-012)."""
+    """The operand is not void (D-012)."""
 
     def broken(u: Node) -> str | None:
         found = u.src[position]
@@ -73,7 +73,7 @@ def one_axis(label: str) -> Constraint:
 
 
 def splits_over_devices(label: str, target: Callable[[Node], tuple[Device, Shape]]) -> Constraint:
-    """What is sharded over n devices has an axis 0 of n equal parts (D-058)."""
+    """A value sharded over n devices has an axis 0 that splits into n equal parts (D-058)."""
 
     def broken(u: Node) -> str | None:
         device, shape = target(u)
@@ -86,7 +86,7 @@ def splits_over_devices(label: str, target: Callable[[Node], tuple[Device, Shape
 
 
 def distinct_devices(label: str, target: Callable[[Node], Device]) -> Constraint:
-    """Each shard has a device of its own: the name is what tells devices apart."""
+    """The devices of a value are distinct by name."""
 
     def broken(u: Node) -> str | None:
         device = target(u)

@@ -1,4 +1,4 @@
-"""All declarations, one file per section of the spec's tables; importing this enters them."""
+"""Imports all declarations, which enters them in the registry."""
 
 from uop.spec.ops import (
     call,

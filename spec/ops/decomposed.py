@@ -1,4 +1,4 @@
-"""Decomposed elementwise ops: each has a reference meaning, and a decomposition into primitives."""
+"""Declarations of the decomposed elementwise ops, each with a decomposition into primitives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _neg(build: Build, u: Node) -> Node:
     (a,) = u.src
     if a.dtype.is_signed or a.dtype.is_float:
         return build(Op.MUL, a, _const(build, a, -1))
-    # -1 of an unsigned dtype is its largest value, for products wrap (D-045).
+    # For an unsigned dtype -1 is its largest value, since products wrap (D-045).
     return build(Op.MUL, a, _const(build, a, a.dtype.max))
 
 

@@ -1,4 +1,4 @@
-"""What ops without a value share: they are void, of shape (), and derive at most a device."""
+"""Declares ops without a value: void, of shape (), with at most a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementwise ops: applied element by element to broadcast operands."""
+"""Declarations of the elementwise ops, which broadcast their operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What extension ops mean, in core ops: their decompositions."""
+"""Decompositions of the extension ops into core ops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Position = Mapping[int, int]
 
 
 def bound(r: Node) -> int:
-    """Where a RANGE up to a CONST ends."""
+    """The bound of a RANGE up to a CONST."""
     return int(arg_of(r.src[0], ConstArg).value)
 
 
@@ -40,7 +40,7 @@ def first(build: Build, u: Node) -> Node:
 
 
 def cdiv(build: Build, u: Node) -> Node:
-    """The floor, and one more where it lies below a quotient that is negative and no integer."""
+    """CDIV: the floor, plus one for a negative quotient that is no integer."""
     floor = build(Op.IDIV, *u.src)
     more = build(Op.ADD, floor, _const(build, 1, u.dtype))
     return build(Op.WHERE, _rounds_up(build, u), more, floor)
@@ -53,7 +53,7 @@ def cmod(build: Build, u: Node) -> Node:
 
 
 def _rounds_up(build: Build, u: Node) -> Node:
-    """Dividend and divisor have different signs, and something remains."""
+    """Whether the signs differ and a remainder is left."""
     a, b = u.src
     zero = _const(build, 0, u.dtype)
     differ = build(Op.CMPNE, build(Op.CMPLT, a, zero), build(Op.CMPLT, b, zero))
@@ -61,13 +61,13 @@ def _rounds_up(build: Build, u: Node) -> Node:
 
 
 def minimum(build: Build, u: Node) -> Node:
-    """The largest of what is turned around, turned back."""
+    """MIN: reverse the order of the operands, take the MAX, reverse it back."""
     turned = (_turned(build, s) for s in u.src)
     return _turned(build, build(Op.MAX, *turned))
 
 
 def reduce_min(build: Build, u: Node) -> Node:
-    """A REDUCE with MIN as one with MAX."""
+    """A REDUCE with MIN as a REDUCE with MAX over reversed order."""
     t, *ranges = u.src
     arg = ReduceArg(Op.MAX, arg_of(u, ReduceArg).axes)
     largest = build(Op.REDUCE, _turned(build, t), *ranges, arg=arg)
@@ -75,11 +75,11 @@ def reduce_min(build: Build, u: Node) -> Node:
 
 
 def _turned(build: Build, x: Node) -> Node:
-    """The order turned around, without loss: -x, or all bits of an integer or bool flipped."""
+    """Reverse the order without loss: -x of a float, ~x of an integer or bool."""
     if x.dtype.is_float:
         return build(Op.NEG, x)
     if x.dtype is dtypes.index:
-        # Has no bits to flip; and the least index has no negative.
+        # An index has no bits to flip, and its lowest value no negative.
         return build(Op.SUB, _const(build, -1, x.dtype), x)
     if x.dtype.kind is Kind.BOOL:
         return build(Op.NOT, x)
@@ -87,12 +87,12 @@ def _turned(build: Build, x: Node) -> Node:
 
 
 def contract(build: Build, u: Node) -> Node:
-    """x at each position of the axes, side by side."""
+    """CONTRACT: x at each position of the axes, side by side."""
     return _at(build, u, {})
 
 
 def _at(build: Build, root: Node, position: Position) -> Node:
-    """A graph at one position of the axes of expansion that are known."""
+    """A graph at one position of the known expansion axes."""
 
     def new(u: Node, src: list[Node]) -> Node:
         if u.op is Op.CONTRACT:
@@ -128,7 +128,7 @@ def _lanes_at(build: Build, u: Node, v: Node, position: Position) -> Node:
 
 
 def stage(build: Build, u: Node) -> Node:
-    """x with each value of the RANGEs put in, stacked; then the copy that puts it down."""
+    """STAGE: x for each value of the RANGEs, stacked, then copied to memory."""
     arg, (x, *ranges) = arg_of(u, StageArg), u.src
 
     def filled(x: Node, left: list[Node]) -> Node:
@@ -156,7 +156,7 @@ def _empty(build: Build, u: Node) -> Node:
 
 
 def pointer(build: Build, u: Node) -> Node:
-    """An INDEX by the sum of all offsets, in elements."""
+    """PTRADD: an INDEX by the sum of all offsets, in elements."""
     ptr, total = u.src[0], _elements(build, u)
     while ptr.op is Op.PTRADD:
         ptr, total = ptr.src[0], build(Op.ADD, _elements(build, ptr), total)
@@ -166,7 +166,7 @@ def pointer(build: Build, u: Node) -> Node:
 
 
 def _elements(build: Build, u: Node) -> Node:
-    """The offset of a PTRADD in elements; bytes are those of whole ones."""
+    """The offset of a PTRADD in elements; an offset in bytes is one of whole elements."""
     offset = _index(build, u.src[1])
     if arg_of(u, PtrAddArg).unit is Unit.ELEMENTS or u.dtype.itemsize == 1:
         return offset
@@ -178,7 +178,7 @@ def _index(build: Build, i: Node) -> Node:
 
 
 def all_reduce(build: Build, u: Node) -> Node:
-    """Gather, fold, and hand out: the composition of the collectives."""
+    """ALLREDUCE: gather the shards, fold them, and copy the result to the devices."""
     arg, t = arg_of(u, AllReduceArg), u.src[0]
     places = cast("tuple[str, ...]", t.device)
     gathered = build(Op.LOAD, t, arg=LoadArg(places[0]))
@@ -198,7 +198,7 @@ def _rebuilt(
     new: Callable[[Node, list[Node]], Node],
     sources: Callable[[Node], Sequence[Node]],
 ) -> Node:
-    """A graph made anew, sources first."""
+    """Rebuild a graph, sources first."""
     done: dict[Node, Node] = {}
     for u in toposort([root], sources):
         done[u] = new(u, [done[s] for s in sources(u)])

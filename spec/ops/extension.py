@@ -1,6 +1,6 @@
-"""Extension ops: what a relative of this language has and the core has no single op for.
+"""Declarations of the extension ops: ops of related languages that the core does not have.
 
-Each but the pure names has a decomposition, which is what it means (D-085).
+Each has a decomposition that defines its meaning (D-085), except those that are names alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SECTION = "extension"
 
 
 def _lanes(u: Node) -> int:
-    """How many choices the axes of UNROLL or CONTRACT have."""
+    """The number of positions of the axes of an UNROLL or CONTRACT."""
     return math.prod(arg_of(u, LanesArg).factors)
 
 
@@ -146,7 +146,7 @@ def _negative(u: Node) -> str | None:
 
 
 def _value(op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **rules: Any) -> None:
-    """Declare an op on a value; by default it derives what its first operand has."""
+    """Declare an op on a value; by default its properties are those of the first operand."""
     own: dict[str, Any] = {
         "dtype": dtype.of_src(0),
         "shape": shape.of_first,
@@ -159,7 +159,7 @@ def _value(op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **r
 
 
 def _name(op: Op, doc: str, arg: type[Arg], *constraints: Constraint) -> None:
-    """Declare a leaf that only tells nodes apart, or says where they are."""
+    """Declare a leaf that is a name: it tells nodes apart or names a device."""
     effect(op, SECTION, doc, (), *constraints, arg=arg, on=device.null)
 
 

@@ -1,8 +1,8 @@
-"""The gradient of each op: rules that declarations name, one contribution for each operand.
+"""The gradient rules of the ops, which the declarations name.
 
-A rule gets the node u and the gradient g of the loss with respect to u, of u's shape; None stands
-for an operand that no gradient flows to. An elementwise rule may return the shape of u: who calls
-it sums over the axes along which the operand was broadcast.
+A rule gets the node u and the gradient g of the loss with respect to u, of u's shape. It returns
+one gradient per operand, None for an operand without gradient. An elementwise rule may return the
+shape of u: the caller sums over the axes along which the operand was broadcast.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def to_first(build: Build, u: Node, g: Node) -> Parts:
 
 
 def stopped(build: Build, u: Node, g: Node) -> Parts:
-    """Nothing flows (D-082)."""
+    """No gradient (D-082)."""
     return [None] * len(u.src)
 
 
@@ -76,7 +76,7 @@ def div(build: Build, u: Node, g: Node) -> Parts:
 
 
 def maximum(build: Build, u: Node, g: Node) -> Parts:
-    """To the larger operand; of equal ones, half to each."""
+    """The gradient goes to the larger operand; half to each of equal ones."""
     a, b = u.src
     zero = _const(build, g, 0)
     equal = build(Op.WHERE, build(Op.CMPEQ, a, b), build(Op.MUL, g, _const(build, g, 0.5)), zero)
@@ -96,7 +96,7 @@ def where(build: Build, u: Node, g: Node) -> Parts:
 
 
 def cast_(build: Build, u: Node, g: Node) -> Parts:
-    """Between floats; what passes through another dtype is a step function."""
+    """Between floats the gradient is cast back; a cast through another dtype is a step function."""
     (t,) = u.src
     if not (u.dtype.is_float and t.dtype.is_float):
         return (None,)
@@ -112,7 +112,7 @@ def log2(build: Build, u: Node, g: Node) -> Parts:
 
 
 def sin(build: Build, u: Node, g: Node) -> Parts:
-    """cos x is 1 - 2 sin(x/2)^2: a quarter turn added to x would round away for a large x."""
+    """cos x as 1 - 2 sin(x/2)^2: adding pi/2 to a large x would be lost to rounding."""
     half = build(Op.SIN, build(Op.MUL, u.src[0], _const(build, g, 0.5)))
     twice = build(Op.MUL, _const(build, g, 2), build(Op.MUL, half, half))
     return (build(Op.MUL, g, build(Op.SUB, _const(build, g, 1), twice)),)
@@ -123,7 +123,7 @@ def sqrt(build: Build, u: Node, g: Node) -> Parts:
 
 
 def power(build: Build, u: Node, g: Node) -> Parts:
-    """b a^(b-1), which is 0 where b is 0, and a^b ln a, which is 0 where a is 0 and b is not."""
+    """b a^(b-1), which is 0 for b = 0; a^b ln a, which is 0 for a = 0 and b != 0."""
     a, b = u.src
     zero, one = _const(build, g, 0), _const(build, g, 1)
     slope = build(Op.MUL, b, build(Op.POW, a, build(Op.SUB, b, one)))
@@ -164,7 +164,7 @@ def shrink(build: Build, u: Node, g: Node) -> Parts:
 
 
 def replicated(build: Build, u: Node, g: Node) -> Parts:
-    """To the first copy: it stands for all of them."""
+    """The gradient goes to the first copy, which represents all of them."""
     shape = u.src[0].shape
     start, size = _dims(build, [0] * len(shape)), _dims(build, shape)
     return (build(Op.PAD, g, start, size, arg=PadArg(PadFill.ZERO)),)
@@ -174,14 +174,14 @@ def index(build: Build, u: Node, g: Node) -> Parts:
     """Each element of T gets the sum over the places that read it."""
     t, indices = u.src[0], u.src[1:]
     for k in reversed(range(len(indices))):
-        # Axes to the right of this one are those of T again, to the left those the indices keep.
+        # To the right of this axis are axes of T again, to the left those that the indices made.
         left = sum(len(i.shape) for i in indices[:k])
         g = _put(build, g, indices[k], left, t.shape[k])
     return (g, *[None] * len(indices))
 
 
 def _put(build: Build, g: Node, i: Node, left: int, size: int) -> Node:
-    """g with the axis of `size` that i has read put back behind the first `left` axes."""
+    """Put the axis of `size` that i has indexed back into g, after the first `left` axes."""
     kept = left + len(i.shape)
     shape = (*g.shape[:kept], 1, *g.shape[kept:])
     right = (1,) * (len(shape) - kept - 1)
@@ -211,7 +211,7 @@ def _of_sum(build: Build, u: Node, g: Node) -> Node:
 
 
 def _of_max(build: Build, u: Node, g: Node) -> Node:
-    """In equal shares to the largest, or for MIN smallest, elements."""
+    """Equal shares to the elements that are the maximum, or for MIN the minimum."""
     (t,) = u.src
     largest = build(Op.CMPEQ, t, u)
     ones = build(Op.CAST, largest, arg=DTypeArg(g.dtype))
@@ -220,7 +220,7 @@ def _of_max(build: Build, u: Node, g: Node) -> Node:
 
 
 def _of_product(build: Build, u: Node, g: Node) -> Node:
-    """Times the product of the others: dividing the product by the element fails at zeros."""
+    """g times the product of the other elements; dividing the product by the element fails at 0."""
     (t,), axes = u.src, arg_of(u, ReduceArg).axes
     rest = tuple(axis for axis in range(len(t.shape)) if axis not in axes)
     order = (*rest, *axes)
@@ -243,7 +243,7 @@ _FOLDS: dict[Op, Callable[[Build, Node, Node], Node]] = {
 
 
 def load(build: Build, u: Node, g: Node) -> Parts:
-    """Back to where the operand lives; to alt where the gate is false."""
+    """The gradient is copied to the operand's device; where the gate is false it goes to alt."""
     if arg_of(u, LoadArg).device is not None and u.src[0].device is not None:
         g = _placed(build, g, u.src[0])
     if len(u.src) < 3:
@@ -253,7 +253,7 @@ def load(build: Build, u: Node, g: Node) -> Parts:
 
 
 def _placed(build: Build, g: Node, like: Node) -> Node:
-    """g copied to the devices of another node, and sharded as that is."""
+    """Copy g to the devices of another node, sharded like that node."""
     target, axis = LoadArg(like.device), like.axis
     if not isinstance(like.device, tuple):
         return build(Op.LOAD, g, arg=target)
@@ -263,7 +263,7 @@ def _placed(build: Build, g: Node, like: Node) -> Node:
         whole = build(Op.LOAD, copies, arg=target)
         return _reshape(build, build(Op.REPLICATED, whole, arg=ReplicatedArg((0,))), g.shape)
     rest = [k for k in range(len(g.shape)) if k != axis]
-    # A copy to several devices splits axis 0: the shard axis goes there and back.
+    # A copy to several devices splits axis 0, so the shard axis is moved there and back.
     front = build(Op.PERMUTE, g, arg=PermuteArg((axis, *rest)))
     back = (*range(1, axis + 1), 0, *range(axis + 1, len(g.shape)))
     return build(Op.PERMUTE, build(Op.LOAD, front, arg=target), arg=PermuteArg(back))
@@ -295,6 +295,6 @@ def _sum(build: Build, t: Node, axes: Sequence[int]) -> Node:
 
 
 def _positions(build: Build, size: int) -> Node:
-    """0, 1, ... as int64, one node of data however many there are."""
+    """0, 1, ... as int64, in one BINARY node."""
     data = b"".join(k.to_bytes(8, "little") for k in range(size))
     return build(Op.BITCAST, build(Op.BINARY, arg=BinaryArg(data)), arg=DTypeArg(dtypes.int64))

@@ -1,4 +1,4 @@
-"""Load and store ops: reading memory, and the only op with an observable effect."""
+"""Declarations of LOAD and STORE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marker ops: identity on data."""
+"""Declarations of the marker ops, which are the identity on data."""
 
 from __future__ import annotations
 

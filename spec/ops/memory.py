@@ -1,4 +1,4 @@
-"""Movement ops that speak of memory: equal copies on several devices, and a part of a buffer."""
+"""Declarations of REPLICATED (one of equal copies on devices) and SLICE (a part of a buffer)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _cannot_collapse(u: Node) -> str | None:
 
 
 def _first_copy(build: Build, u: Node) -> Node | None:
-    """Where one device has all copies: the first one."""
+    """REPLICATED: on one device, the first of the copies."""
     t, axes = u.src[0], arg_of(u, ReplicatedArg).axes
     if axis.shards(t) > 1 and t.axis in axes:
         return None
@@ -62,7 +62,7 @@ def _no_slice(u: Node) -> str | None:
 
 
 def _slice_outside(u: Node) -> str | None:
-    """D-072: a view of whole elements of the new dtype."""
+    """SLICE.c4: the view consists of whole elements of the new dtype (D-072)."""
     t, arg = u.src[0], arg_of(u, SliceArg)
     start, wide = index_value(u.src[1]) * t.dtype.itemsize, arg.dtype.itemsize
     if start % wide:
@@ -72,7 +72,7 @@ def _slice_outside(u: Node) -> str | None:
 
 
 def _slice_by_views(build: Build, u: Node) -> Node:
-    """The elements of T or, where those of the result are smaller, theirs; then their bytes."""
+    """SLICE by views: SHRINK in elements of the smaller dtype, then BITCAST."""
     t, arg = u.src[0], arg_of(u, SliceArg)
     old, new, start = t.dtype.itemsize, arg.dtype.itemsize, index_value(u.src[1])
     flat = build(Op.RESHAPE, t, _dims(build, [math.prod(t.shape)]))

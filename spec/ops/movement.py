@@ -1,4 +1,4 @@
-"""Movement ops: views, indexing and reinterpretation; no arithmetic."""
+"""Declarations of the movement ops: views, indexing and reinterpretation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OF_T: dict[str, Any] = {
     "addrspace": addrspace.of_first,
     "min_max": min_max.of_src(0),
 }
-"""What most movement ops derive from T."""
+"""The property rules of most movement ops."""
 
 
 def _no_permutation(u: Node) -> str | None:
@@ -61,12 +61,12 @@ def _cannot_expand(u: Node) -> str | None:
 
 
 def _sticks_out(u: Node) -> str | None:
-    """PAD: T lies inside the new shape."""
+    """Describe where PAD puts T outside the new shape."""
     return _outside(u.src[0].shape, index_values(u.src[1]), index_values(u.src[2]))
 
 
 def _keeps_outside(u: Node) -> str | None:
-    """SHRINK: what is kept lies inside T."""
+    """Describe where SHRINK reads outside T."""
     return _outside(index_values(u.src[2]), index_values(u.src[1]), u.src[0].shape)
 
 

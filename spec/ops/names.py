@@ -22,7 +22,7 @@ class _Table(type):
 
 
 class Op(metaclass=_Table):
-    """An op name. What it means is declared once, in the file of its section.
+    """An op name. The op is declared in the module of its section.
 
     `Op("ABS")` is a new one, for an op from outside this package; ValueError for a name that is
     taken. An op equals itself alone.

@@ -1,4 +1,4 @@
-"""Ordering ops: what runs before what, and how often."""
+"""Declarations of the ordering ops: loops, dependences and sinks."""
 
 from __future__ import annotations
 

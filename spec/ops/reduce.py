@@ -1,4 +1,4 @@
-"""Reduce ops: collapse axes to size 1."""
+"""Declaration of REDUCE, which folds axes to size 1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 REDUCE_OPS = (Op.ADD, Op.MAX, Op.MUL, Op.MIN)
-"""MIN is an extension: its REDUCE is one with MAX, turned around."""
+"""MIN is an extension op: a REDUCE with MIN is rewritten to one with MAX."""
 
 
 def _other_op(u: Node) -> str | None:

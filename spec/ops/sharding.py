@@ -1,6 +1,6 @@
-"""Constraints of sharded values: what every device can do with the shard it holds.
+"""Constraints on sharded values: each device works on its shard alone.
 
-They bind only where a value is split over two devices or more (D-070).
+They apply to values that are split over two or more devices (D-070).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def shard_axis_kept(label: str, changes: Callable[[Node, int], str | None]) -> Constraint:
-    """`changes` says what a node does to the shard axis, None where each shard stays as it is."""
+    """`changes` describes what a node does to the shard axis, None if each shard is kept."""
 
     def broken(u: Node) -> str | None:
         if shards(u.src[0]) == 1:
@@ -35,7 +35,7 @@ def flips(u: Node, axis: int) -> str | None:
 
 
 def resizes(position: int) -> Callable[[Node, int], str | None]:
-    """The size of the shard axis changes to that of operand number `position`."""
+    """A change of the size of the shard axis, to that in operand number `position`."""
 
     def changes(u: Node, axis: int) -> str | None:
         new = index_values(u.src[position])
@@ -63,14 +63,14 @@ def splits_bytes(u: Node, axis: int) -> str | None:
 
 
 def is_sharded(u: Node, axis: int) -> str | None:
-    """SLICE: one device does not have all elements."""
+    """SLICE: no device has all elements of a sharded value."""
     return "is in several memories"
 
 
 def shard_axis_indexed(u: Node) -> str | None:
-    """INDEX: a device would need an element of another, or two operands are split.
+    """INDEX: a device would need an element of another device, or two operands are split.
 
-    A location is not indexed by shards: each device would write to a memory of its own.
+    A sharded index of a location is refused: each device would write to its own memory.
     """
     t, *indices = u.src
     sharded = sum(shards(s) > 1 for s in u.src)
@@ -84,7 +84,7 @@ def shard_axis_indexed(u: Node) -> str | None:
 
 
 def stored_off_axis(u: Node) -> str | None:
-    """STORE: what is sharded goes into a location that is sharded alike."""
+    """STORE: value and location are sharded alike."""
     target = u.src[0]
     for s in u.src[1:]:
         if shards(s) > 1 and (shards(target), target.axis) != (shards(s), s.axis):

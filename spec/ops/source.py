@@ -1,4 +1,4 @@
-"""Source ops: leaf nodes."""
+"""Declarations of the source ops: PARAM, BUFFER, CONST and BINARY."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op that gives a variable its value."""
+"""Declaration of BIND, which gives a variable its value."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The derived properties of a node, one file each."""
+"""The rules of the derived properties of a node, one module each."""

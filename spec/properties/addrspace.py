@@ -1,4 +1,4 @@
-"""addrspace: set for a location (memory one can store to), null for a value."""
+"""Rules of addrspace: set for a location (memory that a STORE can write), None for a value."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def of_first(u: Node) -> AddrSpace | None:
 
 
 def pad(u: Node) -> AddrSpace | None:
-    """A PAD with zeros is WHERE(inside, PAD, 0), a value: its zeros are no memory."""
+    """A PAD with zeros is a value, WHERE(inside, PAD, 0), because its zeros are not in memory."""
     is_zero = arg_of(u, PadArg).fill is PadFill.ZERO
     return None if is_zero else u.src[0].addrspace

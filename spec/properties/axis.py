@@ -1,4 +1,4 @@
-"""axis: the dimension along which a value is sharded over the devices of its n-tuple, or null."""
+"""Rules of axis: the dimension along which a value is sharded over its devices, or None."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def shards(u: Node) -> int:
-    """Over how many devices a value is split; 1 where each of its devices has the whole."""
+    """The number of devices a value is split over; 1 if each device has the whole value."""
     return 1 if not isinstance(u.device, tuple) or u.axis is None else len(u.device)
 
 
@@ -35,7 +35,7 @@ def from_devices(u: Node) -> int | None:
 
 
 def inherit(u: Node) -> int | None:
-    """Of the first sharded operand, counted from the right as broadcasting aligns."""
+    """That of the first sharded operand, counted from the right as broadcasting aligns shapes."""
     for s in u.src:
         if s.axis is not None:
             return s.axis + len(u.shape) - len(s.shape)
@@ -55,9 +55,9 @@ def reshape(u: Node) -> int | None:
 
 
 def at_boundary(before: Shape, axis: int, after: Shape) -> int | None:
-    """The axis of the new shape at which the elements before it are those before the old one.
+    """The axis of the new shape with as many elements before it as the old axis has.
 
-    Axes of size 1 stand there too; they are passed over where a longer one follows.
+    Of several, which have size 1 but for the last, the first longer one is taken.
     """
     outer = math.prod(before[:axis])
     starts = [k for k in range(len(after)) if math.prod(after[:k]) == outer]
@@ -78,7 +78,7 @@ def replicated(u: Node) -> int | None:
 
 
 def stack(u: Node) -> int | None:
-    """Of the first sharded operand, behind the new leading axis."""
+    """That of the first sharded operand, after the new leading axis."""
     return next((s.axis + 1 for s in u.src if s.axis is not None), None)
 
 
@@ -94,7 +94,7 @@ def index(u: Node) -> int | None:
 
 
 def load(u: Node) -> int | None:
-    """A copy to a device reshards: 0 on an n-tuple, null on one; without a target it stays."""
+    """A copy to a device reshards: 0 on several devices, None on one; without a target it stays."""
     target = arg_of(u, LoadArg).device
     if target is None:
         return inherit(u)

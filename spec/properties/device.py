@@ -1,4 +1,4 @@
-"""device: null, one device, or the tuple of devices that hold the shards."""
+"""Rules of device: None, one device, or the tuple of devices that hold the shards."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def first_that_has_one(u: Node) -> Device:
 
 
 def load(u: Node) -> Device:
-    """Where the arg moves it to, else where it was."""
+    """The device of the arg, else that of the operand."""
     target = arg_of(u, LoadArg).device
     return u.src[0].device if target is None else target
 
 
 @says("that of the element")
 def element(u: Node) -> Device:
-    """GETTUPLE: of the value itself; where a called body has none, of the arguments."""
+    """GETTUPLE: that of the element; if it has none, that of the arguments of the call."""
     own = returned(u).device
     return u.src[0].device if own is None else own
 
 
 def conflicting(u: Node) -> str | None:
-    """Two operands on different devices."""
+    """The devices of the operands if they differ."""
     found = {s.device: None for s in u.src if s.device is not None}
     return None if len(found) < 2 else f"devices {', '.join(map(str, found))}"
 
 
 def of_arguments(u: Node) -> Device:
-    """FUNCTION and CALL: of the first argument that has one."""
+    """FUNCTION and CALL: that of the first argument that has one."""
     return next((a.device for a in u.src[1:] if a.device is not None), None)

@@ -1,4 +1,4 @@
-"""dtype: how each op derives it."""
+"""Rules of dtype."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def from_arg(u: Node) -> DType:
 
 
 def stack(u: Node) -> DType:
-    """The dtype of the operands; an empty STACK is the shape of a scalar, so index."""
+    """The dtype of the operands; index for an empty STACK, which is the shape of a scalar."""
     return u.src[0].dtype if u.src else dtypes.index
 
 
 def returned(u: Node) -> Node:
-    """GETTUPLE: the element it extracts, inside a TUPLE or inside the body of what is called."""
+    """GETTUPLE: the element it extracts, from a TUPLE or from the body of a FUNCTION."""
     source = u.src[0]
     body = source if source.op is Op.TUPLE else source.src[0]
     return body.src[arg_of(u, GetTupleArg).idx]

@@ -1,7 +1,7 @@
-"""Intervals of values: the type of the derived property min_max, and its rules' arithmetic.
+"""Intervals: the type of the derived property min_max, and the arithmetic of its rules.
 
-Law: every ordinary element of every value lies in its interval. What a rule cannot bound becomes
-the dtype range (D-059).
+Law: every ordinary element of every value lies in its interval. A rule without a better bound
+gives the range of the dtype (D-059).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uop.spec.dtype import DType, Kind, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """min <= x <= max for every ordinary element that is no NaN; NaN only where may_be_nan."""
+    """min <= x <= max for every ordinary element x that is not NaN; no NaN unless may_be_nan."""
 
     min: Scalar
     max: Scalar
@@ -28,7 +28,7 @@ class Interval:
         return self.min == self.max and not self.may_be_nan
 
     def join(self, other: Interval) -> Interval:
-        """The smallest interval around both."""
+        """The smallest interval that contains both."""
         return Interval(
             min(self.min, other.min),
             max(self.max, other.max),
@@ -37,7 +37,7 @@ class Interval:
 
 
 def dtype_range(dtype: DType) -> Interval | None:
-    """Everything the dtype holds; None for void."""
+    """The interval of all values of a dtype; None for void."""
     if dtype.kind is Kind.VOID:
         return None
     return Interval(dtype.min, dtype.max, dtype.is_float)
@@ -45,7 +45,7 @@ def dtype_range(dtype: DType) -> Interval | None:
 
 @cache
 def full(dtype: DType) -> Interval:
-    """`dtype_range` of a dtype that has values."""
+    """`dtype_range` of a dtype other than void."""
     return Interval(dtype.min, dtype.max, dtype.is_float)
 
 
@@ -55,7 +55,7 @@ def around(values: Iterable[Scalar], *, may_be_nan: bool = False) -> Interval:
 
 
 def exact_or_range(dtype: DType, low: int, high: int) -> Interval:
-    """Integer bounds where the dtype holds both; else wrapping may reach every value of it."""
+    """Integer bounds if the dtype holds both; else the range of the dtype, since results wrap."""
     if dtype.min <= low and high <= dtype.max:
         return Interval(low, high)
     return full(dtype)
@@ -66,9 +66,10 @@ def monotone_float(
     corners: Iterable[tuple[Scalar, Scalar]],
     combine: Callable[[Fraction, Fraction], Fraction],
 ) -> Interval:
-    """Bounds of a float op: its exact results at the corners, rounded; else the dtype range.
+    """Bounds of a float op that is monotone in each operand: the rounded results at the corners.
 
-    Rounding is monotone, so the rounded corners bound every rounded result.
+    Rounding is monotone, so the rounded corners bound every rounded result. If a corner is not
+    finite or a result is NaN, the range of the dtype.
     """
     rounded = []
     for a, b in corners:

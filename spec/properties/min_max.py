@@ -1,4 +1,4 @@
-"""min_max: the interval of each op's result; sound where the published table is not."""
+"""Rules of min_max: the interval of a node's elements, sound where the published table is not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def range_of_dtype(u: Node) -> Interval | None:
 
 
 def param(u: Node) -> Interval | None:
-    """The range of a variable, else of the dtype."""
+    """The range of a variable, else that of the dtype."""
     arg = arg_of(u, ParamArg)
     if arg.min is None or arg.max is None:
         return dtype_range(u.dtype)
@@ -53,7 +53,7 @@ def of_src(position: int) -> Callable[[Node], Interval | None]:
 
 
 def _of(u: Node, position: int) -> Interval:
-    """The interval of an operand that has a value."""
+    """The interval of an operand; a void one has no interval, so the range of its dtype."""
     interval = u.src[position].min_max
     return full(u.src[position].dtype) if interval is None else interval
 
@@ -73,7 +73,7 @@ def binary(u: Node) -> Interval:
 
 
 def join_all(u: Node) -> Interval | None:
-    """STACK: around every operand; the dtype range without operands."""
+    """STACK: around every operand; without operands the range of the dtype."""
     if not u.src:
         return dtype_range(u.dtype)
     joined = _of(u, 0)
@@ -83,14 +83,14 @@ def join_all(u: Node) -> Interval | None:
 
 
 def pad(u: Node) -> Interval:
-    """T, joined with 0 where the fill is ZERO; INVALID elements are no values (D-024)."""
+    """That of T, joined with 0 if the fill is ZERO; INVALID elements are no values (D-024)."""
     arg = arg_of(u, PadArg)
     inside = _of(u, 0)
     return inside.join(Interval(0, 0)) if arg.fill is PadFill.ZERO else inside
 
 
 def load(u: Node) -> Interval:
-    """The buffer, joined with alt where there is one; a gate without alt gives 0."""
+    """That of the buffer, joined with that of alt."""
     read = _of(u, 0)
     if len(u.src) > 1:
         return read.join(_of(u, 1))
@@ -147,7 +147,7 @@ def mul(u: Node) -> Interval:
 
 
 def maximum(u: Node) -> Interval:
-    """[max(a, b), max(A, B)]; from a to B where a NaN may give way to the other (D-033)."""
+    """[max(a, b), max(A, B)]; around both if one may be NaN: either may be returned (D-033)."""
     a, b = _of(u, 0), _of(u, 1)
     if a.may_be_nan or b.may_be_nan:
         return a.join(b)
@@ -155,7 +155,7 @@ def maximum(u: Node) -> Interval:
 
 
 def minimum(u: Node) -> Interval:
-    """[min(a, b), min(A, B)]; from a to B where a NaN may give way to the other (D-033)."""
+    """[min(a, b), min(A, B)]; around both if one may be NaN: either may be returned (D-033)."""
     a, b = _of(u, 0), _of(u, 1)
     if a.may_be_nan or b.may_be_nan:
         return a.join(b)
@@ -163,7 +163,7 @@ def minimum(u: Node) -> Interval:
 
 
 def idiv(u: Node) -> Interval:
-    """Floor division by what is always positive; anything else is the dtype range."""
+    """Floor division by a positive divisor; for any other divisor the range of the dtype."""
     a, b = _of(u, 0), _of(u, 1)
     if b.min <= 0:
         return full(u.dtype)
@@ -171,7 +171,7 @@ def idiv(u: Node) -> Interval:
 
 
 def mod(u: Node) -> Interval:
-    """[0, B-1] for a divisor that is always positive, and a itself where it is already reduced."""
+    """[0, B-1] for a positive divisor, or that of a if it is already reduced."""
     a, b = _of(u, 0), _of(u, 1)
     if b.min <= 0:
         return full(u.dtype)
@@ -217,12 +217,12 @@ def trunc(u: Node) -> Interval:
 
 
 def reinterpreted(u: Node) -> Interval | None:
-    """That of T, or the dtype range where its bytes are another dtype."""
+    """That of T; the range of the dtype if the dtype changes."""
     return u.src[0].min_max if u.dtype is u.src[0].dtype else dtype_range(u.dtype)
 
 
 def reduce(u: Node) -> Interval | None:
-    """The dtype range, but for MAX and MIN: the elements and the identity of an empty fold."""
+    """Around the elements and the identity of MAX or MIN; of other folds the range of the dtype."""
     arg = arg_of(u, ReduceArg)
     if arg.op is Op.MIN:
         return _of(u, 0).join(Interval(u.dtype.max, u.dtype.max))
@@ -232,7 +232,7 @@ def reduce(u: Node) -> Interval | None:
 
 
 def cast(u: Node) -> Interval:
-    """The operand where the target holds it all; else its range, for a cast wraps (D-060)."""
+    """That of the operand if the target holds all of it; else the target's range (D-060)."""
     a, target = _of(u, 0), u.dtype
     source = u.src[0].dtype
     if target == source:
@@ -251,7 +251,7 @@ def cast(u: Node) -> Interval:
 
 
 def gettuple(u: Node) -> Interval | None:
-    """The element of a TUPLE; what a FUNCTION returns is the dtype range."""
+    """That of the element of a TUPLE; for a FUNCTION the range of the dtype."""
     source = u.src[0]
     if source.op is Op.TUPLE:
         return source.src[arg_of(u, GetTupleArg).idx].min_max

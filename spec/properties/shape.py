@@ -1,4 +1,4 @@
-"""shape: how each op derives it. Constraints are checked before: a rule meets only what fits."""
+"""Rules of shape. They run after the constraints, so their operands fit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def index_values(operand: Node) -> tuple[int, ...]:
 
 
 def index_value(dim: Node) -> int:
-    """The integer of a ()-shaped index CONST, or of what a BIND gives to a variable."""
+    """The integer of a ()-shaped index CONST or of a BIND; UnsupportedError for a symbolic size."""
     if dim.op is Op.BIND:
         dim = dim.src[1]
     if dim.op is not Op.CONST:
@@ -51,7 +51,7 @@ def index_value(dim: Node) -> int:
 
 
 def operand(position: int) -> Callable[[Node], Shape]:
-    """The shape that stands as operand number `position`."""
+    """The shape that is operand number `position`."""
 
     @says(f"the numbers of {{src[{position}]}}")
     def shape(u: Node) -> Shape:
@@ -76,7 +76,7 @@ def stack(u: Node) -> Shape:
 
 
 def index(u: Node) -> Shape:
-    """A ()-shaped index removes its axis, a (k,)-shaped one makes it k, others stay (D-011)."""
+    """A ()-shaped index removes its axis, a (k,)-shaped one makes its size k (D-011)."""
     kept = tuple(dim for i in u.src[1:] for dim in i.shape)
     return kept + u.src[0].shape[len(u.src) - 1 :]
 
@@ -107,7 +107,7 @@ def of_slice(u: Node) -> Shape:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape | None:
-    """Right-aligned, each axis equal or 1 (D-019); None where they do not fit."""
+    """The shapes right-aligned, each axis equal or 1 (D-019); None if they do not fit."""
     if shapes and shapes.count(shapes[0]) == len(shapes):
         return shapes[0]
     rank = max((len(s) for s in shapes), default=0)

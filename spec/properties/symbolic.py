@@ -1,8 +1,8 @@
-"""Symbolic sizes: dimensions made of variables, and the graph they stand for once these are bound.
+"""Symbolic sizes: dimensions computed from variables, and `bind`, which gives these numbers.
 
-A variable is a ()-shaped index PARAM with a range. A node with symbolic sizes is valid if it is for
-the bindings that are tried: all of them where they are few, else the ends of the ranges and their
-neighbours. `bind` builds the graph anew, so for its binding every constraint is checked (D-074).
+A variable is a ()-shaped index PARAM with a range. A node with symbolic sizes is valid if it is
+valid for some bindings that are tried: all of them if they are few, else the ends of the ranges
+and their neighbours. `bind` rebuilds the graph and checks every constraint again (D-074).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 SHAPED = {Op.PARAM: 0, Op.BUFFER: 0, Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
-"""The operand that is the shape of the node."""
+"""The number of the operand that is the shape of the node."""
 
 EXACT: dict[Op, Callable[..., int]] = {
     Op.ADD: operator.add,
@@ -38,16 +38,16 @@ EXACT: dict[Op, Callable[..., int]] = {
     Op.MOD: operator.mod,
     Op.MAX: max,
 }
-"""What sizes are computed with."""
+"""The ops that sizes are computed with."""
 
 FEW = 8
-"""A range of up to this many numbers is tried whole, where the bindings are not too many."""
+"""A range of up to this many numbers is tried whole, unless there are too many bindings."""
 
 MOST_TRIALS = 64
 
 
 class Builder(Protocol):
-    """Makes a node: what the constructor passes on, for it may not be imported here."""
+    """Makes a node: the constructor passes itself, since it cannot be imported here."""
 
     def __call__(
         self, op: Op, *src: UOp, arg: Arg | None = None, tag: str | None = None
@@ -58,7 +58,7 @@ Binding = tuple[tuple["UOp", int], ...]
 """Variables and their values, by slot."""
 
 SIZES: WeakKeyDictionary[UOp, tuple[int | UOp, ...]] = WeakKeyDictionary()
-"""The sizes of each node that has symbolic ones."""
+"""The sizes of each node with symbolic sizes."""
 
 _VARIABLES: WeakKeyDictionary[UOp, tuple[UOp, ...]] = WeakKeyDictionary()
 _INSTANCES: WeakKeyDictionary[UOp, dict[Binding, UOp]] = WeakKeyDictionary()
@@ -69,7 +69,7 @@ def is_variable(u: UOp) -> bool:
 
 
 def variables(root: UOp) -> tuple[UOp, ...]:
-    """The variables that a node depends on, by slot; not those that a BIND has given a value."""
+    """The variables that a node depends on, by slot, without those that a BIND gives a value."""
     for u in toposort([root], lambda v: [s for s in _free(v) if s not in _VARIABLES]):
         if u not in _VARIABLES:
             _without_body_variables(u)
@@ -79,17 +79,17 @@ def variables(root: UOp) -> tuple[UOp, ...]:
 
 
 def spelled(size: int | UOp) -> int | str:
-    """A size as text has it: a number, a variable by its slot, `expr` for anything else."""
+    """A size in text: a number, `v3` for the variable of slot 3, `expr` for anything else."""
     if isinstance(size, int):
         return size
     return f"v{slot_of(size)}" if is_variable(size) else "expr"
 
 
 def bind(root: UOp, values: Mapping[UOp, int]) -> UOp:
-    """The graph with its variables replaced by numbers.
+    """Replace the variables of a graph by numbers.
 
-    InvalidError for a number outside the range of its variable, and where a node is invalid for
-    these numbers; UnsupportedError where a variable of the graph has none.
+    InvalidError for a number outside the range of its variable and for a node that is invalid
+    with these numbers; UnsupportedError for a variable without a number.
     """
     build = type(root)
     for variable, value in values.items():
@@ -102,7 +102,7 @@ def bind(root: UOp, values: Mapping[UOp, int]) -> UOp:
 
 
 def with_bound_variables(root: UOp) -> UOp:
-    """The graph with every BIND replaced by its value."""
+    """Replace every BIND of a graph by its value."""
     if not any(u.op is Op.BIND for u in root.toposort()):
         return root
     done: dict[UOp, UOp] = {}
@@ -112,7 +112,7 @@ def with_bound_variables(root: UOp) -> UOp:
 
 
 def trials(of: Iterable[UOp]) -> list[Binding]:
-    """The bindings under which a node with these variables must be valid."""
+    """The bindings of these variables for which a node is checked."""
     names = list(of)
     ranges = [range(_arg(v).min, _arg(v).max + 1) for v in names]
     for picks in ([_some(r, FEW) for r in ranges], [_some(r, 2) for r in ranges]):
@@ -122,9 +122,9 @@ def trials(of: Iterable[UOp]) -> list[Binding]:
 
 
 def sizes_of(build: Builder, u: UOp, concrete: UnsupportedError) -> tuple[int | UOp, ...]:
-    """The sizes of a node that is being made over symbolic ones; it is valid where tried.
+    """Derive the sizes of a node under construction, and check it for some bindings.
 
-    Raises `concrete` again where no variable is the cause.
+    `concrete` is the error of the shape rule, which is raised again if the node has no variables.
     """
     found = {v for s in u.src for v in variables(s)}
     _without_body_variables(u)
@@ -140,7 +140,7 @@ def sizes_of(build: Builder, u: UOp, concrete: UnsupportedError) -> tuple[int | 
 
 
 def _without_body_variables(u: UOp) -> None:
-    """A body is derived before it has arguments: the sizes of what it returns would stay open."""
+    """SIZES.c1: a body is built before its arguments, so its sizes cannot depend on variables."""
     if u.op in (Op.FUNCTION, Op.CALL) and _VARIABLES[u.src[0]]:
         raise SIZES_C1.lacking(u.op.name, f"variables in slots {_slots(_VARIABLES[u.src[0]])}")
 
@@ -151,7 +151,7 @@ def _sizes(u: UOp) -> tuple[int | UOp, ...]:
     try:
         sizes = DECLARATIONS[u.op].shape(cast(Any, _Sized(u)))
     except TypeError:
-        # The rule computes with the sizes.
+        # The rule does arithmetic on sizes.
         sizes = None
     if sizes is None:
         operands = ", ".join(map(repr, u.src))
@@ -160,7 +160,7 @@ def _sizes(u: UOp) -> tuple[int | UOp, ...]:
 
 
 class _Sized:
-    """A node as a shape rule sees it: with sizes for a shape."""
+    """A view of a node for shape rules: its shape is its sizes."""
 
     def __init__(self, u: UOp) -> None:
         self._u = u
@@ -191,9 +191,7 @@ def _value(build: Builder, dim: UOp, binding: Binding) -> int:
 
 
 def _instance(build: Builder, root: UOp, binding: Binding) -> UOp:
-    """A node with numbers for its variables; sizes become constants. Of a node that is not yet made
-    the instance is.
-    """
+    """Rebuild a node with numbers for its variables. The root may be still under construction."""
     values = dict(binding)
 
     def key(u: UOp) -> Binding:
@@ -219,7 +217,7 @@ def _instance(build: Builder, root: UOp, binding: Binding) -> UOp:
 
 
 def _folded(build: Builder, u: UOp) -> UOp:
-    """An index computed from constants is one, if it has a value."""
+    """Fold an index op on constants, if the result is an index."""
     if u.op not in EXACT or u.dtype is not dtypes.index or any(s.op is not Op.CONST for s in u.src):
         return u
     numbers = [int(arg_of(s, ConstArg).value) for s in u.src]
@@ -234,7 +232,7 @@ def _number(build: Builder, value: int) -> UOp:
 
 
 def _free(u: UOp) -> tuple[UOp, ...]:
-    """The sources without the variable to which a BIND gives a value."""
+    """The sources of a node; of a BIND without its variable."""
     return u.src[1:] if u.op is Op.BIND else u.src
 
 
@@ -247,7 +245,7 @@ def _slots(found: Iterable[UOp]) -> str:
 
 
 def _some(numbers: range, most: int) -> list[int]:
-    """All of a short range; of a long one the ends, their neighbours and the middle."""
+    """All numbers of a short range; of a long one the ends, their neighbours and the middle."""
     if len(numbers) <= most:
         return list(numbers)
     if most < FEW:

@@ -1,4 +1,4 @@
-"""The words of the rules of derived properties: each rule says itself."""
+"""Descriptions of the rules of derived properties, for the generated documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def says(words: str) -> Callable[[Callable[[Node], T]], Callable[[Node], T]]:
-    """Give a rule its words; `{src[0]}` in them is the name of an op's first operand."""
+    """Attach a description to a rule; `{src[0]}` stands for the name of the first operand."""
 
     def spoken(rule: Callable[[Node], T]) -> Callable[[Node], T]:
         rule.says = words  # type: ignore[attr-defined]
@@ -22,7 +22,7 @@ def says(words: str) -> Callable[[Callable[[Node], T]], Callable[[Node], T]]:
 
 
 def words_of(rule: Callable[[Any], Any], src: Sequence[str]) -> str:
-    """What a rule says of an op with these operands; one without words says its first sentence."""
+    """The description of a rule for an op with these operands; by default from its docstring."""
     words: str | None = getattr(rule, "says", None)
     if words is not None:
         return words.format(src=[name.rstrip("?*") for name in src])

@@ -1,1 +1,1 @@
-"""Programs, cases, profiles and values as text, and programs as JSON and drawings."""
+"""Reads and prints programs, `.uop` files, profiles and values; also JSON and drawings."""

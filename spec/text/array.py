@@ -1,4 +1,4 @@
-"""Arrays as data: little-endian bytes in row-major order, and their literals; no numpy needed."""
+"""Arrays as little-endian bytes in row-major order, and their literals; without numpy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from uop.spec.text.literal import Literal, Word
 Shape = tuple[int, ...]
 
 LIST_LIMIT = 256
-"""Up to so many elements an array is written as a list of values, above as its bytes."""
+"""An array of up to this many elements is written as a list of values, a larger one as bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Elements in storage layout: itemsize bytes each, little-endian; a bool is a byte 0 or 1."""
+    """Elements in storage layout: `itemsize` bytes each, little-endian; a bool is a byte 0 or 1."""
 
     dtype: DType
     shape: Shape
@@ -30,12 +30,12 @@ class Array:
 
     @classmethod
     def of(cls, values: Iterable[Number], dtype: DType, shape: Shape | None = None) -> Array:
-        """Values in row-major order, each rounded once into the dtype; by default of one axis."""
+        """Encode values in row-major order, each rounded once; the default shape is one axis."""
         return cls.of_bits([dtype.encode(v) for v in values], dtype, shape)
 
     @classmethod
     def of_bits(cls, bits: Iterable[int], dtype: DType, shape: Shape | None = None) -> Array:
-        """Elements by their bits."""
+        """Build an array from the bits of its elements."""
         data = b"".join(b.to_bytes(dtype.itemsize, "little") for b in bits)
         return cls(dtype, (len(data) // dtype.itemsize,) if shape is None else shape, data)
 
@@ -55,8 +55,8 @@ class Array:
 
 
 def encode_array(array: Array) -> Literal:
-    """The literal of an array: nested lists where it is small, else its bytes in base64, of a large
-    one compressed.
+    """The literal of an array: nested lists for a small one, else its bytes in base64, compressed
+    for a large one.
     """
     if len(array.data) > COMPRESSED_FROM:
         return compress(array.data)
@@ -70,7 +70,7 @@ def encode_array(array: Array) -> Literal:
 
 
 def decode_array(literal: Literal, dtype: DType, shape: Shape) -> Array:
-    """The array of a literal: nested lists of this shape, a flat list, or its bytes."""
+    """The array of a literal, which is nested lists of this shape, a flat list, or bytes."""
     what, size = f"{dtype.name}[{','.join(map(str, shape))}]", math.prod(shape)
     if isinstance(literal, str) and literal.startswith(("base64:", PREFIX)):
         is_plain = literal.startswith("base64:")
@@ -95,7 +95,7 @@ def _base64(literal: str) -> bytes:
 
 
 def _check_patterns(array: Array) -> None:
-    """Only a bool has bytes that are none of its patterns."""
+    """MalformedError for a bool byte other than 0 and 1; other dtypes use all their patterns."""
     try:
         if array.dtype.bits % 8:
             array.values  # noqa: B018 - decoding is the check

@@ -1,4 +1,4 @@
-"""Codecs of arg fields: one per type, between typed value and literal, for text and JSON."""
+"""Codecs of arg fields: one per field type, between value and literal, for text and JSON."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from uop.spec.registry import DECLARATIONS, OpDef, labels
 from uop.spec.text.literal import Literal, Quoted, Word, print_literal
 
 DECIMAL_BITS = 4096
-"""Of an integer that is written as decimals: of a much larger one Python writes none."""
-KEPT = 2048
-"""Texts of args that are kept: programs repeat them."""
+"""The size of an integer that is written in decimals; Python refuses much larger ones."""
+CACHED_TEXTS = 2048
+"""The size of the cache of texts of args."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How one type of field is written and read. `decode` raises MalformedError without a place."""
+    """Writes and reads one type of field. `decode` raises a MalformedError without line."""
 
     encode: Callable[[Any], Literal]
     decode: Callable[[Literal], Any]
 
 
 def encode_arg(arg: Arg | None) -> dict[str, Literal] | None:
-    """The fields of an arg in order, without those that are None; None where no field is left.
+    """The fields of an arg in order, without those that are None; None if no field is left.
 
-    The empty Arg, which no op accepts, has no fields either, but is written.
+    An arg of the class Arg, which no op accepts, is written without fields.
     """
     if arg is None:
         return None
@@ -43,16 +43,16 @@ def encode_arg(arg: Arg | None) -> dict[str, Literal] | None:
         return {}
     if isinstance(arg, ConstArg):
         return {"value": encode_scalar(arg.bits, arg.dtype), "dtype": Word(arg.dtype.name)}
-    given = ((name, codec, getattr(arg, name)) for name, codec in _codecs(type(arg)).items())
-    return {n: codec.encode(value) for n, codec, value in given if value is not None} or None
+    fields = ((name, codec, getattr(arg, name)) for name, codec in _codecs(type(arg)).items())
+    return {n: codec.encode(value) for n, codec, value in fields if value is not None} or None
 
 
 def arg_text(arg: Arg | None) -> str:
-    """` {slot=0, dtype=int32}`, as it stands behind the operands; nothing where it has no fields.
+    """The text of an arg after the operands: ` {slot=0, dtype=int32}`, or empty without fields.
 
-    ValueError for bits that are none of their dtype.
+    ValueError for bits that are no value of their dtype.
     """
-    # The bytes of a BINARY are too many to be kept.
+    # The bytes of a BINARY may be too long for the cache.
     return _written(arg) if isinstance(arg, BinaryArg) else _kept(arg)
 
 
@@ -63,47 +63,47 @@ def _written(arg: Arg | None) -> str:
     return " {" + ", ".join(f"{n}={print_literal(v)}" for n, v in written.items()) + "}"
 
 
-_kept = lru_cache(maxsize=KEPT)(_written)
+_kept = lru_cache(maxsize=CACHED_TEXTS)(_written)
 
 
-def decode_arg(declaration: OpDef, given: Mapping[str, Literal] | None) -> Arg | None:
+def decode_arg(declaration: OpDef, literals: Mapping[str, Literal] | None) -> Arg | None:
     """The arg of an op from its fields.
 
-    Without any it is absent, which the op itself accepts or not; an empty set of fields on an op
-    that has no arg is the empty Arg, which no op accepts.
+    Without fields the arg is None, which the op accepts or not. Empty fields on an op without arg
+    are an Arg, which no op accepts.
     """
-    return decode_fields(declaration.op.name, declaration.arg, given)
+    return decode_fields(declaration.op.name, declaration.arg, literals)
 
 
 def decode_fields(
-    name: str, kind: type[Arg] | None, given: Mapping[str, Literal] | None
+    name: str, kind: type[Arg] | None, literals: Mapping[str, Literal] | None
 ) -> Arg | None:
-    """`decode_arg` of an op that is known by its name and the type of its arg."""
-    if given is None:
+    """`decode_arg` for the name of an op and the type of its arg."""
+    if literals is None:
         return None
     if kind is None:
-        if given:
-            raise MalformedError(f"{name} has no arg, found the field {next(iter(given))!r}")
+        if literals:
+            raise MalformedError(f"{name} has no arg, found the field {next(iter(literals))!r}")
         return Arg()
     expected = {"value": None, "dtype": None} if kind is ConstArg else _codecs(kind)
-    for field in given:
+    for field in literals:
         if field not in expected:
             raise MalformedError(
                 f"{name} has no arg field {field!r}, expected {', '.join(expected)}"
             )
     for field in expected:
-        if field not in given and field in _required(kind):
+        if field not in literals and field in _required(kind):
             raise MalformedError(f"{name} lacks the arg field {field!r}")
     if kind is ConstArg:
-        return _decode_const(given)
+        return _decode_const(literals)
     codecs = _codecs(kind)
-    return kind(**{field: _decode_field(field, codecs[field], v) for field, v in given.items()})
+    return kind(**{field: _decode_field(field, codecs[field], v) for field, v in literals.items()})
 
 
 def encode_scalar(bits: int, dtype: DType) -> Literal:
-    """A value as a literal: true or false, an integer, a hex float, inf, or a NaN with its bits.
+    """The literal of a value: true, false, an integer, a hex float, inf, or a NaN with its bits.
 
-    A void one, which only a must-reject program has, is its bits.
+    A value of dtype void, which only must-reject programs have, is its bits.
     """
     if dtype.is_float:
         return Word(_float_text(bits, dtype))
@@ -134,13 +134,13 @@ def decode_dtype(literal: Literal) -> DType:
     raise _expected("a dtype", literal)
 
 
-def _decode_const(given: Mapping[str, Literal]) -> ConstArg:
-    dtype = _decode_field("dtype", Codec(_same, decode_dtype), given["dtype"])
+def _decode_const(literals: Mapping[str, Literal]) -> ConstArg:
+    dtype = _decode_field("dtype", Codec(_same, decode_dtype), literals["dtype"])
     try:
-        return ConstArg(decode_scalar(given["value"], dtype), dtype)
+        return ConstArg(decode_scalar(literals["value"], dtype), dtype)
     except ValueError:
         c1 = labels()["CONST.c1"]
-        found = f"{given['value']} for {dtype.name}"
+        found = f"{literals['value']} for {dtype.name}"
         raise InvalidError(c1.label, c1.title, "CONST", found) from None
     except MalformedError as error:
         raise MalformedError(f"field 'value' of {dtype.name}: {error.message}") from None
@@ -157,7 +157,7 @@ _CODECS: dict[type[Arg], dict[str, Codec]] = {}
 
 
 def _codecs(kind: type[Arg]) -> dict[str, Codec]:
-    """The codecs of the fields of an arg, made on first use."""
+    """The codecs of the fields of an arg class, made on first use."""
     if kind not in _CODECS:
         hints = get_type_hints(kind)
         _CODECS[kind] = {f.name: _codec(hints[f.name]) for f in fields(kind)}
@@ -165,7 +165,7 @@ def _codecs(kind: type[Arg]) -> dict[str, Codec]:
 
 
 def _required(kind: type[Arg]) -> frozenset[str]:
-    """The fields without default; those of a CONST are `value` and `dtype`."""
+    """The names of the fields without default; `value` and `dtype` for a CONST."""
     if kind is ConstArg:
         return frozenset(("value", "dtype"))
     return frozenset(
@@ -174,7 +174,7 @@ def _required(kind: type[Arg]) -> frozenset[str]:
 
 
 def _codec(hint: Any) -> Codec:
-    """The codec of a type annotation; a TypeError for a type that no codec knows yet."""
+    """The codec of a type annotation; TypeError for a type without codec."""
     if hint in _SIMPLE:
         return _SIMPLE[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -203,7 +203,7 @@ def _expected(what: str, literal: Literal) -> MalformedError:
 
 
 def shown(literal: Literal) -> str:
-    """A literal as error messages quote it, or a number that was counted, of any size."""
+    """A literal or a count as error messages quote it, shortened if it is long."""
     if isinstance(literal, Word):
         return str(literal)
     if isinstance(literal, bool):
@@ -283,7 +283,7 @@ _NAN = re.compile(r"nan:0[xX]([0-9a-fA-F]+)")
 
 
 def _float_text(bits: int, dtype: DType) -> str:
-    """The shortest hex float; a NaN by its bits, for it has no other name."""
+    """The shortest hex float; a NaN by its bits."""
     if dtype.format.is_nan(bits):
         return f"nan:{bits:#0{dtype.itemsize * 2 + 2}x}"
     text = float(dtype.decode(bits)).hex()
@@ -294,7 +294,7 @@ def _float_text(bits: int, dtype: DType) -> str:
 
 
 def _float_bits(literal: Literal, dtype: DType) -> int:
-    """Rounded once from the exact value that is written; a NaN with bits is those bits."""
+    """The bits of the exact value that is written, rounded once; a NaN with bits is those bits."""
     if isinstance(literal, bool) or literal is None or isinstance(literal, Quoted | tuple):
         raise _expected("a float", literal)
     if isinstance(literal, int | float):
@@ -314,7 +314,7 @@ def _float_bits(literal: Literal, dtype: DType) -> int:
 
 
 def _exact(literal: str) -> Number:
-    """The value of a hex or decimal float; a negative zero stays one."""
+    """The exact value of a hex or decimal float; -0.0 stays a float."""
     if match := _HEX_FLOAT.fullmatch(literal):
         sign, whole, fraction, exponent = match[1], match[2], match[3] or "", int(match[4])
         scale = Fraction(2) ** (exponent - 4 * len(fraction))
@@ -329,7 +329,7 @@ def _exact(literal: str) -> Number:
 
 
 def op_named(name: str) -> OpDef:
-    """The declaration of an op; MalformedError for a name that none has."""
+    """The declaration of an op by name; MalformedError for an unknown name."""
     op = Op.__members__.get(name)
     if op is None or op not in DECLARATIONS:
         raise MalformedError(f"unknown op {name!r}")

@@ -1,4 +1,4 @@
-"""Data as one word of a file, compressed: `zlib:SHA256:BASE64`, the sum is that of the data."""
+"""Compressed data as one word of a file: `zlib:SHA256:BASE64`, with the checksum of the data."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from uop.spec.errors import MalformedError
 from uop.spec.text.literal import Word
 
 COMPRESSED_FROM = 1 << 16
-"""Above so many bytes data stand in a file compressed."""
+"""Data of more bytes than this are compressed in files."""
 PREFIX = "zlib:"
 _FORM = re.compile(r"zlib:([0-9a-f]{64}):([A-Za-z0-9+/=]*)")
 
 
 def compress(data: bytes) -> Word:
-    """The word of some data."""
+    """Compress data to a word."""
     packed = base64.b64encode(zlib.compress(data, 9)).decode("ascii")
     return Word(f"{PREFIX}{hashlib.sha256(data).hexdigest()}:{packed}")
 
 
 def decompress(word: str, most: int) -> bytes:
-    """The data of a word, of at most so many bytes. MalformedError for a word of no such data."""
+    """The data of a word, at most `most` bytes; MalformedError for a word without such data."""
     found = _FORM.fullmatch(word)
     if found is None:
         raise MalformedError("expected zlib:SHA256:BASE64, a sum of 64 hex digits")
     unpacker = zlib.decompressobj()
     try:
-        # However much it would unpack to, no more is.
+        # The limit keeps a small word from unpacking to a huge buffer.
         limit = min(most + 1, sys.maxsize)
         data = unpacker.decompress(base64.b64decode(found[2], validate=True), limit)
     except binascii.Error as error:

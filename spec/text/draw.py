@@ -1,6 +1,6 @@
 """Draws a graph as inline SVG: sources above their users, the root at the bottom.
 
-Shape operands and index constants are written inside the node that takes them, as in the text.
+Shape operands and index constants are written inside their user, as in the text.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 MOST = 200
-"""Nodes that are drawn; of a larger graph those nearest to the root."""
+"""The most nodes that are drawn; of a larger graph those nearest to the root."""
 CHARACTER, LINE, PAD, GAP_X, GAP_Y = 7, 15, 8, 18, 34
 LONGEST = 40
-"""Characters of a line in a node."""
+"""The most characters of a line in a node."""
 SWEEPS = 4
 
 COLORS = {
@@ -41,7 +41,7 @@ OTHER = "#f5f5f5"
 
 
 def svg(root: UOp, notes: Mapping[UOp, str] | None = None) -> str:
-    """The graph under a root; `notes` adds a line to a node, its value for one."""
+    """The SVG of the graph under a root; `notes` adds a line to a node, for example its value."""
     nodes = _drawn(root)
     boxes = {u: _box(u, (notes or {}).get(u, "")) for u in nodes}
     rows = _rows(nodes)
@@ -60,7 +60,7 @@ def svg(root: UOp, notes: Mapping[UOp, str] | None = None) -> str:
 
 
 def html(root: UOp, notes: Mapping[UOp, str] | None = None) -> str:
-    """What a notebook shows: the drawing, and how many nodes it leaves out."""
+    """The HTML for a notebook: the drawing, and the number of nodes it leaves out."""
     total = len(root.toposort())
     hidden = total - len(root.toposort()[-MOST:])
     more = f"<div>and {hidden:,} nodes above</div>" if hidden else ""
@@ -81,13 +81,13 @@ def properties(u: UOp) -> list[tuple[str, str]]:
 
 
 def _sizes(u: UOp) -> str:
-    """The shape, a size of variables by its formula."""
+    """The shape, with the formula of a symbolic size."""
     return ",".join(str(spelled(size)) for size in u.sizes)
 
 
 @dataclass(slots=True)
 class _Box:
-    """A node as a rectangle: its lines of text, its size, its place."""
+    """A node as a rectangle: its lines of text, size and position."""
 
     lines: tuple[str, ...]
     width: int
@@ -119,7 +119,7 @@ def _box(u: UOp, note: str) -> _Box:
 
 
 def _rows(nodes: list[UOp]) -> list[list[UOp]]:
-    """Nodes by their longest way from a source, each source just above its first user."""
+    """Nodes by their longest path from a source, each source just above its first user."""
     depth: dict[UOp, int] = {}
     for u in nodes:
         depth[u] = 1 + max((depth[s] for s in u.src if s in depth), default=-1)
@@ -138,7 +138,7 @@ def _rows(nodes: list[UOp]) -> list[list[UOp]]:
 
 
 def _place(rows: list[list[UOp]], boxes: dict[UOp, _Box]) -> None:
-    """Rows below each other; inside a row the order that keeps edges short."""
+    """Place rows below each other, and nodes in a row in the order that keeps edges short."""
     y = 0
     for row in rows:
         for u in row:
@@ -161,7 +161,7 @@ def _place(rows: list[list[UOp]], boxes: dict[UOp, _Box]) -> None:
 
 
 def _spread(row: list[UOp], boxes: dict[UOp, _Box]) -> None:
-    """A row side by side, centred on 0."""
+    """Place a row side by side, centred on 0."""
     total = sum(boxes[u].width for u in row) + GAP_X * (len(row) - 1)
     x = -total // 2
     for u in row:
@@ -170,7 +170,7 @@ def _spread(row: list[UOp], boxes: dict[UOp, _Box]) -> None:
 
 
 def _straighten(rows: list[list[UOp]], boxes: dict[UOp, _Box], near: dict[UOp, list[UOp]]) -> None:
-    """Move each node below the middle of its sources, as far as its neighbours let it."""
+    """Move each node below the middle of its sources, as far as its neighbours allow."""
     for row in rows[1:]:
         for u in row:
             above = [boxes[n].middle for n in near[u] if boxes[n].y < boxes[u].y]

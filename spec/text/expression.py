@@ -1,4 +1,4 @@
-"""One expression of a closed grammar, read into a graph: `u8(200) + u8(100)`.
+"""Parses an expression such as `u8(200) + u8(100)` into a graph.
 
     comparison   a == b  a != b  a < b  a <= b  a > b  a >= b
     | ^ &        OR XOR AND
@@ -13,8 +13,9 @@
                  bitcast(x, u32), pad(x, [1], [4], zero), reduce(max, x), which folds all axes
     [x, y]       STACK
 
-Binding grows downwards. A number without a dtype takes that of the other operand; alone an integer
-is int32, any other number float32, unless the op takes neither. Shapes and offsets are of index.
+Operators further down bind tighter. A number without a dtype takes that of the other operand; alone
+an integer is int32 and any other number float32, unless the op takes neither. Shapes and offsets
+are of dtype index.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from uop.spec.text.literal import Literal, Quoted, Word
 from uop.spec.uop import UOp
 
 DEEPEST = 64
-"""Parentheses, brackets and signs inside each other."""
+"""The most parentheses, brackets and signs inside each other."""
 
 T = TypeVar("T")
 
@@ -60,15 +61,15 @@ NAMED_DTYPES: dict[str, DType] = {
 NAMED_OPS: dict[str, Op] = {op.name: op for op in DECLARATIONS}
 
 INDICES = frozenset({"s", "s'", "o", "i", "offset", "bound"})
-"""What declarations call operands that are shapes, offsets and indices."""
+"""The names of shape, offset and index operands in declarations."""
 
 WORDS = ("true", "false", "inf", "nan")
-"""Values that have a name."""
+"""The values that are written as words."""
 
 CHOICES = frozenset(
     name for kind in (Op, AddrSpace, AxisType, PadFill, Unit) for name in kind.__members__
 )
-"""What a field of an arg may be, in capitals or not."""
+"""The enum names that an arg field may have, in capitals or not."""
 
 _LEVELS = (
     {"==": Op.CMPEQ, "!=": Op.CMPNE, "<": Op.CMPLT, "<=": Op.CMPLE, ">": Op.CMPGT, ">=": Op.CMPGE},
@@ -80,7 +81,7 @@ _LEVELS = (
     {"*": Op.MUL, "/": Op.DIV, "//": Op.IDIV, "%": Op.MOD},
 )
 _BINARY = {mark: (level, op) for level, marks in enumerate(_LEVELS) for mark, op in marks.items()}
-"""How tight an operator binds, and its op."""
+"""The binding level of each operator, and its op."""
 _NO_OPERATOR = (-1, Op.NOOP)
 
 
@@ -96,20 +97,20 @@ def read_expression(text: str) -> UOp:
         reader.need("end", "")
         return reader.settled(value, None)
     except InvalidError as error:
-        # The expression is the place; no line of the user's made this node.
+        # The error belongs to the expression, not to a line of the user's Python code.
         raise InvalidError(error.label, error.title, error.node, error.found, text) from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number, or a bool, that has no dtype yet; `text` is exact."""
+    """A number or bool without a dtype so far; `text` is exact."""
 
     text: str
     column: int
 
     @property
     def dtype(self) -> DType:
-        """What it is on its own."""
+        """Its dtype without context."""
         if self.text in ("true", "false"):
             return dtypes.bool
         return dtypes.int32 if re.fullmatch(r"-?[0-9]+", self.text) else dtypes.float32
@@ -117,7 +118,7 @@ class _Number:
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """Values in brackets, whose numbers have no dtype yet."""
+    """Values in brackets, with numbers that have no dtype so far."""
 
     items: tuple[_Open, ...]
     column: int
@@ -127,7 +128,7 @@ _Open = UOp | _Number | _List
 
 
 class _Reader:
-    """A cursor over the tokens."""
+    """A recursive-descent parser: a cursor over the tokens."""
 
     def __init__(self, text: str) -> None:
         self._tokens = tokens(text)
@@ -135,7 +136,7 @@ class _Reader:
         self._depth = 0
 
     def binary(self, least: int) -> _Open:
-        """Operators that bind as tight as this level or tighter, grouped from the left."""
+        """Parse operators of this level or a tighter one; they are left-associative."""
         left = self._unary()
         while True:
             level, op = _BINARY.get(self._peek().text, _NO_OPERATOR)
@@ -148,7 +149,7 @@ class _Reader:
                 return left
 
     def settled(self, value: _Open, dtype: DType | None) -> UOp:
-        """With a dtype for the numbers that have none: the given one, else their own."""
+        """Give the numbers without a dtype this one, else their default."""
         match value:
             case _Number():
                 return self._constant(value, dtype or value.dtype)
@@ -220,7 +221,7 @@ class _Reader:
         return self._call(NAMED_OPS[name.upper()], token)
 
     def _items(self, closing: str) -> list[_Open]:
-        """Values up to the closing mark, which is taken too."""
+        """Parse values up to and including the closing mark."""
         return self._until(closing, partial(self.binary, 0))
 
     def _until(self, closing: str, read: Callable[[], T]) -> list[T]:
@@ -240,36 +241,36 @@ class _Reader:
         return u if u.dtype is dtype else UOp(Op.CAST, u, arg=DTypeArg(dtype))
 
     def _call(self, op: Op, token: Token) -> UOp:
-        """An op with its operands and the fields of its arg."""
-        given: dict[str, Literal] = {}
+        """Parse an op with its operands and the fields of its arg."""
+        literals: dict[str, Literal] = {}
 
         def read() -> _Open | None:
-            field = self._field_next(DECLARATIONS[op].arg, given)
+            field = self._field_next(DECLARATIONS[op].arg, literals)
             if not field:
                 return self.binary(0)
-            given[field] = self._literal()
+            literals[field] = self._literal()
             return None
 
         operands = [value for value in self._until(")", read) if value is not None]
-        return self._apply(op, operands, given, token.column)
+        return self._apply(op, operands, literals, token.column)
 
-    def _field_next(self, kind: type[Arg] | None, given: Container[str]) -> str:
-        """The field that is next, by its name or as a bare word; empty where an operand is."""
+    def _field_next(self, kind: type[Arg] | None, literals: Container[str]) -> str:
+        """The name of the field that comes next, also of a bare word; empty before an operand."""
         token = self._peek()
         if kind is None or token.kind != "name":
             return ""
         after = self._tokens[self._at + 1]
-        if after.text == "=" and token.text in given:
+        if after.text == "=" and token.text in literals:
             raise self._fail(f"the field {cut(token.text)!r} stands twice", token.column)
         if after.text == "=":
             self._at += 2
             return token.text
         first = fields(kind)[0].name
-        is_bare = after.text in (",", ")") and token.text not in WORDS and first not in given
+        is_bare = after.text in (",", ")") and token.text not in WORDS and first not in literals
         return first if is_bare else ""
 
     def _literal(self) -> Literal:
-        """The value of a field: a number, a word, a string, or a list of them."""
+        """Parse the value of a field: a number, a word, a string, or a list of them."""
         token = self._next()
         match token.kind, token.text:
             case "mark", "[":
@@ -297,10 +298,10 @@ class _Reader:
         self,
         op: Op,
         operands: list[_Open],
-        given: Mapping[str, Literal] | None = None,
+        literals: Mapping[str, Literal] | None = None,
         column: int = 1,
     ) -> UOp:
-        """The node, its numbers in the dtype of the other operands; a condition stays bool."""
+        """Build the node; numbers take the dtype of the other operands, a condition stays bool."""
         declaration = DECLARATIONS[op]
         names = [n.rstrip("?*") for n in declaration.src] or [""]
         named = [names[min(k, len(names) - 1)] for k in range(len(operands))]
@@ -313,22 +314,22 @@ class _Reader:
             self.settled(v, alone.get(name, wanted))
             for v, name in zip(operands, named, strict=True)
         ]
-        return UOp(op, *src, arg=self._arg(declaration, given or {}, src, column))
+        return UOp(op, *src, arg=self._arg(declaration, literals or {}, src, column))
 
     def _arg(
-        self, declaration: OpDef, given: Mapping[str, Literal], src: list[UOp], column: int
+        self, declaration: OpDef, literals: Mapping[str, Literal], src: list[UOp], column: int
     ) -> Arg | None:
-        if declaration.arg is ReduceArg and src and "axes" not in given:
-            given = {**given, "axes": tuple(range(len(src[0].shape)))}
-        if not given and (declaration.arg is None or declaration.default_arg is not None):
+        if declaration.arg is ReduceArg and src and "axes" not in literals:
+            literals = {**literals, "axes": tuple(range(len(src[0].shape)))}
+        if not literals and (declaration.arg is None or declaration.default_arg is not None):
             return None
         try:
-            return decode_arg(declaration, given)
+            return decode_arg(declaration, literals)
         except MalformedError as error:
             raise self._fail(error.message, column) from None
 
     def _wanted(self, values: list[_Open]) -> DType | None:
-        """The dtype for numbers without one: that of the first value with one, else their own."""
+        """The dtype for numbers without one: that of the first typed value, else their default."""
         flat: list[_Open] = list(values)
         for v in flat:
             if isinstance(v, _List):
@@ -374,14 +375,14 @@ class _Reader:
 
 
 def _taken(allowed: tuple[DType, ...], wanted: DType | None) -> DType | None:
-    """For numbers alone: what they are, or where the op does not take that, what it takes."""
+    """The dtype for numbers alone: their default, or if the op does not take it, one it takes."""
     if not allowed or wanted in allowed or wanted is dtypes.bool:
         return wanted
     return dtypes.float32 if dtypes.float32 in allowed else allowed[0]
 
 
 def _unknown(name: str) -> str:
-    """What is wrong with a name, and which one is near."""
+    """The error for an unknown name, with similar names."""
     known = [*NAMED_DTYPES, *(op.lower() for op in NAMED_OPS), *WORDS]
     near = get_close_matches(name.lower(), known, 1, 0.7)
     said = f"{cut(name)!r} is neither a dtype nor an op"

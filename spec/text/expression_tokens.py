@@ -1,4 +1,4 @@
-"""The words of an expression: numbers, names, strings and marks, each with its column."""
+"""The tokenizer of expressions: numbers, names, strings and marks, each with its column."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 from uop.spec.errors import MalformedError
 
 LONGEST = 3000
-"""Characters of a number. The exact decimals of every float64 fit."""
+"""The most characters of a number; the exact decimals of every float64 fit."""
 
 EXPONENT = {"e": 4, "p": 5}
-"""Digits of an exponent, by its letter."""
+"""The most digits of an exponent, by its letter."""
 
 QUOTED = 60
-"""Characters that an error quotes of a name or a number."""
+"""The most characters of a name or number that an error quotes."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A word: its kind, which is a group of the pattern, its text, and its column from 1."""
+    """A token: its kind (a group of the pattern), its text, and its column from 1."""
 
     kind: str
     text: str
@@ -40,18 +40,18 @@ class Token(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The word as an error quotes it."""
+        """The token as an error quotes it."""
         return "the end" if self.kind == "end" else repr(cut(self.text))
 
     @property
     def plain(self) -> str:
-        """A hexadecimal integer as decimals; all else as it stands."""
+        """The text, with a hexadecimal integer in decimals."""
         is_hex = re.fullmatch(r"0[xX][0-9a-fA-F]+", self.text)
         return str(int(self.text, 16)) if is_hex else self.text
 
 
 def tokens(text: str) -> list[Token]:
-    """The words of a text, the last of kind `end`; MalformedError in the place of what is none."""
+    """The tokens of a text, the last of kind `end`; MalformedError for text that is no token."""
     found: list[Token] = []
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or "bad"
@@ -67,12 +67,12 @@ def tokens(text: str) -> list[Token]:
 
 
 def cut(text: str) -> str:
-    """A text as far as an error quotes it."""
+    """A text, shortened for an error message."""
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
 def _too_large(number: str) -> str:
-    """Why a number is not read: a computer would not come back from some; empty where it is."""
+    """Why a number is refused, since some would take forever to compute; empty for a valid one."""
     if len(number) > LONGEST:
         return f"a number has at most {LONGEST} characters, found {len(number)}"
     letter = "p" if number[:2] in ("0x", "0X") else "e"

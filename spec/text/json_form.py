@@ -1,11 +1,11 @@
-"""The JSON twin of the text: every node with all that is derived, so that a reader needs no rules.
+"""The JSON form of programs. Every node has its derived properties, so a reader needs no rules.
 
     {"format": "uop/1", "nodes": [{"op": "PARAM", "src": [0], "arg": {"slot": 0, "dtype": "int8"},
       "dtype": "int8", "shape": [2], "device": null, "addrspace": null}, ...]}
 
-Sources come first and the root last; `tag` stands where there is one. Floats are strings as in the
-text, integers outside 2^53 are strings of digits. Unknown keys of a program and of its nodes are
-ignored; an unknown field of an arg is an error, for it may change what the node means.
+Sources come first and the root last; `tag` is optional. Floats are strings as in the text, integers
+outside 2^53 strings of digits. Unknown keys of a program and of its nodes are ignored; an unknown
+field of an arg is an error, because it may change the meaning of the node.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def to_json(root: UOp) -> Json:
 
 
 def unbuilt_to_json(node: Unbuilt) -> Json:
-    """The program under a node that has not been checked; the last node has nothing derived."""
+    """The JSON data of a program with an unchecked last node, which has no derived properties."""
     number: dict[UOp, int] = {}
     nodes = []
     for root in node.src:
@@ -48,7 +48,7 @@ def unbuilt_to_json(node: Unbuilt) -> Json:
 
 
 def from_json(data: object) -> UOp:
-    """The root of a program; MalformedError for data that is none, InvalidError for a bad node."""
+    """The root of a program; MalformedError for other data, InvalidError for an invalid node."""
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         raise MalformedError(f'expected an object with "format": "{FORMAT}"')
     described = data.get("nodes")
@@ -114,7 +114,7 @@ def _to_json(literal: Literal) -> Any:
 
 
 def _from_json(value: object) -> Literal:
-    """A leaf or a flat list of an arg field: what nests deeper is none."""
+    """The literal of an arg field: a leaf or a list of leaves; deeper lists are refused."""
     if isinstance(value, list):
         return tuple(_leaf(item) for item in value)
     return _leaf(value)

@@ -1,8 +1,7 @@
-"""Literals: the leaves of the textual form, and the reader that takes one line of it apart.
+"""The literals of the text form, and the tokenizer and parser of one line.
 
-A literal is what an arg field or a data directive holds, before a codec gives it a type. Text and
-JSON share it: a bare word of the text and a quoted one are different literals, a string that came
-from JSON may be either.
+A literal is the untyped value of an arg field or a data directive, which a codec decodes. Text and
+JSON share literals: the text distinguishes bare and quoted words, a JSON string may be either.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Quoted(str):
 
 
 Literal = bool | int | float | str | tuple["Literal", ...] | None
-"""float and None come from JSON only; in text a float is a Word and None is not written."""
+"""float and None come from JSON alone; in text a float is a Word, and None is left out."""
 
 _TOKEN = re.compile(
     r"""[ \t\r]*(?:
@@ -51,9 +50,9 @@ _BOOLS = {"true": True, "false": False}
 
 
 class Token(NamedTuple):
-    """A word of a line: its kind (a group of the pattern), its text and its column from 1.
+    """A token of a line: its kind (a group of the pattern), its text and its column from 1.
 
-    A NamedTuple and no dataclass, for a long program makes a million of them.
+    A NamedTuple is faster than a dataclass, and a long program has a million tokens.
     """
 
     kind: str
@@ -65,7 +64,7 @@ class Token(NamedTuple):
 
 
 class Line:
-    """A cursor over the tokens of one line; what does not fit is a MalformedError in its place."""
+    """A cursor over the tokens of one line; its methods raise MalformedError with the column."""
 
     __slots__ = ("_position", "_tokens", "number", "path")
 
@@ -85,7 +84,7 @@ class Line:
                 break
 
     def fail(self, message: str, token: Token | None = None) -> MalformedError:
-        """The error at a token, by default the next one."""
+        """The error at a token, by default at the next one."""
         column = (token or self.peek()).column
         return MalformedError(message, self.number, column, self.path)
 
@@ -103,7 +102,7 @@ class Line:
         return token.kind == "mark" and token.text == mark
 
     def take(self, mark: str) -> bool:
-        """Step over a mark where it stands next."""
+        """Skip a mark if it is next; return whether it was."""
         found = self.at(mark)
         self._position += found
         return found
@@ -126,7 +125,7 @@ class Line:
         return self._integer(token)
 
     def literal(self, brackets: str = "()") -> Literal:
-        """A leaf, or a nested list of them between these brackets."""
+        """Parse a leaf or a nested list of leaves in these brackets."""
         opening, closing = brackets[0], brackets[1]
         open_lists: list[list[Literal]] = []
         while True:
@@ -170,7 +169,7 @@ class Line:
 
 
 def print_literal(literal: Literal, brackets: str = "()") -> str:
-    """A literal as text; tuples do not nest deeper than their rank."""
+    """The text of a literal."""
     match literal:
         case bool():
             return str(literal).lower()

@@ -1,4 +1,4 @@
-"""Writes the lines of the textual form; `program` puts them together and reads them."""
+"""Prints the lines of the text form; `program` joins them to programs and parses them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from uop.spec.walk import toposort
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
-KEPT = 2048
-"""Derived parts that are kept: programs repeat them."""
+CACHED_TEXTS = 2048
+"""The size of the cache of derived parts."""
 
 
 class Printer:
-    """Numbers the nodes of one text and writes their lines."""
+    """Numbers the nodes of a program and prints their lines."""
 
     def __init__(self) -> None:
         self._in_place: dict[UOp, str | None] = {}
@@ -48,12 +48,12 @@ class Printer:
 
 
 def print_node(name: str, src: list[str], arg: Arg | None) -> str:
-    """The part of a line that a node is made of: op, operands and arg."""
+    """The part of a line before the colon: op, operands and arg."""
     return (f"{name} {', '.join(src)}" if src else name) + arg_text(arg)
 
 
 def in_place(u: UOp) -> str | None:
-    """`3` for an index constant, `[2,3]` for a STACK of them; None for what needs its own line."""
+    """`3` for an index constant, `[2,3]` for a STACK of them; None for a node with its own line."""
     if u.tag is not None or u.dtype is not dtypes.index:
         return None
     if u.op is Op.CONST:
@@ -71,7 +71,7 @@ def derived(u: UOp) -> str:
     return _derived(u.dtype, u.sizes, u.device, u.addrspace)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED_TEXTS)
 def _derived(
     dtype: DType, sizes: tuple[int | UOp, ...], device: Device, addrspace: AddrSpace | None
 ) -> str:

@@ -1,4 +1,4 @@
-"""The text of profiles: which knobs there are, what each may be, and the profile that it names."""
+"""Parses profiles, and lists the knobs and their values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
-# The declarations enter their table on import.
+# Imported to enter the declarations.
 from uop.spec import uop  # noqa: F401
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.errors import UopError
@@ -17,7 +17,7 @@ from uop.spec.registry import DECLARATIONS
 
 
 class ProfileError(UopError):
-    """Text that names no profile: says the knob, what it may be and what was found."""
+    """Text that is no profile: names the knob, the expected values and the actual one."""
 
 
 def parse_profile(text: str) -> Profile:
@@ -36,7 +36,7 @@ def parse_profile(text: str) -> Profile:
 
 
 def profile_of(knobs: Mapping[str, str]) -> Profile:
-    """The profile that declares these knobs, given as text."""
+    """The profile with these values of knobs, given as text."""
     hints = get_type_hints(Profile)
     for name in knobs:
         if name not in hints:
@@ -47,7 +47,7 @@ def profile_of(knobs: Mapping[str, str]) -> Profile:
 
 
 def knob_values(name: str) -> str:
-    """What a knob may be: `either, propagate or number`."""
+    """The values of a knob in words: `either, propagate or number`."""
     *first, last = _known(name)
     if isinstance(getattr(STRICT, name), frozenset):
         return f"some of {', '.join([*first, last])}, separated by commas"
@@ -55,7 +55,7 @@ def knob_values(name: str) -> str:
 
 
 def knob_choices(name: str) -> list[str]:
-    """The texts that a knob may have; of one that holds several, each of them alone."""
+    """The values of a knob; for a knob that holds a set, its members."""
     return list(_known(name))
 
 
@@ -69,7 +69,7 @@ def _knob_value(name: str, text: str) -> Any:
 
 
 def _known(name: str) -> Mapping[str, object]:
-    """What a knob may be, or what it may hold, by the text of it."""
+    """The values of a knob, or the members of its set, by their text."""
     hint = get_type_hints(Profile)[name]
     if hint is bool:
         return {"true": True, "false": False}
@@ -77,7 +77,7 @@ def _known(name: str) -> Mapping[str, object]:
         ops = (d for d in DECLARATIONS.values() if d.is_elementwise and d.decomposition)
         return {d.op.name: d.op for d in ops}
     if hint == frozenset[DType]:
-        # What has no wider dtype is not emulated in one.
+        # A dtype without a wider one is not emulated.
         widest = dtypes.float64 if name == "excess_precision" else None
         return {dtype.name: dtype for dtype in FLOATS if dtype is not widest}
     return {word: word for word in get_args(hint)}

@@ -1,10 +1,10 @@
-"""The textual form: one node per line, the root last. Law: `parse(print_program(u)) is u`.
+"""Parses and prints programs, one node per line. Law: `parse(print_program(u)) is u`.
 
     %0 = PARAM [2,3] {slot=0, dtype=float32} : float32[2,3]
     %1 = PERMUTE %0 {order=(1,0)} : float32[3,2]      ; a comment
 
-What stands after the colon is derived; it may be left out, but never differ from what the rules
-give. A tag, where there is one, ends the line: `!"tag"`.
+The part after the colon is derived: it may be left out, but must not differ from what the rules
+derive. An optional tag ends the line: `!"tag"`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from uop.spec.uop import UOp, checked_root, dims, index_const
 
 
 def print_program(root: UOp) -> str:
-    """The program under a root, one line for each node that is not written in place."""
+    """The text of a program, one line for each node that is not written in place."""
     return "\n".join(Printer().print([checked_root(root)])) + "\n"
 
 
 def print_unbuilt(node: Unbuilt) -> str:
-    """The program under a node that has not been checked, which is the last line."""
+    """The text of a program with an unchecked last node."""
     printer = Printer()
     lines = printer.print(printer.operands(node.src))
     written = print_node(node.op.name, [printer.operand(s) for s in node.src], node.arg)
@@ -38,7 +38,7 @@ def print_unbuilt(node: Unbuilt) -> str:
 def parse(text: str, path: str = "") -> UOp:
     """The root of a program.
 
-    MalformedError for text that is none, InvalidError for a node that breaks a constraint.
+    MalformedError for other text, InvalidError for a node that breaks a constraint.
     """
     if not isinstance(text, str):
         raise TEXT_C1.error("parse", _repr(text), users_line())
@@ -50,7 +50,7 @@ def parse(text: str, path: str = "") -> UOp:
 
 @dataclass(frozen=True, slots=True)
 class Unbuilt:
-    """A node that has been read but not checked: what a must-reject case ends with."""
+    """A node that was read but not checked: the last node of a must-reject case."""
 
     op: Op
     src: tuple[UOp, ...]
@@ -62,9 +62,9 @@ class Unbuilt:
 
 
 class Scope:
-    """The numbered nodes of one program while it is read.
+    """The numbered nodes of a program that is being read.
 
-    A subclass gives other names a meaning: what arg they have, and which node they build.
+    A subclass defines other op names: the type of their arg, and the node they build.
     """
 
     __slots__ = ("_path", "_place", "_used", "nodes")
@@ -76,7 +76,7 @@ class Scope:
         self._place: dict[int, tuple[int, int]] = {}
 
     def read(self, line: Line) -> None:
-        """Read one line: a node, or nothing but a comment."""
+        """Read one line: a node, or only a comment."""
         if line.peek().kind == "end":
             return
         start = line.peek()
@@ -91,7 +91,7 @@ class Scope:
         self.nodes[number] = u
 
     def read_unbuilt(self, line: Line) -> Unbuilt:
-        """Read a node without building it; it has no derived part."""
+        """Read a node without building it. The line has no derived part."""
         _, name, src, arg = self._define(line)
         node = Unbuilt(Op[name], src, arg, _read_tag(line))
         line.need_end()
@@ -99,23 +99,23 @@ class Scope:
         return node
 
     def arg_type(self, name: str) -> type[Arg] | None:
-        """The type of the arg of what has this name; MalformedError where nothing has."""
+        """The arg type of the op of this name; MalformedError for an unknown name."""
         return op_named(name).arg
 
     def build(self, name: str, src: tuple[UOp, ...], arg: Arg | None, tag: str | None) -> UOp:
-        """The node of this name."""
+        """Build the node of an op name."""
         return UOp(Op[name], *src, arg=arg, tag=tag)
 
     @property
     def lines(self) -> dict[UOp, int]:
-        """The line of each node; of one that stands twice the first."""
+        """The line of each node, the first one for a node with several."""
         found: dict[UOp, int] = {}
         for number, u in self.nodes.items():
             found.setdefault(u, self._place[number][0])
         return found
 
     def root(self, line: int = 1) -> UOp:
-        """The last node; every other one must be used. `line` is where a missing one belongs."""
+        """The last node. MalformedError for an unused other node, or at `line` without any node."""
         if not self.nodes:
             raise MalformedError("no program: expected a node", line, 1, self._path)
         self._check_used(self._last_number())
@@ -134,7 +134,7 @@ class Scope:
                 )
 
     def _define(self, line: Line) -> tuple[int, str, tuple[UOp, ...], Arg | None]:
-        """The part of a line before the derived part."""
+        """Parse the part of a line before the derived part."""
         token = line.need_kind("node", "%N")
         number = int(token.text[1:])
         if number in self.nodes:
@@ -209,24 +209,24 @@ def _operand_next(line: Line) -> bool:
 
 
 def _read_fields(line: Line) -> dict[str, Literal] | None:
-    """The fields of an arg between braces; None where no brace comes next."""
+    """Parse the fields of an arg in braces; None if no brace is next."""
     if not line.take("{"):
         return None
-    given: dict[str, Literal] = {}
+    fields: dict[str, Literal] = {}
     while not line.at("}"):
         token = line.need_kind("word", "the name of a field")
-        if token.text in given:
+        if token.text in fields:
             raise line.fail(f"the field {token.text!r} stands twice", token)
         line.need("=")
-        given[token.text] = line.literal()
+        fields[token.text] = line.literal()
         if not line.take(","):
             break
     line.need("}")
-    return given
+    return fields
 
 
 def _read_sizes(line: Line) -> list[str]:
-    """The shape in a derived part: integers, and words for what is symbolic."""
+    """Parse the shape in a derived part: integers, and words for symbolic sizes."""
     line.need("[")
     found: list[str] = []
     while not line.at("]"):
@@ -259,7 +259,7 @@ def _read_tag(line: Line) -> str | None:
 
 
 def _check_derived(line: Line, u: UOp) -> None:
-    """Read the derived part and compare it with what the rules give."""
+    """Parse the derived part and compare it with the derived properties."""
     line.need(":")
     start = line.peek()
     dtype = line.need_kind("word", "a dtype").text
@@ -273,7 +273,7 @@ def _check_derived(line: Line, u: UOp) -> None:
 
 
 def _at(error: InvalidError, line: Line, column: int) -> InvalidError:
-    """The same error, placed in the text instead of in this reader."""
+    """The same error with a place in the text instead of in this parser."""
     return InvalidError(error.label, error.title, error.node, error.found, _place(line, column))
 
 

@@ -1,4 +1,4 @@
-"""`.uop` files: programs with their inputs and what is expected of them.
+"""Reads and writes `.uop` files: programs with their inputs and expected results.
 
     case ID                     opens a case; a file of one case needs none. %N is scoped to a case
     profile KNOBS               the profile it is judged by
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs
@@ -39,7 +39,7 @@ from uop.spec.uop import UOp
 
 
 def read_file(path: str | Path) -> UopFile:
-    """Read a file. OSError where it cannot be opened, else the errors of `parse_file`."""
+    """Read a file. OSError if it cannot be opened, else the errors of `parse_file`."""
     data = Path(path).read_bytes()
     try:
         text = data.decode("utf-8-sig")
@@ -52,14 +52,14 @@ def read_file(path: str | Path) -> UopFile:
 
 
 def write_file(path: str | Path, file: UopFile) -> None:
-    """Write a file that `read_file` reads back equal."""
+    """Write a file; `read_file` returns an equal one."""
     Path(path).write_text(print_file(file), encoding="utf-8", newline="\n")
 
 
 def parse_file(text: str, path: str = "") -> UopFile:
     """The cases of a text.
 
-    MalformedError where it is none, InvalidError for a node that is broken but not marked so.
+    MalformedError for other text, InvalidError for an invalid node outside a must-reject case.
     """
     reader = _Reader(path)
     for number, line in enumerate(text.split("\n"), 1):
@@ -68,7 +68,7 @@ def parse_file(text: str, path: str = "") -> UopFile:
 
 
 def print_file(file: UopFile) -> str:
-    """The text of a file; `parse_file` gives it back."""
+    """The inverse of `parse_file`."""
     blocks = [_comment(file.comment)] if file.comment else []
     return "\n".join(blocks + [_print_case(case) for case in file.cases])
 
@@ -104,7 +104,7 @@ def _print_sets(case: Case, key: int, sets: tuple[ElementSet, ...]) -> str:
 
 
 LONGEST_SET = 200
-"""Characters of the text of a set, at most: four values and what stands around them."""
+"""The most characters of the text of a set: four values and their punctuation."""
 _DIRECTIVE = re.compile(r"\s*([A-Za-z_]+)(?:\s+|$)(.*)", re.DOTALL)
 _KNOWN = "case, profile, input, expect, accept, undefined or invalid"
 
@@ -250,7 +250,7 @@ def _known_label(line: Line, known: Container[str]) -> str:
 
 
 def _read_data(case: _Open, name: str, line: Line) -> None:
-    """Read `input`, `expect` or `accept`, with dtype and shape of the node it belongs to."""
+    """Read `input`, `expect` or `accept`, with the dtype and shape of its node."""
     token = line.peek()
     key = line.integer()
     line.need("=")
@@ -260,12 +260,12 @@ def _read_data(case: _Open, name: str, line: Line) -> None:
     if key not in known:
         what = "PARAM or BUFFER in slot" if name == "input" else "output"
         raise line.fail(f"the program has no {what} {key}", token)
-    given = {
-        "input": case.inputs.keys(),
-        "expect": case.expect.keys(),
-        "accept": case.accept.keys(),
+    entered: Mapping[str, Container[int]] = {
+        "input": case.inputs,
+        "expect": case.expect,
+        "accept": case.accept,
     }
-    if key in given[name]:
+    if key in entered[name]:
         raise line.fail(f"{name} {key} stands twice", token)
     start, u = line.peek(), known[key]
     if variables(u) and not is_variable(u):
@@ -284,7 +284,7 @@ def _read_data(case: _Open, name: str, line: Line) -> None:
 
 
 def _sized(case: _Open, u: UOp, line: Line) -> UOp:
-    """A node of symbolic sizes, at the numbers that the inputs above give to its variables."""
+    """A node with symbolic sizes, bound to the variables' values in the inputs above."""
     values = {}
     for variable in variables(u):
         slot = slot_of(variable)
@@ -298,7 +298,7 @@ def _sized(case: _Open, u: UOp, line: Line) -> UOp:
 
 
 def _compressed_sets(word: str, u: UOp) -> list[list[Literal]]:
-    """The sets whose text a word holds compressed."""
+    """Decompress a word to the text of sets."""
     text = decompress(word, LONGEST_SET * math.prod(u.shape))
     try:
         line = Line(text.decode("ascii"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uop.compiler.batch import Batch, Job
+from uop.compiler.bundle import Bundle, Job
 from uop.compiler.pipeline import compile
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import require
@@ -36,5 +36,5 @@ def test_nvrtc_compiles_a_sample_of_the_suite(level: str) -> None:
         jobs.append(Job(program, []))
         count += len(program.executable.steps)
         if count >= KERNELS or program is programs[-1]:
-            assert nvrtc_compile(Batch(jobs).source)
+            assert nvrtc_compile(Bundle(jobs).source)
             jobs, count = [], 0

@@ -10,7 +10,7 @@ from graphs import contents
 from numpy.typing import NDArray
 
 from uop.compiler import pipeline
-from uop.compiler.batch import Job, run_many
+from uop.compiler.bundle import Job, run_many
 from uop.compiler.pipeline import compile
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import BufferArg, FlipArg, ReduceArg

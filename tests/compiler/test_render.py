@@ -13,10 +13,10 @@ from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.grid import work_items
 from uop.compiler.stages.render import (
-    Placed,
+    BundledKernel,
     params,
     render,
-    render_batch,
+    render_bundle,
     render_kernel,
     render_source,
 )
@@ -236,11 +236,11 @@ def test_many_kernels_in_one_agree_with_each_alone(opencl: OpenCLDevice) -> None
     arena, placed, places = np.zeros(4096, np.uint8), [], []
     for number, (kernel, buffers) in enumerate(kernels):
         offsets = (number * 1024, number * 1024 + 512)
-        placed.append(Placed(kernel, offsets))
+        placed.append(BundledKernel(kernel, offsets))
         for at, contents in zip(offsets, buffers, strict=True):
             arena[at : at + contents.nbytes] = contents.view(np.uint8)
             places.append((at, contents))
-    built = opencl.build(render_batch(placed, "all_of_them", OPENCL))
+    built = opencl.build(render_bundle(placed, "all_of_them", OPENCL))
     waves = [Launch("all_of_them", (0,), (2,), (1,), (first,)) for first in (0, 2)]
     (together,) = opencl.run(built, waves, [arena])
     alone = [out for kernel, buffers in kernels for out in run(opencl, kernel, *buffers)]
@@ -273,7 +273,7 @@ def test_the_same_kernels_compile_for_cuda() -> None:
     kernels = [doubled(), row_sums(3, 4), shifted_copy(8, 1)]
     texts = [render_kernel(kernel, f"k{n}", CUDA) for n, kernel in enumerate(kernels)]
     nvrtc_compile(render_source(texts, CUDA))
-    nvrtc_compile(render_batch([Placed(kernel, (0, 64)) for kernel in kernels], "k", CUDA))
+    nvrtc_compile(render_bundle([BundledKernel(kernel, (0, 64)) for kernel in kernels], "k", CUDA))
 
 
 def test_the_stage_makes_programs() -> None:

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from uop.compiler.batch import Job, run_many
+from uop.compiler.bundle import Job, run_many
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import Launch, check_group

@@ -1,6 +1,6 @@
-"""optimize: every range gets the axis type it runs as, by a sequence of optimizations per kernel.
+"""The stage optimize: every RANGE gets its final axis type, by a sequence of optimizations.
 
-Nothing is searched: without a sequence outputs are parallel and folds serial.
+There is no search. Without a sequence, outputs are parallel and folds serial.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 Sequences = Sequence[Sequence[Optimization]]
-"""What is done to each kernel, by its number; kernels behind the last one stay as they are."""
+"""The sequence of each kernel, by its number; further kernels have none."""
 
 
 def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences = ()) -> UOp:
-    """The same kernels with every RANGE over outputs GLOBAL, and then optimized.
+    """Make every RANGE over outputs GLOBAL, then apply the optimizations.
 
     Kernels are numbered as `calls` lists them. InvalidError for an optimization that its kernel
     does not allow, and for a sequence without a kernel.
@@ -37,7 +37,7 @@ def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences = ()) -> UO
 
 
 def _with_bodies(root: UOp, bodies: dict[UOp, UOp]) -> UOp:
-    """A body may be that of several kernels, each of which is optimized in its own way."""
+    """Give each CALL its new body. Kernels may share a body but not their optimizations."""
     new: dict[UOp, UOp] = {}
     for u in outside(root):
         if u.op is Op.CALL:
@@ -50,7 +50,7 @@ def _with_bodies(root: UOp, bodies: dict[UOp, UOp]) -> UOp:
 
 @rewrites(Op.RANGE)
 def run_outputs_in_parallel(u: UOp) -> UOp | None:
-    """A LOOP over outputs carries nothing from one element to the next."""
+    """A LOOP over outputs becomes GLOBAL: its iterations are independent."""
     arg = arg_of(u, RangeArg)
     if arg.axis_type is not AxisType.LOOP:
         return None

@@ -1,4 +1,4 @@
-"""Optimizations as rewrites of one kernel, applied from left to right."""
+"""Applies a sequence of optimizations to a kernel, each as a rewrite."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ OF_WORKGROUPS = (AxisType.LOCAL, AxisType.GROUP_REDUCE, AxisType.WARP)
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A kernel on the way: its body, and whether it may have workgroups."""
+    """A partly optimized kernel: its body, and whether it may use workgroups."""
 
     body: UOp
     has_locals: bool = True
 
 
 def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = quietly) -> UOp:
-    """The body of a kernel after each optimization of a sequence.
+    """Apply a sequence to the body of a kernel.
 
-    InvalidError with the label of the condition that one does not meet; UnsupportedError for a
-    kernel in which the bound of a loop depends on another loop.
+    InvalidError with the label of a broken condition; UnsupportedError for a kernel in which the
+    bound of a loop depends on another loop.
     """
     if not sequence:
         return body
@@ -77,19 +77,19 @@ def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = quietly) -
     for number, optimization in enumerate(sequence):
         before = state.body
         if isinstance(optimization, MatrixUnit) and number:
-            raise _refused(TC_C1, optimization, f"number {number + 1}")
+            raise _illegal(TC_C1, optimization, f"number {number + 1}")
         state = APPLY[type(optimization)](state, optimization)
         fired(str(optimization), before, state.body)
     return Rewriter(SIMPLIFY, fired)(state.body)
 
 
 def split(state: Scheduled, opt: Split) -> Scheduled:
-    """Range r of n is o * factor + i with the new axis inside, i * (n / factor) + o outside."""
+    """A RANGE becomes o * factor + i with the new axis i inside, i * (n / factor) + o outside."""
     order = axes(state.body)
     r = _axis(order, opt.axis, SPLIT_C1, opt)
     bound = int_value(r.src[0])
     if bound is None or not 1 <= opt.factor <= max(bound, 1) or bound % opt.factor:
-        raise _refused(SPLIT_C2, opt, f"a bound of {'no CONST' if bound is None else bound}")
+        raise _illegal(SPLIT_C2, opt, f"a bound of {'no CONST' if bound is None else bound}")
     _check_split(state, opt, r)
     rest, fresh = bound // opt.factor, 1 + max(map(id_of, order))
     outer, inner = (rest, type_of(r)), (opt.factor, opt.target)
@@ -104,15 +104,15 @@ def split(state: Scheduled, opt: Split) -> Scheduled:
 
 
 def pad(state: Scheduled, opt: PadTo) -> Scheduled:
-    """A longer loop: what is beyond the old bound is not read, not written, and folds to nothing.
+    """Lengthen a loop; iterations beyond the old bound read and write nothing.
 
-    A fold gets there the value that changes none; every other value of there is lost anyway.
+    Folds get a neutral value there; all other values of these iterations are unused.
     """
     r = _axis(axes(state.body), opt.axis, PADTO_C1, opt)
     bound = int_value(r.src[0])
     longer = 0 if bound is None else -(-bound // max(opt.multiple, 1)) * opt.multiple
     if bound is None or opt.multiple < 1 or not fits(longer):
-        raise _refused(PADTO_C2, opt, f"a bound of {'no CONST' if bound is None else bound}")
+        raise _illegal(PADTO_C2, opt, f"a bound of {'no CONST' if bound is None else bound}")
     if longer == bound:
         return state
     wide = ranged(index_const(longer), id_of(r), type_of(r))
@@ -122,44 +122,44 @@ def pad(state: Scheduled, opt: PadTo) -> Scheduled:
 
 
 def swap(state: Scheduled, opt: Swap) -> Scheduled:
-    """Both axes exchange their numbers, and so their places in the nest."""
+    """Two axes exchange their numbers, and so their positions in the nest."""
     order = axes(state.body)
     a, b = (_axis(order, axis, SWAP_C1, opt) for axis in (opt.axis, opt.other))
     if b not in nest_of(state.body, a):
-        raise _refused(SWAP_C2, opt, "axes of two nests")
+        raise _illegal(SWAP_C2, opt, "axes of two nests")
     order[opt.axis], order[opt.other] = b, a
     return replace(state, body=numbered(state.body, order))
 
 
 def without_locals(state: Scheduled, opt: NoLocals) -> Scheduled:
-    """From here on no axis of a workgroup is made."""
+    """Forbid axes of workgroups."""
     for number, r in enumerate(axes(state.body)):
         if type_of(r) in OF_WORKGROUPS:
-            raise _refused(NOLOCALS_C1, opt, f"axis {number} of type {type_of(r).name}")
+            raise _illegal(NOLOCALS_C1, opt, f"axis {number} of type {type_of(r).name}")
     return replace(state, has_locals=False)
 
 
 def onto_matrix_unit(state: Scheduled, opt: MatrixUnit) -> Scheduled:
-    """The fold over an axis, and the outputs around it, in tiles that a warp multiplies."""
+    """Tile the fold over an axis and the outputs around it for a warp's matrix instruction."""
     k = _axis(axes(state.body), opt.axis, TC_C2, opt)
     product = product_over(state.body, k)
     if product is None:
-        raise _refused(TC_C3, opt, "another fold, or none")
+        raise _illegal(TC_C3, opt, "another fold, or none")
     arg = instruction(opt.shape, product)
     if arg is None:
         sizes = " ".join(str(int_value(r.src[0])) for r in (product.i, product.j, k))
-        raise _refused(TC_C4, opt, f"axes of {sizes} in {product.a.dtype.name}")
+        raise _illegal(TC_C4, opt, f"axes of {sizes} in {product.a.dtype.name}")
     return replace(state, body=onto(state.body, product, arg))
 
 
 def _check_split(state: Scheduled, opt: Split, r: UOp) -> None:
     origin = SPLIT_FROM.get(opt.target)
     if origin is None or type_of(r) not in origin.types or opt.side not in origin.sides:
-        raise _refused(SPLIT_C3, opt, f"an axis of type {type_of(r).name}")
+        raise _illegal(SPLIT_C3, opt, f"an axis of type {type_of(r).name}")
     if opt.target in OF_WORKGROUPS and not state.has_locals:
-        raise _refused(SPLIT_C4, opt, "NOLOCALS before")
+        raise _illegal(SPLIT_C4, opt, "NOLOCALS before")
     if opt.target is AxisType.GROUP_REDUCE and _around_fold(state.body, r):
-        raise _refused(SPLIT_C5, opt, "a fold around it")
+        raise _illegal(SPLIT_C5, opt, "a fold around it")
 
 
 def _around_fold(body: UOp, r: UOp) -> bool:
@@ -171,9 +171,7 @@ def _around_fold(body: UOp, r: UOp) -> bool:
 
 
 def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
-    """The body whose accesses inside the loop of r, and what it folds over r, ask whether an
-    iteration is valid.
-    """
+    """Gate the accesses inside the loop of r and the values that are folded over r."""
     order = body.toposort()
     inside = open_ranges(order)
     ended = {v for u in order if u.op is Op.END and u.src[1] is r for v in u.src[0].toposort()}
@@ -186,7 +184,7 @@ def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
         elif u.op is Op.STORE and u in ended:
             src = [*src[:2], _both(valid, src[2:])]
         elif u.op is Op.REDUCE and r in u.src[1:] and u.src[0].op is not Op.WMMA:
-            # Beyond the bound a WMMA multiplies what no LOAD has read: zeros.
+            # Beyond the bound the operands of a WMMA are the zeros of gated LOADs.
             nothing = neutral(arg_of(u, ReduceArg).op, u.dtype)
             src[0] = UOp(Op.WHERE, valid, src[0], nothing)
         new[u] = u.with_src(src)
@@ -194,17 +192,17 @@ def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
 
 
 def _both(valid: UOp, gate: Sequence[UOp]) -> UOp:
-    """The old gate may have no value beyond the bound: there it is not asked."""
+    """The old gate may be undefined beyond the bound, so WHERE instead of AND."""
     return UOp(Op.WHERE, valid, gate[0], FALSE) if gate else valid
 
 
 def _axis(order: Sequence[UOp], axis: int, condition: Condition, opt: Optimization) -> UOp:
     if not 0 <= axis < len(order):
-        raise _refused(condition, opt, f"{len(order)} axes")
+        raise _illegal(condition, opt, f"{len(order)} axes")
     return order[axis]
 
 
-def _refused(condition: Condition, opt: Optimization, found: str) -> InvalidError:
+def _illegal(condition: Condition, opt: Optimization, found: str) -> InvalidError:
     return condition.error(str(opt), found, users_line())
 
 

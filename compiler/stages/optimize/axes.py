@@ -1,4 +1,4 @@
-"""The axes of a kernel: its RANGEs in the order of their ids, and how the loops over them nest."""
+"""The axes of a kernel: its RANGEs by id, their nesting, and rebuilding the loops over them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ NESTING: tuple[tuple[AxisType, ...], ...] = (
     (AxisType.REDUCE,),
     (AxisType.UNROLL,),
 )
-"""The axis types from outer loops to inner ones; of one type, the axis of the lower id is outer."""
+"""The axis types from outer to inner loops; of one level, the axis of the lower id is outer."""
 DEPTH: Mapping[AxisType, int] = {t: k for k, types in enumerate(NESTING) for t in types}
 FOLDED = (AxisType.REDUCE, AxisType.GROUP_REDUCE, AxisType.UNROLL)
-"""The axis types of what a REDUCE folds over."""
+"""The axis types that a REDUCE folds over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What takes the place of a RANGE: an index, and the RANGEs that it is made of."""
+    """The replacement of a RANGE: an index, and the RANGEs in it."""
 
     index: UOp
     ranges: tuple[UOp, ...]
@@ -50,7 +50,7 @@ def ranged(bound: UOp, id: int, axis_type: AxisType) -> UOp:
 
 
 def nest_of(body: UOp, r: UOp) -> list[UOp]:
-    """The RANGEs that are closed where this one is: by the same ENDs, or the same REDUCE."""
+    """The RANGEs that are closed together with this one, by a nest of ENDs or a REDUCE."""
     order = body.toposort()
     users: dict[UOp, UOp] = {s: u for u in order for s in u.src[:1]}
     for u in order:
@@ -64,7 +64,7 @@ def nest_of(body: UOp, r: UOp) -> list[UOp]:
 
 
 def rebuilt(body: UOp, replaced: Mapping[UOp, Parts]) -> UOp:
-    """The body with other RANGEs, its loops nested by their types and ids again."""
+    """Replace RANGEs of a body, and nest its loops by their types and ids again."""
     new: dict[UOp, UOp] = {}
     order = body.toposort()
     for u in order:
@@ -85,13 +85,13 @@ def rebuilt(body: UOp, replaced: Mapping[UOp, Parts]) -> UOp:
 
 
 def numbered(body: UOp, order: Sequence[UOp]) -> UOp:
-    """The body whose axes, in this order, have the ids 0, 1, ..."""
+    """Renumber the axes of a body in this order: 0, 1, ..."""
     fresh = {r: ranged(r.src[0], k, type_of(r)) for k, r in enumerate(order)}
     return rebuilt(body, {r: Parts(f, (f,)) for r, f in fresh.items()})
 
 
 def _ended(end: UOp) -> tuple[UOp, tuple[UOp, ...]]:
-    """What stands in a nest of ENDs, and their RANGEs."""
+    """The body of a nest of ENDs, and their RANGEs."""
     ranges = []
     while end.op is Op.END:
         ranges.append(end.src[1])
@@ -100,6 +100,6 @@ def _ended(end: UOp) -> tuple[UOp, tuple[UOp, ...]]:
 
 
 def _nested(ranges: Sequence[UOp], replaced: Mapping[UOp, Parts]) -> list[UOp]:
-    """The RANGEs that there are now instead, outer ones first."""
+    """The RANGEs after replacement, outer ones first."""
     now = [part for r in ranges for part in (replaced[r].ranges if r in replaced else (r,))]
     return sorted(now, key=lambda r: (DEPTH[type_of(r)], id_of(r)))

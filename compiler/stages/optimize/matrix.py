@@ -1,4 +1,4 @@
-"""TC: a sum of products onto a matrix instruction, whose operands a warp holds (D-098)."""
+"""The optimization TC: maps a sum of products to matrix instructions of a warp (D-098)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, index_const
 
 WORD = 4
-"""Bytes of a register: a lane holds so much of neighbours along k."""
+"""Bytes of a register, which holds neighbours along k."""
 ALONG_K: Mapping[int, tuple[int, ...]] = {2: (8, 16), 1: (32,)}
-"""The sizes along k of the instructions m16n8, by the bytes of a factor."""
+"""The sizes along k of the instructions m16n8, by the item size of a factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,7 @@ class Product:
 
 
 def product_over(body: UOp, k: UOp) -> Product | None:
-    """The sum of products over an axis, of a kernel that folds and stores nothing else; None where
-    there is none.
-    """
+    """The sum of products over an axis, if the kernel has one fold and one STORE; else None."""
     order = body.toposort()
     folds = [u for u in order if u.op is Op.REDUCE]
     if len(folds) != 1 or sum(u.op is Op.STORE for u in order) != 1:
@@ -58,7 +56,7 @@ def product_over(body: UOp, k: UOp) -> Product | None:
 
 
 def instruction(shape: str, product: Product) -> WmmaArg | None:
-    """The instruction of a shape such as m16n8k16, for axes that are multiples of its own."""
+    """The instruction of a shape such as m16n8k16, if its sizes divide the axes; else None."""
     match = re.fullmatch(r"m16n8k(\d+)", shape)
     if match is None or int(match[1]) not in ALONG_K.get(product.a.dtype.itemsize, ()):
         return None
@@ -69,7 +67,7 @@ def instruction(shape: str, product: Product) -> WmmaArg | None:
 
 
 def onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
-    """The body in tiles: a warp for each of outputs, a loop over those of k."""
+    """Tile the body: a warp for each tile of outputs, a loop over the tiles of k."""
     order = axes(body)
     fresh = 1 + max(map(id_of, order))
     i, j, k = (_tiles(r, size, fresh + n) for n, (r, size) in enumerate(
@@ -115,7 +113,7 @@ def _run(arg: WmmaArg) -> int:
 
 
 def _factor(u: UOp) -> UOp | None:
-    """What a factor is cast from: a product of two of these is exact in the dtype of the sum."""
+    """The operand of the CAST of a factor, if products of two are exact in the dtype of the sum."""
     if u.op is not Op.CAST or not u.src[0].dtype.is_float or not u.dtype.is_float:
         return None
     return u.src[0] if u.src[0].dtype.bits < arg_of(u, DTypeArg).dtype.bits else None

@@ -1,7 +1,7 @@
-"""Many programs at once: their kernels are cases of one source, their buffers lie in one arena.
+"""Runs many programs together: their kernels in one source, their buffers in one arena.
 
-Building a source costs far more than running it, and one with many small kernels little more than
-one with a few.
+Building a source takes much longer than running it, and hardly longer for many small kernels than
+for a few.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from uop.compiler.execute import POISON, Array, Executable, Inputs, Output, open
 from uop.compiler.pipeline import Compiled
 from uop.compiler.runtime.device import Device, Launch
 from uop.compiler.stages.grid import grid_of, is_grouped, runs
-from uop.compiler.stages.render import Placed, grouped_name, render_batch
+from uop.compiler.stages.render import BundledKernel, grouped_name, render_bundle
 from uop.spec.errors import BackendError, LaunchError, UopError
 
 KERNELS = 256
-"""Kernels in one source, at most."""
+"""The most kernels in one source."""
 FENCE = 64
-"""Bytes between buffers, which nobody may write; also their alignment."""
-NAME = "batch"
+"""Bytes between buffers, which no kernel may write; also their alignment."""
+NAME = "bundle"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,15 +34,15 @@ class Job:
 
 
 Outcome = list[Output] | UopError
-"""The result of each run, or why there are none."""
+"""The result of each run, or the error of the job."""
 
 
 def run_many(
     jobs: Sequence[Job], kernels: int = KERNELS, device: Device | None = None
 ) -> list[Outcome]:
-    """Run every job as if alone: inputs that do not fit, and failures, are its own.
+    """Run jobs; each has its own outcome, whatever happens to the others.
 
-    Without a device each runs on the one that its target opens by itself.
+    Without a device each job runs on the default device of its target.
     """
     outcomes: dict[int, Outcome] = {}
     for number, job in enumerate(jobs):
@@ -60,7 +60,7 @@ def run_many(
 
 
 def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Iterator[list[int]]:
-    """Jobs of one target, as many as one source holds."""
+    """Group the jobs by target, as many as fit into one source."""
     for target in dict.fromkeys(jobs[n].program.executable.target for n in numbers):
         chosen: list[int] = []
         count = 0
@@ -77,13 +77,13 @@ def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Itera
 
 
 def _bisected(jobs: Sequence[Job], numbers: list[int], device: Device | None) -> dict[int, Outcome]:
-    """The outcomes of some jobs; where together they fail, those of each half."""
+    """The outcomes of some jobs. If they fail together, each half is run again."""
     outcomes: dict[int, Outcome] = {}
     work = [numbers]
     while work:
         chosen = work.pop()
         try:
-            results = Batch([jobs[n] for n in chosen], device).run()
+            results = Bundle([jobs[n] for n in chosen], device).run()
         except BackendError as error:
             if len(chosen) == 1:
                 outcomes[chosen[0]] = error
@@ -97,13 +97,13 @@ def _bisected(jobs: Sequence[Job], numbers: list[int], device: Device | None) ->
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the buffers of a program begin in the arena, and where its part of it ends."""
+    """The offsets of a program's buffers in the arena, and the end of its part."""
 
     offsets: tuple[int, ...]
     stop: int
 
 
-class Batch:
+class Bundle:
     """Jobs of one target, each with inputs, in one source and one arena."""
 
     def __init__(self, jobs: Sequence[Job], device: Device | None = None) -> None:
@@ -114,17 +114,17 @@ class Batch:
 
     @property
     def source(self) -> str:
-        placed = [self._placed(p, number) for phase in self._phases for p, number in phase]
-        grouped = [k for k in placed if is_grouped(k.linear)]
-        cases = [k for k in placed if not is_grouped(k.linear)]
-        return render_batch(cases, NAME, self._programs[0].target, grouped)
+        kernels = [self._kernel(p, number) for phase in self._phases for p, number in phase]
+        grouped = [k for k in kernels if is_grouped(k.linear)]
+        cases = [k for k in kernels if not is_grouped(k.linear)]
+        return render_bundle(cases, NAME, self._programs[0].target, grouped)
 
-    def _placed(self, p: int, number: int) -> Placed:
+    def _kernel(self, p: int, number: int) -> BundledKernel:
         step = self._programs[p].steps[number]
-        return Placed(step.linear, tuple(self._places[p].offsets[b] for b in step.buffers))
+        return BundledKernel(step.linear, tuple(self._places[p].offsets[b] for b in step.buffers))
 
     def run(self) -> list[Outcome]:
-        """Run every job on all its inputs. BackendError where all of them failed together."""
+        """Run every job on all its inputs. BackendError if the source or a launch fails."""
         results: list[list[Output]] = [[] for _ in self.jobs]
         broken: dict[int, UopError] = {}
         runs = self._runs()
@@ -138,7 +138,7 @@ class Batch:
         return [broken.get(p, result) for p, result in enumerate(results)]
 
     def _runs(self) -> Callable[[Array], Array]:
-        """What the launches make of an arena."""
+        """A function from the arena before the launches to the arena after them."""
         if not any(self._phases):
             return lambda arena: arena
         device = self.device or open_device(self._programs[0].target.name)
@@ -156,7 +156,7 @@ class Batch:
         return lambda arena: device.run(built, launches, [arena])[0]
 
     def _filled(self, row: int) -> Array:
-        """The arena before a run; a job with fewer inputs runs on its first ones again."""
+        """The arena before a run; a job with fewer inputs runs on its first inputs again."""
         arena = np.full(self._places[-1].stop, POISON, np.uint8)
         for job, program, place in zip(self.jobs, self._programs, self._places, strict=True):
             contents = program.contents(job.inputs[row if row < len(job.inputs) else 0])
@@ -170,7 +170,7 @@ class Batch:
         return program.output([arena[offset : offset + size].copy() for offset, size in held])
 
     def _trespassers(self, before: Array, after: Array) -> dict[int, UopError]:
-        """The programs in whose part of the arena something changed that is not theirs to write."""
+        """The programs in whose part of the arena bytes outside their outputs changed."""
         kept = np.ones(before.size, np.bool_)
         for program, place in zip(self._programs, self._places, strict=True):
             for step in program.steps:
@@ -194,7 +194,7 @@ def _places(programs: Sequence[Executable]) -> Iterator[_Place]:
 
 
 def _phases(programs: Sequence[Executable]) -> Iterator[list[tuple[int, int]]]:
-    """Kernels that do not wait for each other: the first of each program, then the second."""
+    """Groups of independent kernels: the first of each program, then the second."""
     for number in range(max((len(program.steps) for program in programs), default=0)):
         phase = [
             (p, number)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uop.compiler import batch
-from uop.compiler.batch import Batch, Job, run_many
+from uop.compiler import bundle
+from uop.compiler.bundle import Bundle, Job, run_many
 from uop.compiler.pipeline import Compiled, compile
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.conformance.backends.attempt import problem_of
@@ -72,14 +72,14 @@ def test_a_batch_runs_rows_of_different_number() -> None:
 
 def test_a_kernel_that_writes_outside_its_output_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it wrote over belongs to nobody, and its neighbours get their results."""
-    source = Batch.source.fget  # type: ignore[attr-defined]
+    source = Bundle.source.fget  # type: ignore[attr-defined]
 
-    def one_further(batch: Batch) -> str:
+    def one_further(batch: Bundle) -> str:
         first, case, rest = str(source(batch)).partition("case 1:")
         assert case
         return first + case + rest.replace("b0[gidx0] =", "b0[gidx0 + 1] =", 1)
 
-    monkeypatch.setattr(Batch, "source", property(one_further))
+    monkeypatch.setattr(Bundle, "source", property(one_further))
     x = np.arange(5, dtype=np.int32)
     before, faulty, after = run_many([Job(doubled(k), [{k: x}]) for k in range(3)])
     assert isinstance(faulty, LaunchError)
@@ -93,14 +93,14 @@ def test_a_failing_source_is_bisected(monkeypatch: pytest.MonkeyPatch) -> None:
     """One program of eight spoils every source it is in; the others still get their results."""
     jobs = [Job(doubled(0), [{0: np.full(5, k, np.int32)}]) for k in range(8)]
     built: list[int] = []
-    original = Batch.source.fget  # type: ignore[attr-defined]
+    original = Bundle.source.fget  # type: ignore[attr-defined]
 
-    def source(self: Batch) -> str:
+    def source(self: Bundle) -> str:
         built.append(len(self.jobs))
         text: str = original(self)
         return text + ("no C" if jobs[5] in self.jobs else "")
 
-    monkeypatch.setattr(Batch, "source", property(source))
+    monkeypatch.setattr(Bundle, "source", property(source))
     results = run_many(jobs)
     assert built == [8, 4, 4, 2, 1, 1, 2]
     assert isinstance(results[5], BackendError)
@@ -114,7 +114,7 @@ def test_a_write_outside_an_output_is_charged_to_its_program(
     opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [Job(doubled(0), [{0: np.full(5, k, np.int32)}]) for k in range(3)]
-    together = Batch(jobs)
+    together = Bundle(jobs)
     end = together._places[1].stop - 1
 
     def run(built: Any, launches: Any, buffers: list[Array]) -> list[Array]:
@@ -122,7 +122,7 @@ def test_a_write_outside_an_output_is_charged_to_its_program(
         after[end] ^= 1
         return [after]
 
-    monkeypatch.setattr(batch, "open_device", lambda target: Trespassing(opencl, run))
+    monkeypatch.setattr(bundle, "open_device", lambda target: Trespassing(opencl, run))
     first, second, third = together.run()
     assert isinstance(second, BackendError)
     assert isinstance(first, list)
