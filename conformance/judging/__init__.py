@@ -1,1 +1,1 @@
-"""From a case to its verdict."""
+"""Judges a case: lowers it for the backend, computes accepted sets, compares, and decides."""

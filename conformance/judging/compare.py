@@ -1,4 +1,4 @@
-"""Judges outputs by accepted sets: which elements lie outside, and how much the sets promise."""
+"""Compares outputs with accepted sets: the first element outside, and how tight the sets are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from uop.conformance.judging import storage
+from uop.conformance.judging.storage import spelled
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric.storage import Array, Mask, to_bits
@@ -16,11 +16,11 @@ from uop.interpreter.values import either
 from uop.spec.dtype import DType
 
 NEAR = 64
-"""Up to so many representable values outside its set a result is inaccurate, above it is wrong."""
+"""A result at most this many representable values outside its set is inaccurate, else wrong."""
 
 
 class Symptom(StrEnum):
-    """In what way a case failed, the gravest first."""
+    """How a case failed, the gravest first."""
 
     VALUE = "value"
     CRASH = "crash"
@@ -35,7 +35,7 @@ class Symptom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first element outside its set; without an element the output as a whole is wrong."""
+    """The first element outside its set; no element where the output as a whole is wrong."""
 
     symptom: Symptom
     message: str
@@ -45,7 +45,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the outputs on one batch showed; `max_ulp` is the distance from the reference."""
+    """The counts of one batch, its largest distance from the reference, its first mismatch."""
 
     elements: int = 0
     single: int = 0
@@ -54,16 +54,14 @@ class Comparison:
     mismatch: Mismatch | None = None
 
 
+# Comparing a signalling NaN raises a flag, which says nothing here.
+@np.errstate(all="ignore")
 def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Comparison:
-    """Judge the outputs of a program on one batch."""
+    """Compare the outputs of a program on one batch."""
     if len(outputs) != len(accepted):
         message = f"expected {len(accepted)} outputs, got {len(outputs)}"
         return Comparison(mismatch=Mismatch(Symptom.VALUE, message))
-    # Comparing a signalling NaN raises a flag, which is nobody's concern here.
-    with np.errstate(all="ignore"):
-        parts = [
-            _compare_one(k, *pair) for k, pair in enumerate(zip(accepted, outputs, strict=True))
-        ]
+    parts = [_compare_one(k, *pair) for k, pair in enumerate(zip(accepted, outputs, strict=True))]
     return Comparison(
         sum(part.elements for part in parts),
         sum(part.single for part in parts),
@@ -73,11 +71,11 @@ def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Compariso
     )
 
 
+@np.errstate(all="ignore")
 def opened(accepted: Accepted, other: Accepted, output: Array) -> Accepted:
-    """What is accepted, and anything where an output of this shape is in another set instead."""
+    """The accepted sets, widened to anything where `other` alone contains the output."""
     spread = accepted.spread
-    with np.errstate(all="ignore"):
-        instead = other.contains(output) & ~accepted.contains(output)
+    instead = other.contains(output) & ~accepted.contains(output)
     sets = replace(spread, any=either(spread.any, instead))
     return Accepted(accepted.dtype, accepted.value, sets)
 
@@ -85,7 +83,7 @@ def opened(accepted: Accepted, other: Accepted, output: Array) -> Accepted:
 def unsteady(
     accepted: Sequence[Accepted], before: Sequence[Array], after: Sequence[Array]
 ) -> Mismatch | None:
-    """The first element in which two runs of a program on the same data differ in a bit.
+    """Find the first element in which two runs of a program on the same data differ.
 
     Elements for which the spec gives no value may differ.
     """
@@ -101,20 +99,21 @@ def unsteady(
 
 
 def element_text(dtype: DType, output: Array, element: int) -> str:
-    """An element, counted row-major, as a literal."""
+    """One element, counted row-major, as a literal."""
     bits = to_bits(output.reshape(-1)[element : element + 1])
-    return storage.spelled(int(bits[0]), dtype)
+    return spelled(int(bits[0]), dtype)
 
 
 def place_of(output: Array, element: int) -> str:
+    """The index of one element, counted row-major, as `1,0`."""
     return ",".join(map(str, np.unravel_index(element, output.shape)))
 
 
 def _compare_one(position: int, accepted: Accepted, output: Array) -> Comparison:
     reference = accepted.value.data
     if (reference.dtype, reference.shape) != (output.dtype, output.shape):
-        expected, found = (f"{a.dtype}{list(a.shape)}" for a in (reference, output))
-        message = f"output {position}: expected {expected}, got {found}"
+        expected, actual = (f"{a.dtype}{list(a.shape)}" for a in (reference, output))
+        message = f"output {position}: expected {expected}, got {actual}"
         return Comparison(mismatch=Mismatch(Symptom.VALUE, message, position))
     if _is_reference(accepted, output):
         return Comparison(output.size, output.size, output.size)
@@ -130,7 +129,7 @@ def _compare_one(position: int, accepted: Accepted, output: Array) -> Comparison
 
 
 def _is_reference(accepted: Accepted, output: Array) -> bool:
-    """Whether only the reference is accepted, and the output has its bits: the common case."""
+    """Whether the output is the reference and nothing else is accepted: the common case."""
     value = accepted.value
     if accepted.sets is not None or value.invalid is not None or value.unspecified is not None:
         return False
@@ -144,24 +143,21 @@ def _first_outside(
         return None
     outside = np.flatnonzero(~inside.reshape(-1))
     element = int(outside[0])
-    got = output.reshape(-1)[element : element + 1]
-    shown, place = element_text(accepted.dtype, output, element), place_of(output, element)
-    message = f"output {position}[{place}] is {shown}, accepted {accepted.describe(element)}"
+    actual, place = element_text(accepted.dtype, output, element), place_of(output, element)
+    message = f"output {position}[{place}] is {actual}, accepted {accepted.describe(element)}"
     if len(outside) > 1:
         message += f" ({len(outside)} of {output.size} elements are outside)"
-    return Mismatch(_symptom(accepted, got, element), message, position, element)
+    return Mismatch(_symptom(accepted, output, element), message, position, element)
 
 
-def _symptom(accepted: Accepted, got: Array, element: int) -> Symptom:
+def _symptom(accepted: Accepted, output: Array, element: int) -> Symptom:
     """How wrong one element is: far off, off at a special value, or a little inaccurate."""
     if not accepted.dtype.is_float:
         return Symptom.VALUE
-    lo, hi = (a.reshape(-1)[element : element + 1] for a in (accepted.lo, accepted.hi))
-    if not all(np.isfinite(a.astype(np.float64)).all() and a.all() for a in (lo, hi, got)):
+    arrays = (accepted.lo, accepted.hi, output)
+    lo, hi, actual = (a.reshape(-1)[element : element + 1] for a in arrays)
+    if not all(np.isfinite(a.astype(np.float64)).all() and a.all() for a in (lo, hi, actual)):
         return Symptom.SPECIAL
-    outside = min(order.distance(*pair)[0] for pair in _ordered((lo, got), (hi, got)))
+    ordered = ((order.lower(a, actual), order.upper(a, actual)) for a in (lo, hi))
+    outside = min(order.distance(*pair)[0] for pair in ordered)
     return Symptom.ULP if outside <= NEAR else Symptom.VALUE
-
-
-def _ordered(*pairs: tuple[Array, Array]) -> list[tuple[Array, Array]]:
-    return [(order.lower(a, b), order.upper(a, b)) for a, b in pairs]

@@ -1,4 +1,4 @@
-"""Single elements of results in words, and how much of its allowance a result uses."""
+"""Describes single elements of results, and counts how much of the allowance results use."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from uop.conformance.judging import storage
 from uop.conformance.judging.compare import element_text, place_of
+from uop.conformance.judging.storage import spelled
 from uop.conformance.suite.case import Batch, Case
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
@@ -21,11 +21,11 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 PARTS = 8
-"""Equal parts of an allowance in a histogram."""
+"""A histogram divides the allowance into this many equal parts."""
 BINS = PARTS + 2
-"""Of a histogram: the reference itself, each part of the allowance, outside of it."""
+"""One for results equal to the reference, one per part, one for results outside."""
 MOST_VALUES = 4
-"""Elements of a wrong result that are told."""
+"""A fault describes at most this many wrong elements."""
 IN_PLACE = frozenset({Op.PARAM, Op.CONST, Op.BITCAST})
 Outputs = Sequence[Array]
 Sets = Sequence[Accepted]
@@ -33,10 +33,10 @@ Sets = Sequence[Accepted]
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of a result: its place, its value, and what that might be.
+    """One element of a result: its place, its value, and what is accepted.
 
-    `inputs` are the elements it is computed from, by operand or slot; empty where a result
-    takes several of an input.
+    `inputs` are the elements it is computed from, by operand or slot; empty where it is computed
+    from several elements of one input.
     """
 
     place: str
@@ -47,7 +47,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How far results lie from the reference, and the one that lies farthest, `ulp` values off.
+    """How far results lie from the reference; the farthest is `ulp` representable values off.
 
     `histogram` counts float results that may differ from the reference: those equal to it, those
     in each of eight equal parts of the allowance, those outside.
@@ -59,29 +59,24 @@ class Errors:
 
 
 def wrong_elements(case: Case, batch: int, accepted: Sets, outputs: Outputs) -> tuple[Element, ...]:
-    """The first elements of a batch outside their sets; none where the outputs do not fit them."""
-    found: list[Element] = []
+    """The first elements of a batch outside their sets; none for outputs of a wrong shape."""
+    elements: list[Element] = []
     for position, (sets, output) in enumerate(zip(accepted, outputs, strict=False)):
         if (sets.value.data.dtype, sets.value.data.shape) != (output.dtype, output.shape):
             return ()
         outside = np.flatnonzero(~sets.contains(output).reshape(-1))
-        for flat in outside[: MOST_VALUES - len(found)].tolist():
-            found.append(element_at(case, batch, position, sets, output, flat))
-    return tuple(found)
+        for flat in outside[: MOST_VALUES - len(elements)].tolist():
+            elements.append(element_at(case, batch, position, sets, output, flat))
+    return tuple(elements)
 
 
+@np.errstate(all="ignore")
 def errors_of(case: Case, accepted: Sequence[Sets], outputs: Sequence[Outputs]) -> Errors | None:
-    """The errors of a case over all batches, whose outputs fit their sets; None without any."""
-    with np.errstate(all="ignore"):
-        return _errors_of(case, accepted, outputs)
-
-
-def _errors_of(case: Case, accepted: Sequence[Sets], outputs: Sequence[Outputs]) -> Errors | None:
+    """The errors of a case over all batches, None without any. Outputs have the right shapes."""
     counts, farthest, largest = np.zeros(BINS, np.int64), 0.0, None
     for batch, pairs in enumerate(zip(accepted, outputs, strict=True)):
         for position, (sets, output) in enumerate(zip(*pairs, strict=True)):
             if order.same_bits(sets.value.data, output).all():
-                # The common case: nothing is measured.
                 counts[0] += np.count_nonzero(_has_room(sets))
                 continue
             distance = sets.distance(output)
@@ -108,9 +103,9 @@ def element_at(
 
 
 def inputs_at(root: UOp, batch: Batch, flat: int) -> tuple[str, ...]:
-    """What one element is computed from: the operands of one op, else the inputs by slot.
+    """The operands of one op that an element is computed from, else the inputs by slot.
 
-    Nothing where the graph moves or folds elements.
+    Empty where the graph moves or folds elements.
     """
     if not all(_is_in_place(u) for u in root.toposort()):
         return ()
@@ -121,9 +116,7 @@ def inputs_at(root: UOp, batch: Batch, flat: int) -> tuple[str, ...]:
     is_op = bool(root.src) and root.op is not Op.STACK
     if is_op and all(isinstance(u.arg, ConstArg | ParamArg) for u in root.src):
         return tuple(
-            storage.spelled(u.arg.bits, u.dtype)
-            if isinstance(u.arg, ConstArg)
-            else inputs[slot_of(u)]
+            spelled(u.arg.bits, u.dtype) if isinstance(u.arg, ConstArg) else inputs[slot_of(u)]
             for u in root.src
         )
     return tuple(inputs.values())
@@ -149,7 +142,7 @@ def _is_in_place(u: UOp) -> bool:
 
 
 def _histogram(accepted: Accepted, output: Array, distance: Array) -> Array:
-    """The counts of one output, all 0 where only the reference is accepted."""
+    """The counts of one output, all 0 where nothing but the reference is accepted."""
     s, reference, counted = accepted.sets, accepted.value.data, _has_room(accepted)
     if s is None or not counted.any():
         return np.zeros(BINS, np.int64)
@@ -161,7 +154,7 @@ def _histogram(accepted: Accepted, output: Array, distance: Array) -> Array:
 
 
 def _has_room(accepted: Accepted) -> Mask:
-    """The elements of which more ordinary values than the reference are accepted, but not any."""
+    """Where the set holds several ordinary values with the reference among them, but not all."""
     s = accepted.sets
     if s is None or not accepted.dtype.is_float:
         return np.zeros(accepted.value.data.shape, np.bool_)

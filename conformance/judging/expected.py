@@ -1,4 +1,4 @@
-"""What the outputs of a case may be: by the spec, or by the graph that its kernels are made of."""
+"""Computes the accepted sets of a case, from its program or from the graph it was lowered from."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ DIVISIONS = frozenset({Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD})
 
 
 def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...]:
-    """What each output of a case may be on one of its batches.
+    """The accepted set of each output of a case on one of its batches.
 
-    A program that has a source may give what that may give, and may leave in each buffer what that
-    may leave there: kernels fold in one of the orders that are open, and hold a value where any
-    would do. What it leaves in other buffers is its own. That it has a meaning is not asked: where
-    its source has one, it must. UndefinedError for a program without meaning, UnsupportedError
-    where nothing says what is accepted.
+    A case that was lowered from a source has the sets of its source: kernels fold in one of the
+    orders that are open, and hold some value where any is accepted. Buffers that the source does
+    not write may hold anything. UndefinedError for a program, or a source, without meaning;
+    UnsupportedError where nothing says what is accepted.
     """
     if case.source is None:
         return _accepted(case.root, case.batches[batch], profile)
@@ -45,7 +44,7 @@ def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...
 
 
 def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile) -> bool:
-    """Whether a profile lets a backend end a program without results: it divides by zero."""
+    """Whether a profile lets a program trap, because it divides by zero."""
     if not profile.int_div_traps:
         return False
     root = _as_divided(root, profile)
@@ -58,7 +57,7 @@ def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile)
         if u in divisors and not value.data.all():
             zeros.append(u)
 
-    # What has no meaning for another reason is not judged anyway.
+    # A program without meaning for another reason is not judged anyway.
     with suppress(UndefinedError):
         for inputs in batches:
             evaluate_full(root, inputs, note)
@@ -66,7 +65,7 @@ def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile)
 
 
 def _as_divided(root: UOp, profile: Profile) -> UOp:
-    """A program with the divisions of a profile: one that truncates may give another a zero."""
+    """The program with the divisions of a profile: a truncated one may make a divisor zero."""
     rounded = {floors: truncates for truncates, floors in TRUNCATED.items()}
     new: dict[UOp, UOp] = {}
     for u in root.toposort():
@@ -76,7 +75,7 @@ def _as_divided(root: UOp, profile: Profile) -> UOp:
 
 
 def truncates(root: UOp, profile: Profile) -> bool:
-    """Whether a program divides otherwise than by the strict profile."""
+    """Whether a program has a division that the profile truncates."""
     if profile.int_div == "floor":
         return False
     floored = (u.dtype for u in root.toposort() if u.op in (Op.IDIV, Op.MOD))
@@ -85,12 +84,12 @@ def truncates(root: UOp, profile: Profile) -> bool:
 
 @lru_cache(maxsize=4)
 def _accepted(root: UOp, batch: Batch, profile: Profile) -> tuple[Accepted, ...]:
-    """Kept for the twins of a case, which come right after it."""
+    """Cached for the twins of a case, which come right after it."""
     return accept(root, batch.inputs, profile)
 
 
 def written_buffers(root: UOp) -> dict[int, UOp]:
-    """The buffers that a program leaves something in, by their slots."""
+    """The buffers that a program writes, by slot."""
     return {slot_of(u): u for u in sorted(written(root), key=slot_of)}
 
 

@@ -1,4 +1,4 @@
-"""Judges cases: sends them to a backend as text, computes what is accepted meanwhile, compares."""
+"""Judges cases: sends them to a backend, computes the accepted sets meanwhile, and compares."""
 
 from __future__ import annotations
 
@@ -31,20 +31,16 @@ from uop.spec.errors import LabelledError, UndefinedError, UnsupportedError, Uop
 from uop.spec.latitude import STRICT, Profile
 
 CONFIRMED = 8
-"""Failures of one call that are run again alone; where more fail, batching is not the cause."""
+"""Failures of one call that run again alone; where more fail, batching is not the cause."""
 ALONE_PASSES = "only together with other programs: "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A case on its way, and how."""
+    """A case and the programs that the backend gets for it."""
 
     case: Case | InvalidCase
     submission: Submission
-
-    @property
-    def reason(self) -> str:
-        return self.submission.reason
 
 
 class Judge:
@@ -54,32 +50,32 @@ class Judge:
         self.session, self.profile = session, profile
 
     def judge(self, cases: Sequence[Case | InvalidCase]) -> list[Verdict]:
-        """One verdict per case, in order, on its twins as well."""
+        """One verdict per case, in order; a case is judged together with its twins."""
         programs = [case.programs if isinstance(case, Case) else (case,) for case in cases]
-        found = iter(self._judge(list(chain.from_iterable(programs))))
+        verdicts = iter(self._judge(list(chain.from_iterable(programs))))
         return [
-            self._together(case, [next(found) for _ in p])
+            self._combined(case, list(islice(verdicts, len(p))))
             for case, p in zip(cases, programs, strict=True)
         ]
 
-    def _together(self, case: Case | InvalidCase, verdicts: Sequence[Verdict]) -> Verdict:
-        """One verdict on a case and its twins; where only a twin fails, what both give is told."""
+    def _combined(self, case: Case | InvalidCase, verdicts: Sequence[Verdict]) -> Verdict:
+        """One verdict on a case and its twins; a fault of a twin alone shows both results."""
         verdict = together(verdicts)
         fault = verdict.fault
         if isinstance(case, InvalidCase) or fault is None or not fault.program:
             return verdict
         message = f"{case.twins[fault.program - 1].name}: {fault.message}"
         if fault.element is not None and verdicts[0].status is Status.PASSED:
-            message += self._otherwise(case, fault, fault.element)
+            message += self._result_of_case(case, fault, fault.element)
         return replace(verdict, fault=replace(fault, message=message))
 
-    def _otherwise(self, case: Case, fault: Fault, element: int) -> str:
-        """What the case itself gives where a twin of it fails."""
+    def _result_of_case(self, case: Case, fault: Fault, element: int) -> str:
+        """The element that the case itself gives where its twin fails."""
         submission = self._prepare(case).submission
-        given = submission.outcome(self._outcomes(submission.programs))
-        if isinstance(given, Problem) or fault.output >= len(given.batches[fault.batch]):
+        outcome = submission.outcome(self._outcomes(submission.programs))
+        if isinstance(outcome, Problem) or fault.output >= len(outcome.batches[fault.batch]):
             return ""
-        output = given.batches[fault.batch][fault.output]
+        output = outcome.batches[fault.batch][fault.output]
         if element >= output.size:
             return ""
         dtype = self.accepted(case)[fault.batch][fault.output].dtype
@@ -88,34 +84,35 @@ class Judge:
     def _judge(self, cases: Sequence[Case | InvalidCase]) -> list[Verdict]:
         """One verdict per program. A failure is confirmed by running the program alone."""
         prepared = [self._prepare(case) for case in cases]
-        asked = [p for p in prepared if not p.reason]
-        verdicts: dict[Prepared, Verdict] = {}
-        for some in self._sent_together(asked):
-            found = dict(zip(some, self._judged(some), strict=True))
-            failed = [p for p, verdict in found.items() if verdict.status is Status.FAILED]
-            if len(some) > 1:
-                found |= {p: self._confirmed(p, found[p]) for p in failed[:CONFIRMED]}
-            verdicts |= found
-        return [verdicts[p] if p in verdicts else skipped(p.case, p.reason) for p in prepared]
+        verdicts = {
+            p: skipped(p.case, p.submission.reason) for p in prepared if p.submission.reason
+        }
+        for group in self._groups([p for p in prepared if p not in verdicts]):
+            judged = dict(zip(group, self._judged(group), strict=True))
+            failed = [p for p, verdict in judged.items() if verdict.status is Status.FAILED]
+            if len(group) > 1:
+                judged |= {p: self._confirmed(p, judged[p]) for p in failed[:CONFIRMED]}
+            verdicts |= judged
+        return [verdicts[p] for p in prepared]
 
-    def _sent_together(self, asked: Sequence[Prepared]) -> Iterator[list[Prepared]]:
-        """As many cases at a time as their programs fit into one call."""
-        some: list[Prepared] = []
+    def _groups(self, prepared: Sequence[Prepared]) -> Iterator[list[Prepared]]:
+        """Consecutive cases, as many at a time as their programs fit into one call."""
+        group: list[Prepared] = []
         room = size = self.session.hello.limits.programs
-        for p in asked:
+        for p in prepared:
             count = len(p.submission.programs)
-            if some and count > room:
-                yield some
-                some, room = [], size
-            some.append(p)
+            if group and count > room:
+                yield group
+                group, room = [], size
+            group.append(p)
             room -= count
-        if some:
-            yield some
+        if group:
+            yield group
 
     def _outcomes(
         self, programs: Sequence[Program], meanwhile: Callable[[], None] = lambda: None
     ) -> list[Outcome]:
-        """What the backend gives; `meanwhile` is called while it runs the first of them."""
+        """The outcomes of programs; `meanwhile` is called while the first of them run."""
         outcomes: list[Outcome] = []
         size = self.session.hello.limits.programs
         for start in range(0, len(programs), size):
@@ -126,7 +123,7 @@ class Judge:
         return outcomes
 
     def accepted(self, case: Case | InvalidCase) -> list[tuple[Accepted, ...]]:
-        """What each batch of a case may give. UndefinedError for a program without meaning."""
+        """The accepted sets of each batch. UndefinedError for a program without meaning."""
         return [] if isinstance(case, InvalidCase) else _sets(case, self.demanded(case))
 
     def demanded(self, case: Case | InvalidCase) -> Profile:
@@ -136,47 +133,46 @@ class Judge:
     def explain(self, case: Case) -> str:
         """What the backend shows of how it runs a case that it fails, as lines of text."""
         submission = submission_of(case, self.session.hello)
+        if submission.reason or len(submission.programs) != 1:
+            return ""
         sets = self.accepted(case)
 
         def is_right(outcome: Outcome) -> bool:
             return verdict_of(case, sets, submission.outcome([outcome])).status is Status.PASSED
 
-        is_one = len(submission.programs) == 1
-        if submission.reason or not is_one:
-            return ""
         return self.session.explain(submission.program, is_right)
 
-    def _judged(self, together: Sequence[Prepared]) -> list[Verdict]:
-        """Judge programs sent together; while the backend runs them, compute what they may give."""
+    def _judged(self, group: Sequence[Prepared]) -> list[Verdict]:
+        """Judge programs sent together; compute the accepted sets while the backend runs them."""
         accepted: list[AllSets | UopError] = []
 
         def compute() -> None:
-            accepted.extend(self._accepted(p.case) for p in together)
+            accepted.extend(self._accepted(p.case) for p in group)
 
-        programs = [program for p in together for program in p.submission.programs]
+        programs = [program for p in group for program in p.submission.programs]
         outcomes = iter(self._outcomes(programs, compute))
-        given = [list(islice(outcomes, len(p.submission.programs))) for p in together]
+        by_case = [list(islice(outcomes, len(p.submission.programs))) for p in group]
         return [
             skipped(p.case, self.not_judged(sets))
             if isinstance(sets, UopError)
-            else self._verdict(p, sets, found)
-            for p, sets, found in zip(together, accepted, given, strict=True)
+            else self._verdict(p, sets, p.submission.outcome(outcomes_of_case))
+            for p, sets, outcomes_of_case in zip(group, accepted, by_case, strict=True)
         ]
 
     def _accepted(self, case: Case | InvalidCase) -> AllSets | UopError:
-        """What a case may give, or why that is not known."""
+        """The accepted sets of a case, or why there are none."""
         try:
             return self.accepted(case)
         except (UndefinedError, UnsupportedError) as error:
             return error
 
     def not_judged(self, error: UopError) -> str:
-        """Why, as one reason for many cases; the line that asked for the sets is one of ours."""
-        unknown = isinstance(error, UnsupportedError)
-        said = str(error)
+        """The reason without the place of the error, so that many cases share it."""
+        is_unknown = isinstance(error, UnsupportedError)
+        reason = str(error)
         if isinstance(error, LabelledError) and error.label:
-            said = f"{error.label}: {error.title}"
-        return f"{'nothing says what is accepted' if unknown else 'no meaning'}: {said}"
+            reason = f"{error.label}: {error.title}"
+        return f"{'nothing says what is accepted' if is_unknown else 'no meaning'}: {reason}"
 
     def _confirmed(self, p: Prepared, verdict: Verdict) -> Verdict:
         alone = self._judged([p])[0]
@@ -192,35 +188,32 @@ class Judge:
         return Prepared(case, submission)
 
     def _held_back(self, case: Case) -> str:
-        """Why a backend is not sent what it takes: by the profile it may end it, or mean nothing.
+        """Why a supported case is not sent: under the profile it may trap, or has no meaning.
 
-        By the strict one every case has a meaning; a remainder that is truncated is no index.
+        Under the strict profile every case has a meaning. Under others a truncated remainder may
+        be negative, and so no index.
         """
         profile = self.demanded(case)
         if may_end(case.root, [batch.inputs for batch in case.batches], profile):
             return MAY_END
-        if not truncates(case.root, profile):
-            return ""
-        try:
-            self.accepted(case)
-        except (UndefinedError, UnsupportedError) as error:
+        if truncates(case.root, profile) and isinstance(error := self._accepted(case), UopError):
             return self.not_judged(error)
         return ""
 
-    def _verdict(self, p: Prepared, accepted: AllSets, found: Sequence[Outcome]) -> Verdict:
-        """The verdict on an outcome, but for what the program that we made of it may give."""
-        given = p.submission.outcome(found)
-        verdict, sent = verdict_of(p.case, accepted, given), self._sent_instead(p)
+    def _verdict(self, p: Prepared, accepted: AllSets, outcome: Outcome) -> Verdict:
+        """The verdict on an outcome, less what the program that was sent may give."""
+        verdict, sent = verdict_of(p.case, accepted, outcome), self._sent_instead(p)
         if verdict.fault is None or sent is None:
             return verdict
         why = NOT_CHARGED if self.demanded(p.case) == STRICT else SETTLED
-        return self._charged(p, sent, accepted, given, verdict) or skipped(p.case, why)
+        return self._charged(p, sent, accepted, outcome, verdict) or skipped(p.case, why)
 
     def _sent_instead(self, p: Prepared) -> Case | None:
-        """What we made of a case and sent: kernels, or the same in other words.
+        """The program that was sent instead of the case, where it may mean something else.
 
-        Kernels know no PAD and hold what a CONST came to; a CMPGE in other words is true on NaN.
-        Where the profile is strict, other words mean the same, which is ours to get right.
+        Kernels know no PAD, and hold the value that a CONST was folded to. A twin that spells an op
+        by others may differ from it under a profile that is not strict: a decomposed CMPGE is true
+        on NaN. Under the strict profile both mean the same, and the project answers for that.
         """
         case, lowered = p.case, p.submission.root
         if isinstance(case, InvalidCase):
@@ -232,21 +225,21 @@ class Judge:
         return Case(case.id, case.root, case.batches)
 
     def _charged(
-        self, p: Prepared, sent: Case, accepted: AllSets, given: Outcome, verdict: Verdict
+        self, p: Prepared, sent: Case, accepted: AllSets, outcome: Outcome, verdict: Verdict
     ) -> Verdict | None:
-        """Of a failure what is left where by the profile that which was sent may not give it."""
+        """The failure without the elements that `sent` may give; None where nothing is left."""
         try:
             sets = p.submission.of_case(_sets(sent, self.demanded(p.case)))
         except UndefinedError:
             return None
         except UnsupportedError:
-            # Nothing says what it may give; whether the reference gives the same wrong can be seen.
+            # Nothing says what it may give, but the reference shows whether it gives the same.
             ours = p.submission.outcome([attempt(lambda: interpret(p.submission.program))])
             return verdict if verdict_of(p.case, accepted, ours).status is Status.PASSED else None
-        if isinstance(given, Problem) or verdict.fault is None or verdict.fault.element is None:
+        if isinstance(outcome, Problem) or verdict.fault is None or verdict.fault.element is None:
             return verdict
-        batches = zip(accepted, sets, given.batches, strict=True)
-        left = verdict_of(p.case, [tuple(map(opened, *batch)) for batch in batches], given)
+        batches = zip(accepted, sets, outcome.batches, strict=True)
+        left = verdict_of(p.case, [tuple(map(opened, *batch)) for batch in batches], outcome)
         return None if left.status is Status.PASSED else left
 
 

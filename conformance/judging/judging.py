@@ -1,4 +1,4 @@
-"""Answers the tasks of a run: verdicts on cases, the cause of a failure, the card of a backend."""
+"""Answers the tasks of a run: judges cases, shrinks failures, observes the card of a backend."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from uop.spec.text.profile_text import parse_profile
 
 
 def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "") -> None:
-    """Say who is judged on the descriptor `out`, then answer what comes on standard input.
+    """Write the hello of the backend to the descriptor `out`, then answer tasks from stdin.
 
-    ClosedError when the other side has gone.
+    ClosedError where the run has closed the pipe.
     """
     _reply(out, {"hello": wire.hello_to_json(worker.hello)})
     try:
@@ -43,7 +43,7 @@ def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "")
 class Tasks:
     """Answers the tasks of a run, on cases of the suite by a seed and on those of the adopter.
 
-    Random programs are drawn from the vocabulary.
+    Random programs are sampled from the vocabulary.
     """
 
     judge: Judge
@@ -53,16 +53,16 @@ class Tasks:
 
     @classmethod
     def of(cls, session: Session, profile: str, seed: int, folder: Path | None) -> Tasks:
-        """The errors of `OwnCases.read` for files that are wrong."""
+        """Read the adopter's cases from a folder; raises the errors of `OwnCases.read`."""
         chosen, own = profile_of_run(profile, session.hello), OwnCases.read(folder)
-        # One that is observed comes as a task.
+        # An observed profile comes later, as a task.
         demanded = STRICT if chosen == OBSERVED else parse_profile(chosen)
         files = {own.made[id]: file for id, file in own.files.items()}
         judge = FileJudge(session, demanded, files)
         return cls(judge, seed, own, vocabulary_of([session.hello]))
 
     def answered(self, task: wire.Json) -> wire.Json:
-        """The answer to a task. BackendError where the backend is lost for good."""
+        """The answer to a task. BackendError where the backend cannot be started again."""
         if "card" in task:
             return {"card": observe(self.judge.session).to_json()}
         if "profile" in task:
@@ -71,30 +71,30 @@ class Tasks:
             return {}
         if "fault" in task:
             case = self._case(task["ids"][0])
-            found = self.own.find_cause(self.judge, case, fault_from_json(task["fault"]))
-            return {"finding": asdict(found)}
+            finding = self.own.find_cause(self.judge, case, fault_from_json(task["fault"]))
+            return {"finding": asdict(finding)}
         return self._judged(task["ids"])
 
     def _case(self, id: str) -> AnyCase:
         return self.own.find(id) or case_by_id(id, self.seed, self.vocabulary)
 
     def _judged(self, ids: Sequence[str]) -> wire.Json:
-        """One verdict per id, and what each case exercises, or would where it is skipped.
+        """One verdict per id, and the points of the spec that each case exercises.
 
-        A case that the id alone shows to be beyond the backend is not made at all.
+        A case is not generated where its id shows that the backend does not support it.
         """
         session, own = self.judge.session, self.own
         reasons = {
             id: own.meaningless(id) or not_listed(CaseId.parse(id), session.hello) for id in ids
         }
-        made = {id: self._case(id) for id, reason in reasons.items() if not reason}
-        judged = {verdict.id: verdict for verdict in self.judge.judge(list(made.values()))}
+        cases = {id: self._case(id) for id, reason in reasons.items() if not reason}
+        judged = {verdict.id: verdict for verdict in self.judge.judge(list(cases.values()))}
         verdicts = [
             judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
         ]
         return {
             "verdicts": [asdict(v) for v in verdicts],
-            "exercised": [exercised(made[v.id]) if v.id in made else None for v in verdicts],
+            "exercised": [exercised(cases[v.id]) if v.id in cases else None for v in verdicts],
             "peak": session.peak,
         }
 

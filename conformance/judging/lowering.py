@@ -1,4 +1,4 @@
-"""How a program reaches a backend: as it is, or lowered by our compiler to a form that it takes."""
+"""Makes the programs that a backend gets for a case: as it is, or lowered to a form it takes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TypeVar
 import numpy as np
 
 from uop.compiler.pipeline import lower
-from uop.conformance.judging.listed_words import in_listed_words
-from uop.conformance.protocol.types import Hello, Outcome, Outputs, Program
+from uop.conformance.judging.substitution import substitute_unlisted
+from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, Program
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import computed, lacking
 from uop.interpreter.numeric.storage import Array
@@ -26,22 +26,22 @@ from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 
 STAGES = (("kernel", "rangeify"), ("kernel", "select"), ("linear", "linearize"))
-"""The forms, each with a stage that leaves it: loops, work items, instructions."""
+"""The forms, each with a stage that produces it: loops, work items, instructions."""
 UNSUPPORTED = " does not support "
-"""Stands between a backend and the ops and dtypes that it lacks."""
+"""Separates a backend and the ops and dtypes that it lacks in a reason."""
 text_of = kept_with_root(print_program)
-"""The text of a program, printed once."""
+"""The text of a program, cached."""
 T = TypeVar("T")
 WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Submission:
-    """The programs of a case on their way; `reason` says why they are not sent.
+    """The programs that a backend gets for a case; `reason` says why they are not sent.
 
     It is one program, or one for each member of a TUPLE, STACK or SINK that is only packaging.
-    Where it was lowered, `root` and `batches` are what it became, and `kept` has the positions of
-    the outputs of the case among those of `root`.
+    A lowered program is `root` with the inputs `batches`; `kept` has the positions of the outputs
+    of the case among those of `root`.
     """
 
     programs: tuple[Program, ...]
@@ -57,20 +57,20 @@ class Submission:
         """The first program."""
         return self.programs[0]
 
-    def outcome(self, given: Sequence[Outcome]) -> Outcome:
-        """The outputs of the case, from what each of its programs gave."""
-        found: list[Outputs] = []
-        for one in given:
-            if not isinstance(one, Outputs):
-                return one
-            found.append(one)
-        if len(found) == 1 and not self.is_stack:
-            return Outputs(self.of_case(found[0].batches))
-        return Outputs(tuple(map(self._joined, zip(*(f.batches for f in found), strict=False))))
+    def outcome(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """The outcome of the case, from those of its programs: a problem of one is that of all."""
+        batches = []
+        for outcome in outcomes:
+            if isinstance(outcome, Problem):
+                return outcome
+            batches.append(outcome.batches)
+        if len(batches) == 1 and not self.is_stack:
+            return Outputs(self.of_case(batches[0]))
+        return Outputs(tuple(map(self._joined, zip(*batches, strict=False))))
 
     def _joined(self, parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
         outputs = tuple(chain.from_iterable(parts))
-        # Members that do not go together are left as they are: the comparison will say so.
+        # The comparison reports members that differ in dtype or shape.
         is_one = len({(a.dtype, a.shape) for a in outputs}) == 1
         return (np.stack(outputs),) if self.is_stack and is_one else outputs
 
@@ -79,18 +79,19 @@ class Submission:
         if self.root is None:
             return tuple(batches)
         count = len(written(self.root))
-        # A wrong number of outputs is left as it is: the comparison will say so.
+        # The comparison reports a wrong number of outputs.
         return tuple(tuple(b[k] for k in self.kept) if len(b) == count else b for b in batches)
 
 
 def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
-    """The program of a case as a backend takes it."""
+    """The programs that a backend gets for a case."""
     if isinstance(case, InvalidCase):
         return Submission((Program(case.text),), _not_checked(case, hello))
     kind = kind_of(case.root)
     if kind in hello.forms:
         unpacked = _unpacked(case, hello) if kind is ProgramKind.TENSOR else None
-        return unpacked or _as_it_is(case, hello)
+        whole = Submission((_program(case.root, case.batches),), unsupported(case.root, hello))
+        return unpacked or whole
     reason = f"{hello.name} takes no {kind} programs"
     for form, stage in STAGES:
         if form not in hello.forms:
@@ -106,14 +107,10 @@ def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
     return Submission((Program(""),), reason)
 
 
-def _as_it_is(case: Case, hello: Hello) -> Submission:
-    return Submission((_program(case.root, case.batches),), unsupported(case.root, hello))
-
-
 def _unpacked(case: Case, hello: Hello) -> Submission | None:
-    """A program that holds ops only as packaging, without those that are not listed.
+    """The case without ops that are not listed and only package values.
 
-    None where nothing is packaging, or it would not help.
+    None where the whole is supported, or unpacking does not make it so.
     """
     if not unsupported(case.root, hello):
         return None
@@ -122,14 +119,14 @@ def _unpacked(case: Case, hello: Hello) -> Submission | None:
     if case.root.op.name not in hello.ops and case.op != case.root.op.name:
         members = _members(case.root)
         is_stack = case.root.op is Op.STACK
-    said = [in_listed_words(member, case.batches, hello) for member in members]
-    if any(unsupported(root, hello) for root, _ in said):
+    rewritten = [substitute_unlisted(member, case.batches, hello) for member in members]
+    if any(unsupported(root, hello) for root, _ in rewritten):
         return None
-    return Submission(tuple(_program(*one) for one in said), is_stack=is_stack)
+    return Submission(tuple(_program(*one) for one in rewritten), is_stack=is_stack)
 
 
 def _members(root: UOp) -> tuple[UOp, ...]:
-    """The values that a root packs: of a SINK those of whole buffers that it alone writes."""
+    """The values that a root packages: for a SINK those that it stores to whole buffers."""
     if root.op in (Op.TUPLE, Op.STACK):
         return root.src
     is_plain = root.op is Op.SINK and all(
@@ -142,9 +139,9 @@ def _members(root: UOp) -> tuple[UOp, ...]:
 
 
 def not_listed(id: CaseId, hello: Hello) -> str:
-    """Why a backend is not sent the case of this id, as far as the id says; the case is not made.
+    """Why the backend does not support the case of this id; empty where the id does not show it.
 
-    What is lowered needs no op of that name.
+    The case need not be generated. A case that is lowered may reach the backend without its op.
     """
     if id.dtype in DTYPES.keys() - hello.dtypes - {dtypes.void.name}:
         return f"{hello.name}{UNSUPPORTED}{id.dtype}"
@@ -155,9 +152,9 @@ def not_listed(id: CaseId, hello: Hello) -> str:
 
 
 def unsupported(root: UOp, hello: Hello) -> str:
-    """Why a backend cannot run a program, or nothing.
+    """Why a backend does not support a program; empty where it does.
 
-    Shapes and index constants are written in place: they need not be supported.
+    Shapes and index constants are written in place: they need not be listed.
     """
     nodes = computed(root)
     names = sorted({name for u in nodes for name in lacking(u, hello.ops, hello.dtypes)})
@@ -185,7 +182,7 @@ def _in_place_of(case: Case, lowered: UOp) -> Submission:
     left = sorted(slot_of(u) for u in written(lowered))
     kept = list(range(len(left)))
     if not kind_of(case.root).calls_kernels:
-        # STOREs in the order of the outputs, or by slot where the case has STOREs of its own.
+        # STOREs are in the order of the outputs, or by slot where the case has its own.
         stored = [slot_of(store.src[0]) for store in lower(case.root, "callify").src]
         ordered = sorted(stored) if case.root.op is Op.SINK else stored
         kept = [left.index(slot) for slot in ordered]
@@ -193,7 +190,7 @@ def _in_place_of(case: Case, lowered: UOp) -> Submission:
 
 
 def _not_checked(case: InvalidCase, hello: Hello) -> str:
-    """Why a program that must be rejected is not sent, or nothing."""
+    """Why a must-reject program is not sent; empty where it is."""
     if "check" not in hello.offers:
         return f"{hello.name} does not check programs"
     named = set(WORDS.findall(case.text))

@@ -1,15 +1,23 @@
-"""Between numpy arrays and the arrays of `.uop` files."""
+"""Converts arrays and accepted sets to and from the data of `.uop` files."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from uop.conformance.protocol.wire import NAMES
-from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.interpreter.accepted.result import Accepted, NaN
+from uop.interpreter.accepted.sets import Sets
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype, to_bits
+from uop.interpreter.values import Value
+from uop.spec.case import ElementSet
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.text import array as literal
 from uop.spec.text.codec import encode_scalar
 from uop.spec.text.literal import print_literal
+from uop.spec.uop import UOp
 
 
 def to_literal(a: Array) -> literal.Array:
@@ -24,7 +32,56 @@ def from_literal(a: literal.Array) -> Array:
 
 
 def spelled(bits: int, dtype: DType) -> str:
-    """A value as a `.uop` file spells it; of what is no bool the bits."""
+    """A value as a `.uop` file spells it; a bool that is neither 0 nor 1 by its bits."""
     if dtype is dtypes.bool and bits > 1:
         return f"0x{bits:02x}"
     return print_literal(encode_scalar(bits, dtype))
+
+
+def output_keys(root: UOp, inputs: Mapping[int, Array]) -> list[int]:
+    """The numbers of the outputs in a file: positions, or the slots that effects store to."""
+    result = evaluate_full(root, inputs)
+    if isinstance(result, dict):
+        return sorted(result)
+    return list(range(len(result))) if isinstance(result, tuple) else [0]
+
+
+def element_sets(accepted: Accepted) -> tuple[ElementSet, ...]:
+    """One set per element in row-major order, by bits."""
+    columns = (to_bits(accepted.lo), to_bits(accepted.hi), accepted.nan, accepted.any)
+    rows = zip(*(np.asarray(column).reshape(-1).tolist() for column in columns), strict=True)
+    return tuple(_element_set(*row) for row in rows)
+
+
+def _element_set(lo: int, hi: int, nan: int, anything: bool) -> ElementSet:
+    if anything:
+        return ElementSet(any=True)
+    match NaN(nan):
+        case NaN.EXACT:
+            return ElementSet(nan_bits=lo)
+        case NaN.MUST:
+            return ElementSet(nan=True)
+    return ElementSet(lo, hi, nan=nan == NaN.MAY)
+
+
+def accepted_of(u: UOp, sets: Sequence[ElementSet]) -> Accepted:
+    """The accepted sets of an output in a file; a NaN by its bits beside numbers is any NaN."""
+    storage = BITS[u.dtype.itemsize]
+
+    def column(bits: Sequence[int]) -> Array:
+        return from_bits(np.array(bits, storage).reshape(u.shape), u.dtype)
+
+    def mask(flags: Sequence[bool]) -> Array:
+        return np.array(flags, np.bool_).reshape(u.shape)
+
+    lo = column([s.low if s.low is not None else s.nan_bits or 0 for s in sets])
+    hi = column([s.high if s.high is not None else s.nan_bits or 0 for s in sets])
+    accepted = Sets(
+        lo,
+        hi,
+        nan=mask([s.nan or s.nan_bits is not None for s in sets]),
+        only=mask([s.low is None and not s.any for s in sets]),
+        exact=mask([s.nan_bits is not None and s.low is None and not s.nan for s in sets]),
+        any=mask([s.any for s in sets]),
+    )
+    return Accepted(u.dtype, Value(lo), accepted)

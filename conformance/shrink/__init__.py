@@ -1,1 +1,1 @@
-"""From a failure to a small program and its cause."""
+"""Shrinks a failing case to a small program, with its data and what is accepted."""

@@ -1,30 +1,28 @@
-"""Makes a failing program small: data first, then the graph, by steps that keep it a program."""
+"""Shrinks a failing program by steps that keep it a valid program: its graph, then its data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from uop.conformance.judging.verdict import Fault
-from uop.conformance.shrink.bodies import taken_of, with_body
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.interpreter.values import Value
-from uop.spec.args import ConstArg, DTypeArg
+from uop.spec.args import ConstArg, DTypeArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import all_replaced, inlined, outside, replaced, slot_of, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
-from uop.spec.walk import outside_bodies, toposort
+from uop.spec.walk import free_params, outside_bodies, toposort
 
 SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
-SHAPES = frozenset({Op.STACK})
 DEPTHS = (1, 2, 3, 5)
 ROUNDS = 12
 WIDE = dtypes.float32
@@ -37,24 +35,18 @@ class Candidate:
     root: UOp
     inputs: Mapping[int, Array]
 
-    @property
-    def size(self) -> int:
-        """Nodes that are no sources and no shapes, then elements: what a step must not increase."""
-        return sum(is_computing(u) for u in self.root.toposort())
-
 
 Step = Callable[[], Candidate]
-"""A candidate to be built: a step may break a constraint of an op, and is passed over then."""
+"""Builds a candidate; a step that breaks a constraint of an op is skipped."""
 
 Probe = Callable[[Sequence[Candidate]], Sequence[Fault | None]]
-"""Runs candidates together; the fault of each that still fails in the same way."""
+"""Runs candidates together; gives the fault of each that still fails in the same way."""
 
 
 def is_computing(u: UOp) -> bool:
-    """Neither a source, nor a shape, nor only a bundle of outputs."""
-    return u.op not in SOURCES | {Op.TUPLE, Op.SINK} and not (
-        u.dtype is dtypes.index and u.op in SHAPES
-    )
+    """Whether a node is neither a source, nor a shape, nor only a bundle of outputs."""
+    is_shape = u.op is Op.STACK and u.dtype is dtypes.index
+    return not is_shape and u.op not in SOURCES | {Op.TUPLE, Op.SINK}
 
 
 def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candidate, Fault]:
@@ -79,13 +71,9 @@ def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candid
 
 
 def without_functions(candidate: Candidate) -> Iterator[Step]:
-    """The program with its functions written out where they are called."""
+    """The program with all functions inlined."""
     if any(u.op is Op.FUNCTION for u in outside(candidate.root)):
-        yield partial(_inlined, candidate)
-
-
-def _inlined(candidate: Candidate) -> Candidate:
-    return with_used_inputs(inlined(candidate.root), candidate.inputs)
+        yield lambda: with_used_inputs(inlined(candidate.root), candidate.inputs)
 
 
 def one_element(candidate: Candidate, fault: Fault) -> Iterator[Step]:
@@ -123,7 +111,7 @@ def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:
 
 
 def pairs_of_outputs(candidate: Candidate, fault: Fault) -> Iterator[Step]:
-    """The output that is wrong beside each other one: it may be right alone."""
+    """The wrong output together with each other one: alone it may be right."""
     outputs = candidate.root.src
     if candidate.root.op is Op.TUPLE and len(outputs) > 2:
         for k in range(len(outputs)):
@@ -133,10 +121,10 @@ def pairs_of_outputs(candidate: Candidate, fault: Fault) -> Iterator[Step]:
 
 
 def smaller_functions(candidate: Candidate) -> Iterator[Step]:
-    """Each body with the members that are taken, then with a node replaced by what it reads."""
+    """Each body with only the members that are taken, then with a node replaced by an operand."""
     root = candidate.root
     for body in dict.fromkeys(u.src[0] for u in outside(root) if u.op is Op.FUNCTION):
-        taken = taken_of(root, body)
+        taken = taken_members(root, body)
         if _with_body(candidate, body, {}, taken).root is not root:
             yield partial(_with_body, candidate, body, {}, taken)
         members = toposort((body.src[k] for k in taken), outside_bodies)
@@ -150,16 +138,57 @@ def _with_body(
     candidate: Candidate, body: UOp, new: Mapping[UOp, UOp], taken: Sequence[int]
 ) -> Candidate:
     members = all_replaced((body.src[k] for k in taken), new)
-    return with_used_inputs(with_body(candidate.root, body, members, taken), candidate.inputs)
+    return with_used_inputs(with_members(candidate.root, body, members, taken), candidate.inputs)
+
+
+def taken_members(root: UOp, body: UOp) -> list[int]:
+    """The members of a body that GETTUPLEs take; all where a call is used in another way."""
+    nodes = outside(root)
+    taken = {
+        arg_of(u, GetTupleArg).idx
+        for u in nodes
+        if u.op is Op.GETTUPLE and _is_call(u.src[0], body)
+    }
+    others = [root, *(s for u in nodes if u.op is not Op.GETTUPLE for s in outside_bodies(u))]
+    whole = any(_is_call(u, body) for u in others)
+    return list(range(len(body.src))) if whole else sorted(taken)
+
+
+def with_members(root: UOp, body: UOp, members: Sequence[UOp], taken: Sequence[int]) -> UOp:
+    """The program with a body of fewer members, called with the arguments that these read.
+
+    `taken` has the number of each member in the body before.
+    """
+    params = sorted(free_params(UOp(Op.TUPLE, *members)), key=slot_of)
+    slots = {
+        p: UOp(Op.PARAM, *p.src, arg=replace(arg_of(p, ParamArg), slot=k))
+        for k, p in enumerate(params)
+    }
+    new = UOp(Op.TUPLE, *all_replaced(members, slots))
+    done: dict[UOp, UOp] = {}
+    for u in outside(root):
+        sources = [done[s] for s in outside_bodies(u)]
+        if _is_call(u, body):
+            done[u] = u.with_src((new, *(sources[slot_of(p)] for p in params)))
+        elif u.op is Op.GETTUPLE and _is_call(u.src[0], body):
+            place = taken.index(arg_of(u, GetTupleArg).idx)
+            done[u] = UOp(Op.GETTUPLE, *sources, arg=GetTupleArg(place))
+        else:
+            done[u] = u.with_src((*u.src[: len(u.src) - len(sources)], *sources))
+    return done[root]
+
+
+def _is_call(u: UOp, body: UOp) -> bool:
+    return u.op is Op.FUNCTION and u.src[0] is body
 
 
 def _is_alike(s: UOp, u: UOp) -> bool:
-    """Whether a value can stand for another one."""
+    """Whether one node can replace another."""
     return (s.dtype, s.shape, s.addrspace) == (u.dtype, u.shape, u.addrspace)
 
 
 def neighbourhoods(candidate: Candidate, depth: int) -> Iterator[Step]:
-    """Each node with what lies less than `depth` below it, and the interpreted values beyond."""
+    """Each node with the nodes less than `depth` below it; those beyond become inputs."""
     values = interpreted(candidate)
     for u in outside(candidate.root):
         if is_computing(u) and u.dtype.kind not in (Kind.VOID, Kind.INDEX) and not u.addrspace:
@@ -183,7 +212,7 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
 
 
 def operands_alone(candidate: Candidate) -> Iterator[Step]:
-    """Each input of a small float as a float32: where that is wrong, every op on it is."""
+    """Each input of a small float dtype cast to float32: if that is wrong, every op on it is."""
     for slot, u in slots_of(candidate.root).items():
         if u.op is Op.PARAM and u.dtype.is_float and u.dtype.bits < WIDE.bits:
             root = UOp(Op.CAST, u, arg=DTypeArg(WIDE))
@@ -201,7 +230,7 @@ def simpler_data(candidate: Candidate) -> Iterator[Step]:
 
 
 def constant_inputs(candidate: Candidate) -> Iterator[Step]:
-    """The program with its ()-shaped PARAMs as constants."""
+    """The program with its scalar PARAMs as constants."""
     scalars = {
         u: UOp(Op.CONST, arg=ConstArg(int(to_bits(candidate.inputs[slot].reshape(1))[0]), u.dtype))
         for slot, u in slots_of(candidate.root).items()
@@ -228,14 +257,14 @@ def cut(
     root: UOp, inputs: Mapping[int, Array], values: Mapping[UOp, Array], at: Iterable[UOp]
 ) -> Candidate:
     """The program with nodes replaced by PARAMs that hold their values."""
-    given = dict(inputs)
+    all_inputs = dict(inputs)
     new: dict[UOp, UOp] = {}
     for u in at:
         if u in values:
-            slot = max(given, default=-1) + 1
-            given[slot] = values[u]
+            slot = max(all_inputs, default=-1) + 1
+            all_inputs[slot] = values[u]
             new[u] = param(slot, u.shape, u.dtype, u.device)
-    return with_used_inputs(replaced(root, new), given)
+    return with_used_inputs(replaced(root, new), all_inputs)
 
 
 def substituted(candidate: Candidate, new: Mapping[UOp, UOp]) -> Candidate:
@@ -248,7 +277,7 @@ def with_used_inputs(root: UOp, inputs: Mapping[int, Array]) -> Candidate:
 
 
 def interpreted(candidate: Candidate) -> dict[UOp, Array]:
-    """The values of all nodes that a PARAM can stand for: ordinary ones, of a value."""
+    """The interpreted value of each node that a PARAM can replace."""
     values: dict[UOp, Array] = {}
 
     def keep(u: UOp, value: Value) -> None:
@@ -260,7 +289,7 @@ def interpreted(candidate: Candidate) -> dict[UOp, Array]:
 
 
 def _beyond(root: UOp, depth: int) -> list[UOp]:
-    """The nodes that many steps below a root, along the shortest path."""
+    """The nodes `depth` steps below a root, along the shortest path."""
     seen, level = {root}, [root]
     for _ in range(depth):
         level = [s for u in level for s in u.src if s not in seen]
@@ -271,7 +300,7 @@ def _beyond(root: UOp, depth: int) -> list[UOp]:
 def _repeated(
     best: tuple[Candidate, Fault], probe: Probe, steps: Callable[[Candidate], Iterator[Step]]
 ) -> tuple[Candidate, Fault]:
-    """What steps lead to, each from the first that failed of those before it."""
+    """Repeat steps from the candidate that still fails, until none does or for ROUNDS rounds."""
     for _ in range(ROUNDS):
         smaller = _first_failing(best, probe, steps(best[0]))
         if smaller is best:
@@ -283,17 +312,12 @@ def _repeated(
 def _first_failing(
     best: tuple[Candidate, Fault], probe: Probe, steps: Iterator[Step]
 ) -> tuple[Candidate, Fault]:
-    """The first of the smaller candidates that fails; `best` itself where none does."""
-    tried = list(_built(steps))
-    for candidate, fault in zip(tried, probe(tried) if tried else (), strict=True):
-        if fault is not None:
-            return candidate, fault
-    return best
-
-
-def _built(steps: Iterator[Step]) -> Iterator[Candidate]:
+    """The first candidate that still fails; `best` itself where none does."""
+    candidates: list[Candidate] = []
     for step in steps:
         with suppress(UopError):
             candidate = step()
             bind_inputs(candidate.root, candidate.inputs)
-            yield candidate
+            candidates.append(candidate)
+    faults = zip(candidates, probe(candidates), strict=True) if candidates else ()
+    return next(((c, fault) for c, fault in faults if fault is not None), best)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from uop.conformance.judging import storage
-from uop.conformance.judging.accepted_text import element_sets, output_keys
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.elements import Element, element_from_json
 from uop.conformance.judging.expected import accepted_on, written_buffers
 from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.storage import element_sets, output_keys, to_literal
 from uop.conformance.judging.verdict import Fault
 from uop.conformance.protocol.wire import Json
 from uop.conformance.shrink.reduce import Candidate, is_computing, reduce_program
@@ -109,7 +108,7 @@ def written(
     case = Case(
         str(id),
         candidate.root,
-        {slot: storage.to_literal(a) for slot, a in candidate.inputs.items()},
+        {slot: to_literal(a) for slot, a in candidate.inputs.items()},
         accept=_element_sets(candidate, accepted),
         profile=profile,
         comment=fault.message,

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from uop.conformance.backends import names
 from uop.conformance.checks import OptionError
-from uop.conformance.judging.accepted_text import accepted_of, output_keys
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.storage import from_literal
+from uop.conformance.judging.storage import accepted_of, from_literal, output_keys
 from uop.conformance.judging.verdict import Fault
 from uop.conformance.shrink.repro import Finding, as_found, find_cause
 from uop.conformance.suite.case import MIXED, OWN, Batch, CaseId, InvalidCase, NoSuchCaseError

@@ -10,8 +10,13 @@ from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Fault, Status
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.shrink.bodies import taken_of, with_body
-from uop.conformance.shrink.reduce import Candidate, is_computing, one_element
+from uop.conformance.shrink.reduce import (
+    Candidate,
+    is_computing,
+    one_element,
+    taken_members,
+    with_members,
+)
 from uop.conformance.shrink.repro import Finding, find_cause, written
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
@@ -98,7 +103,7 @@ def find(root: UOp, backend: InterpreterBackend, slots: Sequence[int] = (0, 1)) 
 def size(finding: Finding) -> int:
     (case,) = parse_file(finding.text).cases
     assert case.root is not None
-    return Candidate(case.root, {}).size
+    return sum(map(is_computing, case.root.toposort()))
 
 
 def test_a_fault_of_one_op_ends_as_that_op_on_single_elements() -> None:
@@ -217,8 +222,8 @@ def test_a_body_is_changed_in_each_of_its_calls() -> None:
     for k in (10, 100):
         call = UOp(Op.FUNCTION, body, root, root, const(k, I32))
         root = UOp(Op.GETTUPLE, call, arg=GetTupleArg(1))
-    assert taken_of(root, body) == [1]
-    smaller = with_body(root, body, body.src[1:], [1])
+    assert taken_members(root, body) == [1]
+    smaller = with_members(root, body, body.src[1:], [1])
     (other,) = {u.src[0] for u in outside(smaller) if u.op is Op.FUNCTION}
     assert len(other.src) == 1
     assert all(len(u.src) == 3 for u in outside(smaller) if u.op is Op.FUNCTION)

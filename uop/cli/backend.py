@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from uop.conformance.judging.accepted_text import output_keys
 from uop.conformance.judging.lowering import submission_of
+from uop.conformance.judging.storage import output_keys
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.workers.sessions import known, start

@@ -1,0 +1,90 @@
+"""Rewrites a program without CONST and without bool inputs, for a backend that lists neither."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import chain
+from typing import cast
+
+import numpy as np
+
+from uop.conformance.protocol.types import Hello
+from uop.conformance.suite.case import Batch
+from uop.interpreter.numeric.storage import Array, constant, np_dtype
+from uop.spec.args import ConstArg
+from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.graph import outside, replaced, slot_of, slots_of
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, const, param
+
+COMPARES = (Op.CMPLT, Op.CMPNE, Op.CMPGT)
+"""Each gives a bool for two numbers."""
+
+
+def substitute_unlisted(
+    root: UOp, batches: Sequence[Batch], hello: Hello
+) -> tuple[UOp, tuple[Batch, ...]]:
+    """A program of the same values, and the inputs that it reads.
+
+    A CONST becomes an input where CONST is not listed. A bool CONST or input becomes a comparison
+    of two numbers where bool is not listed. Bodies of FUNCTIONs stay as they are.
+    """
+    rewrite = _Substitution(hello, [dict(batch.inputs) for batch in batches], slots_of(root))
+    new = {u: other for u in outside(root) if (other := rewrite.replacement(u)) is not None}
+    rewritten = replaced(root, new) if new else root
+    used = slots_of(rewritten).keys()
+    return rewritten, tuple(
+        Batch({slot: a for slot, a in inputs.items() if slot in used}) for inputs in rewrite.batches
+    )
+
+
+class _Substitution:
+    """Replaces single nodes, and adds the inputs that their replacements read to each batch."""
+
+    def __init__(
+        self, hello: Hello, batches: list[dict[int, Array]], slots: Collection[int]
+    ) -> None:
+        self.batches = batches
+        self.next_slot = 1 + max(chain(slots, *batches), default=-1)
+        self.has_constants = Op.CONST.name in hello.ops
+        self.has_bools = dtypes.bool.name in hello.dtypes
+        self.compare = next((op for op in COMPARES if op.name in hello.ops), None)
+        listed = [DTYPES[name] for name in sorted(hello.dtypes & DTYPES.keys())]
+        self.number = next((d for d in listed if d.is_int or d.is_float), None)
+
+    def replacement(self, u: UOp) -> UOp | None:
+        """A node of the same value; None for one that stays as it is."""
+        is_input = u.op is Op.PARAM and u.addrspace is None and u.device is None
+        if u.op is not Op.CONST and not is_input:
+            return None
+        if u.dtype is dtypes.bool and not self.has_bools:
+            return self._comparison(u)
+        if u.op is Op.CONST and u.dtype is not dtypes.index and not self.has_constants:
+            return self._input((), u.dtype, [_value(u)] * len(self.batches))
+        return None
+
+    def _comparison(self, u: UOp) -> UOp | None:
+        """A comparison of a number with zero, true where the bool is; None without such an op."""
+        if self.compare is None or self.number is None:
+            return None
+        if u.op is Op.CONST and self.has_constants:
+            number, zero = const(int(_value(u)), self.number), const(0, self.number)
+        else:
+            is_constant, kind = u.op is Op.CONST, np_dtype(self.number)
+            data = [_value(u) if is_constant else inputs[slot_of(u)] for inputs in self.batches]
+            number = self._input(u.shape, self.number, [a.astype(kind) for a in data])
+            zero = self._input((), self.number, [np.zeros((), kind) for _ in data])
+        operands = (zero, number) if self.compare is Op.CMPLT else (number, zero)
+        return UOp(self.compare, *operands)
+
+    def _input(self, shape: Shape, dtype: DType, data: Sequence[Array]) -> UOp:
+        slot = self.next_slot
+        self.next_slot += 1
+        for inputs, array in zip(self.batches, data, strict=True):
+            inputs[slot] = array
+        return param(slot, shape, dtype)
+
+
+def _value(u: UOp) -> Array:
+    return constant(cast(ConstArg, u.arg).bits, u.dtype)
