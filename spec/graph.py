@@ -5,9 +5,9 @@ A body is the first source of a FUNCTION or CALL; it has PARAMs of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import AddrSpace, BufferArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.conditions.inputs import clash
@@ -118,6 +118,27 @@ def base_of(location: UOp) -> UOp:
     while location.op not in (*LEAVES, Op.BINARY):
         location = location.src[0]
     return location
+
+
+def views_of(location: UOp) -> Iterator[UOp]:
+    """The views between a location and its base, the outermost first, without AFTERs."""
+    while location.op not in (*LEAVES, Op.BINARY):
+        if location.op is not Op.AFTER:
+            yield location
+        location = location.src[0]
+
+
+def viewed(location: UOp, contents: UOp, done: Mapping[UOp, UOp]) -> UOp:
+    """Apply the views of a location to the contents of its base, with rewritten operands."""
+    for view in reversed([*views_of(location)]):
+        contents = view.with_src([contents, *(done[s] for s in view.src[1:])])
+    return contents
+
+
+def put_back(view: UOp, part: UOp) -> UOp:
+    """Put the elements of a view back in place, with zeros elsewhere, as its gradient does."""
+    rule = cast("Callable[[type[UOp], UOp, UOp], Sequence[UOp]]", view.declaration.gradient)
+    return rule(type(view), view, part)[0]
 
 
 def without_order(location: UOp) -> UOp:

@@ -5,19 +5,21 @@ Inside the function a location after STOREs becomes the value that they leave th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.validity import TRUE, ZERO_FILL, Validity, both, full
-from uop.spec.args import BufferArg, FlipArg, GetTupleArg, ParamArg, PermuteArg, arg_of
+from uop.compiler.validity import TRUE, Validity, both, full
+from uop.spec.args import BufferArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES, base_of, inlined, slot_of, slots_of
+from uop.spec.graph import LEAVES, base_of, inlined, put_back, slot_of, slots_of, viewed, views_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import toposort
 
+VIEWS = (Op.RESHAPE, Op.FLIP, Op.PERMUTE, Op.SHRINK)
+"""The views that a STORE may go through."""
 KERNEL_OPS = (Op.CALL, Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.SOURCE)
 """Ops of kernel programs, which a tensor graph does not have."""
 
@@ -123,7 +125,7 @@ class _PureValues:
             return self.values[u.src[0]]
         base = base_of(u)
         contents = self._contents(base, _stores(u))
-        return _viewed(u, base, contents)
+        return viewed(u, contents, self.values)
 
     def _loaded(self, u: UOp) -> UOp:
         """A LOAD of a location: absent elements become alt or 0."""
@@ -150,9 +152,13 @@ class _PureValues:
         for gate in gates:
             condition = self.validity.split(self.values[gate])
             inside = both(inside, both(condition.value, condition.mask))
-        while target.op is not Op.BUFFER and target.op is not Op.PARAM:
-            value, inside = _outward(target, value, inside)
-            target = target.src[0]
+        for view in views_of(target):
+            if view.op not in VIEWS:
+                raise CALLIFY_TARGET.lacking(repr(view), view.op.name)
+            if view.op is Op.SHRINK and inside is None and view.shape != view.src[0].shape:
+                inside = full(TRUE, value.shape)
+            value = put_back(view, value)
+            inside = None if inside is None else put_back(view, inside)
         return value if inside is None else UOp(Op.WHERE, inside, value, contents)
 
 
@@ -163,46 +169,3 @@ def _output(slot: int, value: UOp) -> UOp:
 def _stores(u: UOp) -> list[UOp]:
     """The STOREs that u depends on."""
     return [s for s in u.toposort() if s.op is Op.STORE]
-
-
-def _viewed(location: UOp, base: UOp, contents: UOp) -> UOp:
-    """Apply the views between a location and its base to the contents of the base."""
-    views = []
-    while location is not base:
-        if location.op is not Op.AFTER:
-            views.append(location)
-        location = location.src[0]
-    for view in reversed(views):
-        contents = view.with_src([contents, *view.src[1:]])
-    return contents
-
-
-def _both(move: Callable[[UOp], UOp], value: UOp, inside: UOp | None) -> tuple[UOp, UOp | None]:
-    return move(value), None if inside is None else move(inside)
-
-
-def _outward(target: UOp, value: UOp, inside: UOp | None) -> tuple[UOp, UOp | None]:
-    """Move a value and its mask from a view to the source of the view."""
-    of = target.src[0]
-    match target.op:
-        case Op.AFTER:
-            return value, inside
-        case Op.RESHAPE:
-            return _both(lambda u: UOp(Op.RESHAPE, u, dims(of.shape)), value, inside)
-        case Op.FLIP:
-            arg = arg_of(target, FlipArg)
-            return _both(lambda u: UOp(Op.FLIP, u, arg=arg), value, inside)
-        case Op.PERMUTE:
-            order = arg_of(target, PermuteArg).order
-            inverse = PermuteArg(tuple(order.index(axis) for axis in range(len(order))))
-            return _both(lambda u: UOp(Op.PERMUTE, u, arg=inverse), value, inside)
-        case Op.SHRINK:
-            if target.shape == of.shape:
-                return value, inside
-            inside = full(TRUE, value.shape) if inside is None else inside
-            return _both(
-                lambda u: UOp(Op.PAD, u, target.src[1], dims(of.shape), arg=ZERO_FILL),
-                value,
-                inside,
-            )
-    raise CALLIFY_TARGET.lacking(repr(target), target.op.name)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from collections.abc import Iterable
 
 from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
 from uop.spec.conditions.labels import GRADIENT_C2
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.views import reshaped
-from uop.spec.graph import LEAVES, base_of, over
+from uop.spec.graph import LEAVES, base_of, over, put_back, viewed, views_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 from uop.spec.walk import outside_bodies, toposort
 
 VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.INDEX)
 """The views that a STORE may write through; their gradient puts values back in place."""
-
-Rule = Callable[[type[UOp], UOp, UOp], Sequence[UOp]]
 
 ORDERING = (Op.STORE, Op.GROUP, Op.NOOP)
 
@@ -73,23 +70,16 @@ class Absences:
 
 def _after(u: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
     """The value of a location after the STOREs that it depends on."""
-    views: list[UOp] = []
-    base = u.src[0]
-    while base.op not in LEAVES:
-        if base.op is not Op.AFTER:
-            views.append(base)
-        if base.addrspace is None or base.op not in (*VIEWS, Op.EXPAND, Op.AFTER):
-            raise _refused(u, f"AFTER of {base.op.name}")
-        base = base.src[0]
-    held = base
+    for view in views_of(u):
+        if view.addrspace is None or view.op not in (*VIEWS, Op.EXPAND):
+            raise _refused(u, f"AFTER of {view.op.name}")
+    held = base = base_of(u)
     for effect in toposort([u], outside_bodies):
         if effect.dtype is dtypes.void and effect.op not in ORDERING:
             raise _refused(u, f"{effect.op.name} before it")
         if effect.op is Op.STORE and base_of(effect.src[0]) is base:
             held = _updated(effect, held, done, absences)
-    for view in reversed(views):
-        held = view.with_src([held, *(done[s] for s in view.src[1:])])
-    return held
+    return viewed(u, held, done)
 
 
 def _updated(store: UOp, old: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
@@ -105,22 +95,12 @@ def _updated(store: UOp, old: UOp, done: dict[UOp, UOp], absences: Absences) -> 
         gate = absences.filled(done[store.src[2]])
         inside = UOp(Op.WHERE, gate, inside, stays)
         value = UOp(Op.WHERE, gate, value, kept)
-    location = store.src[0]
-    while location.op not in LEAVES:
-        if location.op in VIEWS:
-            around = location.with_src([location.src[0], *(done[s] for s in location.src[1:])])
-            inside, value = (_put_back(around, part) for part in (inside, value))
-        elif location.op is not Op.AFTER:
-            raise _refused(store, f"a STORE through {location.op.name}")
-        location = location.src[0]
+    for view in views_of(store.src[0]):
+        if view.op not in VIEWS:
+            raise _refused(store, f"a STORE through {view.op.name}")
+        around = view.with_src([view.src[0], *(done[s] for s in view.src[1:])])
+        inside, value = (put_back(around, part) for part in (inside, value))
     return UOp(Op.WHERE, UOp(Op.CMPNE, inside, stays), value, old)
-
-
-def _put_back(view: UOp, part: UOp) -> UOp:
-    """Put the elements of a view back in place, with zeros elsewhere, as its gradient does."""
-    rule = view.declaration.gradient
-    parts = cast(Rule, rule)(UOp, view, part)
-    return parts[0]
 
 
 def _refused(u: UOp, found: str) -> Exception:
