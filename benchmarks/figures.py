@@ -27,7 +27,7 @@ from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status
-from uop.conformance.report import Report, Tally, share
+from uop.conformance.report.model import Report
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
 from uop.conformance.run.selection import selected
@@ -124,16 +124,16 @@ def children_seconds() -> float:
 
 
 def speed(report: Report) -> float:
-    return report.tally.programs / report.seconds
+    return report.summary.programs / report.summary.seconds
 
 
 def adversary() -> Iterator[Figure]:
     """The adversarial conformer: never accused."""
     elements = alarms = seed = 0
     while elements < 10**7:
-        tally = judged("adversary", seed=seed).tally
-        elements, seed = elements + tally.elements, seed + 1
-        alarms += wrong(tally)
+        summary = judged("adversary", seed=seed).summary
+        elements, seed = elements + summary.elements, seed + 1
+        alarms += summary.wrong
     yield at_least("uop conform adversary: elements", elements, 10**7, "")
     yield equal("alarms", alarms, 0)
 
@@ -161,19 +161,19 @@ def single_op_cases(op: Op) -> Iterator[Case]:
 def opencl() -> Iterator[Figure]:
     """The project's own compiler on OpenCL."""
     report = judged("opencl")
-    tally = report.tally
+    summary = report.summary
     exhaustive = sum(id.group == "exhaustive" for id in selected(Options("opencl")))
-    cells = [cell for cell in tally.cells.values() if cell.level == "op" and cell.elements]
+    cells = [cell for cell in report.cells if cell.level == "op" and cell.elements]
     least = min(cells, key=lambda cell: cell.constrained_share)
-    yield equal(f"uop conform opencl, {report.backend.device}", report.conclusion.value, "conforms")
-    yield equal("failed, crashed", wrong(tally), 0)
-    yield at_least("programs but the exhaustive ones", tally.programs - exhaustive, 2000, "")
-    yield at_least("distinct graphs of 8 nodes or more", len(tally.graphs), 1000, "")
-    yield at_least("elements", tally.elements, 10**6, "")
-    yield at_least("constrained", 100 * share(tally.constrained, tally.elements), 97, "%")
+    yield equal(f"uop conform opencl, {report.backend.device}", report.conclusion, "conforms")
+    yield equal("failed, crashed", summary.wrong, 0)
+    yield at_least("programs but the exhaustive ones", summary.programs - exhaustive, 2000, "")
+    yield at_least("distinct graphs of 8 nodes or more", report.graphs, 1000, "")
+    yield at_least("elements", summary.elements, 10**6, "")
+    yield at_least("constrained", 100 * summary.constrained_share, 97, "%")
     name = f"least constrained cell of level op ({least.op} {least.dtype})"
     yield at_least(name, 100 * least.constrained_share, 90, "%")
-    yield at_most("time from an empty kernel cache", report.seconds, 240, "s")
+    yield at_most("time from an empty kernel cache", report.summary.seconds, 240, "s")
     yield at_least("cold", speed(report), 60, "programs/s")
     yield at_most("first result on screen", first_result("opencl"), 1.5, "s")
 
@@ -181,8 +181,8 @@ def opencl() -> Iterator[Figure]:
 def smoke() -> Iterator[Figure]:
     """The shortest run."""
     report = judged("opencl", effort="smoke")
-    about = f"uop conform opencl --effort smoke, {report.tally.programs:,} programs"
-    yield at_most(about, report.seconds, 15, "s")
+    about = f"uop conform opencl --effort smoke, {report.summary.programs:,} programs"
+    yield at_most(about, report.summary.seconds, 15, "s")
 
 
 def warm() -> Iterator[Figure]:
@@ -195,13 +195,11 @@ def warm() -> Iterator[Figure]:
 def full() -> Iterator[Figure]:
     """The longest run."""
     report = judged("opencl", effort="full")
-    yield equal("uop conform opencl --effort full: failed, crashed", wrong(report.tally), 0)
-    yield Figure("programs, elements", "", f"{report.tally.programs:,}, {report.tally.elements:,}")
-    yield at_most("time", report.seconds / 60, 30, "min")
-
-
-def wrong(tally: Tally) -> int:
-    return tally.counts[Status.FAILED] + tally.counts[Status.CRASHED]
+    yield equal("uop conform opencl --effort full: failed, crashed", report.summary.wrong, 0)
+    yield Figure(
+        "programs, elements", "", f"{report.summary.programs:,}, {report.summary.elements:,}"
+    )
+    yield at_most("time", report.summary.seconds / 60, 30, "min")
 
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {

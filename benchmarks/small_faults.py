@@ -21,14 +21,13 @@ import click
 
 from uop.conformance.backends import MUTANT
 from uop.conformance.mutants.catalogue import find_mutant, mutants
+from uop.conformance.report.display import Display
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.suite.case import EFFORTS
 
 if TYPE_CHECKING:
     from uop.conformance.judging.verdict import Verdict
-    from uop.conformance.protocol.types import Hello
-    from uop.conformance.report import Report, Tally
 
 KIND = "small backend"
 
@@ -41,17 +40,11 @@ class FailedError(Exception):
         self.verdict = verdict
 
 
-class First:
+class First(Display):
     """A display that wants no more than the first failure."""
-
-    def started(self, hello: Hello, options: Options, cases: int) -> None: ...
-
-    def progress(self, tally: Tally, seconds: float) -> None: ...
 
     def failed(self, verdict: Verdict) -> NoReturn:
         raise FailedError(verdict)
-
-    def finished(self, report: Report) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +71,7 @@ def judged(name: str, backend: str, effort: str, begun: float) -> Run:
             verdict, seconds = found.verdict, time.monotonic() - begun
             said = verdict.fault.message if verdict.fault is not None else verdict.status.value
             return Run(name, seconds, verdict.id, said.partition("\n")[0])
-        programs = f"{report.conclusion.value}: {report.tally.programs} programs"
+        programs = f"{report.conclusion}: {report.summary.programs} programs"
         return Run(name, time.monotonic() - begun, "", programs)
 
 

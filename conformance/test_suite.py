@@ -155,4 +155,4 @@ def told(judge: Judge, case: Case | InvalidCase, fault: Fault) -> str:
     """What failed, and the program with its data, as `uop replay` reads it from a file."""
     is_costly = fault.symptom in COSTLY
     written = as_found(case, fault, judge.profile) if is_costly else find_cause(judge, case, fault)
-    return f"{written.symptom}: {written.message}\n{written.text}"
+    return f"{fault.symptom}: {written.message}\n{written.text}"

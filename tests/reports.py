@@ -7,7 +7,10 @@ from typing import Any
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.elements import Element, Errors
 from uop.conformance.judging.verdict import Fault, Status, Verdict
-from uop.conformance.report import BackendInfo, Failure, Report, Tally
+from uop.conformance.profile.card import Entry
+from uop.conformance.report.model import BackendInfo, Failure, LedgerSums, Report
+from uop.conformance.report.origin import Origin
+from uop.conformance.report.tally import Tally
 from uop.conformance.run.options import Options
 from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
@@ -46,14 +49,25 @@ FAILURE = Failure(
 )
 
 
-def report(
-    *verdicts: Verdict, failures: tuple[Failure, ...] = (), backend: str = "some", **fields: Any
-) -> Report:
+def tally_of(*verdicts: Verdict) -> Tally:
     tally = Tally()
     for verdict in verdicts:
         tally.add(verdict)
-    info, options = BackendInfo(backend, "1", "device"), replace(OPTIONS, backend=backend)
-    return Report(info, "strict", options.to_json(), tally, failures, 1.5, **fields)
+    return tally
+
+
+def report(
+    *verdicts: Verdict,
+    failures: tuple[Failure, ...] = (),
+    backend: str = "some",
+    card: tuple[Entry, ...] | None = None,
+    ledger: LedgerSums | None = None,
+    origin: Origin | None = None,
+    **fields: Any,
+) -> Report:
+    info, asked = BackendInfo(backend, "1", "device"), replace(OPTIONS, backend=backend)
+    made = tally_of(*verdicts).report(info, "strict", asked, 1.5, failures, **fields)
+    return replace(made, card=card, ledger=ledger, origin=origin)
 
 
 def failing() -> Report:

@@ -7,11 +7,12 @@ import signal
 import traceback
 import weakref
 from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 from uop.conformance.protocol import wire
+from uop.conformance.workers.processes import how_it_ended
 
-Work = Callable[[wire.Json, bytes], bytes]
-"""Makes the frame of an answer from the header and the body of a task."""
+A = TypeVar("A")
 
 TASKS = 64
 """After so many a child is made anew: what it keeps must not grow without end."""
@@ -22,23 +23,25 @@ class EndedError(Exception):
 
 
 class Child:
-    """A fork of this process that does one task after the other, made where there is none."""
+    """A fork of this process that answers one task after the other, made where there is none."""
 
-    def __init__(self, work: Work, tasks: int = TASKS) -> None:
-        self._work, self._tasks, self._left = work, tasks, 0
+    def __init__(self, work: Callable[[Any], object], *kinds: type, tasks: int = TASKS) -> None:
+        """`work` answers tasks of these types."""
+        self._work, self._kinds, self._tasks, self._left = work, kinds, tasks, 0
         self._end: Callable[[], int | None] | None = None
 
-    def ask(self, task: bytes) -> tuple[wire.Json, bytes]:
-        """The answer to a frame. EndedError where there is none."""
+    def ask(self, task: object, answer: type[A]) -> A:
+        """The answer to a task. EndedError where there is none, RefusedError for a refusal."""
         if self._end is None or not self._left:
             self.close()
             self._start()
         self._left -= 1
         try:
             wire.write(self._tasks_to, task)
-            return wire.read(self._answers_from)
+            return wire.read(self._answers_from, answer)
         except wire.ClosedError:
-            raise EndedError(how_ended(self.close())) from None
+            # One that ended without an error has closed its pipe, and no more.
+            raise EndedError(f"the process {how_it_ended(self.close() or None)}") from None
 
     def close(self) -> int:
         """End the child; its exit code."""
@@ -52,18 +55,24 @@ class Child:
         if child == 0:
             os.close(self._tasks_to)
             os.close(self._answers_from)
-            _answer(self._work, reading_tasks, writing_answers)
+            self._answer(reading_tasks, writing_answers)
         os.close(reading_tasks)
         os.close(writing_answers)
         self._left = self._tasks
         self._end = weakref.finalize(self, _ended, child, self._tasks_to, self._answers_from)
 
-
-def how_ended(code: int) -> str:
-    """In words how a process ended."""
-    if code < 0:
-        return f"the process was ended by {signal.Signals(-code).name}"
-    return f"the process ended with exit code {code}" if code else "the process closed its pipe"
+    def _answer(self, tasks: int, answers: int) -> NoReturn:
+        """Never returns: the child must not go on as its parent would."""
+        code = 1
+        try:
+            while True:
+                wire.write(answers, self._work(wire.read(tasks, *self._kinds)))
+        except wire.ClosedError:
+            code = 0
+        except BaseException:  # noqa: BLE001 - whatever it is, the parent hears that the child ended
+            traceback.print_exc()
+        finally:
+            os._exit(code)
 
 
 def _ended(child: int, *pipes: int) -> int:
@@ -75,17 +84,3 @@ def _ended(child: int, *pipes: int) -> int:
         os.close(pipe)
     os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def _answer(work: Work, tasks: int, answers: int) -> None:
-    """Never returns: the child must not go on as its parent would."""
-    code = 1
-    try:
-        while True:
-            wire.write(answers, work(*wire.read(tasks)))
-    except wire.ClosedError:
-        code = 0
-    except BaseException:  # noqa: BLE001 - whatever it is, the parent hears that the child ended
-        traceback.print_exc()
-    finally:
-        os._exit(code)

@@ -58,6 +58,19 @@ WITHOUT_WORK_ITEMS = frozenset({"CPU"})
 AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.CONST, Op.GROUP})
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Look what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The name of the renderer, and the dtypes: not every clang has bfloat16."""
+
+    renderer: str
+    dtypes: frozenset[str]
+
+
 class TinygradBackend:
     """Schedules and compiles each program once, then runs it on each batch.
 
@@ -73,55 +86,49 @@ class TinygradBackend:
             raise UnsupportedError(f"tinygrad on {self.asked!r}: expected one of {targets}")
         self.tinygrad = load(self.asked)
         self.language, self.device = Language(self.tinygrad), TARGETS[self.asked].partition(":")[0]
-        self.child = Child(self._answer)
+        self.child = Child(self._answer, Probe, wire.Run)
         try:
-            header, _ = self.child.ask(wire.Packer().frame({}))
-        except EndedError as ended:
-            raise UnsupportedError(f"tinygrad on {self.asked}: {ended}") from None
-        if "refused" in header:
-            raise UnsupportedError(f"tinygrad on {self.asked}: {header['refused']}")
+            probed = self.child.ask(Probe(), Probed)
+        except (EndedError, wire.RefusedError) as error:
+            raise UnsupportedError(f"tinygrad on {self.asked}: {error}") from None
         ops = frozenset(op.name for op in Op)
-        found = f"{self.asked} ({header['renderer']})"
+        found = f"{self.asked} ({probed.renderer})"
         return Hello(
             "tinygrad",
             version("tinygrad"),
             found,
             ops,
-            frozenset(header["dtypes"]),
+            probed.dtypes,
             Limits(PROGRAMS, devices=1),
             forms=frozenset({"tensor", "kernel"}),
             profile=PROFILE + ENDED_BY_ZERO * (self.device == "CPU"),
             variant=self.asked,
         )
 
-    def _probed(self) -> wire.Json:
-        """The name of the renderer, and the dtypes: not every clang has bfloat16."""
+    def _probed(self) -> Probed | wire.Refused:
         try:
             renderer = type(self.tinygrad.device.Device[self.device].renderer).__name__
         except ERRORS as error:
-            return {"refused": _said(error)}
+            return wire.Refused(_said(error))
         program = "%0 = PARAM [1] {slot=0, dtype=bfloat16}\n%1 = NEG %0"
         inputs = {0: np.zeros(1, np_dtype(DTYPES["bfloat16"]))}
         has = isinstance(self._outcome(Program(program, (inputs,))), Outputs)
-        known = sorted(EVERY_DTYPE if has else EVERY_DTYPE - {"bfloat16"})
-        return {"renderer": renderer, "dtypes": known}
+        return Probed(renderer, EVERY_DTYPE if has else EVERY_DTYPE - {"bfloat16"})
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [self._asked(program) for program in programs]
 
     def _asked(self, program: Program) -> Outcome:
         try:
-            (outcome,) = wire.unpack_outcomes(*self.child.ask(wire.pack_programs((program,), 0.0)))
+            return self.child.ask(wire.Run((program,)), wire.Ran).outcomes[0]
         except EndedError as ended:
             return Problem(ProblemKind.CRASH, str(ended))
-        return outcome
 
-    def _answer(self, header: wire.Json, body: bytes) -> bytes:
+    def _answer(self, task: Probe | wire.Run) -> object:
         """What the child does."""
-        if "programs" in header:
-            (program,) = wire.unpack_programs(header, body)
-            return wire.pack_outcomes([self._outcome(program)], 0)
-        return wire.Packer().frame(self._probed())
+        if isinstance(task, Probe):
+            return self._probed()
+        return wire.Ran(tuple(map(self._outcome, task.programs)))
 
     def _outcome(self, program: Program) -> Outcome:
         try:

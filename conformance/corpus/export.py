@@ -23,7 +23,7 @@ from uop.conformance.corpus.files import (
     set_files,
 )
 from uop.conformance.judging.expected import accepted_on
-from uop.conformance.protocol.wire import NAMES
+from uop.conformance.protocol.codec import NAMES
 from uop.conformance.suite.case import EFFORTS, LEVELS, Case, CaseId
 from uop.conformance.suite.generate import AnyGroup, groups
 from uop.interpreter.accepted.result import Accepted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ from uop.conformance.corpus.files import (
 from uop.conformance.judging.compare import Mismatch, Symptom, compare
 from uop.conformance.judging.verdict import Fault, Status, Verdict
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.report import BackendInfo, Failure, Report, Tally
+from uop.conformance.report.asked import Asked
+from uop.conformance.report.model import BackendInfo, Failure, Report
 from uop.conformance.report.origin import Origin
+from uop.conformance.report.tally import Tally
 from uop.conformance.suite.case import CaseId
 
 SKIPPED = "skipped.txt"
@@ -59,17 +61,9 @@ def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
             failures.append(_failure(verdict, verdict.fault, corpus / entry.id))
     info = BackendInfo(outputs.name or str(outputs), header["uop"], "files")
     seconds = time.monotonic() - begun
-    options = {
-        "backend": info.name,
-        "timeout": None,
-        "corpus": str(corpus),
-        "outputs": str(outputs),
-        "seed": header["seed"],
-    }
-    origin = {"origin": asdict(Origin.now(command))}
-    return Report(
-        info, header["profile"], options, tally, tuple(failures), seconds, sections=origin
-    )
+    options = Asked(info.name, header["seed"], levels=(), effort="", corpus=corpus, outputs=outputs)
+    found = tally.report(info, header["profile"], options, seconds, tuple(failures))
+    return replace(found, origin=Origin.now(command))
 
 
 def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[Entry]]:

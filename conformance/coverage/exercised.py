@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from uop.conformance.coverage.value_classes import classes_in
-from uop.conformance.protocol.wire import Json
 from uop.conformance.suite.case import Batch, Case, InvalidCase
 from uop.spec.graph import slot_of
 from uop.spec.ops.names import Op
@@ -27,15 +27,24 @@ HANDED_ON = frozenset({Op.INDEX, Op.RESHAPE, Op.EXPAND, Op.PERMUTE, Op.FLIP, Op.
 """What hands the elements of its first operand on as they are; STACK does so of every one."""
 
 
-def exercised(case: Case | InvalidCase) -> Json:
-    """As JSON: a label, sets of value classes by `OP dtype`, sets of rules by op."""
+@dataclass(frozen=True, slots=True)
+class Exercised:
+    """The label that a case breaks, sets of value classes by `OP dtype`, sets of rules by op."""
+
+    label: str
+    values: Mapping[str, int]
+    rules: Mapping[str, int]
+
+
+def exercised(case: Case | InvalidCase) -> Exercised:
+    """What a case exercises."""
     if isinstance(case, InvalidCase):
-        return {"label": case.label, "values": {}, "rules": {}}
+        return Exercised(case.label, {}, {})
     outside: list[UOp] = toposort([case.root], _operands)
     has_bodies = any(u.op in WITH_BODIES for u in outside)
     nodes = case.root.toposort() if has_bodies else outside
     rules = _rules(nodes, case.level == "property")
-    return {"label": "", "values": _values(outside, case.batches), "rules": rules}
+    return Exercised("", _values(outside, case.batches), rules)
 
 
 def _values(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[str, int]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from uop.conformance.coverage.exercised import Exercised
 from uop.conformance.coverage.points import (
     KINDS,
     Key,
@@ -19,8 +20,8 @@ from uop.conformance.coverage.points import (
 from uop.conformance.judging.lowering import UNSUPPORTED, not_listed
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.types import Hello
-from uop.conformance.protocol.wire import Json
-from uop.conformance.report import Cell, Tally, counted, main_reason
+from uop.conformance.report.model import Evidence, KindSums, LedgerSums, LeftOut, counted
+from uop.conformance.report.tally import Sums, Tally, main_reason
 from uop.conformance.suite.case import CaseId
 from uop.spec.latitude import STRICT, Profile, Unordered
 from uop.spec.ops.names import Op
@@ -34,13 +35,13 @@ CLOSED = "the profile leaves no choice, by cmp_nan=ieee"
 
 
 @dataclass(slots=True)
-class Evidence:
-    """How many checks exercised a point, and the first of them, as places in the order of ids."""
+class Checks:
+    """How many cases exercised a point, and the first of them, as places in the order of ids."""
 
     checks: int = 0
     first: tuple[int, ...] = ()
 
-    def add(self, other: Evidence) -> None:
+    def add(self, other: Checks) -> None:
         """The order of what is added does not matter."""
         self.checks += other.checks
         self.first = tuple(sorted({*self.first, *other.first})[:FIRST])
@@ -54,7 +55,7 @@ class Ledger:
     narrowed: bool = False
     """Whether the run is about some ops, dtypes or cases only, as options or the backend say."""
     profile: Profile = STRICT
-    seen: dict[Key, Evidence] = field(default_factory=dict)
+    seen: dict[Key, Checks] = field(default_factory=dict)
     skipped: dict[Key, Counter[str]] = field(default_factory=dict)
     """Why cases were skipped that would have shown something, if they were made."""
     places: dict[str, int] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class Ledger:
         for id in ids:
             self.places.setdefault(str(id), len(self.places))
 
-    def add(self, verdict: Verdict, shown: Json | None) -> None:
+    def add(self, verdict: Verdict, shown: Exercised | None) -> None:
         """Count a case with what it exercises, or would; None where it was not made."""
         for key in keys_of(verdict, shown) if shown else ():
             if verdict.status is Status.SKIPPED:
@@ -75,14 +76,14 @@ class Ledger:
             else:
                 self._note(key, self.places[verdict.id])
 
-    def points(self) -> dict[Point, Evidence]:
+    def points(self) -> dict[Point, Checks]:
         """Every point that was exercised, with its checks."""
-        found: dict[Point, Evidence] = {}
+        found: dict[Point, Checks] = {}
         for point, several in by_point(self.seen).items():
             if self._is_closed(point):
                 # Another op before it has several results.
                 continue
-            found[point] = Evidence()
+            found[point] = Checks()
             for evidence in several:
                 found[point].add(evidence)
         return found
@@ -139,32 +140,32 @@ class Ledger:
     ) -> list[Point]:
         return [p for p in listed if p in reasons and not _is_empty(p, tally)]
 
-    def to_json(self, tally: Tally) -> Json:
-        """The section `ledger` of a report."""
+    def sums(self, tally: Tally) -> LedgerSums:
+        """What a report says of it."""
         seen, expected = self.points(), self.expected()
         names = list(self.places)
         kinds = {
-            kind: {
-                "says": says,
-                "total": sum(p.kind == kind for p in expected),
-                "checked": sum(p.kind == kind and p in seen for p in expected),
-            }
+            kind: KindSums(
+                says,
+                sum(p.kind == kind for p in expected),
+                sum(p.kind == kind and p in seen for p in expected),
+            )
             for kind, says in KINDS.items()
         }
         reasons: dict[str, list[str]] = {}
         for point, why in self.unseen(tally).items():
             reasons.setdefault(why, []).append(str(point))
-        return {
-            "total": len(expected),
-            "checked": sum(p in seen for p in expected),
-            "kinds": kinds,
-            "unchecked": [_listed(why, reasons[why]) for why in sorted(reasons)],
-            "not_of_runs": [_listed(why, points) for why, points in not_of_runs().items()],
-            "evidence": {
-                str(point): {"checks": e.checks, "first": [names[k] for k in e.first]}
+        return LedgerSums(
+            len(expected),
+            sum(p in seen for p in expected),
+            kinds,
+            tuple(LeftOut(why, tuple(reasons[why])) for why in sorted(reasons)),
+            tuple(LeftOut(why, tuple(points)) for why, points in not_of_runs().items()),
+            {
+                str(point): Evidence(e.checks, tuple(names[k] for k in e.first))
                 for point, e in sorted(seen.items(), key=lambda pair: str(pair[0]))
             },
-        }
+        )
 
     def _is_closed(self, point: Point) -> bool:
         """Whether there is but one result by the profile, of an op that has several."""
@@ -175,30 +176,27 @@ class Ledger:
         return is_unordered and declaration.op not in self.profile.decomposed
 
     def _note(self, key: Key, place: int) -> None:
-        evidence = self.seen.setdefault(key, Evidence())
+        evidence = self.seen.setdefault(key, Checks())
         if len(evidence.first) == FIRST and place > evidence.first[-1]:
             evidence.checks += 1
         else:
-            evidence.add(Evidence(1, (place,)))
+            evidence.add(Checks(1, (place,)))
 
 
-def ledger_lines(ledger: Json) -> list[str]:
-    """What a terminal shows of the section: of a run of few cases only what they show."""
-    if not ledger["total"]:
-        counts = Counter(point.partition(" ")[0] for point in ledger["evidence"])
+def ledger_lines(ledger: LedgerSums) -> list[str]:
+    """What a terminal shows of the sums: of a run of few cases only what they show."""
+    if not ledger.total:
+        counts = Counter(point.partition(" ")[0] for point in ledger.evidence)
         shown = ", ".join(counted(counts[kind], kind) for kind in KINDS if counts[kind])
         return [f"ledger: these cases show {shown}"] if shown else []
-    unchecked = ledger["unchecked"]
-    line = f"ledger: {ledger['checked']:,} of {ledger['total']:,} points checked"
+    line = f"ledger: {ledger.checked:,} of {ledger.total:,} points checked"
     kinds = ", ".join(
-        f"{of['checked']:,} of {of['total']:,} {kind}s"
-        for kind, of in ledger["kinds"].items()
-        if of["total"]
+        f"{of.checked:,} of {of.total:,} {kind}s" for kind, of in ledger.kinds.items() if of.total
     )
     counts = Counter[str]()
-    for u in unchecked:
-        who, verb, _ = u["reason"].partition(UNSUPPORTED)
-        counts[f"{who}{verb}what it takes" if verb else u["reason"]] += len(u["points"])
+    for left in ledger.unchecked:
+        who, verb, _ = left.reason.partition(UNSUPPORTED)
+        counts[f"{who}{verb}what it takes" if verb else left.reason] += len(left.points)
     told = [f"{n:,} {reason}" for reason, n in counts.items()]
     lines = [f"{line}: {kinds}" if kinds else line]
     return [*lines, f"not checked: {'; '.join(told)}"] if told else lines
@@ -226,7 +224,7 @@ def _why_not(point: Point, tally: Tally) -> str:
     return main_reason(sum((cell.skipped for cell in cells), Counter())) or ENDED
 
 
-def _cells_of(point: Point, tally: Tally) -> list[Cell]:
+def _cells_of(point: Point, tally: Tally) -> list[Sums]:
     """The cells of a report whose cases would show a point; of one with a dtype it is one."""
     if point.dtype:
         cell = tally.cells.get(("op", point.about, point.dtype))
@@ -234,13 +232,9 @@ def _cells_of(point: Point, tally: Tally) -> list[Cell]:
     return [cell for cell in tally.cells.values() if _is_about(point, cell)]
 
 
-def _is_about(point: Point, cell: Cell) -> bool:
+def _is_about(point: Point, cell: Sums) -> bool:
     if point.kind == "label":
         return cell.level == "invalid" and cell.op == point.about.partition(".")[0]
     if point.kind == "decision":
         return cell.level == "op" and cell.op in ops_of_decisions()[point.about]
     return cell.op == point.about
-
-
-def _listed(reason: str, points: list[str]) -> Json:
-    return {"reason": reason, "points": points}

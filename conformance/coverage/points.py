@@ -8,10 +8,9 @@ from fractions import Fraction
 from functools import cache
 from typing import TypeVar
 
-from uop.conformance.coverage.exercised import RULES
+from uop.conformance.coverage.exercised import RULES, Exercised
 from uop.conformance.coverage.value_classes import BIT, named, possible
 from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.protocol.wire import Json
 from uop.conformance.suite.case import CaseId
 from uop.spec.conditions.clauses import clauses
 from uop.spec.conditions.labels import CONDITIONS
@@ -105,19 +104,18 @@ def points_of(ids: Sequence[CaseId], narrowed: bool) -> list[Point]:
     ]
 
 
-def keys_of(verdict: Verdict, shown: Json) -> Iterator[Key]:
+def keys_of(verdict: Verdict, shown: Exercised) -> Iterator[Key]:
     """What a case shows, or might have shown if it was skipped."""
     level, op, dtype, *_ = verdict.id.split("/")
     cell, skipped = f"{op} {dtype}", verdict.status is Status.SKIPPED
-    if shown["label"]:
-        yield "label", shown["label"], 0
+    if shown.label:
+        yield "label", shown.label, 0
     if level == "op" and (skipped or verdict.constrained):
         yield "cell", cell, 0
-    if level == "op" and (skipped or _is_used(cell, verdict, shown["values"])):
+    if level == "op" and (skipped or _is_used(cell, verdict, shown.values)):
         yield "latitude", cell, 0
-    for kind in ("value", "rule"):
-        for about, members in shown[f"{kind}s"].items():
-            yield kind, about, members
+    for kind, members in (("value", shown.values), ("rule", shown.rules)):
+        yield from ((kind, about, several) for about, several in members.items())
 
 
 def by_point(noted: Mapping[Key, T]) -> dict[Point, list[T]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
 
 from uop.conformance.judging.lowering import UNSUPPORTED, submission_of
 from uop.conformance.protocol.types import Hello
-from uop.conformance.protocol.wire import Json
-from uop.conformance.report import Tally
+from uop.conformance.report.model import Strength
+from uop.conformance.report.tally import Tally
 from uop.conformance.suite.case import InvalidCase
 from uop.conformance.suite.generate import AnyGroup
 from uop.conformance.suite.levels.group import Group
@@ -19,25 +18,6 @@ MOST_OPENED = 3
 """Ops that are named, those that would open most."""
 COSTLY = frozenset({"large", "exhaustive"})
 """Groups whose first program takes long to make; it holds no other op."""
-
-
-@dataclass(frozen=True, slots=True)
-class Strength:
-    """What a run judged of what it might have: cells, which are ops on dtypes, and programs.
-
-    `suite` is how many programs the whole language gets under the same options. `opens` says for
-    an op how many more programs would apply if the backend listed it too. Texts that must be
-    rejected do not count.
-    """
-
-    judged: int
-    listed: int
-    programs: int
-    suite: int
-    opens: Mapping[str, int]
-
-    def to_json(self) -> Json:
-        return asdict(self)
 
 
 def programs_of(tally: Tally) -> int:
@@ -78,11 +58,11 @@ def _lacking(group: Group, hello: Hello, seed: int) -> set[str]:
     return set(reason.partition(UNSUPPORTED)[2].split(", "))
 
 
-def strength_line(strength: Json) -> str:
+def strength_line(strength: Strength) -> str:
     """The figures in one line."""
-    share = f"{strength['programs'] / strength['suite']:.0%}" if strength["suite"] else "nothing"
+    share = f"{strength.programs / strength.suite:.0%}" if strength.suite else "nothing"
     line = f"{share} of the suite applied"
-    if strength["listed"]:
-        line = f"{strength['judged']:,} of {strength['listed']:,} listed cells judged, {line}"
-    more = ", ".join(f"{op} {n:,} programs more" for op, n in strength["opens"].items() if n)
+    if strength.listed:
+        line = f"{strength.judged:,} of {strength.listed:,} listed cells judged, {line}"
+    more = ", ".join(f"{op} {n:,} programs more" for op, n in strength.opens.items() if n)
     return f"{line}; one more op in the list: {more}" if more else line

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -120,17 +119,6 @@ def inputs_at(root: UOp, batch: Batch, flat: int) -> tuple[str, ...]:
             for u in root.src
         )
     return tuple(inputs.values())
-
-
-def element_from_json(found: Mapping[str, Any]) -> Element:
-    """The inverse of dataclasses.asdict, after JSON."""
-    return Element(**{**found, "inputs": tuple(found["inputs"])})
-
-
-def errors_from_json(found: Mapping[str, Any]) -> Errors:
-    """The inverse of dataclasses.asdict, after JSON."""
-    largest = found["largest"]
-    return Errors(tuple(found["histogram"]), found["ulp"], largest and element_from_json(largest))
 
 
 def _is_in_place(u: UOp) -> bool:

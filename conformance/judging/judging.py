@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from uop.conformance.checks import OBSERVED, OptionError
 from uop.conformance.coverage.exercised import exercised
-from uop.conformance.judging.judge import Judge
+from uop.conformance.judging import judge
 from uop.conformance.judging.lowering import not_listed
-from uop.conformance.judging.verdict import Status, Verdict, fault_from_json
+from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.profile.card import observe
 from uop.conformance.protocol import wire
 from uop.conformance.run.options import profile_of_run
+from uop.conformance.run.pool import Task
+from uop.conformance.run.tasks import TASKS, Done, Judge, JudgeBy, Judged, Observe, Shrink
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.suite.own_cases import AnyCase, FileJudge, OwnCases
-from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_from_json, vocabulary_of
+from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of
 from uop.conformance.workers.transport import Session
 from uop.spec.errors import BackendError, InvalidError, MalformedError
 from uop.spec.latitude import STRICT
@@ -29,14 +32,13 @@ def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "")
 
     ClosedError where the run has closed the pipe.
     """
-    _reply(out, {"hello": wire.hello_to_json(worker.hello)})
+    wire.write(out, worker.hello)
     try:
         tasks = Tasks.of(worker, profile, seed, Path(folder) if folder else None)
         while True:
-            task, _ = wire.read(0)
-            _reply(out, tasks.answered(task))
+            wire.write(out, tasks.answered(wire.read(0, *TASKS)))
     except (BackendError, MalformedError, InvalidError, OptionError) as error:
-        _reply(out, {"lost": str(error)})
+        wire.write(out, wire.Refused(str(error)))
 
 
 @dataclass(slots=True)
@@ -46,7 +48,7 @@ class Tasks:
     Random programs are sampled from the vocabulary.
     """
 
-    judge: Judge
+    judge: judge.Judge
     seed: int
     own: OwnCases
     vocabulary: Vocabulary
@@ -61,24 +63,25 @@ class Tasks:
         judge = FileJudge(session, demanded, files)
         return cls(judge, seed, own, vocabulary_of([session.hello]))
 
-    def answered(self, task: wire.Json) -> wire.Json:
+    def answered(self, task: Task[Any]) -> object:
         """The answer to a task. BackendError where the backend cannot be started again."""
-        if "card" in task:
-            return {"card": observe(self.judge.session).to_json()}
-        if "profile" in task:
-            self.judge.profile = parse_profile(task["profile"])
-            self.vocabulary = vocabulary_from_json(task["vocabulary"])
-            return {}
-        if "fault" in task:
-            case = self._case(task["ids"][0])
-            finding = self.own.find_cause(self.judge, case, fault_from_json(task["fault"]))
-            return {"finding": asdict(finding)}
-        return self._judged(task["ids"])
+        match task:
+            case Observe():
+                return observe(self.judge.session)
+            case JudgeBy(profile=profile, vocabulary=vocabulary):
+                self.judge.profile = parse_profile(profile)
+                self.vocabulary = vocabulary
+                return Done()
+            case Shrink(id=id, fault=fault):
+                return self.own.find_cause(self.judge, self._case(id), fault)
+            case Judge(ids=ids):
+                return self._judged(ids)
+        raise TypeError(f"no task of a judge: {task}")
 
     def _case(self, id: str) -> AnyCase:
         return self.own.find(id) or case_by_id(id, self.seed, self.vocabulary)
 
-    def _judged(self, ids: Sequence[str]) -> wire.Json:
+    def _judged(self, ids: Sequence[str]) -> Judged:
         """One verdict per id, and the points of the spec that each case exercises.
 
         A case is not generated where its id shows that the backend does not support it.
@@ -87,17 +90,10 @@ class Tasks:
         reasons = {
             id: own.meaningless(id) or not_listed(CaseId.parse(id), session.hello) for id in ids
         }
-        cases = {id: self._case(id) for id, reason in reasons.items() if not reason}
-        judged = {verdict.id: verdict for verdict in self.judge.judge(list(cases.values()))}
-        verdicts = [
+        made = {id: self._case(id) for id, reason in reasons.items() if not reason}
+        judged = {verdict.id: verdict for verdict in self.judge.judge(list(made.values()))}
+        verdicts = tuple(
             judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
-        ]
-        return {
-            "verdicts": [asdict(v) for v in verdicts],
-            "exercised": [exercised(cases[v.id]) if v.id in cases else None for v in verdicts],
-            "peak": session.peak,
-        }
-
-
-def _reply(out: int, header: wire.Json) -> None:
-    wire.write(out, wire.Packer().frame(header))
+        )
+        shown = tuple(exercised(made[v.id]) if v.id in made else None for v in verdicts)
+        return Judged(verdicts, shown, session.peak)

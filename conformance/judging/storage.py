@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from uop.conformance.protocol.wire import NAMES
+from uop.conformance.protocol.codec import NAMES
 from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.evaluate import evaluate_full

@@ -11,14 +11,11 @@ from uop.conformance.judging.compare import Mismatch, Symptom, compare, unsteady
 from uop.conformance.judging.elements import (
     Element,
     Errors,
-    element_from_json,
-    errors_from_json,
     errors_of,
     wrong_elements,
 )
 from uop.conformance.judging.lowering import text_of
 from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, ProblemKind
-from uop.conformance.protocol.wire import Json
 from uop.conformance.suite.case import Case, InvalidCase
 from uop.interpreter.accepted.result import Accepted
 from uop.spec.ops.names import Op
@@ -194,19 +191,3 @@ def digest(root: UOp) -> str:
     if sum(u.op not in NOT_COMPUTING for u in root.toposort()) < GRAPH_NODES:
         return ""
     return hashlib.blake2b(text_of(root).encode(), digest_size=8).hexdigest()
-
-
-def verdict_from_json(found: Json) -> Verdict:
-    """The inverse of dataclasses.asdict, after JSON."""
-    fault, errors = found["fault"], found["errors"]
-    changed = {
-        "status": Status(found["status"]),
-        "fault": fault and fault_from_json(fault),
-        "errors": errors and errors_from_json(errors),
-    }
-    return Verdict(**{**found, **changed})
-
-
-def fault_from_json(found: Json) -> Fault:
-    values = tuple(map(element_from_json, found["values"]))
-    return Fault(**{**found, "symptom": Symptom(found["symptom"]), "values": values})

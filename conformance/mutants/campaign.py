@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from uop.conformance.mutants.catalogue import Mutant
-from uop.conformance.mutants.hunt import Fate, Hunted
+from uop.conformance.mutants.hunt import Fate, Hunt, Hunted
+from uop.conformance.protocol.codec import to_json
 from uop.conformance.run.pool import Member, Pool
 
 SCHEMA = "uop-mutants/1"
@@ -50,7 +51,7 @@ class Summary:
                 kind: _counts([h for h in self.hunted if h.kind == kind])
                 for kind in dict.fromkeys(h.kind for h in self.hunted)
             },
-            "mutants": [asdict(h) for h in self.hunted],
+            "mutants": list(map(to_json, self.hunted)),
         }
 
 
@@ -58,9 +59,7 @@ def hunt_all(chosen: Sequence[Mutant], workers: int) -> Iterator[Hunted]:
     """Hunt mutants in as many processes, as they come. BackendError where one cannot start."""
     pool = Pool([Member.start(HUNTER) for _ in range(min(workers, len(chosen)))])
     try:
-        for _, answer in pool.answers(iter([{"mutant": mutant.name} for mutant in chosen])):
-            found = answer["hunted"]
-            yield Hunted(**{**found, "fate": Fate(found["fate"])})
+        yield from pool.answers(Hunt(mutant.name) for mutant in chosen)
     finally:
         pool.end()
 

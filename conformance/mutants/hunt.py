@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -16,12 +16,14 @@ from typing import Protocol
 from uop.conformance.backends import MUTANT
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.verdict import Status, Verdict, verdict_from_json
+from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
-from uop.conformance.run.pool import MEMBER, Member
-from uop.conformance.shrink.repro import Finding, find_cause, finding_from_json
+from uop.conformance.report.model import Failure
+from uop.conformance.run import tasks
+from uop.conformance.run.pool import MEMBER, SAY_HELLO, Member, Task
+from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.workers.sessions import RUN, start
@@ -65,6 +67,14 @@ class Hunted:
 
 
 @dataclass(frozen=True, slots=True)
+class Hunt(Task[Hunted]):
+    """Hunt the mutant of this name."""
+
+    mutant: str
+    answer = Hunted
+
+
+@dataclass(frozen=True, slots=True)
 class Kill:
     """The case that showed a mutant, what it saw and when, and the ops and labels it is about."""
 
@@ -99,7 +109,7 @@ class Setup(Protocol):
 
     def judge(self, ids: Sequence[CaseId]) -> list[Verdict]: ...
 
-    def cause(self, verdict: Verdict) -> Finding: ...
+    def cause(self, verdict: Verdict) -> Failure: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ class Here:
     def judge(self, ids: Sequence[CaseId]) -> list[Verdict]:
         return self.judging.judge([case_by_id(str(id), SEED) for id in ids])
 
-    def cause(self, verdict: Verdict) -> Finding:
+    def cause(self, verdict: Verdict) -> Failure:
         assert verdict.fault is not None
         return find_cause(self.judging, case_by_id(verdict.id, SEED), verdict.fault)
 
@@ -123,12 +133,11 @@ class FaultyJudge:
     member: Member
 
     def judge(self, ids: Sequence[CaseId]) -> list[Verdict]:
-        self.member.ask({"ids": [str(id) for id in ids]})
-        return [verdict_from_json(found) for found in self.member.answer()["verdicts"]]
+        return list(self.member.ask(tasks.Judge(tuple(map(str, ids)))).verdicts)
 
-    def cause(self, verdict: Verdict) -> Finding:
-        self.member.ask({"ids": [verdict.id], "fault": asdict(verdict)["fault"]})
-        return finding_from_json(self.member.answer()["finding"])
+    def cause(self, verdict: Verdict) -> Failure:
+        assert verdict.fault is not None
+        return self.member.ask(tasks.Shrink(verdict.id, verdict.fault))
 
 
 @contextmanager
@@ -145,10 +154,10 @@ def judged_here(backend: str, profile: str) -> Iterator[Setup]:
 def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Setup]:
     member = Member.start(RUN, mutant.name, MEMBER, backend, mutant.profile, str(SEED))
     try:
-        member.answer()
+        member.answer(SAY_HELLO)
         yield FaultyJudge(member)
     finally:
-        member.end()
+        member.process.end()
 
 
 def _kill(mutant: Mutant) -> Kill | None:
@@ -237,8 +246,8 @@ def _about(setup: Setup, verdict: Verdict, mutant: Mutant) -> frozenset[str]:
     label = case.label if isinstance(case, InvalidCase) else ""
     if verdict.fault is None or (op != MIXED and not {op, label}.isdisjoint(mutant.breaks)):
         return frozenset({op, label})
-    finding = setup.cause(verdict)
-    return frozenset({*finding.ops, finding.label})
+    failure = setup.cause(verdict)
+    return frozenset({*failure.ops, failure.label})
 
 
 def _tasks(ids: Iterator[CaseId]) -> Iterator[list[CaseId]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import asdict
 from functools import partial
 
 from uop.conformance.mutants.catalogue import find_mutant
-from uop.conformance.mutants.hunt import hunt
+from uop.conformance.mutants.hunt import Hunt, Hunted, hunt
 from uop.conformance.protocol import wire
 from uop.conformance.workers.processes import when_alone
 from uop.spec.errors import UopError
@@ -21,17 +20,16 @@ def main() -> None:
     when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
     try:
         while True:
-            task, _ = wire.read(0)
-            wire.write(out, wire.Packer().frame(_answer(task["mutant"])))
+            wire.write(out, _answer(wire.read(0, Hunt).mutant))
     except wire.ClosedError:
         return
 
 
-def _answer(name: str) -> wire.Json:
+def _answer(name: str) -> Hunted | wire.Refused:
     try:
-        return {"hunted": asdict(hunt(find_mutant(name)))}
+        return hunt(find_mutant(name))
     except UopError as error:
-        return {"lost": f"{name}: {error}"}
+        return wire.Refused(f"{name}: {error}")
 
 
 if __name__ == "__main__":

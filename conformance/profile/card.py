@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from uop.conformance.judging import storage
 from uop.conformance.judging.lowering import Submission, submission_of
@@ -12,7 +12,6 @@ from uop.conformance.profile.free import free_points
 from uop.conformance.profile.points import knob_points
 from uop.conformance.profile.probe import Point, Witness, data
 from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, ProblemKind
-from uop.conformance.protocol.wire import Json
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.workers.transport import Session
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
@@ -23,7 +22,6 @@ from uop.spec.latitude import Profile
 from uop.spec.text.profile_text import profile_of
 from uop.spec.text.uop_file import print_file
 
-LISTS = ("evidence", "conflict")
 NEITHER = "none of the known answers"
 ENDED = LOST | {ProblemKind.TRAP}
 SHOWN = 80
@@ -79,14 +77,6 @@ class Card:
             if entry.knob and entry.declares:
                 found.setdefault(entry.knob, []).append(entry.declares)
         return {knob: ",".join(texts) for knob, texts in found.items()}
-
-    def to_json(self) -> list[Json]:
-        return [asdict(entry) for entry in self.entries]
-
-
-def card_from_json(entries: Iterable[Json]) -> Card:
-    """The inverse of Card.to_json, after JSON."""
-    return Card(tuple(Entry(**{**e, **{n: tuple(e[n]) for n in LISTS}}) for e in entries))
 
 
 def observe(session: Session) -> Card:

@@ -14,11 +14,12 @@ from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.storage import from_literal, to_literal
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol import messages, offers
+from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.lines import PATIENCE
 from uop.conformance.protocol.log import ProtocolLog
 from uop.conformance.protocol.types import OFFERS, Outputs, Problem, ProblemKind, Program
-from uop.conformance.protocol.wire import Json
+from uop.conformance.report.asked import Asked
 from uop.conformance.run.commands import conform_command
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Case, InvalidCase
@@ -126,12 +127,12 @@ def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
     if verdict.fault is None:
         said = f"{op}: hello lists it, yet run of {verdict.id} says: {verdict.reason}"
         return Deviation(said, (*_program(case.root), _next(judge, case)))
-    finding = find_cause(judge, case, verdict.fault)
-    shrunk = parse_file(finding.text).cases[0]
+    failure = find_cause(judge, case, verdict.fault)
+    shrunk = parse_file(failure.text).cases[0]
     assert shrunk.root is not None
     inputs = [(f"input {slot}", _shown(from_literal(a))) for slot, a in shrunk.inputs.items()]
-    first, *more = finding.message.splitlines()
-    came = ", ".join(f"{e.place} = {e.got}" for e in finding.values) or first
+    first, *more = failure.message.splitlines()
+    came = ", ".join(f"{e.place} = {e.got}" for e in failure.values) or first
     return Deviation(
         f"{op}: {verdict.id} under the profile {judge.profile}: {first}",
         (
@@ -322,12 +323,8 @@ def _next(judge: Judge, case: Case) -> tuple[str, str]:
     worker = judge.session
     assert isinstance(worker, Command)
     profile = "" if worker.hello.profile else STRICT
-    options = {
-        "backend": worker.name,
-        "profile": profile,
-        "timeout": worker.allowance.batch_seconds,
-    }
-    return "next", conform_command(options, "--case", case.id)
+    asked = Asked(worker.name, timeout=worker.allowance.batch_seconds, profile=profile)
+    return "next", conform_command(asked, "--case", case.id)
 
 
 def _keys(reply: Json) -> str:

@@ -13,11 +13,11 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.log import RECEIVED, SENT, ProtocolLog
 from uop.conformance.protocol.types import ProblemKind
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.protocol.wire import Json
 from uop.conformance.workers.processes import (
     Tree,
     end,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.judging.expected import written_buffers
+from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import CORE, DeviationError, checked
 from uop.conformance.protocol.types import (
     Hello,
@@ -22,7 +23,6 @@ from uop.conformance.protocol.types import (
     ProblemKind,
     Program,
 )
-from uop.conformance.protocol.wire import Json
 from uop.interpreter.numeric.storage import STORAGE, Array, is_shape
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse as parse_edition

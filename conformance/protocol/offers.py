@@ -6,11 +6,11 @@ from functools import partial
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
+from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError, shown
 from uop.conformance.protocol.messages import PROPERTIES
 from uop.conformance.protocol.types import Outputs, Program
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.protocol.wire import Json
 from uop.conformance.workers.transport import IsRight
 from uop.spec.errors import UopError
 from uop.spec.text.json_form import to_json

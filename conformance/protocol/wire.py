@@ -1,79 +1,71 @@
-"""The frames between processes: a JSON header, then the bytes of its arrays; nothing is pickled."""
+"""The frames between processes of the suite: a message as JSON, then its arrays; no pickle."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import select
 import struct
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeVar
 
-import numpy as np
+from uop.conformance.protocol.codec import Arrays, codec
+from uop.conformance.protocol.types import Hello, Outcome, Program
 
-from uop.conformance.protocol.types import (
-    Hello,
-    Limits,
-    Outcome,
-    Outputs,
-    Problem,
-    ProblemKind,
-    Program,
-)
-from uop.interpreter.numeric.storage import STORAGE, Array
-
-Json = dict[str, Any]
 SIZES = struct.Struct("<QQ")
-SETS = ("ops", "dtypes", "forms", "offers")
-NAMES = {storage: name for name, storage in STORAGE.items() if name != "index"}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Stands for any answer: there is none and will be none, and why."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A backend has started: who it is, and the bytes of memory that its process holds."""
+
+    hello: Hello
+    resident: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """Run programs within so many seconds."""
+
+    programs: tuple[Program, ...]
+    limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ran:
+    """An outcome for each program, and the bytes of memory that the process holds then."""
+
+    outcomes: tuple[Outcome, ...]
+    resident: int = 0
 
 
 class ClosedError(Exception):
-    """The other side has gone, or sent what is no frame."""
+    """The other side has gone, or sent what is no message."""
 
 
 class LateError(Exception):
     """The other side has not answered in time."""
 
 
-class Packer:
-    """Collects the arrays of a frame; each stands in the header as its dtype and shape."""
-
-    def __init__(self) -> None:
-        self.parts: list[Array] = []
-
-    def pack(self, a: Array) -> list[Any]:
-        self.parts.append(np.ascontiguousarray(a))
-        return [NAMES[a.dtype], list(a.shape)]
-
-    def frame(self, header: Json) -> bytes:
-        """The bytes of one frame."""
-        text = json.dumps(header).encode()
-        body = b"".join(part.tobytes() for part in self.parts)
-        return SIZES.pack(len(text), len(body)) + text + body
+class RefusedError(Exception):
+    """The other side says why there is no answer."""
 
 
-class Unpacker:
-    """Takes the arrays out of a body in the order in which they were packed."""
-
-    def __init__(self, body: bytes) -> None:
-        self.body, self.position = body, 0
-
-    def unpack(self, described: list[Any]) -> Array:
-        name, shape = described
-        storage = STORAGE[name]
-        count = math.prod(shape)
-        a = np.frombuffer(self.body, storage, count, self.position).reshape(shape)
-        self.position += count * storage.itemsize
-        return a
-
-
-def write(fd: int, frame: bytes) -> None:
-    """Write a whole frame; ClosedError where nobody reads."""
-    view = memoryview(frame)
+def write(fd: int, message: object) -> None:
+    """Write a message; ClosedError where nobody reads."""
+    arrays = Arrays()
+    said = [type(message).__name__, codec(type(message)).write(message, arrays)]
+    header, body = json.dumps(said).encode(), b"".join(arrays.parts)
+    view = memoryview(SIZES.pack(len(header), len(body)) + header + body)
     try:
         while view:
             view = view[os.write(fd, view) :]
@@ -81,14 +73,25 @@ def write(fd: int, frame: bytes) -> None:
         raise ClosedError from error
 
 
-def read(fd: int, deadline: float | None = None) -> tuple[Json, bytes]:
-    """Read one frame; LateError where it is not complete at `deadline` (by time.monotonic)."""
+def read(fd: int, *kinds: type[T], deadline: float | None = None) -> T:
+    """Read a message of one of these types.
+
+    LateError where it is not complete at `deadline` (by time.monotonic), RefusedError for a
+    refusal instead.
+    """
     header_size, body_size = SIZES.unpack(_read_exactly(fd, SIZES.size, deadline))
+    header = _read_exactly(fd, header_size, deadline)
+    body = _read_exactly(fd, body_size, deadline)
+    known = {kind.__name__: kind for kind in (*kinds, Refused)}
     try:
-        header: Json = json.loads(_read_exactly(fd, header_size, deadline))
-    except (ValueError, MemoryError, OverflowError) as error:
+        name, fields = json.loads(header)
+        message = codec(known[name]).read(fields, Arrays(body))
+    except (LookupError, TypeError, ValueError, MemoryError, OverflowError) as error:
         raise ClosedError from error
-    return header, _read_exactly(fd, body_size, deadline)
+    if isinstance(message, Refused):
+        raise RefusedError(message.message)
+    found: T = message
+    return found
 
 
 def _read_exactly(fd: int, size: int, deadline: float | None) -> bytes:
@@ -103,64 +106,3 @@ def _read_exactly(fd: int, size: int, deadline: float | None) -> bytes:
             raise ClosedError
         parts += part
     return bytes(parts)
-
-
-def pack_programs(programs: tuple[Program, ...], limit: float) -> bytes:
-    packer = Packer()
-    described = [
-        {
-            "text": program.text,
-            "batches": [
-                [[slot, packer.pack(a)] for slot, a in batch.items()] for batch in program.batches
-            ],
-        }
-        for program in programs
-    ]
-    return packer.frame({"programs": described, "limit": limit})
-
-
-def unpack_programs(header: Json, body: bytes) -> list[Program]:
-    unpacker = Unpacker(body)
-    return [
-        Program(
-            described["text"],
-            tuple({slot: unpacker.unpack(a) for slot, a in b} for b in described["batches"]),
-        )
-        for described in header["programs"]
-    ]
-
-
-def pack_outcomes(outcomes: Iterator[Outcome] | list[Outcome], resident: int) -> bytes:
-    packer = Packer()
-    described = [_describe(packer, outcome) for outcome in outcomes]
-    return packer.frame({"outcomes": described, "resident": resident})
-
-
-def _describe(packer: Packer, outcome: Outcome) -> Json:
-    if isinstance(outcome, Outputs):
-        return {"outputs": [[packer.pack(a) for a in batch] for batch in outcome.batches]}
-    return {"kind": outcome.kind.value, "message": outcome.message, "label": outcome.label}
-
-
-def unpack_outcomes(header: Json, body: bytes) -> list[Outcome]:
-    unpacker = Unpacker(body)
-    outcomes: list[Outcome] = []
-    for described in header["outcomes"]:
-        if "outputs" in described:
-            batches = described["outputs"]
-            outcomes.append(Outputs(tuple(tuple(map(unpacker.unpack, b)) for b in batches)))
-        else:
-            kind = ProblemKind(described["kind"])
-            outcomes.append(Problem(kind, described["message"], described["label"]))
-    return outcomes
-
-
-def hello_to_json(hello: Hello) -> Json:
-    sets = {name: sorted(getattr(hello, name)) for name in SETS}
-    return {**asdict(hello), **sets}
-
-
-def hello_from_json(header: Json) -> Hello:
-    changed = {name: frozenset(header[name]) for name in SETS}
-    editions, limits = tuple(header["editions"]), Limits(**header["limits"])
-    return Hello(**{**header, **changed, "editions": editions, "limits": limits})

@@ -6,43 +6,30 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from json import dumps
+from dataclasses import replace
 from pathlib import Path
 
 from uop.conformance.profile.card import Entry
-from uop.conformance.protocol.wire import Json
-from uop.conformance.report import Failure
+from uop.conformance.report.format import report_text
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
-from uop.conformance.shrink.repro import Finding
+from uop.conformance.report.model import Failure, Report
 from uop.conformance.suite.case import MIXED, CaseId
 
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
-def failure_of(finding: Finding, folder: Path) -> Failure:
-    """What a report says of a finding whose repro lies in a folder."""
-    return Failure(
-        finding.id,
-        finding.signature,
-        finding.label,
-        finding.id.partition("/")[0],
-        finding.ops,
-        finding.dtypes,
-        finding.message,
-        str(folder / f"{in_names(finding.signature)[:100]}.uop"),
-        finding.text,
-        finding.values,
-    )
+def written_to(failure: Failure, folder: Path) -> Failure:
+    """The failure with the place of its repro in a folder."""
+    path = folder / f"{in_names(failure.signature)[:100]}.uop"
+    return replace(failure, repro=str(path))
 
 
 def failure_at(entry: Entry, folder: Path) -> Failure:
     """What a report says of a backend that does two things where it declares nothing."""
-    signature = f"card {entry.point}"
-    path = folder / f"{in_names(signature)}.uop"
     id = CaseId("card", MIXED, MIXED, in_names(entry.point), 0)
-    said = entry.message
-    return Failure(str(id), signature, entry.knob, id.level, (), (), said, str(path), entry.repro)
+    said, text, point = entry.message, entry.repro, f"card {entry.point}"
+    return written_to(Failure(str(id), point, entry.knob, id.level, (), (), said, "", text), folder)
 
 
 def write_repros(failures: Iterable[Failure]) -> list[str]:
@@ -51,11 +38,11 @@ def write_repros(failures: Iterable[Failure]) -> list[str]:
 
 
 def write_reports(
-    report: Json, json: Path | None, junit: Path | None = None, html: Path | None = None
+    report: Report, json: Path | None, junit: Path | None = None, html: Path | None = None
 ) -> list[str]:
     """Write the files that are named, each by itself; what could not be written, in words."""
-    forms: list[tuple[Path | None, Callable[[Json], str]]] = [
-        (json, _as_json),
+    forms: list[tuple[Path | None, Callable[[Report], str]]] = [
+        (json, report_text),
         (junit, junit_text),
         (html, page),
     ]
@@ -65,10 +52,6 @@ def write_reports(
 def in_names(text: str) -> str:
     """The text with nothing that may not stand in the name of a file."""
     return NOT_IN_NAMES.sub("-", text)
-
-
-def _as_json(report: Json) -> str:
-    return dumps(report, indent=1) + "\n"
 
 
 def _all_of(problems: Iterable[str]) -> list[str]:

@@ -11,12 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from uop.conformance.judging.verdict import Verdict
-from uop.conformance.protocol.types import Hello
-from uop.conformance.report import Conclusion, Failure, Report, Tally, in_order
+from uop.conformance.report.model import Conclusion, Failure, Report
 from uop.conformance.report.terminal import Log, figures_line, next_lines, verdict_line
 from uop.conformance.run.commands import repro_command
-from uop.conformance.run.options import Options
 from uop.conformance.suite.case import OWN_ID
 
 MOST = 10
@@ -25,24 +22,15 @@ FILE_AND_LINE = re.compile(r"(?P<file>.+?):(?P<line>\d+): ")
 MARKS = {Conclusion.CONFORMS: "✅", Conclusion.DOES_NOT: "❌", Conclusion.INCONCLUSIVE: "⚠️"}
 
 
-class GitHub:
+class GitHub(Log):
     """The plain log, then commands of the workflow; `summary` takes the Markdown, if anything."""
 
     def __init__(self, write: Callable[[str], None], summary: Path | None) -> None:
-        self.write, self.summary = write, summary
-        self.log = Log(write)
-
-    def started(self, hello: Hello, options: Options, cases: int) -> None:
-        self.log.started(hello, options, cases)
-
-    def progress(self, tally: Tally, seconds: float) -> None:
-        self.log.progress(tally, seconds)
-
-    def failed(self, verdict: Verdict) -> None:
-        self.log.failed(verdict)
+        super().__init__(write)
+        self.summary = summary
 
     def finished(self, report: Report) -> None:
-        self.log.finished(report)
+        super().finished(report)
         for line in commands(report):
             self.write(line)
         if self.summary is None:
@@ -81,7 +69,7 @@ def markdown(report: Report) -> str:
     lines = [f"## {MARKS[report.conclusion]} {_plain(verdict_line(report))}", ""]
     lines += [_plain(figures_line(report)), ""]
     failing = defaultdict(list)
-    for cell in in_order(report.tally.cells.values()):
+    for cell in report.cells:
         if cell.failed:
             failing[f"{cell.level} {cell.op}"].append(
                 f"{cell.dtype} ({cell.failed}/{cell.programs})"
@@ -101,10 +89,10 @@ def markdown(report: Report) -> str:
 
 def _place_of_case(report: Report, failure: Failure) -> dict[str, str]:
     """Where a case of the adopter stands in the checkout; those of the suite stand nowhere."""
-    own, folder = OWN_ID.fullmatch(failure.id), report.options.get("folder")
-    if own is None or not folder:
+    own, folder = OWN_ID.fullmatch(failure.id), report.options.folder
+    if own is None or folder is None:
         return {}
-    path = Path(folder) / own["file"] if Path(folder).is_dir() else Path(folder)
+    path = folder / own["file"] if folder.is_dir() else folder
     name = own["group"].removeprefix(f"{own['file']}/")
     opening = re.compile(rf"\s*case\s+{re.escape(name)}\s*(;.*)?")
     try:

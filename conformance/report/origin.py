@@ -21,10 +21,10 @@ class Origin:
     Two reports that differ in this alone say the same.
     """
 
-    date: str
-    host: str
-    commit: str
-    command: str
+    date: str = ""
+    host: str = ""
+    commit: str = ""
+    command: str = ""
 
     @classmethod
     def now(cls, command: Sequence[str]) -> Origin:

@@ -6,19 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from uop.conformance.checks import OptionError
-from uop.conformance.judging.verdict import Status, Verdict, verdict_from_json
-from uop.conformance.protocol.wire import Json
-from uop.conformance.report import MARKS, NOT_RUN, listed_id
-from uop.conformance.report.reading import version_of, vocabulary_in
-from uop.conformance.run.commands import CORPUS
+from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.report.model import Report, listed_id
+from uop.conformance.report.tally import STATUSES
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
+from uop.conformance.run.tasks import Judge, JudgeBy
 from uop.conformance.suite.case import CaseId, NoSuchCaseError
 from uop.conformance.suite.generate import group_of
 from uop.conformance.suite.vocabulary import Vocabulary, whole
 from uop.spec.errors import BackendError, PassError
 
-STATUSES = {mark: status for status, mark in MARKS.items()}
 CHUNK = 16
 
 
@@ -40,19 +38,19 @@ class Again:
         return has_failed if self.before is Status.KNOWN else self.now.status is self.before
 
 
-def judged_again(report: Json, count: int, backend: str = "") -> list[Again]:
+def judged_again(report: Report, count: int, backend: str = "") -> list[Again]:
     """A sample of the cases of a report, on its backend or on another one, in order of their ids.
 
     BackendError where the backend does not start; where it is lost on the way the rest say so.
     """
-    if not backend and CORPUS in report["options"]:
+    if not backend and report.options.corpus is not None:
         raise OptionError("a report of `uop judge` names no backend: expected one behind it")
     options = Options(
-        backend or report["options"]["backend"],
-        seed=report["options"]["seed"],
-        profile=report["profile"],
-        timeout=report["options"]["timeout"],
-        vocabulary=vocabulary_in(report),
+        backend or report.options.backend,
+        seed=report.options.seed,
+        profile=report.profile,
+        timeout=report.options.timeout,
+        vocabulary=report.generator.vocabulary,
     ).checked()
     chosen = sample(report, count)
     gone = {id: why for id in chosen if (why := _missing(id, options.vocabulary or whole()))}
@@ -63,7 +61,7 @@ def judged_again(report: Json, count: int, backend: str = "") -> list[Again]:
     ]
 
 
-def sample(report: Json, count: int) -> dict[str, Status]:
+def sample(report: Report, count: int) -> dict[str, Status]:
     """Cases that were judged: as many that failed as passed, if there are, evenly spread."""
     cases = list(_judged(report))
     failed = [case for case in cases if case[1] is not Status.PASSED]
@@ -73,11 +71,12 @@ def sample(report: Json, count: int) -> dict[str, Status]:
     return dict(sorted([*some, *_spread(passed, count - len(some))]))
 
 
-def _judged(report: Json) -> Iterator[tuple[str, Status]]:
-    for name, marks in report["cases"].items():
+def _judged(report: Report) -> Iterator[tuple[str, Status]]:
+    for name, marks in report.cases.items():
         for index, mark in enumerate(marks):
-            if mark != NOT_RUN and STATUSES[mark] is not Status.SKIPPED:
-                yield listed_id(name, index, version_of(report)), STATUSES[mark]
+            status = STATUSES.get(mark, Status.SKIPPED)
+            if status is not Status.SKIPPED:
+                yield listed_id(name, index, report.generator.version), status
 
 
 def _spread(cases: Sequence[tuple[str, Status]], count: int) -> list[tuple[str, Status]]:
@@ -98,16 +97,14 @@ def _missing(id: str, vocabulary: Vocabulary) -> str:
 def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict], str]:
     """The verdicts, and why there are no more of them."""
     found: dict[str, Verdict] = {}
-    tasks = [{"ids": list(ids[k : k + CHUNK])} for k in range(0, len(ids), CHUNK)]
+    tasks = (Judge(tuple(ids[k : k + CHUNK])) for k in range(0, len(ids), CHUNK))
     pool = Pool.start(options)
     try:
         pool.hello(options.workers)
         if options.vocabulary is not None:
-            pool.judge_by(options.profile, options.vocabulary)
-        for _, answer in pool.answers(iter(tasks)):
-            for one in answer["verdicts"]:
-                verdict = verdict_from_json(one)
-                found[verdict.id] = verdict
+            pool.ask_all(JudgeBy(options.profile, options.vocabulary))
+        for judged in pool.answers(tasks):
+            found |= {verdict.id: verdict for verdict in judged.verdicts}
     except (BackendError, PassError) as error:
         if not found:
             raise
@@ -117,7 +114,7 @@ def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict],
     return found, ""
 
 
-def require_cases(report: Json) -> None:
+def require_cases(report: Report) -> None:
     """OptionError for a report in which nothing was judged."""
     if not any(True for _ in _judged(report)):
         raise OptionError("the report holds no case that was judged")

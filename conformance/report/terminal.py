@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
@@ -16,12 +15,14 @@ from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.coverage.strength import strength_line
 from uop.conformance.judging.lowering import UNSUPPORTED
-from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.profile.card import card_from_json
+from uop.conformance.judging.verdict import Verdict
+from uop.conformance.profile.card import Card
 from uop.conformance.protocol.types import Hello
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.glossary import LOOK
-from uop.conformance.report import Cell, Conclusion, Report, Tally, counted, share
+from uop.conformance.report.display import Display
+from uop.conformance.report.model import Cell, Conclusion, Report, counted, share
+from uop.conformance.report.tally import Tally
 from uop.conformance.run.commands import (
     case_command,
     lost_command,
@@ -31,9 +32,6 @@ from uop.conformance.run.commands import (
 )
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import ALL_LEVELS
-
-if TYPE_CHECKING:
-    from uop.conformance.run.run import Display
 
 COLUMNS = (
     ("bool",),
@@ -46,6 +44,8 @@ LEGEND = (
     ". passed  F failed  K known  s skipped   columns: bool | int8 16 32 64 | uint8 16 32 64 |",
     "float16 bfloat16 float32 float64 fp8e4m3 fp8e5m2",
 )
+STATES = {"failed": "F", "known": "K", "passed": ".", "skipped": "s"}
+"""How a cell is marked, the gravest first."""
 CARD = "card: "
 NAME_WIDTH = 19
 MOST_LINES = 60
@@ -55,7 +55,7 @@ MESSAGE_WIDTH = 150
 FIRST_STEP = 1.0
 
 
-class Lasting:
+class Lasting(Display):
     """Another display, which may not be able to print, as on a full disk: that does not end a run.
 
     `refused` is what stood in the way.
@@ -85,7 +85,7 @@ class Lasting:
                 self.refused = error
 
 
-class Log:
+class Log(Display):
     """Plain lines without control characters, so few that a run of any length fits a page."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -98,11 +98,8 @@ class Log:
     def progress(self, tally: Tally, seconds: float) -> None:
         """A line at the first result, and then whenever the time has doubled."""
         if seconds >= self.next_line:
-            self._line(f"{seconds:7.1f} s  {progress_of(tally)}")
+            self._line(f"{seconds:7.1f} s  {_progress(tally)}")
             self.next_line = max(FIRST_STEP, 2 * seconds)
-
-    def failed(self, verdict: Verdict) -> None:
-        """Shown at the end, one line per cause."""
 
     def finished(self, report: Report) -> None:
         for line in summary(report, MOST_LINES - self.lines):
@@ -113,7 +110,7 @@ class Log:
         self.write(line)
 
 
-class Screen:
+class Screen(Display):
     """A table per level that is redrawn in place while the run goes."""
 
     def __init__(self, console: Console) -> None:
@@ -163,13 +160,13 @@ class Screen:
         for level in ALL_LEVELS:
             cells = [cell for cell in tally.cells.values() if cell.level == level]
             elements = sum(cell.elements for cell in cells)
-            constrained = shown_share(sum(cell.constrained for cell in cells), elements)
+            constrained = share(sum(cell.constrained for cell in cells), elements)
             failed = sum(cell.failed for cell in cells)
             table.add_row(
                 level,
                 f"{sum(cell.programs for cell in cells):,}",
                 f"{elements:,}",
-                constrained,
+                percent(constrained, elements),
                 f"{failed:,}",
                 style="red" if failed else None,
             )
@@ -184,16 +181,20 @@ def headline(hello: Hello, options: Options, cases: int) -> str:
     )
 
 
-def progress_of(tally: Tally) -> str:
+def progress_of(programs: int, elements: int, failed: int) -> str:
+    return f"{programs:,} programs, {elements:,} elements, {failed:,} failed"
+
+
+def _progress(tally: Tally) -> str:
     failed = sum(cell.failed for cell in tally.cells.values())
-    return f"{tally.programs:,} programs, {tally.elements:,} elements, {failed:,} failed"
+    return progress_of(tally.programs, tally.elements, failed)
 
 
 def summary(report: Report, most_lines: int) -> list[str]:
     """The end of a run: the verdict first."""
     head = [f"verdict: {verdict_line(report)}", figures_line(report)]
-    if "strength" in report.sections:
-        head.append(strength_line(report.sections["strength"]))
+    if report.strength is not None:
+        head.append(strength_line(report.strength))
     head += [LOOK, ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
     tail += [*known_lines(report), *ledger_of(report)]
@@ -203,11 +204,11 @@ def summary(report: Report, most_lines: int) -> list[str]:
 
 def verdict_line(report: Report) -> str:
     name, conclusion = report.backend.name, report.conclusion
-    early = " so far (interrupted)" if report.interrupted else ""
+    early = " so far (interrupted)" if report.summary.interrupted else ""
     match conclusion:
         case Conclusion.CONFORMS:
             observed = f"{OBSERVED} " * (report.profile_from == OBSERVED)
-            known = report.tally.counts[Status.KNOWN]
+            known = report.summary.known
             but = f", but for {counted(known, 'known failure')}" if known else ""
             return f"{name} conforms{early} under the {observed}profile {report.profile}{but}"
         case Conclusion.DOES_NOT:
@@ -215,29 +216,29 @@ def verdict_line(report: Report) -> str:
                 return f"{name} fails: {report.stale[0]}"
             profile = f"{report.profile_from} profile {report.profile}"
             return f"{name} does not conform: outside the {profile}{early}"
-    return f"{name}: inconclusive{early}, {report.open_because}"
+    return f"{name}: inconclusive{early}, {report.summary.open_because}"
 
 
 def figures_line(report: Report) -> str:
-    tally = report.tally
-    memory = f", {report.peak >> 20:,} MiB" if report.peak else ""
+    sums = report.summary
+    memory = f", {sums.peak_bytes >> 20:,} MiB" if sums.peak_bytes else ""
     return (
-        f"{progress_of(tally)}; {tally.checks:,} checks, "
-        f"{shown_share(tally.constrained, tally.elements)} constrained, "
-        f"{shown_share(tally.single, tally.elements)} single, "
-        f"{len(tally.graphs):,} distinct graphs; {report.seconds:.1f} s{memory}"
+        f"{progress_of(sums.programs, sums.elements, sums.wrong)}; {sums.checks:,} checks, "
+        f"{percent(sums.constrained_share, sums.elements)} constrained, "
+        f"{percent(sums.single_share, sums.elements)} single, "
+        f"{report.graphs:,} distinct graphs; {sums.seconds:.1f} s{memory}"
     )
 
 
-def shown_share(part: int, whole: int) -> str:
+def percent(share: float, of: int) -> str:
     """A share in percent; of nothing there is none."""
-    return f"{share(part, whole):.1%}" if whole else "-"
+    return f"{share:.1%}" if of else "-"
 
 
 def matrix(report: Report, most_lines: int) -> list[str]:
     """A character per op and dtype, two ops to a line; levels about many ops at the end."""
     rows: dict[str, list[Cell]] = {}
-    for cell in report.tally.cells.values():
+    for cell in report.cells:
         rows.setdefault(cell.op if cell.level == "op" else cell.level, []).append(cell)
     names = sorted(rows, key=lambda name: (name in ALL_LEVELS, name))
     entries = [f"{name:<{NAME_WIDTH}}{_cells(rows[name])}" for name in names]
@@ -260,13 +261,9 @@ def _cells(cells: list[Cell]) -> str:
 
 
 def _mark(cells: list[Cell]) -> str:
-    if any(cell.failed for cell in cells):
-        return "F"
-    if any(cell.known for cell in cells):
-        return "K"
-    if any(cell.programs for cell in cells):
-        return "."
-    return "s" if cells else " "
+    """The gravest of several."""
+    states = {cell.state for cell in cells}
+    return next((mark for state, mark in STATES.items() if state in states), " ")
 
 
 def failure_lines(report: Report) -> list[str]:
@@ -283,9 +280,9 @@ def failure_lines(report: Report) -> list[str]:
 
 def card_lines(report: Report) -> list[str]:
     """What was observed where the spec leaves a choice, in short."""
-    if "card" not in report.sections:
+    if report.card is None:
         return []
-    card = card_from_json(report.sections["card"])
+    card = Card(report.card)
     # No line is broken inside a point.
     points = (f"{e.point}: {e.observed}".replace(" ", "\0") for e in card.entries if not e.knob)
     said = wrap("; ".join(points), MESSAGE_WIDTH - len(CARD))
@@ -297,10 +294,9 @@ def known_lines(report: Report) -> list[str]:
     """The known failures in one line, and a line for each that is stale."""
     if not report.known:
         return []
-    count = report.tally.counts[Status.KNOWN]
     line = (
         f"known failures: {counted(len(report.known), 'line')}, "
-        f"{counted(count, 'program')} failed as they say"
+        f"{counted(report.summary.known, 'program')} failed as they say"
     )
     idle = [known.note for known in report.known if known.note]
     told = [f"FAILED {stale}" for stale in report.stale[:MOST_FAILURES]]
@@ -309,8 +305,7 @@ def known_lines(report: Report) -> list[str]:
 
 def ledger_of(report: Report) -> list[str]:
     """How much of the spec was exercised, and why the rest was not."""
-    section = report.sections.get("ledger")
-    lines = [] if section is None else ledger_lines(section)
+    lines = [] if report.ledger is None else ledger_lines(report.ledger)
     return [part for line in lines for part in whole_lines(line)]
 
 
@@ -321,10 +316,12 @@ def next_lines(report: Report) -> list[str]:
     if cases:
         return [*skipped_lines(report), f"the whole case again: {case_command(asked, cases[0])}"]
     if report.failures:
-        show = uop_command("profile", "show", asked["backend"])
+        show = uop_command("profile", "show", asked.backend)
         return [*skipped_lines(report), f"what was observed: {show}"]
-    listed = [one_line(f"listed but not judged: {why}") for why in report.untried[:MOST_FAILURES]]
-    command = lost_command(asked) if report.lost else more_command(asked)
+    listed = [
+        one_line(f"listed but not judged: {why}") for why in report.summary.untried[:MOST_FAILURES]
+    ]
+    command = lost_command(asked) if report.summary.lost else more_command(asked)
     return [*listed, *skipped_lines(report), f"next: {command}"]
 
 
@@ -335,7 +332,7 @@ def skipped_lines(report: Report) -> list[str]:
     """
     reasons: Counter[str] = Counter()
     lacking: dict[str, Counter[str]] = {}
-    for cell in report.tally.cells.values():
+    for cell in report.cells:
         for reason, n in cell.skipped.items():
             who, verb, what = reason.partition(UNSUPPORTED)
             if verb:

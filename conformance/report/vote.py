@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from enum import StrEnum
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from uop.conformance.judging.verdict import Fault, Status
-from uop.conformance.report import Report
+from uop.conformance.report.model import Outcome, Report, Vote, VotedCase
+from uop.conformance.report.tally import STATUSES, group_name
+from uop.conformance.suite.case import CaseId
 
 INTERPRETER = "interpreter"
 AS_EXPECTED = "accepted"
@@ -18,58 +17,24 @@ AS_EXPECTED = "accepted"
 MOST_LINES = 12
 
 
-class Outcome(StrEnum):
-    """What the votes on a case say."""
-
-    SUSPECT = "interpreter suspect"
-    ODD = "odd one out"
-    NONE = "no majority"
-
-
-@dataclass(frozen=True, slots=True)
-class VotedCase:
-    """A case that some backend failed: what each one says, and who is alone with it."""
-
-    id: str
-    says: Mapping[str, str]
-    verdict: Outcome
-    odd: tuple[str, ...]
-
-    def line(self) -> str:
-        said = "; ".join(f"{name}: {text}" for name, text in self.says.items())
-        return f"{self.id}: {said}"
-
-
-@dataclass(frozen=True, eq=False)
-class Poll:
-    """The reports on several backends, the cases equal; `missing` could not be started, and why."""
-
-    reports: tuple[Report, ...]
-    missing: tuple[str, ...] = ()
-    interrupted: bool = False
-    """Whether one was not judged to the end, nor those behind it."""
-
-    @cached_property
-    def cases(self) -> tuple[VotedCase, ...]:
-        """Every case that failed somewhere, by id."""
-        failed = {id for report in self.reports for id in report.tally.faults}
-        return tuple(voted(id, self.reports) for id in sorted(failed))
-
-    def to_json(self) -> dict[str, Any]:
-        """The report on the first, with those on the others and the votes."""
-        first, *others = (report.to_json() for report in self.reports)
-        vote = {
-            "backends": [name_of(report) for report in self.reports],
-            "missing": list(self.missing),
-            "cases": [asdict(case) for case in self.cases],
-        }
-        return {**first, "others": others, "vote": vote}
+def polled(reports: Sequence[Report], missing: Sequence[str] = ()) -> Report:
+    """The report on the first of several backends, with those on the others and the votes."""
+    failed = {id for report in reports for id in report.faults}
+    cases = tuple(voted(id, reports) for id in sorted(failed))
+    first, *others = reports
+    vote = Vote(tuple(report.options.backend for report in reports), tuple(missing), cases)
+    return replace(first, others=tuple(others), vote=vote)
 
 
 def voted(id: str, reports: Sequence[Report]) -> VotedCase:
     """Count the votes on a case. The interpreter has one, itself among the backends or not."""
-    says = {name_of(r): _said(r, id) for r in reports}
-    answers = {name_of(r): _answer(r, id) for r in reports if _has_judged(r, id)}
+    given = {r.options.backend: (_status(r, id), r.faults.get(id)) for r in reports}
+    says = {name: _said(*of) for name, of in given.items()}
+    answers = {
+        name: _answer(fault)
+        for name, (status, fault) in given.items()
+        if status not in (None, Status.SKIPPED)
+    }
     votes = Counter({**{INTERPRETER: AS_EXPECTED}, **answers}.values())
     against = [name for name, answer in answers.items() if answer != AS_EXPECTED]
     winner, most = votes.most_common(1)[0]
@@ -81,27 +46,27 @@ def voted(id: str, reports: Sequence[Report]) -> VotedCase:
     return VotedCase(id, says, Outcome.SUSPECT, others)
 
 
-def name_of(report: Report) -> str:
-    """The backend as it was named on the command line."""
-    return str(report.options["backend"])
-
-
-def vote_lines(poll: Poll) -> list[str]:
+def vote_lines(vote: Vote) -> list[str]:
     """The votes for a reader: a line per outcome and odd one, with one of the cases."""
-    lines = [f"not started: {why}" for why in poll.missing]
-    if len(poll.reports) < 2:
+    lines = [f"not started: {why}" for why in vote.missing]
+    if len(vote.backends) < 2:
         return lines
     groups: dict[str, list[VotedCase]] = {}
-    for case in poll.cases:
+    for case in vote.cases:
         groups.setdefault(_head(case), []).append(case)
     if not groups:
         return [*lines, "no case failed anywhere: nothing to vote on"]
     # A reader wants to know first that the judge may be wrong.
     order = sorted(groups.items(), key=lambda item: (_gravity(item[1][0]), item[0]))
     for head, cases in order[:MOST_LINES]:
-        lines.append(f"{head} ({len(cases):,} cases), such as {cases[0].line()}")
+        lines.append(f"{head} ({len(cases):,} cases), such as {_line(cases[0])}")
     more = len(order) - MOST_LINES
     return [*lines, f"... and {more} more"] if more > 0 else lines
+
+
+def _line(case: VotedCase) -> str:
+    said = "; ".join(f"{name}: {text}" for name, text in case.says.items())
+    return f"{case.id}: {said}"
 
 
 def _gravity(case: VotedCase) -> int:
@@ -119,24 +84,24 @@ def _head(case: VotedCase) -> str:
     return f"no majority on {about}, against the interpreter: {names}"
 
 
-def _has_judged(report: Report, id: str) -> bool:
-    return report.tally.status(id) not in (None, Status.SKIPPED)
+def _status(report: Report, id: str) -> Status | None:
+    """What became of a case; None where it was not run."""
+    case = CaseId.parse(id)
+    mark = report.cases.get(group_name(case), "")[case.index : case.index + 1]
+    return STATUSES.get(mark)
 
 
-def _answer(report: Report, id: str) -> str:
+def _answer(fault: Fault | None) -> str:
     """What equal backends say equally: of a wrong result the first element that is wrong."""
-    fault = report.tally.faults.get(id)
     if fault is None:
         return AS_EXPECTED
     first = fault.values[0] if fault.values else None
     return f"{fault.batch} {first.place} {first.got}" if first else _wrong(fault)
 
 
-def _said(report: Report, id: str) -> str:
-    fault = report.tally.faults.get(id)
+def _said(status: Status | None, fault: Fault | None) -> str:
     if fault is not None:
         return _wrong(fault)
-    status = report.tally.status(id)
     return AS_EXPECTED if status is Status.PASSED else str(status or "not run")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.checks import KNOWN_FILE
-from uop.conformance.report import BackendInfo, Conclusion, KnownFailure
+from uop.conformance.report.model import BackendInfo, Conclusion, KnownFailure
 from uop.conformance.suite.case import CaseId
 from uop.spec.errors import UopError
 from uop.spec.text.uop_file import parse_file

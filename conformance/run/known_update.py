@@ -7,14 +7,13 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
-from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.untrusted import in_one_line
-from uop.conformance.report import Report, Tally
 from uop.conformance.report.files import write_file
+from uop.conformance.report.model import Conclusion, Report, conclusion_of
 from uop.conformance.run.known import (
     EXPIRES,
     TEXTS,
@@ -94,17 +93,16 @@ def write_known(path: Path, report: Report, backend: str) -> Update:
     return Update(tuple(e.key for e in new), tuple(e.key for e in old.entries if e in gone))
 
 
-def by_updated(report: Report) -> Report:
-    """What a report would be by the file that was made of it: its failures are known there.
+def by_updated(report: Report) -> Conclusion:
+    """The verdict by the file that was made of a report: its failures are known there.
 
     Not so what lines that left it covered, where their programs pass and other cases do not.
     """
     stay = tuple(known for known in report.known if known.state != "fixed")
     bare = sum(len(known.cases) for known in report.known if known not in stay)
-    counts = {Status.KNOWN: report.tally.programs - bare, Status.FAILED: bare}
-    failures = tuple(f for f in report.failures if f.level not in ALL_LEVELS)
-    tally = Tally(counts=dict.fromkeys(Status, 0) | counts)
-    return replace(report, tally=tally, failures=failures, known=stay)
+    wrong = bare or any(known.stale for known in stay)
+    wrong = wrong or any(f.level not in ALL_LEVELS for f in report.failures)
+    return conclusion_of(wrong, report.summary.missing, report.summary.programs - bare)
 
 
 def _text_and_entries(path: Path) -> tuple[str, KnownFile]:

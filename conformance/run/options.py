@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uop.conformance.checks import (
     OBSERVED,
@@ -21,6 +21,7 @@ from uop.conformance.checks import (
     writable,
 )
 from uop.conformance.protocol.types import Hello
+from uop.conformance.report.asked import Asked
 from uop.conformance.suite.case import ALL_LEVELS, EFFORTS, LEVELS, MIXED, OWN, CaseId
 from uop.conformance.workers.sessions import known
 from uop.spec.dtype import DTYPES
@@ -32,31 +33,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """The choices of a run. None selects all; `examples` is per level, op, dtype and group."""
+class Options(Asked):
+    """The choices of a run."""
 
-    backend: str
-    levels: tuple[str, ...] = LEVELS
-    ops: tuple[str, ...] | None = None
-    dtypes: tuple[str, ...] | None = None
-    cases: tuple[str, ...] = ()
-    seed: int = 0
-    examples: int | None = None
-    effort: str = "default"
-    seconds: float | None = None
     workers: int = field(default_factory=cores)
-    profile: str = ""
-    """As knobs, `strict` or `observed`; if empty what the backend declares, else `observed`."""
     json: Path | None = None
     output: Path = Path("uop-failures")
-    timeout: float | None = None
-    """Seconds for a start, one program of a command or one batch of an adapter, else it hangs."""
     junit: Path | None = None
     html: Path | None = None
-    known: Path | None = None
-    """The file of known failures."""
-    folder: Path | None = None
-    """Where cases of the adopter stand, besides those of the suite."""
     log: Path | None = None
     """Where the lines of a command are logged."""
     command: tuple[str, ...] = ()
@@ -120,24 +104,6 @@ class Options:
         """Whether nothing that it would judge is left out."""
         chosen = self.ops or self.dtypes or self.cases or self.examples
         return not chosen and self.levels == LEVELS and self.effort != EFFORTS[0]
-
-    def to_json(self) -> dict[str, Any]:
-        """What a report says about them."""
-        return {
-            "backend": self.backend,
-            "seed": self.seed,
-            "levels": list(self.levels),
-            "ops": None if self.ops is None else list(self.ops),
-            "dtypes": None if self.dtypes is None else list(self.dtypes),
-            "cases": list(self.cases),
-            "examples": self.examples,
-            "effort": self.effort,
-            "seconds": self.seconds,
-            "timeout": self.timeout,
-            "profile": self.profile,
-            "folder": None if self.folder is None else str(self.folder),
-            "known": None if self.known is None else str(self.known),
-        }
 
 
 def profile_of_run(profile: str, hello: Hello) -> str:

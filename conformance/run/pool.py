@@ -2,101 +2,82 @@
 
 from __future__ import annotations
 
-import os
 import select
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import Hello
 from uop.conformance.run.options import Options
-from uop.conformance.suite.case import CaseId
+from uop.conformance.workers.processes import Module, how_it_ended
 from uop.spec.errors import BackendError, PassError
 
-if TYPE_CHECKING:
-    from uop.conformance.profile.card import Card
-    from uop.conformance.suite.vocabulary import Vocabulary
-
-Task = wire.Json
-Answer = wire.Json
-CARD: Task = {"card": True}
-"""The task whose answer is the card of the backend."""
-GREETING: Task = {"hello": True}
-"""What every process answers first, unasked."""
-CHUNKS = (4, 8, 16)
-"""Sizes of the first tasks, for an early first result; then as many as the backend takes."""
-PATIENCE = 5.0
+A = TypeVar("A")
 MEMBER = "uop.conformance.run.pool_member"
 """The module that a judging process runs."""
 
 
+class Task(Generic[A]):
+    """What a process is asked to do; `answer` is the type of what it replies."""
+
+    __slots__ = ()
+    answer: type[A]
+
+
+class SayHello(Task[Hello]):
+    """What every judging process answers first, unasked."""
+
+    __slots__ = ()
+    answer = Hello
+
+
+SAY_HELLO = SayHello()
+
+
 @dataclass(slots=True, eq=False)
 class Member:
-    """One judging process, and the task it is at."""
+    """One process, and the task it is at."""
 
-    process: subprocess.Popen[bytes]
-    requests: int
-    replies: int
-    task: Task | None = None
+    process: Module
+    task: Task[Any] | None = None
 
     @classmethod
-    def start(cls, *command: str) -> Member:
+    def start(cls, *command: str, task: Task[Any] | None = None) -> Member:
         """A process of the module that the command names, with its arguments."""
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # Ctrl-C is for the run, which still wants to hear of finished cases.
-            start_new_session=True,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        return cls(process, process.stdin.fileno(), process.stdout.fileno())
+        return cls(Module(*command), task)
 
-    def ask(self, task: Task) -> None:
+    def ask(self, task: Task[A]) -> A:
+        """The answer to a task. BackendError where the backend is lost for good."""
+        self.send(task)
+        return self.answer(task)
+
+    def send(self, task: Task[Any]) -> None:
         self.task = task
         try:
-            wire.write(self.requests, wire.Packer().frame(task))
+            self.process.write(task)
         except wire.ClosedError:
             raise self._ended() from None
 
-    def answer(self) -> Answer:
-        """The answer to the task; BackendError where the backend is lost for good."""
+    def answer(self, task: Task[A]) -> A:
+        """The answer to the task that the process is at; the errors of `ask`."""
         try:
-            answer, _ = wire.read(self.replies)
+            answer = self.process.read(task.answer)
         except wire.ClosedError:
             raise self._ended() from None
+        except wire.RefusedError as refused:
+            raise BackendError(str(refused)) from None
         self.task = None
-        if "lost" in answer:
-            raise BackendError(answer["lost"])
         return answer
 
-    def end(self) -> None:
-        """Let it end its worker and itself."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
-
     def _ended(self) -> PassError:
-        code = self.process.wait()
-        return PassError(f"a judging process of the suite ended with exit code {code}")
+        code = self.process.popen.wait()
+        return PassError(f"a judging process of the suite {how_it_ended(code)}")
 
 
 @dataclass(slots=True, eq=False)
 class Pool:
-    """Judging processes that share tasks. Those of a run are all of one command."""
+    """Processes that share tasks. The judging ones of a run are all of one command."""
 
     members: list[Member]
     command: tuple[str, ...] = ()
@@ -110,70 +91,54 @@ class Pool:
         log = "" if options.log is None else str(options.log)
         told = (options.backend, options.profile, str(options.seed), timeout, log)
         command = (MEMBER, *told, "" if options.folder is None else str(options.folder))
-        return cls([_judging(command)], command)
+        return cls([Member.start(*command, task=SAY_HELLO)], command)
 
     def hello(self, processes: int) -> Hello:
         """Who is judged, by so many processes. BackendError where the backend does not start."""
         if self.greeting is None:
-            self.greeting = wire.hello_from_json(self.members[0].answer()["hello"])
-        self.members += [_judging(self.command) for _ in range(len(self.members), processes)]
+            self.greeting = self.members[0].answer(SAY_HELLO)
+        more = range(len(self.members), processes)
+        self.members += [Member.start(*self.command, task=SAY_HELLO) for _ in more]
         return self.greeting
 
-    def card(self) -> Card:
-        """What the backend does where the spec leaves a choice."""
-        from uop.conformance.profile.card import card_from_json  # the processes start without it
+    def ask(self, task: Task[A]) -> A:
+        """The answer of one process."""
+        return self.members[0].ask(task)
 
-        self.members[0].ask(CARD)
-        return card_from_json(self.members[0].answer()["card"])
-
-    def judge_by(self, profile: str, vocabulary: Vocabulary) -> None:
-        """Take this profile, and draw random programs from this vocabulary."""
+    def ask_all(self, task: Task[Any]) -> None:
+        """Let every process do a task."""
         for member in self.members:
-            if member.task is GREETING:
-                member.answer()
-            member.ask({"profile": profile, "vocabulary": vocabulary.to_json()})
+            if member.task is SAY_HELLO:
+                member.answer(SAY_HELLO)
+            member.send(task)
         for member in self.members:
-            member.answer()
+            member.answer(task)
 
     def answers(
-        self, tasks: Iterator[Task], keep_on: Callable[[], bool] = lambda: True
-    ) -> Iterator[tuple[Task, dict[str, Any]]]:
-        """Each task with its answer, as they come; no new task once `keep_on` says no."""
+        self, tasks: Iterator[Task[A]], keep_on: Callable[[], bool] = lambda: True
+    ) -> Iterator[A]:
+        """The answer to each task, as they come; no new task once `keep_on` says no."""
         for member in self.members:
-            if member.task is not GREETING:
+            if member.task is None:
                 self._next(member, tasks, keep_on)
-        while busy := {
-            member.replies: member for member in self.members if member.task is not None
-        }:
+        while busy := {m.process.replies: m for m in self.members if m.task is not None}:
             for ready in select.select(list(busy), [], [])[0]:
                 member, task = busy[ready], busy[ready].task
-                answer = member.answer()
+                assert task is not None
+                answer = member.answer(task)
                 self._next(member, tasks, keep_on)
-                if task is not None and task is not GREETING:
-                    yield task, answer
+                if task is not SAY_HELLO:
+                    yield answer
 
     def end(self) -> None:
         for member in self.members:
-            if member.process.poll() is None:
-                member.process.send_signal(signal.SIGTERM)
+            member.process.terminate()
         for member in self.members:
-            member.end()
+            member.process.end()
 
-    def _next(self, member: Member, tasks: Iterator[Task], keep_on: Callable[[], bool]) -> None:
+    def _next(
+        self, member: Member, tasks: Iterator[Task[Any]], keep_on: Callable[[], bool]
+    ) -> None:
         task = next(tasks, None) if keep_on() else None
         if task is not None:
-            member.ask(task)
-
-
-def tasks_of(ids: Iterable[CaseId], size: int) -> Iterator[Task]:
-    """Cases to judge, in so many tasks that no judge waits long for the first or the last one."""
-    rest = iter([str(id) for id in ids])
-    sizes = chain((min(n, size) for n in CHUNKS), repeat(size))
-    while chunk := list(islice(rest, next(sizes))):
-        yield {"ids": chunk}
-
-
-def _judging(command: tuple[str, ...]) -> Member:
-    member = Member.start(*command)
-    member.task = GREETING
-    return member
+            member.send(task)

@@ -44,7 +44,7 @@ def main(
         try:
             worker = start(backend, Path(scratch), allowance, Path(log) if log else None)
         except UopError as error:
-            wire.write(out, wire.Packer().frame({"lost": str(error)}))
+            wire.write(out, wire.Refused(str(error)))
             return
         last.callback(worker.close)
         last.callback(_ignore)

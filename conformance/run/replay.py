@@ -14,7 +14,7 @@ from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.verdict import Status, Verdict, skipped
 from uop.conformance.protocol import messages
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report import Conclusion
+from uop.conformance.report.model import Conclusion, conclusion_of
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.own_cases import (
     AnyCase,
@@ -119,9 +119,8 @@ def judge_files(cases: Sequence[Case], session: Session) -> list[Verdict]:
 def conclusion(replayed: Iterable[Replayed]) -> Conclusion:
     """The verdict on all cases together."""
     statuses = [r.verdict.status for r in replayed]
-    if Status.FAILED in statuses or Status.CRASHED in statuses:
-        return Conclusion.DOES_NOT
-    return Conclusion.CONFORMS if Status.PASSED in statuses else Conclusion.INCONCLUSIVE
+    failed = {Status.FAILED, Status.CRASHED}.intersection(statuses)
+    return conclusion_of(failed, False, statuses.count(Status.PASSED))
 
 
 class _TellingJudge(FileJudge):

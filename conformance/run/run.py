@@ -4,41 +4,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from uop.conformance.checks import OBSERVED, STRICT, OptionError
 from uop.conformance.coverage.complete import check_complete
+from uop.conformance.coverage.exercised import Exercised
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.coverage.points import Point
-from uop.conformance.coverage.strength import Strength, opened, programs_of
+from uop.conformance.coverage.strength import opened, programs_of
 from uop.conformance.judging.compare import Symptom
-from uop.conformance.judging.verdict import Status, Verdict, verdict_from_json
+from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.profile.card import Card
 from uop.conformance.protocol.types import Hello
-from uop.conformance.protocol.wire import Json
-from uop.conformance.report import (
-    BackendInfo,
-    Conclusion,
-    KnownFailure,
-    Report,
-    Tally,
-    untried,
-)
+from uop.conformance.report.display import Display
 from uop.conformance.report.files import (
     failure_at,
-    failure_of,
     write_reports,
     write_repros,
+    written_to,
+)
+from uop.conformance.report.model import (
+    BackendInfo,
+    Conclusion,
+    Failure,
+    KnownFailure,
+    Report,
+    Strength,
 )
 from uop.conformance.report.origin import Origin
+from uop.conformance.report.tally import Tally, untried
 from uop.conformance.run.known import Settled, read_known
 from uop.conformance.run.options import Options, profile_of_run
-from uop.conformance.run.pool import Pool, Task, tasks_of
+from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import conclusions
 from uop.conformance.run.selection import groups_of, is_narrowed, selected
-from uop.conformance.shrink.repro import Finding, finding_from_json
+from uop.conformance.run.tasks import JudgeBy, Observe, Shrink, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import case_by_id, further, groups
 from uop.conformance.suite.own_cases import OwnCases
@@ -62,30 +64,6 @@ FURTHER_OF_EACH = 3
 """Of them for one op and dtype at a time, at most; then the ledger is looked at again."""
 
 
-class Display(Protocol):
-    """What shows a run."""
-
-    def started(self, hello: Hello, options: Options, cases: int) -> None: ...
-
-    def progress(self, tally: Tally, seconds: float) -> None: ...
-
-    def failed(self, verdict: Verdict) -> None: ...
-
-    def finished(self, report: Report) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
-
-    def started(self, hello: Hello, options: Options, cases: int) -> None: ...
-
-    def progress(self, tally: Tally, seconds: float) -> None: ...
-
-    def failed(self, verdict: Verdict) -> None: ...
-
-    def finished(self, report: Report) -> None: ...
-
-
 def conform(
     options: Options, display: Display | None = None, pool: AnyPool | None = None
 ) -> Report:
@@ -94,10 +72,11 @@ def conform(
     Ctrl-C ends the run early: the report says so, and holds what was found. OptionError, the
     verdict being shown, where a file could not be written.
     """
-    shown = display or Silent()
+    shown = display or Display()
     report = Run(options if pool else options.checked(), shown).result(pool)
     try:
-        problems = [*write_repros(report.failures), *written(report.to_json(), options)]
+        problems = write_repros(report.failures)
+        problems += write_reports(report, options.json, options.junit, options.html)
     finally:
         # A full disk costs the files, not the verdict.
         shown.finished(report)
@@ -115,7 +94,7 @@ class Run:
     begun: float = field(default_factory=time.monotonic)
     tally: Tally = field(default_factory=Tally)
     failed: dict[str, Verdict] = field(default_factory=dict)
-    findings: dict[str, Finding] = field(default_factory=dict)
+    causes: dict[str, Failure] = field(default_factory=dict)
     lost: str = ""
     peak: int = 0
     interrupted: bool = False
@@ -132,7 +111,7 @@ class Run:
         self.origin = Origin.now(self.options.command)
 
     def result(self, started: AnyPool | None = None) -> Report:
-        asked = self.options.to_json()
+        asked = self.options
         pool: AnyPool = started or Pool.start(self.options)
         try:
             # The groups of the whole language are made while the backend starts.
@@ -153,26 +132,30 @@ class Run:
         finally:
             pool.end()
         known = self._known(ids)
-        findings = self._findings(causes)
-        failures = [failure_of(f, self.options.output) for f in findings]
+        failures = [written_to(f, self.options.output) for f in self._failures(causes)]
         if self.card is not None and self.profile_from == OBSERVED:
             failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
-        return Report(
+        found = self.tally.report(
             backend,
             self.options.profile,
             asked,
-            self.tally,
-            tuple(failures),
             self._seconds(),
-            self.lost,
-            self.interrupted,
-            self.peak,
-            untried(hello, self.tally),
-            self._sections(hello),
-            self.profile_from,
-            self.ledger.missing(hello, self.tally),
+            tuple(failures),
             known,
-            self.vocabulary,
+            lost=self.lost,
+            interrupted=self.interrupted,
+            peak=self.peak,
+            untried=untried(hello, self.tally),
+            missing=self.ledger.missing(hello, self.tally),
+            profile_from=self.profile_from,
+            vocabulary=self.vocabulary,
+        )
+        return replace(
+            found,
+            card=None if self.card is None else self.card.entries,
+            ledger=self.ledger.sums(self.tally),
+            origin=self.origin,
+            strength=self._strength(hello),
         )
 
     def _judge(self, pool: AnyPool, ids: list[CaseId], hello: Hello) -> list[Verdict]:
@@ -186,15 +169,15 @@ class Run:
             size = hello.limits.programs
             self._judge_cases(pool, ids, size)
             ids += self._judge_further(pool, size)
-            while rest := [v for v in self._one_of_each_kind(ids) if v.id not in self.findings]:
+            while rest := [v for v in self._one_of_each_kind(ids) if v.id not in self.causes]:
                 # Several failures may turn out to have one cause.
-                distinct = {self.findings[v.id].signature for v in causes}
+                distinct = {self.causes[v.id].signature for v in causes}
                 room = min(CAUSES - len(distinct), SHRUNK - len(causes))
                 if room <= 0:
                     break
                 causes += self._shrink(pool, rest[:room])
             if self.options.is_whole and self.card is None:
-                self.card = pool.card()
+                self.card = pool.ask(Observe())
         except KeyboardInterrupt:
             self.interrupted = True
         except (BackendError, PassError) as error:
@@ -207,14 +190,12 @@ class Run:
         Where it is, all of the kind count as known failures, of the same group of cases: another
         group may be about another dtype.
         """
-        tasks: list[Task] = [{"ids": [v.id], "fault": asdict(v)["fault"]} for v in failed]
-        for _, answer in pool.answers(iter(tasks)):
-            finding = finding_from_json(answer["finding"])
-            self.findings[finding.id] = finding
+        tasks = (Shrink(v.id, v.fault) for v in failed if v.fault is not None)
+        self.causes |= {cause.id: cause for cause in pool.answers(tasks)}
         causes: list[Verdict] = []
         for verdict in failed:
             alike = [v.id for v in self.failed.values() if _group(v) == _group(verdict)]
-            if not self.settled.covers(self.findings[verdict.id].signature, alike):
+            if not self.settled.covers(self.causes[verdict.id].signature, alike):
                 causes.append(verdict)
                 continue
             for id in alike:
@@ -244,19 +225,19 @@ class Run:
             self.profile_from = OBSERVED
             # Of a backend that is lost meanwhile nothing was observed.
             self.options = replace(self.options, profile=STRICT)
-            self.card = pool.card()
+            self.card = pool.ask(Observe())
             profile = str(self.card.profile)
         if self.profile_from == OBSERVED or self.options.vocabulary is not None:
-            pool.judge_by(profile, self.vocabulary)
+            pool.ask_all(JudgeBy(profile, self.vocabulary))
         self.options = replace(self.options, profile=profile)
         self.ledger.profile = parse_profile(profile)
 
     def _judge_cases(self, pool: AnyPool, ids: list[CaseId], size: int) -> None:
         """Judge cases until all are or the time is over."""
-        for _, answer in pool.answers(tasks_of(ids, size), self._is_in_time):
-            self.peak = max(self.peak, answer["peak"])
-            for found, shown in zip(answer["verdicts"], answer["exercised"], strict=True):
-                self._add(verdict_from_json(found), shown)
+        for judged in pool.answers(tasks_of(ids, size), self._is_in_time):
+            self.peak = max(self.peak, judged.peak)
+            for verdict, shown in zip(judged.verdicts, judged.exercised, strict=True):
+                self._add(verdict, shown)
             self.display.progress(self.tally, self._seconds())
 
     def _judge_further(self, pool: AnyPool, size: int) -> list[CaseId]:
@@ -286,7 +267,7 @@ class Run:
                 ids.append(id)
         return ids
 
-    def _add(self, verdict: Verdict, shown: Json | None) -> None:
+    def _add(self, verdict: Verdict, shown: Exercised | None) -> None:
         has_failed = verdict.status in (Status.FAILED, Status.CRASHED)
         if has_failed and self.settled.covers(verdict.id, [verdict.id]):
             verdict = replace(verdict, status=Status.KNOWN)
@@ -306,13 +287,6 @@ class Run:
         by_gravity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
         return [verdict for found in by_gravity.values() for verdict in found]
 
-    def _sections(self, hello: Hello) -> Json:
-        """What a report says besides: the ledger, its origin, and the card if one was taken."""
-        card = {} if self.card is None else {"card": self.card.to_json()}
-        ledger = self.ledger.to_json(self.tally)
-        strength = self._strength(hello).to_json()
-        return {**card, "ledger": ledger, "origin": asdict(self.origin), "strength": strength}
-
     def _strength(self, hello: Hello) -> Strength:
         """What the run judged of what it might have judged; of chosen cases nothing is left out."""
         options = self.options
@@ -327,15 +301,15 @@ class Run:
             opened(chosen, options.effort, hello, self.tally, options.seed),
         )
 
-    def _findings(self, causes: list[Verdict]) -> list[Finding]:
-        """One finding per signature."""
-        found: dict[str, Finding] = {}
+    def _failures(self, causes: list[Verdict]) -> list[Failure]:
+        """One per signature."""
+        found: dict[str, Failure] = {}
         for verdict in causes:
-            finding = self.findings.get(verdict.id) or self._unshrunk(verdict)
-            found.setdefault(finding.signature, finding)
+            failure = self.causes.get(verdict.id) or self._unshrunk(verdict)
+            found.setdefault(failure.signature, failure)
         return list(found.values())
 
-    def _unshrunk(self, verdict: Verdict) -> Finding:
+    def _unshrunk(self, verdict: Verdict) -> Failure:
         case = self.own.find(verdict.id) or case_by_id(
             verdict.id, self.options.seed, self.vocabulary
         )
@@ -358,8 +332,3 @@ def _kind(verdict: Verdict) -> tuple[str, str, str, str]:
 def _group(verdict: Verdict) -> tuple[str, ...]:
     """The kind of a failure, and the group of cases it belongs to."""
     return *_kind(verdict), CaseId.parse(verdict.id).group
-
-
-def written(report: Json, options: Options) -> list[str]:
-    """Write the files of a report that the options name; what could not be written, in words."""
-    return write_reports(report, options.json, options.junit, options.html)

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from uop.conformance.checks import OptionError
-from uop.conformance.report import Report
-from uop.conformance.report.files import in_names, write_repros
-from uop.conformance.report.vote import Poll
+from uop.conformance.report.display import Display
+from uop.conformance.report.files import in_names, write_reports, write_repros
+from uop.conformance.report.model import Report
+from uop.conformance.report.vote import polled
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
-from uop.conformance.run.run import Display, Run, Silent, written
+from uop.conformance.run.run import Run
 from uop.conformance.suite.vocabulary import vocabulary_of
 from uop.spec.errors import BackendError, UnsupportedError
 
 
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """The report on several backends, with the votes, and what could not be written."""
+
+    report: Report
+    problems: tuple[str, ...]
+    interrupted: bool
+    """Whether one was not judged to the end, nor those behind it."""
+
+
 def conform_all(
-    options: Options, backends: Sequence[str], display: Callable[[], Display] = Silent
-) -> tuple[Poll, list[str]]:
-    """Judge several backends on the same cases; the votes, and the files that were not written.
+    options: Options, backends: Sequence[str], display: Callable[[], Display] = Display
+) -> Poll:
+    """Judge several backends on the same cases.
 
     One that does not start is told; BackendError where none does. After Ctrl-C no other is judged:
-    the poll is of those that were.
+    the report is on those that were.
     """
     every = [replace(options, backend=name).checked() for name in backends]
     if len(set(backends)) < len(backends):
@@ -49,13 +60,14 @@ def conform_all(
             problems += write_repros(report.failures)
             shown.finished(report)
             reports.append(report)
-            interrupted = report.interrupted
+            interrupted = report.summary.interrupted
             if interrupted:
                 break
     if not reports:
         raise BackendError("\n".join(missing))
-    poll = Poll(tuple(reports), tuple(missing), interrupted)
-    return poll, [*problems, *written(poll.to_json(), options)]
+    report = polled(reports, missing)
+    problems += write_reports(report, options.json, options.junit, options.html)
+    return Poll(report, tuple(problems), interrupted)
 
 
 @contextmanager

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from uop.conformance.judging.compare import Symptom
-from uop.conformance.judging.elements import Element, element_from_json
 from uop.conformance.judging.expected import accepted_on, written_buffers
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import element_sets, output_keys, to_literal
 from uop.conformance.judging.verdict import Fault
-from uop.conformance.protocol.wire import Json
+from uop.conformance.report.model import Failure
 from uop.conformance.shrink.reduce import Candidate, is_computing, reduce_program
 from uop.conformance.suite.case import Batch, CaseId, InvalidCase
 from uop.conformance.suite.case import Case as SuiteCase
@@ -31,29 +30,7 @@ NOT_SHRUNK = frozenset({Symptom.HANG, Symptom.LEAK, Symptom.UNSTEADY})
 """Every try would cost as much as the failure did, or show it by chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A failure ready for the report: what it is about, and the text of its repro."""
-
-    id: str
-    symptom: Symptom
-    label: str
-    ops: tuple[str, ...]
-    dtypes: tuple[str, ...]
-    message: str
-    text: str
-    values: tuple[Element, ...] = ()
-
-    @property
-    def signature(self) -> str:
-        """Equal for failures of one cause, as far as one can tell."""
-        kind = "result" if self.symptom in WRONG_RESULTS else self.symptom.value
-        broken = "" if self.label == self.symptom else self.label
-        about = (kind, broken, "+".join(self.ops), "+".join(self.dtypes))
-        return " ".join(filter(None, about))
-
-
-def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Finding:
+def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Failure:
     """Shrink a failure and write it down."""
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
@@ -80,7 +57,7 @@ def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Fin
     return written(case.id, smallest, accepted, found, judge.profile)
 
 
-def as_found(case: SuiteCase | InvalidCase, fault: Fault, profile: Profile) -> Finding:
+def as_found(case: SuiteCase | InvalidCase, fault: Fault, profile: Profile) -> Failure:
     """A failure written down without shrinking it."""
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
@@ -89,21 +66,14 @@ def as_found(case: SuiteCase | InvalidCase, fault: Fault, profile: Profile) -> F
     return written(case.id, candidate, accepted_on(program, fault.batch, profile), fault, profile)
 
 
-def finding_from_json(found: Json) -> Finding:
-    """The inverse of dataclasses.asdict, after JSON."""
-    lists: Json = {name: tuple(found[name]) for name in ("ops", "dtypes")}
-    lists["values"] = tuple(map(element_from_json, found["values"]))
-    return Finding(**{**found, **lists, "symptom": Symptom(found["symptom"])})
-
-
 def written(
     id: CaseId,
     candidate: Candidate,
     accepted: Sequence[Accepted],
     fault: Fault,
     profile: Profile,
-) -> Finding:
-    """A failing program as a finding, as it is."""
+) -> Failure:
+    """A failing program written down as it is."""
     nodes = [u for u in candidate.root.toposort() if is_computing(u)] or [candidate.root]
     case = Case(
         str(id),
@@ -115,8 +85,7 @@ def written(
     )
     ops = tuple(sorted({u.op.name for u in nodes}))
     text = print_file(UopFile((case,)))
-    symptom, values, kinds = fault.symptom, fault.values, _dtypes_of(candidate.root)
-    return Finding(str(id), symptom, symptom.value, ops, kinds, fault.message, text, values)
+    return _failure(id, fault, fault.symptom.value, ops, _dtypes_of(candidate.root), text)
 
 
 def faults(judge: Judge, candidates: Sequence[Candidate]) -> list[Fault | None]:
@@ -153,11 +122,21 @@ def _alike(found: Fault, wanted: Fault) -> bool:
     return found.symptom is wanted.symptom or {found.symptom, wanted.symptom} <= WRONG_RESULTS
 
 
-def _rejection(case: InvalidCase, fault: Fault) -> Finding:
+def _rejection(case: InvalidCase, fault: Fault) -> Failure:
     """A program to be rejected is small already; its text ends with the broken node."""
     *nodes, broken = case.text.strip().splitlines()
     comment = f"; {fault.message}".splitlines()[0]
     text = "\n".join([f"case {case.id}", comment, *nodes, f"invalid {case.label}", broken]) + "\n"
-    return Finding(
-        str(case.id), fault.symptom, case.label, (case.op,), (case.dtype,), fault.message, text
+    return _failure(case.id, fault, case.label, (case.op,), (case.dtype,), text)
+
+
+def _failure(
+    id: CaseId, fault: Fault, label: str, ops: tuple[str, ...], dtypes: tuple[str, ...], text: str
+) -> Failure:
+    """Its signature is equal to those of other failures of one cause, as far as one can tell."""
+    kind = "result" if fault.symptom in WRONG_RESULTS else fault.symptom.value
+    broken = "" if label == fault.symptom else label
+    signature = " ".join(filter(None, (kind, broken, "+".join(ops), "+".join(dtypes))))
+    return Failure(
+        str(id), signature, label, id.level, ops, dtypes, fault.message, "", text, fault.values
     )

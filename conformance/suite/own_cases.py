@@ -11,7 +11,8 @@ from uop.conformance.checks import OptionError
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import accepted_of, from_literal, output_keys
 from uop.conformance.judging.verdict import Fault
-from uop.conformance.shrink.repro import Finding, as_found, find_cause
+from uop.conformance.report.model import Failure
+from uop.conformance.shrink.repro import as_found, find_cause
 from uop.conformance.suite.case import MIXED, OWN, Batch, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.case import Case as SuiteCase
 from uop.conformance.workers.transport import Session
@@ -83,14 +84,14 @@ class OwnCases:
         """Why a case is not judged that its file says has no meaning; empty for others."""
         return why_undefined(self.files[id]) if id in self.files else ""
 
-    def find_cause(self, judge: Judge, case: AnyCase, fault: Fault) -> Finding:
+    def find_cause(self, judge: Judge, case: AnyCase, fault: Fault) -> Failure:
         """Shrink a failure, unless the file says itself what is accepted."""
         file = self.files.get(str(case.id))
         if file is None or _is_judged_by_the_spec(file):
             return find_cause(judge, case, fault)
         return self.as_found(case, fault, judge.profile)
 
-    def as_found(self, case: AnyCase, fault: Fault, profile: Profile) -> Finding:
+    def as_found(self, case: AnyCase, fault: Fault, profile: Profile) -> Failure:
         """A failure written down without shrinking it."""
         file = self.files.get(str(case.id))
         if file is None or isinstance(case, InvalidCase) or _is_judged_by_the_spec(file):

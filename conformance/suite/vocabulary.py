@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import prod
-from typing import Any
 
 from uop.conformance.protocol.types import Hello
 from uop.spec.args import AllReduceArg, ReduceArg
@@ -39,10 +38,10 @@ class Vocabulary:
     `key` is a short hash of them, empty for the whole language.
     """
 
+    key: str
     ops: frozenset[str]
     dtypes: frozenset[str]
     elements: int | None = None
-    key: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -72,18 +71,13 @@ class Vocabulary:
             return False
         return next(lacking(u, self.ops, self.dtypes), None) is None
 
-    def to_json(self) -> dict[str, Any]:
-        """What a report says of it, so that its cases can be made again."""
-        ops, kinds = (sorted(names) for names in (self.ops, self.dtypes))
-        return {"key": self.key, "ops": ops, "dtypes": kinds, "elements": self.elements}
-
 
 @cache
 def whole() -> Vocabulary:
     """What the random programs of this version are drawn from."""
     text = (files("uop.conformance.suite") / PINNED).read_text("utf-8")
     pinned = tomllib.loads(text)
-    return Vocabulary(frozenset(pinned["ops"]), frozenset(pinned["dtypes"]))
+    return Vocabulary("", frozenset(pinned["ops"]), frozenset(pinned["dtypes"]))
 
 
 def vocabulary_of(hellos: Sequence[Hello]) -> Vocabulary:
@@ -97,13 +91,7 @@ def vocabulary_of(hellos: Sequence[Hello]) -> Vocabulary:
         return every
     names = " ".join([*sorted(listed), *sorted(kinds), str(elements)])
     key = hashlib.sha256(names.encode()).hexdigest()[:KEY_DIGITS]
-    return Vocabulary(listed, kinds, elements, key)
-
-
-def vocabulary_from_json(found: dict[str, Any]) -> Vocabulary:
-    """The inverse of `to_json`."""
-    listed, kinds = (frozenset(found[name]) for name in ("ops", "dtypes"))
-    return Vocabulary(listed, kinds, found["elements"], found["key"])
+    return Vocabulary(key, listed, kinds, elements)
 
 
 def lacking(u: UOp, ops: frozenset[str], kinds: frozenset[str]) -> Iterator[str]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from uop.conformance.backends import COMMAND, NoSuchBackendError
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.protocol import messages, offers
+from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.lines import LineProcess
 from uop.conformance.protocol.log import ProtocolLog
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.protocol.wire import Json
-from uop.conformance.workers.transport import Allowance, IsRight, LostError
+from uop.conformance.workers.transport import Allowance, Isolated, IsRight, LostError
 from uop.spec.errors import BackendError, UopError
 from uop.spec.uop import UOp
 
@@ -24,11 +23,8 @@ SMALL_REPLY = 1 << 20
 LARGE_REPLY = 64 << 20
 
 
-class Command:
-    """A worker in a process of its own, started again whenever it is lost.
-
-    BackendError where it cannot be started, or has been lost too often.
-    """
+class Command(Isolated):
+    """A worker that answers lines, whatever it is written in."""
 
     def __init__(
         self,
@@ -37,14 +33,9 @@ class Command:
         allowance: Allowance | None = None,
         log: ProtocolLog | None = None,
     ) -> None:
-        self.name, self.folder, self.log = name, folder, log
-        self.command = command_of(name)
-        self.allowance = allowance or Allowance()
-        self.starts, self.asked = 0, 0
-        self.submitted: tuple[Program, ...] = ()
-        self.peak_before = 0
-        folder.mkdir(parents=True, exist_ok=True)
-        self.hello = self._start()
+        self.command, self.log = command_of(name), log
+        self.asked = self.peak_before = 0
+        super().__init__(name, folder, allowance)
 
     def submit(self, programs: Sequence[Program]) -> None:
         self.submitted = tuple(programs)
@@ -63,6 +54,7 @@ class Command:
 
     def close(self) -> None:
         self.process.close()
+        self.peak_before = self.peak
 
     def run(self, program: Program) -> Outcome:
         """Run one program, or have it checked where it comes without inputs."""
@@ -143,40 +135,25 @@ class Command:
             raise DeviationError("reply", "valid: true, or an error", sorted(reply))
         return Outputs(())
 
-    def restart(self) -> None:
-        """End the process and start it again. BackendError where that was done too often."""
-        self.close()
-        self.peak_before = self.peak
-        if self.starts > self.allowance.restarts:
-            raise BackendError(f"backend {self.name!r} was lost {self.starts} times")
-        self._start()
-
-    def _start(self) -> Hello:
-        self.starts += 1
+    def _open(self) -> None:
         try:
             held = self.allowance.bytes
             self.process = LineProcess(self.command, self.folder, held, self.log)
         except OSError as error:
             raise BackendError(f"cannot start {self.command[0]}: {error.strerror}") from None
-        with ExitStack() as undo:
-            # Also where this process is told to end meanwhile.
-            undo.callback(self.process.close)
-            hello = self._greeted()
-            undo.pop_all()
-        self.resident_at_start = self.process.look().resident
-        return hello
 
     def _greeted(self) -> Hello:
-        """What the process says of itself. BackendError where it does not."""
         request = messages.hello_request(self.folder)
         seconds = self.allowance.start_seconds
         try:
             reply = self.process.ask(messages.line(request), request["id"], seconds, SMALL_REPLY)
             if "error" in reply:
                 raise BackendError(messages.read_error(reply).message)
-            return messages.read_hello(reply)
+            hello = messages.read_hello(reply)
         except (LostError, UopError) as error:
             raise BackendError(f"{self.name} did not start: {error}") from None
+        self.resident_at_start = self.process.look().resident
+        return hello
 
 
 def command_of(name: str) -> list[str]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
+from typing import TypeVar
 
 from uop.conformance.backends import COMMAND, MUTANT, find
 from uop.conformance.checks import OptionError
 from uop.conformance.judging.judging import Tasks
-from uop.conformance.profile.card import Card, card_from_json
 from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Hello, Outcome
 from uop.conformance.run.options import Options
-from uop.conformance.run.pool import CARD, Answer, Task
-from uop.conformance.suite.vocabulary import Vocabulary
+from uop.conformance.run.pool import Task
 from uop.conformance.workers.serve import fitting
 from uop.conformance.workers.transport import Local
 
+A = TypeVar("A")
 WARNING = (
     "judged in this process: breakpoints work, nothing is timed, and a crash or an exception of "
     "the backend ends the run"
@@ -39,30 +39,22 @@ class InProcess:
         """Who is judged."""
         return self.tasks.judge.session.hello
 
-    def card(self) -> Card:
-        """What the backend does where the spec leaves a choice."""
-        return card_from_json(self._answer(CARD)["card"])
+    def ask(self, task: Task[A]) -> A:
+        """The answer to a task."""
+        answer = self.tasks.answered(task)
+        assert isinstance(answer, task.answer)
+        return answer
 
-    def judge_by(self, profile: str, vocabulary: Vocabulary) -> None:
-        """Take this profile, and draw random programs from this vocabulary."""
-        self._answer({"profile": profile, "vocabulary": vocabulary.to_json()})
+    ask_all = ask
 
     def answers(
-        self, tasks: Iterator[Task], keep_on: Callable[[], bool] = lambda: True
-    ) -> Iterator[tuple[Task, Answer]]:
-        """Each task with its answer, one after the other."""
-        for task in tasks:
-            if not keep_on():
-                return
-            yield task, self._answer(task)
+        self, tasks: Iterator[Task[A]], keep_on: Callable[[], bool] = lambda: True
+    ) -> Iterator[A]:
+        """The answer to each task, one after the other; no new task once `keep_on` says no."""
+        return (self.ask(task) for task in takewhile(lambda _: keep_on(), tasks))
 
     def end(self) -> None:
         """Nothing to end."""
-
-    def _answer(self, task: Task) -> Answer:
-        """As it would come from a process."""
-        answer: Answer = json.loads(json.dumps(self.tasks.answered(task)))
-        return answer
 
 
 class _Fitting(Local):

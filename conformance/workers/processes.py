@@ -1,4 +1,4 @@
-"""The processes of a backend: what they inherit, how much memory they hold, how to end them all."""
+"""Processes: how they start, what they inherit, how much memory they hold, how to end them all."""
 
 from __future__ import annotations
 
@@ -6,13 +6,73 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
+from typing import IO, TypeVar
+
+from uop.conformance.protocol import wire
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+PATIENCE = 5.0
+"""Seconds that a process has to end its own ones and itself."""
+T = TypeVar("T")
+
+
+class Module:
+    """A module of the suite in a process of its own, which takes and gives messages."""
+
+    def __init__(
+        self,
+        *command: str,
+        environment: Mapping[str, str] | None = None,
+        stderr: IO[bytes] | None = None,
+    ) -> None:
+        self.popen = subprocess.Popen(
+            [sys.executable, "-P", "-m", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=environment,
+            # Ctrl-C is for the run, which still wants to hear of finished cases.
+            start_new_session=True,
+        )
+        assert self.popen.stdin is not None
+        assert self.popen.stdout is not None
+        self.pipes = (self.popen.stdin, self.popen.stdout)
+        self.requests, self.replies = (pipe.fileno() for pipe in self.pipes)
+
+    def write(self, message: object) -> None:
+        """Send a message. ClosedError."""
+        wire.write(self.requests, message)
+
+    def read(self, *kinds: type[T], deadline: float | None = None) -> T:
+        """The next message, of one of these types. The errors of `wire.read`."""
+        return wire.read(self.replies, *kinds, deadline=deadline)
+
+    def terminate(self) -> None:
+        """Tell the process to end."""
+        if self.popen.poll() is None:
+            self.popen.send_signal(signal.SIGTERM)
+
+    def end(self) -> None:
+        """Let the process end what it started and itself; kill it where that takes too long."""
+        self.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(PATIENCE)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process and what it started."""
+        if self.popen.poll() is None:
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.wait()
+        for pipe in self.pipes:
+            pipe.close()
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from uop.conformance.backends import load
 from uop.conformance.protocol import wire
+from uop.conformance.protocol.codec import NAMES
 from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Backend, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.workers.processes import end, when_alone
@@ -42,22 +43,21 @@ def _serve(name: str) -> None:
         backend = load(name)
         hello = checked(backend.hello())
     except UopError as error:
-        wire.write(out, wire.Packer().frame({"refused": str(error)}))
+        wire.write(out, wire.Refused(str(error)))
         return
-    greeting = {"hello": wire.hello_to_json(hello), "resident": resident()}
-    wire.write(out, wire.Packer().frame(greeting))
+    wire.write(out, wire.Started(hello, resident()))
     answer(backend, 0, out)
 
 
 def answer(backend: Backend, requests: int, replies: int) -> None:
     """Run what comes in. ClosedError when the other side has gone."""
     while True:
-        header, body = wire.read(requests)
+        asked = wire.read(requests, wire.Run)
         # An orphan ends itself even if it hangs where no other thread of it runs.
-        signal.alarm(math.ceil(header["limit"]) + GRACE)
-        outcomes = [fitting(o) for o in backend.run(wire.unpack_programs(header, body))]
+        signal.alarm(math.ceil(asked.limit) + GRACE)
+        outcomes = tuple(map(fitting, backend.run(asked.programs)))
         signal.alarm(0)
-        wire.write(replies, wire.pack_outcomes(outcomes, resident()))
+        wire.write(replies, wire.Ran(outcomes, resident()))
 
 
 def fitting(outcome: object) -> Outcome:
@@ -71,8 +71,8 @@ def fitting(outcome: object) -> Outcome:
         if not isinstance(a, np.ndarray | np.generic):
             said = f"an output: expected a numpy array, found {type(a).__name__}"
             return Problem(ProblemKind.PROTOCOL, said)
-        if a.dtype not in wire.NAMES:
-            known = ", ".join(wire.NAMES.values())
+        if a.dtype not in NAMES:
+            known = ", ".join(NAMES.values())
             said = f"an output: expected an array of {known}, found {a.dtype}"
             return Problem(ProblemKind.PROTOCOL, said)
     return outcome

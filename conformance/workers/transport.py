@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ from uop.conformance.protocol.types import (
     Program,
 )
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.workers.processes import environment, how_it_ended
+from uop.conformance.workers.processes import Module, environment, how_it_ended
 from uop.spec.errors import BackendError
 
 SERVE = "uop.conformance.workers.serve"
@@ -107,27 +105,64 @@ class LostError(Exception):
         super().__init__(self.problem.message)
 
 
-class Worker:
-    """A backend in a child process, started again whenever it is lost.
+class Isolated(ABC):
+    """A backend in a process of its own, started again whenever it is lost.
 
     BackendError where it cannot be started, or has been lost too often.
     """
 
+    def __init__(self, name: str, folder: Path, allowance: Allowance | None) -> None:
+        self.name, self.folder = name, folder
+        self.allowance = allowance or Allowance()
+        self.starts = self.resident_at_start = 0
+        self.submitted: tuple[Program, ...] = ()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.hello = self._start()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the process."""
+
+    def restart(self) -> None:
+        """End the process and start it again. BackendError where that was done too often."""
+        self.close()
+        if self.starts > self.allowance.restarts:
+            raise BackendError(f"backend {self.name!r} was lost {self.starts} times")
+        self._start()
+
+    def _start(self) -> Hello:
+        self.starts += 1
+        self._open()
+        with ExitStack() as undo:
+            # Also where this process is told to end meanwhile.
+            undo.callback(self.close)
+            hello = self._greeted()
+            undo.pop_all()
+        return hello
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Start a process."""
+
+    @abstractmethod
+    def _greeted(self) -> Hello:
+        """What the process says of itself. BackendError where it does not."""
+
+
+class Worker(Isolated):
+    """An adapter of this project's kind in a process of a module of ours."""
+
     def __init__(
         self,
-        backend: str,
+        name: str,
         folder: Path,
         allowance: Allowance | None = None,
         module: Sequence[str] = (SERVE,),
     ) -> None:
-        self.backend, self.folder, self.module = backend, folder, module
-        self.allowance = allowance or Allowance()
-        self.starts = 0
-        self.submitted: tuple[Program, ...] = ()
+        self.command = (*module, name)
         self.pending_loss: LostError | None = None
-        self.resident = self.resident_at_start = self.peak = 0
-        folder.mkdir(parents=True, exist_ok=True)
-        self.hello = self._start()
+        self.resident = self.peak = 0
+        super().__init__(name, folder, allowance)
 
     def submit(self, programs: Sequence[Program]) -> None:
         self.submitted, self.pending_loss = tuple(programs), None
@@ -149,14 +184,14 @@ class Worker:
         return ""
 
     def close(self) -> None:
-        self._kill()
+        self.process.kill()
 
     def _after_loss(self, programs: tuple[Program, ...], lost: LostError) -> list[Outcome]:
         """Find the culprits by halves, each half in a process that has seen nothing else.
 
         Where one hangs, one by one: each half with the culprit in it would be waited for again.
         """
-        self._restart()
+        self.restart()
         if len(programs) == 1:
             return [lost.problem]
         size = 1 if lost.problem.kind is ProblemKind.HANG else -(-len(programs) // 2)
@@ -178,25 +213,23 @@ class Worker:
         limit = self.allowance.seconds(len(programs))
         self.deadline = time.monotonic() + limit
         try:
-            wire.write(self.requests, wire.pack_programs(programs, limit))
+            self.process.write(wire.Run(programs, limit))
         except wire.ClosedError:
             raise self._crashed() from None
 
     def _receive(self, programs: tuple[Program, ...]) -> list[Outcome]:
         try:
-            header, body = wire.read(self.replies, self.deadline)
-            outcomes = wire.unpack_outcomes(header, body)
-            resident = int(header["resident"])
+            ran = self.process.read(wire.Ran, deadline=self.deadline)
         except wire.LateError:
             limit = self.allowance.seconds(len(programs))
             raise LostError(ProblemKind.HANG, f"no answer within {limit:g} s") from None
-        except (wire.ClosedError, LookupError, TypeError, ValueError):
+        except wire.ClosedError:
             raise self._crashed() from None
-        if len(outcomes) != len(programs):
-            said = f"{len(outcomes)} outcomes for {len(programs)} programs"
+        if len(ran.outcomes) != len(programs):
+            said = f"{len(ran.outcomes)} outcomes for {len(programs)} programs"
             raise LostError(ProblemKind.CRASH, said)
-        self._check_memory(resident)
-        return outcomes
+        self._check_memory(ran.resident)
+        return list(ran.outcomes)
 
     def _check_memory(self, resident: int) -> None:
         grown, self.resident = resident - self.resident, resident
@@ -204,49 +237,26 @@ class Worker:
         if grown > self.allowance.bytes:
             raise LostError(ProblemKind.LEAK, f"kept {grown >> 20} MiB after its programs ended")
         if resident - self.resident_at_start > self.allowance.bytes:
-            self._restart()
+            self.restart()
 
-    def _restart(self) -> None:
-        self._kill()
-        if self.starts > self.allowance.restarts:
-            raise BackendError(f"backend {self.backend!r} was lost {self.starts} times")
-        self._start()
-
-    def _start(self) -> Hello:
-        self.starts += 1
+    def _open(self) -> None:
         self.log = self.folder / f"stderr-{self.starts}"
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", *self.module, self.backend],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=environment(self.folder),
-                start_new_session=True,
-            )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.requests, self.replies = self.process.stdin.fileno(), self.process.stdout.fileno()
-        with ExitStack() as undo:
-            # Also where this process is told to end meanwhile.
-            undo.callback(self._kill)
-            hello = self._greeted()
-            undo.pop_all()
-        return hello
+            variables = environment(self.folder)
+            self.process = Module(*self.command, environment=variables, stderr=log)
 
     def _greeted(self) -> Hello:
-        """What the process says of itself. BackendError where it does not."""
-        limit, started = self.allowance.start_seconds, f"backend {self.backend!r} did not start"
+        limit, started = self.allowance.start_seconds, f"backend {self.name!r} did not start"
         try:
-            header, _ = wire.read(self.replies, time.monotonic() + limit)
+            found = self.process.read(wire.Started, deadline=time.monotonic() + limit)
         except wire.LateError:
             raise BackendError(f"{started}: no hello within {limit:g} s") from None
         except wire.ClosedError:
             raise BackendError(f"{started}: {self._crashed()}") from None
-        if "refused" in header:
-            raise BackendError(f"{started}: {sanitized(header['refused'])}")
-        self.resident = self.resident_at_start = int(header["resident"])
-        return wire.hello_from_json(header["hello"])
+        except wire.RefusedError as refused:
+            raise BackendError(f"{started}: {sanitized(str(refused))}") from None
+        self.resident = self.resident_at_start = found.resident
+        return found.hello
 
     def _crashed(self) -> LostError:
         how = how_it_ended(self._exit_code())
@@ -258,15 +268,6 @@ class Worker:
 
     def _exit_code(self) -> int | None:
         try:
-            return self.process.wait(timeout=1.0)
+            return self.process.popen.wait(timeout=1.0)
         except subprocess.TimeoutExpired:
             return None
-
-    def _kill(self) -> None:
-        """End the process and what it started."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()

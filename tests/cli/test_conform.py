@@ -13,7 +13,7 @@ import pytest
 import reports
 
 from uop.__main__ import main
-from uop.conformance.report.reading import read_report
+from uop.conformance.report.format import as_json, read_report, report_text
 from uop.conformance.run.exits import Exit
 from uop.conformance.workers.transport import Allowance
 
@@ -95,7 +95,7 @@ def test_a_start_that_hangs_ends_at_the_timeout(uop: Any, backend: str, said: st
 
 def test_a_year_is_not_too_long_to_wait(uop: Any) -> None:
     assert uop("conform", "interpreter", *ADD, "--timeout", "8760h", "--json", "r.json").code == 0
-    assert read_report(Path("r.json"))["options"]["timeout"] == 8760 * 3600
+    assert read_report(Path("r.json")).options.timeout == 8760 * 3600
     worker = f"command:{sys.executable} {WORKER} none"
     float32 = ("--op", "ADD", "--dtype", "float32", "-n", 1, "--examples", 1)
     assert uop("conform", worker, *float32, "--timeout", "8760h").code == 0
@@ -192,9 +192,10 @@ def test_several_backends_vote(uop: Any) -> None:
     assert "odd one out on op/ADD/int32: backends_for_tests:Inaccurate" in outcome.out
     assert "not started: backends_for_tests:Missing: " in outcome.out
     report = read_report(Path("report.json"))
-    assert report["vote"]["backends"] == [backends[0], backends[2]]
-    (failure,) = report["others"][0]["failures"]
-    assert Path(failure["repro"]).is_file()
+    assert report.vote is not None
+    assert report.vote.backends == (backends[0], backends[2])
+    (failure,) = report.every[1].failures
+    assert Path(failure.repro).is_file()
 
 
 def test_most_against_the_interpreter_make_it_suspect(uop: Any) -> None:
@@ -234,7 +235,7 @@ def test_a_report_of_which_something_cannot_be_judged_again_is_inconclusive(uop:
 
 def test_reports_are_compared(uop: Any) -> None:
     for name, made in (("a.json", reports.report(reports.PASSED)), ("b.json", reports.failing())):
-        Path(name).write_text(json.dumps(made.to_json()))
+        Path(name).write_text(report_text(made))
     outcome = uop("diff", "a.json", "b.json")
     assert outcome.code == 1
     assert "worse: op/EXP2/float32: passed, then failed (1 of 2 programs)" in outcome.out
@@ -243,9 +244,9 @@ def test_reports_are_compared(uop: Any) -> None:
 
 
 def test_half_a_character_in_a_report_is_spelled(uop: Any) -> None:
-    made = reports.failing().to_json()
+    made = as_json(reports.failing())
     made["failures"][0]["signature"] = "half \ud800"
-    Path("a.json").write_text(json.dumps(reports.report(reports.PASSED).to_json()))
+    Path("a.json").write_text(report_text(reports.report(reports.PASSED)))
     Path("b.json").write_text(json.dumps(made))
     outcome = uop("diff", "a.json", "b.json")
     assert "new cause: half \\ud800" in outcome.out
@@ -333,8 +334,8 @@ def test_ctrl_c_gives_the_verdict_so_far_and_leaves_the_report(tmp_path: Path) -
     assert "(interrupted)" in out
     assert "Traceback" not in err
     report = read_report(tmp_path / "report.json")
-    assert report["summary"]["interrupted"]
-    assert sum(len(marks.replace(" ", "")) for marks in report["cases"].values()) > 0
+    assert report.summary.interrupted
+    assert sum(len(marks.replace(" ", "")) for marks in report.cases.values()) > 0
 
 
 def test_a_case_of_a_small_backend_is_made_again_from_the_list_in_its_report(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from uop.__main__ import ENDINGS
-from uop.conformance.report.reading import read_report
+from uop.conformance.report.format import read_report
 
 PROGRAM = "%0 = PARAM [2] {slot=0, dtype=int32}\n%1 = NEG %0\ninput 0 = [1,2]\n"
 COMMAND = [sys.executable, "-P", "-m", "uop"]
@@ -138,7 +138,7 @@ def test_a_report_is_written_though_nothing_can_be_printed(tmp_path: Path) -> No
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=tmp_path)
     assert done.stderr.decode() == "error: the output: No space left on device\n"
     assert done.returncode == 2
-    assert read_report(tmp_path / "report.json")["summary"]["verdict"] == "conforms"
+    assert read_report(tmp_path / "report.json").conclusion == "conforms"
 
 
 def test_a_report_is_written_though_nobody_reads(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_report_is_written_though_nobody_reads(tmp_path: Path) -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path)
     os.close(writer)
     assert (done.returncode, done.stderr) == (130, b"")
-    assert read_report(tmp_path / "report.json")["summary"]["verdict"] == "conforms"
+    assert read_report(tmp_path / "report.json").conclusion == "conforms"
 
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=str)
@@ -167,7 +167,7 @@ def test_what_a_system_asks_to_end_with_is_as_ctrl_c(tmp_path: Path, ending: int
     out, err = running.communicate(timeout=60)
     assert (running.returncode, err) == (130, "")
     assert "(interrupted)" in out
-    assert read_report(tmp_path / "report.json")["summary"]["interrupted"]
+    assert read_report(tmp_path / "report.json").summary.interrupted
 
 
 def test_what_is_to_outlive_its_terminal_does() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hostile_worker import EVIL, OWNED
 
 from uop.__main__ import main
-from uop.cli.backends import probe
+from uop.cli.suite.backends import probe
 
 HERE = Path(__file__).resolve().parents[1]
 CASE = "op/ADD/float32/edges/0"

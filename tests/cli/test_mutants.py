@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from uop.cli.mutants import WIDTH, line_of, selected
+from uop.cli.suite.mutants import WIDTH, line_of, selected
 from uop.conformance.mutants.catalogue import find_mutant, mutants
 from uop.conformance.mutants.hunt import Fate, Hunted
 from uop.conformance.run.exits import Exit

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.backends.interpreter import EVERY_OP, evaluate_whole, in_order, is_sharded
+from uop.conformance.protocol.codec import NAMES
 from uop.conformance.protocol.hello import NAMES_OF_DTYPES
-from uop.conformance.protocol.wire import NAMES
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import STORAGE, Array
 from uop.spec import editions

@@ -12,14 +12,16 @@ from uop.conformance.backends import load
 from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.checks import OBSERVED
-from uop.conformance.profile.card import Card, Entry, card_from_json, observe
+from uop.conformance.profile.card import Card, Entry, observe
 from uop.conformance.profile.file import ProfileFileError, profile_text, read_profile
 from uop.conformance.profile.free import free_points
 from uop.conformance.profile.points import knob_points
 from uop.conformance.profile.probe import Point
+from uop.conformance.protocol.codec import from_json, to_json
 from uop.conformance.protocol.types import Backend, Outcome, Problem, ProblemKind
-from uop.conformance.report import Conclusion, Report
+from uop.conformance.report.format import as_json
 from uop.conformance.report.junit import junit_text
+from uop.conformance.report.model import Conclusion, Report
 from uop.conformance.report.terminal import summary
 from uop.conformance.run.options import Options, profile_named
 from uop.conformance.run.replay import replay
@@ -182,7 +184,7 @@ def test_a_backend_that_hangs_is_asked_once() -> None:
 
 def test_a_card_survives_json(reference: Card) -> None:
     for card in (reference, card_of("Alternating")):
-        assert card_from_json(json.loads(json.dumps(card.to_json()))) == card
+        assert from_json(Card, json.loads(json.dumps(to_json(card)))) == card
 
 
 # Profiles as files.
@@ -305,7 +307,7 @@ def judged(backend: str, folder: Path, op: str, dtype: str, profile: str = "") -
 def test_a_consistent_backend_conforms_under_what_it_shows(tmp_path: Path) -> None:
     report = judged(TRUNCATING, tmp_path, "IDIV", "int32")
     assert report.conclusion is Conclusion.CONFORMS
-    assert (report.profile_from, report.to_json()["profile_from"]) == (OBSERVED, OBSERVED)
+    assert (report.profile_from, as_json(report)["profile_from"]) == (OBSERVED, OBSERVED)
     assert "int_div=trunc" in report.profile
     lines = summary(report, 60)
     assert "conforms under the observed profile" in lines[0]
@@ -351,7 +353,7 @@ def test_a_backend_that_truncates_integers_conforms_on_every_level(tmp_path: Pat
     report = conform(options)
     assert report.conclusion is Conclusion.CONFORMS
     # A remainder in front of an INDEX may have no meaning by then: such a program is not sent.
-    skipped = {reason for cell in report.tally.cells.values() for reason in cell.skipped}
+    skipped = {reason for cell in report.cells for reason in cell.skipped}
     assert any(reason.startswith("no meaning: INDEX.u1") for reason in skipped)
     strict = judged(TRUNCATING, tmp_path, "IDIV", "int32", "strict")
     assert strict.conclusion is Conclusion.DOES_NOT
@@ -360,7 +362,7 @@ def test_a_backend_that_truncates_integers_conforms_on_every_level(tmp_path: Pat
 def test_what_ends_at_zero_is_judged_on_all_else(tmp_path: Path) -> None:
     report = judged("choosing_backends:Trapping", tmp_path, "IDIV", "int32", "int_div_traps=true")
     assert report.conclusion is Conclusion.CONFORMS
-    rows = report.to_json()["ledger"]["kinds"]
+    rows = as_json(report)["ledger"]["kinds"]
     for kind in ("cell", "value"):
         assert rows[kind]["checked"] == rows[kind]["total"] > 0, kind
 
@@ -381,6 +383,6 @@ def test_a_backend_that_does_two_things_does_not_conform(tmp_path: Path) -> None
     lines = summary(report, 60)
     assert any("max_nan is propagate and number at once" in line for line in lines)
     assert any("uop profile show" in line for line in lines)
-    assert '<testcase classname="card" name="max_nan">' in junit_text(report.to_json())
+    assert '<testcase classname="card" name="max_nan">' in junit_text(report)
     declared = judged(ALTERNATING, tmp_path, "ADD", "float32", "strict")
     assert declared.conclusion is Conclusion.CONFORMS

@@ -19,7 +19,7 @@ from uop.conformance.judging.lowering import submission_of, unsupported
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.messages import line, run_request
 from uop.conformance.protocol.types import Hello, Program
-from uop.conformance.report import Conclusion
+from uop.conformance.report.model import Conclusion
 from uop.conformance.report.terminal import summary
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform

@@ -15,13 +15,15 @@ import jsonschema
 import numpy as np
 import pytest
 
-from uop.conformance.coverage.exercised import RULES, exercised
-from uop.conformance.coverage.ledger import Evidence, Ledger, ledger_lines
+from uop.conformance.coverage.exercised import RULES, Exercised, exercised
+from uop.conformance.coverage.ledger import Checks, Ledger, ledger_lines
 from uop.conformance.coverage.points import KINDS, Point
 from uop.conformance.coverage.value_classes import BIT, named
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report import Conclusion, Report, Tally
+from uop.conformance.report.format import as_json
+from uop.conformance.report.model import Conclusion, Report
+from uop.conformance.report.tally import Tally
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import FURTHER, FURTHER_OF_EACH, conform
 from uop.conformance.run.selection import selected
@@ -37,7 +39,7 @@ from uop.spec.uop import UOp, const, dims, param
 SCHEMA = json.loads(
     files("uop.conformance.report").joinpath("uop-report-1.schema.json").read_text()
 )
-NOTHING = {"label": "", "values": {}, "rules": {}}
+NOTHING = Exercised("", {}, {})
 ID = "op/ADD/float32/edges/0@2"
 SIN = "op/SIN/float32/edges/0@2"
 PASSED = Verdict(ID, Status.PASSED, 1, 10, 9, 10)
@@ -64,8 +66,8 @@ def case(root: UOp, *inputs: dict[int, Any], level: str = "op") -> Case:
     return Case(CaseId(level, "ADD", "int8", "edges", 0), root, batches)
 
 
-def classes_of(shown: dict[str, Any]) -> dict[str, set[str]]:
-    return {about: set(named(found)) for about, found in shown["values"].items()}
+def classes_of(shown: Exercised) -> dict[str, set[str]]:
+    return {about: set(named(found)) for about, found in shown.values.items()}
 
 
 def test_an_op_meets_the_classes_of_the_inputs_that_it_takes() -> None:
@@ -85,10 +87,10 @@ def test_an_op_meets_the_classes_of_the_inputs_that_it_takes() -> None:
 
 def test_what_has_no_elements_meets_nothing() -> None:
     x = param(0, (0,), dtypes.int8)
-    assert exercised(case(UOp(Op.ADD, x, x), {0: np.zeros(0, np.int8)}))["values"] == {}
+    assert exercised(case(UOp(Op.ADD, x, x), {0: np.zeros(0, np.int8)})).values == {}
     none = UOp(Op.EXPAND, param(0, (1,), dtypes.int8), dims((0,)))
     shown = exercised(case(UOp(Op.ADD, none, none), {0: np.array([0], np.int8)}))
-    assert set(shown["values"]) == {"EXPAND int8"}
+    assert set(shown.values) == {"EXPAND int8"}
 
 
 def test_rules_count_where_they_say_something() -> None:
@@ -96,7 +98,7 @@ def test_rules_count_where_they_say_something() -> None:
     root = UOp(Op.ADD, on_two, UOp(Op.MOD, on_two, const(4, dtypes.int8)))
 
     def rules(level: str) -> dict[str, set[str]]:
-        found = exercised(case(root, {}, level=level))["rules"]
+        found = exercised(case(root, {}, level=level)).rules
         return {op: {r for k, r in enumerate(RULES) if m >> k & 1} for op, m in found.items()}
 
     assert rules("op")["ADD"] == {"dtype", "shape", "device", "axis"}
@@ -106,13 +108,13 @@ def test_rules_count_where_they_say_something() -> None:
 
 def test_what_an_invalid_case_exercises_is_its_label() -> None:
     found = exercised(case_by_id("invalid/ADD/void/arity/0@2"))
-    assert found == {"label": "ADD.arity", "values": {}, "rules": {}}
+    assert found == Exercised("ADD.arity", {}, {})
 
 
 @pytest.mark.parametrize("id", ["op/MUL/bfloat16/edges/0@2", "op/CAST/int8/to-bool/0@2", ID])
 def test_a_case_of_level_op_is_about_its_op_and_dtype(id: str) -> None:
     found = case_by_id(id)
-    assert f"{found.op} {found.dtype}" in exercised(found)["values"]
+    assert f"{found.op} {found.dtype}" in exercised(found).values
 
 
 def ledger(*ids: str, narrowed: bool = True) -> Ledger:
@@ -121,11 +123,11 @@ def ledger(*ids: str, narrowed: bool = True) -> Ledger:
 
 def test_a_point_is_checked_by_what_was_judged() -> None:
     found = ledger(ID, SIN)
-    shown = {**NOTHING, "values": {"ADD float32": BIT["nan"] | BIT["zero"]}, "rules": {"ADD": 3}}
+    shown = replace(NOTHING, values={"ADD float32": BIT["nan"] | BIT["zero"]}, rules={"ADD": 3})
     found.add(PASSED, shown)
-    found.add(replace(PASSED, id=SIN), {**NOTHING, "values": {"SIN float32": BIT["zero"]}})
+    found.add(replace(PASSED, id=SIN), replace(NOTHING, values={"SIN float32": BIT["zero"]}))
     points = found.points()
-    assert points[Point("cell", "ADD", "float32")] == Evidence(1, (0,))
+    assert points[Point("cell", "ADD", "float32")] == Checks(1, (0,))
     assert points[Point("value", "ADD", "float32", "nan")].checks == 1
     # Of a sum the bits of a NaN are free; of a sine that of ordinary values is.
     assert points[Point("latitude", "ADD", "float32")].checks == 1
@@ -149,11 +151,11 @@ def test_the_order_and_division_of_checks_do_not_matter() -> None:
     ids = [f"op/ADD/float32/edges/{k}@2" for k in range(5)]
     one, two = ledger(*ids), ledger(*ids)
     for id in ids:
-        one.add(replace(PASSED, id=id), {**NOTHING, "values": {"ADD float32": 3}})
+        one.add(replace(PASSED, id=id), replace(NOTHING, values={"ADD float32": 3}))
     for id in reversed(ids):
-        two.add(replace(PASSED, id=id), {**NOTHING, "values": {"ADD float32": 3}})
+        two.add(replace(PASSED, id=id), replace(NOTHING, values={"ADD float32": 3}))
     assert one.points() == two.points()
-    assert one.points()[Point("value", "ADD", "float32", "zero")] == Evidence(5, (0, 1))
+    assert one.points()[Point("value", "ADD", "float32", "zero")] == Checks(5, (0, 1))
 
 
 def tally(*verdicts: Verdict) -> Tally:
@@ -206,18 +208,17 @@ def test_a_whole_ledger_names_every_label_op_and_decision() -> None:
     unspoken = {"LOAD.arg", "PAD.arg", "STAGE.arg"}
     assert {p.about for p in expected if p.kind == "label"} == set(labels()) - unspoken
     assert {p.about for p in expected if p.kind == "rule"} == {op.name for op in DECLARATIONS}
-    section = found.to_json(Tally())
-    (told,) = [e["points"] for e in section["not_of_runs"] if "meaning" in e["reason"]]
-    assert told == list(clauses())
-    others = {point for e in section["not_of_runs"] for point in e["points"]}
+    sums = found.sums(Tally())
+    left_out = sums.not_of_runs
+    (told,) = [e.points for e in left_out if "meaning" in e.reason]
+    assert told == tuple(clauses())
+    others = {point for e in left_out for point in e.points}
     assert unspoken <= others
     assert {"rule PTRADD min_max", "rule BITCAST addrspace"} <= others
     assert not {str(p) for p in expected} & others
-    assert section["checked"] == 0
-    assert sum(len(e["points"]) for e in section["unchecked"]) == section["total"]
-    assert {kind: of["total"] > 0 for kind, of in section["kinds"].items()} == dict.fromkeys(
-        KINDS, True
-    )
+    assert sums.checked == 0
+    assert sum(len(e.points) for e in sums.unchecked) == sums.total
+    assert {kind for kind, of in sums.kinds.items() if of.total} == set(KINDS)
 
 
 def test_cases_show_every_point_that_a_run_can_show() -> None:
@@ -236,7 +237,7 @@ def test_cases_show_every_point_that_a_run_can_show() -> None:
 
 def test_the_section_is_as_the_schema_says_and_adds_up(judged: Conform) -> None:
     report = judged(ops=("MAX", "PAD"), dtypes=("float32", "uint8"))
-    whole = report.to_json()
+    whole = as_json(report)
     jsonschema.validate(whole, SCHEMA)
     section = whole["ledger"]
     open_points = [p for e in section["unchecked"] for p in e["points"]]
@@ -245,7 +246,8 @@ def test_the_section_is_as_the_schema_says_and_adds_up(judged: Conform) -> None:
         f"{name}/{k}@2" for name, marks in whole["cases"].items() for k in range(len(marks))
     }
     assert not set(open_points) & set(section["evidence"])
-    lines = ledger_lines(section)
+    assert report.ledger is not None
+    lines = ledger_lines(report.ledger)
     assert re.match(r"ledger: [\d,]+ of [\d,]+ points checked", lines[0])
     assert Fraction(section["checked"], section["total"]) > Fraction(4, 5)
 
@@ -253,7 +255,7 @@ def test_the_section_is_as_the_schema_says_and_adds_up(judged: Conform) -> None:
 def test_a_run_that_is_stopped_too_early_is_inconclusive(judged: Conform) -> None:
     report = judged("backends_for_tests:Slow", ops=("ADD", "SIN"), seconds=2.0)
     assert report.conclusion is Conclusion.INCONCLUSIVE
-    assert any("the run ended before" in why for why in report.to_json()["summary"]["missing"])
+    assert any("the run ended before" in why for why in as_json(report)["summary"]["missing"])
 
 
 def test_a_narrowed_run_is_judged_on_what_was_selected(judged: Conform) -> None:
@@ -265,34 +267,35 @@ def test_a_narrowed_run_is_judged_on_what_was_selected(judged: Conform) -> None:
 
 def test_a_backend_that_declines_almost_everything_is_inconclusive(judged: Conform) -> None:
     report = judged("backends_for_tests:Declining", ops=("ADD", "SHL", "XOR"), dtypes=("int8",))
-    assert report.tally.counts[Status.PASSED] > 0
+    assert report.summary.passed > 0
     assert report.conclusion is Conclusion.INCONCLUSIVE
-    assert "declined" in report.missing[0]
+    assert "declined" in report.summary.missing[0]
 
 
 def test_a_run_of_copies_leaves_no_point_open(judged: Conform) -> None:
     chosen = {"ops": ("LOAD", "STORE"), "dtypes": ("float16", "int64"), "effort": "default"}
-    assert judged(**chosen).to_json()["ledger"]["unchecked"] == []
+    assert as_json(judged(**chosen))["ledger"]["unchecked"] == []
 
 
 def test_gaps_are_aimed_at_the_same_way_however_divided(judged: Conform) -> None:
     chosen = {"ops": ("STACK", "GETTUPLE"), "dtypes": ("float16", "int64"), "effort": "default"}
     one, three = (judged(workers=n, **chosen) for n in (1, 3))
     ids = {str(id) for id in selected(Options("interpreter", levels=("op",), **chosen))}
-    run = {f"{n}/{k}@2" for n, marks in one.to_json()["cases"].items() for k in range(len(marks))}
+    run = {f"{n}/{k}@2" for n, marks in as_json(one)["cases"].items() for k in range(len(marks))}
     further = run - ids
     assert ids <= run
     assert FURTHER_OF_EACH < len(further) <= FURTHER["default"]
-    assert one.to_json()["cases"] == three.to_json()["cases"]
-    assert one.to_json()["ledger"] == three.to_json()["ledger"]
+    assert as_json(one)["cases"] == as_json(three)["cases"]
+    assert as_json(one)["ledger"] == as_json(three)["ledger"]
 
 
 def test_a_run_of_one_case_says_what_it_shows(judged: Conform) -> None:
-    found = judged(levels=LEVELS, cases=("graph/MIXED/int8/absent/0@2",)).to_json()["ledger"]
-    assert (found["total"], found["checked"]) == (0, 0)
+    found = judged(levels=LEVELS, cases=("graph/MIXED/int8/absent/0@2",)).ledger
+    assert found is not None
+    assert (found.total, found.checked) == (0, 0)
     (line,) = ledger_lines(found)
     assert re.fullmatch(r"ledger: these cases show \d+ values, \d+ rules", line)
-    assert ledger_lines(ledger().to_json(Tally())) == []
+    assert ledger_lines(ledger().sums(Tally())) == []
 
 
 @pytest.mark.parametrize(
@@ -304,7 +307,7 @@ def test_within_half_an_ulp_only_a_nan_may_be_several(
 ) -> None:
     id, cell = f"op/RECIP/{dtype}/edges/0@2", f"RECIP {dtype}"
     found = ledger(id)
-    found.add(replace(PASSED, id=id), {**NOTHING, "values": {cell: BIT[value]}})
+    found.add(replace(PASSED, id=id), replace(NOTHING, values={cell: BIT[value]}))
     assert (Point("latitude", "RECIP", dtype) in found.points()) is is_used
 
 
@@ -322,5 +325,5 @@ def test_what_is_stacked_is_met_by_the_op_behind() -> None:
 
 def test_a_report_on_all_levels_has_checks_of_each_kind(judged: Conform) -> None:
     report = judged(levels=LEVELS, ops=("ADD", "ALLREDUCE"))
-    evidence = report.to_json()["ledger"]["evidence"]
+    evidence = as_json(report)["ledger"]["evidence"]
     assert {name.split()[0] for name in evidence} == set(KINDS)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.coverage.exercised import AXIS, RULES, exercised
+from uop.conformance.coverage.exercised import AXIS, RULES, Exercised, exercised
 from uop.conformance.coverage.ledger import CLOSED, ENDED, NO_CASE, Ledger
 from uop.conformance.coverage.points import Point
 from uop.conformance.coverage.value_classes import BIT
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import MAY_END, Status, Verdict
 from uop.conformance.profile.points import knob_points
-from uop.conformance.protocol.wire import Json
-from uop.conformance.report import Tally, main_reason
+from uop.conformance.report.tally import Tally, main_reason
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import CaseId
@@ -22,7 +23,7 @@ from uop.conformance.workers.transport import Local
 from uop.spec.latitude import KNOBS
 from uop.spec.text.profile_text import parse_profile, profile_of
 
-NOTHING = {"label": "", "values": {}, "rules": {}}
+NOTHING = Exercised("", {}, {})
 ADD = "op/ADD/float32/edges/0@2"
 SIN = "op/SIN/float32/edges/0@2"
 SHAPE = 1 << RULES.index("shape")
@@ -43,7 +44,7 @@ def test_programs_that_were_skipped_say_why_a_rule_was_not_met() -> None:
     mixed = "device/MIXED/int32/sharded/0@2"
     found = ledger(ADD, mixed, narrowed=False)
     skipped = Verdict(mixed, Status.SKIPPED, reason="one device")
-    found.add(skipped, {**NOTHING, "rules": {"ADD": AXIS, "PAD": AXIS | SHAPE}})
+    found.add(skipped, replace(NOTHING, rules={"ADD": AXIS, "PAD": AXIS | SHAPE}))
     why = found.unseen(tally(skipped))
     assert why[Point("rule", "ADD", detail="axis")] == "one device"
     assert why[Point("rule", "PAD", detail="shape")] == "one device"
@@ -81,7 +82,7 @@ def test_a_point_is_told_by_the_reason_of_the_cases_that_would_have_shown_it() -
         (ids[3], "too large", BIT["ordinary"]),
     ):
         skipped.append(Verdict(id, Status.SKIPPED, reason=reason))
-        found.add(skipped[-1], {**NOTHING, "values": {"IDIV index": classes}})
+        found.add(skipped[-1], replace(NOTHING, values={"IDIV index": classes}))
     why = found.unseen(tally(*skipped))
     told = {str(point): reason for point, reason in why.items() if point.kind != "decision"}
     assert told == {
@@ -152,10 +153,9 @@ def test_what_is_not_shown_under_a_knob_has_its_true_reason(text: str) -> None:
             assert reason in ({verdict.reason for verdict in showing} or {NO_CASE}), point
 
 
-def would_show(point: Point, id: str, seen: Json) -> bool:
-    cell, named = f"{point.about} {point.dtype}", seen.get(f"{point.kind}s", {})
+def would_show(point: Point, id: str, seen: Exercised) -> bool:
     if point.kind == "rule":
-        return bool(named.get(point.about, 0) >> RULES.index(point.detail) & 1)
+        return bool(seen.rules.get(point.about, 0) >> RULES.index(point.detail) & 1)
     if point.kind == "value":
-        return bool(named.get(cell, 0) & BIT[point.detail])
+        return bool(seen.values.get(f"{point.about} {point.dtype}", 0) & BIT[point.detail])
     return id.startswith(f"op/{point.about}/{point.dtype}/")

@@ -20,7 +20,7 @@ from uop.spec.registry import DECLARATIONS
 
 def met(rule: int, cases: list[Case]) -> set[str]:
     """The ops at whose nodes a rule says something."""
-    return {op for c in cases for op, rules in exercised(c)["rules"].items() if rules & rule}
+    return {op for c in cases for op, rules in exercised(c).rules.items() if rules & rule}
 
 
 def of_level(level: str) -> list[Case]:

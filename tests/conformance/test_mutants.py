@@ -27,7 +27,7 @@ from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.place import with_fault
 from uop.conformance.mutants.pushed import PUSHED, accused, pushed
-from uop.conformance.run.pool import MEMBER, Member
+from uop.conformance.run.pool import MEMBER, SAY_HELLO, Member
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import groups
 from uop.spec.errors import PassError
@@ -155,10 +155,10 @@ def test_what_judges_as_it_should_accuses_each_element_that_is_pushed() -> None:
         id, wrong = next(iter(pushed(Op[op], hunting.SEED, parse_profile(profile))))
         member = Member.start(MEMBER, f"{PUSHED}:{op}:{profile}", profile, str(hunting.SEED))
         try:
-            member.answer()
+            member.answer(SAY_HELLO)
             (verdict,) = FaultyJudge(member).judge([CaseId.parse(id)])
         finally:
-            member.end()
+            member.process.end()
         assert accused(verdict) == wrong, id
 
 

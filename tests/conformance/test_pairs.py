@@ -16,7 +16,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 
 TWELVE = "PARAM CONST ADD SUB MUL NEG CMPLT WHERE CAST RESHAPE EXPAND REDUCE"
-SMALL = Vocabulary(frozenset(TWELVE.split()), frozenset({"int32", "float32"}), None, "small")
+SMALL = Vocabulary("small", frozenset(TWELVE.split()), frozenset({"int32", "float32"}))
 BINARY = (Op.ADD, Op.SUB, Op.MUL)
 
 

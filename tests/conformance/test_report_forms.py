@@ -11,17 +11,30 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from reports import CRASHED, FAILED, FAILURE, OPTIONS, PASSED, SKIPPED, TEXT, failing, full, report
+from reports import (
+    CRASHED,
+    FAILED,
+    FAILURE,
+    OPTIONS,
+    PASSED,
+    SKIPPED,
+    TEXT,
+    failing,
+    full,
+    report,
+    tally_of,
+)
 
 from uop.conformance.checks import KNOWN_FILE
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report import Failure, KnownFailure
 from uop.conformance.report.files import write_reports, write_repros
+from uop.conformance.report.format import as_json
 from uop.conformance.report.github import MOST, GitHub, commands, markdown
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
+from uop.conformance.report.model import Failure, KnownFailure
 from uop.conformance.report.terminal import summary
-from uop.conformance.report.vote import Poll
+from uop.conformance.report.vote import polled
 
 HELLO = Hello("some", "1", "device", frozenset(), frozenset())
 FULL = Path("/dev/full")
@@ -45,7 +58,7 @@ JUNIT = {
 
 
 def test_junit_has_a_test_case_per_cell() -> None:
-    (suite,) = ElementTree.fromstring(junit_text(failing().to_json()))
+    (suite,) = ElementTree.fromstring(junit_text(failing()))
     found = {(t.get("classname"), t.get("name")): t for t in suite}
     assert list(found) == [("graph.MIXED", "int8"), ("op.EXP2", "float32"), ("op.SIN", "float16")]
     failure = found["op.EXP2", "float32"].find("failure")
@@ -61,7 +74,7 @@ def test_junit_has_a_test_case_per_cell() -> None:
 
 
 def test_junit_of_a_cell_without_a_cause_names_the_first_case() -> None:
-    (suite,) = ElementTree.fromstring(junit_text(report(CRASHED).to_json()))
+    (suite,) = ElementTree.fromstring(junit_text(report(CRASHED)))
     assert f"--case {CRASHED.id}" in str(suite[0][0].text)
 
 
@@ -74,7 +87,7 @@ def test_junit_of_a_cell_without_a_cause_names_the_first_case() -> None:
     ],
 )
 def test_junit_of_a_run_that_says_nothing_is_not_green(made, said) -> None:
-    (suite,) = ElementTree.fromstring(junit_text(made.to_json()))
+    (suite,) = ElementTree.fromstring(junit_text(made))
     error = suite[-1].find("error")
     assert error is not None
     assert (suite.get("errors"), error.get("message")) == ("1", said)
@@ -82,8 +95,8 @@ def test_junit_of_a_run_that_says_nothing_is_not_green(made, said) -> None:
 
 def test_junit_has_a_suite_per_backend_and_no_character_that_xml_forbids() -> None:
     odd = replace(FAILURE, message="a\x00\x1b[0m\ud800<&]]>", text="\x08\ufffe")
-    poll = Poll((report(FAILED, failures=(odd,)), report(PASSED, backend="b")))
-    found = ElementTree.fromstring(junit_text(poll.to_json()))
+    poll = polled([report(FAILED, failures=(odd,)), report(PASSED, backend="b")])
+    found = ElementTree.fromstring(junit_text(poll))
     assert [suite.get("name") for suite in found] == ["some", "b"]
 
 
@@ -94,11 +107,11 @@ def test_each_command_can_be_copied_into_a_shell() -> None:
     again = ["conform", backend, "--seed", "0", "--case", FAILED.id]
     more, replay = ["conform", backend, "--effort", "full"], ["replay", repro, backend]
     for form in (junit_text, page):
-        told = [words for made in (caused, uncaused) for words in typed(form(made.to_json()))]
+        told = [words for made in (caused, uncaused) for words in typed(form(made))]
         assert told[0] == replay
         assert again in told
         assert {tuple(words) for words in told} <= {tuple(again), tuple(replay)}
-    assert more in typed(page(right.to_json()))
+    assert more in typed(page(right))
     lines = [summary(made, 60) for made in (caused, right)]
     assert typed("\n".join(lines[0] + lines[1])) == [replay, again, more]
 
@@ -112,10 +125,10 @@ def test_of_a_backend_that_was_lost_the_next_command_shows_where() -> None:
         ({"backend": "command:./w 'a b' -v"}, "uop worker check -- ./w 'a b' -v"),
         ({"backend": "command:./w", "timeout": 0.5}, "uop worker check --timeout 0.5 -- ./w"),
     ):
-        asked = replace(OPTIONS, **changes).to_json()
+        asked = replace(OPTIONS, **changes)
         made = replace(report(PASSED, lost="it hangs"), options=asked)
         assert summary(made, 60)[-1] == f"next: {command}"
-        assert unescape(page(made.to_json())).count(command) == 1
+        assert unescape(page(made)).count(command) == 1
         wrong = replace(report(FAILED, failures=(FAILURE,), lost="it hangs"), options=asked)
         assert f"--case {FAILED.id}" in summary(wrong, 60)[-1]
 
@@ -141,12 +154,12 @@ def test_a_command_judges_by_what_the_run_was_asked_to() -> None:
         ({"known": KNOWN_FILE}, []),
         ({"known": Path("a b.toml")}, ["--known", "a b.toml"]),
     ):
-        made = replace(report(PASSED), options=replace(asked, **changes).to_json())
+        made = replace(report(PASSED), options=replace(asked, **changes))
         assert typed("\n".join(summary(made, 60))) == [[*plain, *words]]
-        assert typed(page(made.to_json())) == [[*plain, *words]]
+        assert typed(page(made)) == [[*plain, *words]]
         wrong = replace(report(FAILED), options=made.options)
         again = ["conform", "command:./w", "--seed", "0", "--case", FAILED.id, *words]
-        assert again in typed(junit_text(wrong.to_json()))
+        assert again in typed(junit_text(wrong))
 
 
 def typed(text: str) -> list[list[str]]:
@@ -164,7 +177,7 @@ def test_junit_is_as_the_schema_of_jenkins_has_it() -> None:
         report(replace(SKIPPED, reason=ODD), backend=ODD, failures=(odd,), known=(stale,)),
         report(FAILED, failures=(replace(odd, id=FAILED.id, level="card"),), interrupted=True),
     ):
-        root = ElementTree.fromstring(junit_text(made.to_json()))
+        root = ElementTree.fromstring(junit_text(made))
         for element in root.iter():
             attributes, children = JUNIT[element.tag]
             assert set(element.keys()) <= attributes
@@ -240,7 +253,7 @@ def test_github_marks_a_case_of_the_adopter(
         Path("mine/a.uop").write_text(file)
     own = replace(FAILURE, id="cases/a.uop/two", level="cases")
     made = report(FAILED, failures=(own,))
-    made = replace(made, options={**made.options, "folder": "mine"})
+    made = replace(made, options=replace(made.options, folder=Path("mine")))
     (line,) = commands(made)
     assert line.startswith(f"::error {place}title=cases/a.uop/two%3A result EXP2 float32::")
 
@@ -258,7 +271,7 @@ def test_github_gets_a_summary_that_is_appended(tmp_path: Path) -> None:
     lines: list[str] = []
     display = GitHub(lines.append, summary)
     display.started(HELLO, OPTIONS, 4)
-    display.progress(failing().tally, 1.0)
+    display.progress(tally_of(PASSED, FAILED), 1.0)
     display.finished(failing())
     text = summary.read_text()
     assert text.startswith("before\n## ❌ some does not conform")
@@ -284,10 +297,10 @@ def test_a_summary_shows_text_as_it_is() -> None:
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    found = failing().to_json()
+    found = failing()
     paths = [tmp_path / "new" / name for name in ("r.json", "r.xml", "r.html")]
     assert write_reports(found, *paths) == []
-    assert json.loads(paths[0].read_text()) == json.loads(json.dumps(found))
+    assert json.loads(paths[0].read_text()) == json.loads(json.dumps(as_json(found)))
     assert write_repros((FAILURE, replace(FAILURE, repro=str(tmp_path / "a.uop")))[1:]) == []
     assert (tmp_path / "a.uop").read_text() == TEXT
     assert sorted(path.name for path in paths[0].parent.iterdir()) == ["r.html", "r.json", "r.xml"]
@@ -297,7 +310,7 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_a_full_disk_costs_one_file_and_is_named(tmp_path: Path) -> None:
     (tmp_path / "r.json").symlink_to(FULL)
     html = tmp_path / "r.html"
-    found = write_reports(failing().to_json(), tmp_path / "r.json", FULL, html)
+    found = write_reports(failing(), tmp_path / "r.json", FULL, html)
     names = (tmp_path / "r.json", FULL)
     assert found == [f"cannot write {name}: No space left on device" for name in names]
     assert html.read_text().endswith("</html>\n")
@@ -308,7 +321,7 @@ def test_a_place_that_cannot_be_written_to_is_named_and_the_old_report_stays(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "file").write_text("old")
-    found = write_reports(failing().to_json(), tmp_path / "file" / "r.json")
+    found = write_reports(failing(), tmp_path / "file" / "r.json")
     assert len(found) == 1
     assert found[0].startswith(f"cannot write {tmp_path}/file/r.json: ")
     assert (tmp_path / "file").read_text() == "old"
@@ -318,4 +331,4 @@ def test_what_a_backend_printed_need_not_be_text(tmp_path: Path) -> None:
     odd = replace(FAILURE, message="\ud800", text="\udcff", repro=str(tmp_path / "a.uop"))
     paths = [tmp_path / name for name in ("r.json", "r.xml", "r.html")]
     made = report(FAILED, SKIPPED, failures=(odd,))
-    assert write_reports(made.to_json(), *paths) + write_repros(made.failures) == []
+    assert write_reports(made, *paths) + write_repros(made.failures) == []

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -16,10 +15,11 @@ from reports import PASSED, report
 from uop.__main__ import main
 from uop.conformance.checks import OptionError
 from uop.conformance.report.diff import changes, notes
+from uop.conformance.report.format import as_json, parse_report, read_report
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
+from uop.conformance.report.model import Report
 from uop.conformance.report.origin import Origin
-from uop.conformance.report.reading import parse_report, read_report
 
 ADD = ["--case", "op/ADD/int32/edges/0", "-n", "1"]
 ORIGIN = {"date": "2030-12-31T23:59:59+00:00", "host": "<h>", "commit": "c0ffee", "command": "uop"}
@@ -42,12 +42,13 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_says_where_it_comes_from() -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     assert main(["conform", "interpreter", *ADD, "--json", "a report.json"]) == 0
-    origin = read_report(Path("a report.json"))["origin"]
-    assert before <= datetime.fromisoformat(origin["date"]) <= datetime.now(UTC)
-    assert origin["host"] == platform.node()
-    assert origin["commit"] == ""
+    origin = read_report(Path("a report.json")).origin
+    assert origin is not None
+    assert before <= datetime.fromisoformat(origin.date) <= datetime.now(UTC)
+    assert origin.host == platform.node()
+    assert origin.commit == ""
     words = " ".join(ADD)
-    assert origin["command"] == f"uop conform interpreter {words} --json 'a report.json'"
+    assert origin.command == f"uop conform interpreter {words} --json 'a report.json'"
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -68,15 +69,15 @@ def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch) -> None
     assert Origin.now(("uop", "a b")).commit == ""
 
 
-def made(**origin: str) -> dict[str, Any]:
-    return report(PASSED, sections={"origin": ORIGIN | origin}).to_json()
+def made(**origin: str) -> Report:
+    return report(PASSED, origin=Origin(**ORIGIN | origin))
 
 
 def test_reports_that_differ_in_it_alone_say_the_same() -> None:
     a, b = made(), made(date="2031", host="other", commit="", command="uop conform x")
     assert changes(a, b) == []
     assert notes(a, b) == []
-    assert changes(report(PASSED).to_json(), b) == []
+    assert changes(report(PASSED), b) == []
 
 
 def test_every_form_shows_it() -> None:
@@ -90,8 +91,9 @@ def test_every_form_shows_it() -> None:
 
 
 def test_reports_of_before_have_none() -> None:
-    found = report(PASSED).to_json()
-    assert "origin" not in parse_report(json.dumps(found), "r.json")
-    assert "timestamp" not in junit_text(found)
+    found = as_json(report(PASSED))
+    assert "origin" not in found
+    assert parse_report(json.dumps(found), "r.json").origin is None
+    assert "timestamp" not in junit_text(report(PASSED))
     with pytest.raises(OptionError, match="origin"):
         parse_report(json.dumps(found | {"origin": "here"}), "r.json")

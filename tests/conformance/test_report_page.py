@@ -29,38 +29,37 @@ from reports import (
 
 from uop.conformance.judging.elements import BINS
 from uop.conformance.judging.verdict import Status
+from uop.conformance.profile.card import Entry
 from uop.conformance.profile.free import FREE, free_points
-from uop.conformance.report import Failure, KnownFailure
+from uop.conformance.protocol.codec import from_json
 from uop.conformance.report.html.markup import in_decimals
 from uop.conformance.report.html.page import page
 from uop.conformance.report.html.page_accuracy import histogram
+from uop.conformance.report.model import Failure, KnownFailure, LedgerSums, Report
 from uop.conformance.report.terminal import COLUMNS
-from uop.conformance.report.vote import Poll
+from uop.conformance.report.vote import polled
 from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 CSS = files("uop.conformance.report.html").joinpath("page.css").read_text()
-LEDGER = {
-    "total": 5,
-    "checked": 4,
-    "kinds": {"label": {"says": "a constraint", "total": 5, "checked": 4}},
-    "unchecked": [{"reason": "no case shows it", "points": ["label ADD.c3"]}],
-    "not_of_runs": [{"reason": "it has no meaning", "points": ["CALL.u1", "IF.u1"]}],
-    "evidence": {"label ADD.c1": {"checks": 1, "first": ["invalid/ADD/void/c1/0@2"]}},
-}
-ENTRY = {
-    "point": "max_nan",
-    "knob": "max_nan",
-    "observed": "propagate and number",
-    "declares": "either",
-    "consistent": False,
-    "evidence": ["MAX(0x1p+0) = 1", "MAX(0x1p+1) = 2", "MAX(0x1p+2) = 3"],
-    "conflict": ["MAX(0x1p+0) = 1", "MAX(0x1p+1) = 2"],
-    "repro": "a program",
-}
-OPEN = ENTRY | {"point": "NaN payload", "knob": "", "observed": "kept", "declares": ""}
-SECTIONS = {"card": [ENTRY, OPEN | {"conflict": [], "consistent": True}], "ledger": LEDGER}
+LEDGER = from_json(
+    LedgerSums,
+    {
+        "total": 5,
+        "checked": 4,
+        "kinds": {"label": {"says": "a constraint", "total": 5, "checked": 4}},
+        "unchecked": [{"reason": "no case shows it", "points": ["label ADD.c3"]}],
+        "not_of_runs": [{"reason": "it has no meaning", "points": ["CALL.u1", "IF.u1"]}],
+        "evidence": {"label ADD.c1": {"checks": 1, "first": ["invalid/ADD/void/c1/0@2"]}},
+    },
+)
+SEEN = ("MAX(0x1p+0) = 1", "MAX(0x1p+1) = 2", "MAX(0x1p+2) = 3")
+ENTRY = Entry(
+    "max_nan", "max_nan", "propagate and number", "either", False, SEEN, SEEN[:2], "a program"
+)
+OPEN = Entry("NaN payload", "", "kept", "", True, SEEN, repro="a program")
+SECTIONS: dict[str, Any] = {"card": (ENTRY, OPEN), "ledger": LEDGER}
 KNOWN = KnownFailure("op/A/int8/b/0@2", "old", "http://a.b", "2030-12-31", "a.uop", (), "known", "")
 PROBE = """<script>
 addEventListener('load', () => {
@@ -92,7 +91,7 @@ addEventListener('message', e => {
 </script>"""
 
 
-def everything() -> Any:
+def everything() -> Report:
     """A report with a cell for 100 ops and 15 dtypes and every part that a page can have."""
     ids = [
         f"op/{op}/{dtype}/edges/{k}@2"
@@ -101,8 +100,9 @@ def everything() -> Any:
     verdicts = [replace(FAILED if "TRUNC" in id else PASSED, id=id) for id in ids]
     causes = (FAILURE, replace(FAILURE, signature="another"), replace(FAILURE, text="no program"))
     causes = (*causes[:2], replace(causes[2], signature="third", values=(), message="a\n" * 9))
-    one = report(*verdicts, SKIPPED, CRASHED, failures=causes, sections=SECTIONS, known=(KNOWN,))
-    return Poll((one, report(PASSED, backend="b"), report(FAILED, backend="c", failures=causes)))
+    one = report(*verdicts, SKIPPED, CRASHED, failures=causes, **SECTIONS, known=(KNOWN,))
+    others = [report(PASSED, backend="b"), report(FAILED, backend="c", failures=causes)]
+    return polled([one, *others])
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     text = OUTER
     for name, width in SIZES.items():
         shown = made.reports[0] if name == "single" else made
-        (folder / f"{name}.html").write_text(page(shown.to_json()) + PROBE)
+        (folder / f"{name}.html").write_text(page(shown) + PROBE)
         style = f"border: 0; width: {width}px; height: 800px"
         text += f'<iframe name="{name}" src="{name}.html" style="{style}"></iframe>'
     (folder / "all.html").write_text(text)
@@ -147,7 +147,7 @@ def test_the_first_screen_holds_the_verdict_and_the_matrix(probed: dict[str, Any
 
 
 def test_a_page_loads_nothing_and_runs_nothing() -> None:
-    text = page(everything().to_json())
+    text = page(everything())
     assert not re.search(r"<script|<link(?! rel=\"icon\" href=\"data:,\")|<img|@import|url\(", text)
     urls = set(re.findall(r"(?:src|href)=\"([^#\"][^\"]*)\"", text))
     assert urls == {"data:,", KNOWN.link}
@@ -156,7 +156,7 @@ def test_a_page_loads_nothing_and_runs_nothing() -> None:
 
 
 def test_a_page_says_first_who_does_what() -> None:
-    text = page(failing().to_json())
+    text = page(failing())
     for said in (
         "some does not conform",
         "2 of 3 programs gave what the language forbids. 1 of them ended it.",
@@ -194,14 +194,14 @@ def test_a_page_says_first_who_does_what() -> None:
     ],
 )
 def test_any_report_makes_a_page(made: Any, said: str, command: str) -> None:
-    text = page(made.to_json())
+    text = page(made)
     assert said in text
     assert command in text
 
 
 def test_parts_that_others_add_are_shown_where_they_are() -> None:
-    assert 'id="card"' not in page(failing().to_json())
-    text = page(report(PASSED, sections=SECTIONS).to_json())
+    assert 'id="card"' not in page(failing())
+    text = page(report(PASSED, **SECTIONS))
     assert 'id="card"' in text
     assert "4 of 5 points of the language were exercised." in text
     assert "<td>4 of 5</td><td>a constraint</td>" in text
@@ -211,7 +211,7 @@ def test_parts_that_others_add_are_shown_where_they_are() -> None:
 
 def test_a_card_says_of_each_point_what_is_allowed_and_seen_and_by_which_programs() -> None:
     twofold = replace(CARD, signature="card max_nan")
-    text = page(report(PASSED, failures=(twofold,), sections=SECTIONS).to_json())
+    text = page(report(PASSED, failures=(twofold,), **SECTIONS))
     for said in (
         "<code>max_nan</code>",
         escape(KNOBS["max_nan"]),
@@ -229,7 +229,7 @@ def test_a_card_says_of_each_point_what_is_allowed_and_seen_and_by_which_program
         assert said in text, said
     assert text.count("two things at once</span>") == 1
     # Where the declared profile allows both it is no fault.
-    allowed = page(report(PASSED, sections=SECTIONS).to_json())
+    allowed = page(report(PASSED, **SECTIONS))
     assert "two things at once" not in allowed
     assert "<strong>propagate and number</strong>" in allowed
 
@@ -248,20 +248,20 @@ def test_every_open_point_of_a_card_has_its_words() -> None:
 def test_the_verdict_of_a_page_counts_known_failures(
     known: tuple[KnownFailure, ...], said: str
 ) -> None:
-    text = page(report(PASSED, replace(FAILED, status=Status.KNOWN), known=known).to_json())
+    text = page(report(PASSED, replace(FAILED, status=Status.KNOWN), known=known))
     assert said in text
     assert "<dt>known failures</dt><dd>1</dd>" in text
     assert 'class="next"><p>Next, mend the file' in text or not known[0].stale
 
 
 def test_known_failures_have_a_mark_and_a_place_of_their_own() -> None:
-    assert 'id="known"' not in page(report(PASSED).to_json())
+    assert 'id="known"' not in page(report(PASSED))
     lines = (
         replace(KNOWN, cases=("op/A/int8/b/0@2", "op/A/int8/b/1@2")),
         replace(KNOWN, state="fixed", stale="k.toml:2: remove this line", link="javascript:x()"),
         replace(KNOWN, state="expired", stale="k.toml:3: accepted until then", link="ticket 3"),
     )
-    text = page(report(replace(FAILED, status=Status.KNOWN), known=lines).to_json())
+    text = page(report(replace(FAILED, status=Status.KNOWN), known=lines))
     assert '<td class="k g" title="EXP2 float32' in text or '<td class="k" title="EXP2' in text
     for said in (
         '<a href="http://a.b">http://a.b</a>',
@@ -281,12 +281,11 @@ def test_what_a_backend_says_stays_text() -> None:
     fault = replace(WRONG, got=evil, accepted=evil, place=evil, inputs=(evil,))
     cause = replace(FAILURE, signature=evil, message=evil, repro=evil, values=(fault,), text=evil)
     skipped = replace(SKIPPED, reason=evil)
-    entry = {"knob": evil, "consistent": False, "evidence": [evil], "conflict": [evil]}
-    card = {"card": [entry | dict.fromkeys(("point", "observed", "declares", "repro"), evil)]}
+    card = (Entry(evil, evil, evil, evil, False, (evil,), (evil,), evil),)
     texts = dict.fromkeys(("key", "reason", "link", "expires", "repro", "stale"), evil)
     known = (KnownFailure(**texts, cases=(evil,), state="fixed"),)
-    made = report(FAILED, skipped, failures=(cause,), backend=evil, sections=card, known=known)
-    text = page(Poll((made, report(PASSED, backend="b"))).to_json())
+    made = report(FAILED, skipped, failures=(cause,), backend=evil, card=card, known=known)
+    text = page(polled([made, report(PASSED, backend="b")]))
     assert "<script" not in text
 
 

@@ -12,7 +12,7 @@ from uop.conformance.judging.verdict import Status
 from uop.conformance.report.sample import Again, judged_again, require_cases, sample
 
 IDS = [f"op/NEG/int8/edges/{k}@2" for k in range(0, 40, 2)]
-MANY = report(*(replace(PASSED, id=id) for id in IDS), FAILED, SKIPPED, CRASHED).to_json()
+MANY = report(*(replace(PASSED, id=id) for id in IDS), FAILED, SKIPPED, CRASHED)
 
 
 @pytest.mark.parametrize(
@@ -36,21 +36,21 @@ def test_a_known_failure_holds_while_it_fails() -> None:
 
 
 def test_a_sample_of_failures_alone() -> None:
-    found = sample(report(FAILED, CRASHED).to_json(), 1)
+    found = sample(report(FAILED, CRASHED), 1)
     assert len(found) == 1
 
 
 def test_a_report_without_cases_has_none_to_judge_again() -> None:
     require_cases(MANY)
     with pytest.raises(OptionError, match="holds no case"):
-        require_cases(report(SKIPPED).to_json())
+        require_cases(report(SKIPPED))
 
 
 def test_verdicts_hold_or_do_not_and_what_is_no_case_any_more_is_said() -> None:
     ids = ("op/NEG/int8/edges/0@2", "op/NEG/int8/shapes/0@2")
     right, lied = replace(PASSED, id=ids[0]), replace(FAILED, id=ids[1])
     made = report(right, lied, replace(PASSED, id="op/NEG/int8/gone/0@2"), backend="interpreter")
-    found = {again.id: again for again in judged_again(made.to_json(), 10)}
+    found = {again.id: again for again in judged_again(made, 10)}
     assert [found[id].holds for id in ids] == [True, False]
     gone = found["op/NEG/int8/gone/0@2"]
     assert (gone.now, gone.why) == (None, "this suite has no case 'op/NEG/int8/gone/0@2'")

@@ -8,7 +8,9 @@ import pytest
 from reports import CRASHED, FAILED, PASSED, SKIPPED, report
 
 from uop.conformance.judging.verdict import Verdict
-from uop.conformance.report.vote import Outcome, Poll, vote_lines, voted
+from uop.conformance.report.format import as_json
+from uop.conformance.report.model import Outcome
+from uop.conformance.report.vote import polled, vote_lines, voted
 
 ID = FAILED.id
 RIGHT = replace(PASSED, id=ID)
@@ -56,28 +58,32 @@ def test_the_interpreter_has_one_vote_itself_judged_or_not() -> None:
 
 
 def test_a_poll_tells_every_case_that_failed_somewhere() -> None:
-    poll = Poll((report(RIGHT, PASSED), report(ONE, backend="b")), ("c: no device",))
-    assert [case.id for case in poll.cases] == [ID]
-    assert poll.cases[0].says == {"some": "accepted", "b": "output 0[] is 1, not 0x1p+0"}
-    assert vote_lines(poll) == [
+    found = polled([report(RIGHT, PASSED), report(ONE, backend="b")], ["c: no device"])
+    vote = found.vote
+    assert vote is not None
+    assert [case.id for case in vote.cases] == [ID]
+    assert vote.cases[0].says == {"some": "accepted", "b": "output 0[] is 1, not 0x1p+0"}
+    assert vote_lines(vote) == [
         "not started: c: no device",
         "odd one out on op/EXP2/float32: b (1 cases), such as "
         f"{ID}: some: accepted; b: output 0[] is 1, not 0x1p+0",
     ]
-    found = poll.to_json()
-    assert [one["options"]["backend"] for one in found["others"]] == ["b"]
-    assert found["vote"]["cases"][0]["verdict"] == "odd one out"
+    written = as_json(found)
+    assert [one["options"]["backend"] for one in written["others"]] == ["b"]
+    assert written["vote"]["cases"][0]["verdict"] == "odd one out"
 
 
 def test_a_suspected_interpreter_is_told_first() -> None:
     other = replace(PASSED, id="op/ADD/int8/edges/0@2")
     verdicts = [(ONE, replace(DEAD, id=other.id)), (ONE, other)]
-    poll = Poll(tuple(report(*v, backend=name) for name, v in zip("ab", verdicts, strict=True)))
-    first, second = vote_lines(poll)
+    found = polled([report(*v, backend=name) for name, v in zip("ab", verdicts, strict=True)])
+    assert found.vote is not None
+    first, second = vote_lines(found.vote)
     assert first.startswith("interpreter suspect on op/EXP2/float32 (1 cases)")
     assert second.startswith("odd one out on op/ADD/int8: a")
 
 
 def test_without_failures_there_is_nothing_to_vote_on() -> None:
-    poll = Poll((report(PASSED), report(PASSED, backend="b")))
-    assert vote_lines(poll) == ["no case failed anywhere: nothing to vote on"]
+    found = polled([report(PASSED), report(PASSED, backend="b")])
+    assert found.vote is not None
+    assert vote_lines(found.vote) == ["no case failed anywhere: nothing to vote on"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.coverage.strength import Strength, opened, programs_of, strength_line
+from uop.conformance.coverage.strength import opened, programs_of, strength_line
 from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.report import Tally
+from uop.conformance.report.model import Strength
+from uop.conformance.report.tally import Tally
 from uop.conformance.suite.generate import groups
 
 HELLO = replace(
@@ -51,9 +52,9 @@ def test_texts_that_must_be_rejected_do_not_count() -> None:
 
 
 def test_the_line_says_what_one_more_op_brings() -> None:
-    figures = Strength(24, 25, 400, 1000, {"MAX": 1200, "OR": 0}).to_json()
+    figures = Strength(24, 25, 400, 1000, {"MAX": 1200, "OR": 0})
     assert strength_line(figures) == (
         "24 of 25 listed cells judged, 40% of the suite applied; "
         "one more op in the list: MAX 1,200 programs more"
     )
-    assert strength_line(Strength(0, 0, 0, 0, {}).to_json()) == ("nothing of the suite applied")
+    assert strength_line(Strength(0, 0, 0, 0, {})) == ("nothing of the suite applied")

@@ -14,6 +14,7 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import submission_of, unsupported
 from uop.conformance.judging.verdict import Status
+from uop.conformance.protocol.codec import from_json, to_json
 from uop.conformance.protocol.types import Hello, Limits, Outcome, Program
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
@@ -23,7 +24,6 @@ from uop.conformance.suite.levels.graph import steps
 from uop.conformance.suite.vocabulary import (
     Vocabulary,
     computed,
-    vocabulary_from_json,
     vocabulary_of,
     whole,
 )
@@ -115,7 +115,7 @@ def test_the_whole_language_has_no_key_and_all_is_pinned() -> None:
     assert whole().dtypes <= set(DTYPES)
     part = vocabulary_of([every, hello()])
     assert part == vocabulary_of([hello()])
-    assert vocabulary_from_json(part.to_json()) == part
+    assert from_json(Vocabulary, to_json(part)) == part
 
 
 def test_a_new_op_changes_no_program(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,6 +205,6 @@ def test_the_shipped_backends_are_registered() -> None:
 
 def test_close_ends_the_process(tmp_path: Path) -> None:
     worker = Worker("interpreter", tmp_path)
-    process = worker.process
+    process = worker.process.popen
     worker.close()
     assert process.returncode is not None

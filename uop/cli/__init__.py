@@ -6,22 +6,26 @@ from importlib.metadata import version
 
 import click
 
-# Name -> its line in `uop --help`. The command `NAME` is `command` in the file NAME.py.
+PROGRAMS, SUITE = "uop.cli.programs", "uop.cli.suite"
 COMMANDS = {
-    "run": "Run a program and print its results.",
-    "compile": "Compile a program and print its source, or the program that a stage leaves.",
-    "backends": "List the backends and say which can be used here.",
-    "conform": "Judge a backend, or several, by the conformance suite.",
-    "diff": "Compare two reports: what is better now, and what is worse.",
-    "explain": "Explain an op, a label, a decision or a word, or what a case demands.",
-    "eval": "Evaluate one expression and print what a backend may return.",
-    "export": "Write the suite as files, for checkers in any language.",
-    "judge": "Judge outputs in files for the cases that `uop export` wrote.",
-    "mutants": "Measure the suite: seed faults and count which ones it finds.",
-    "profile": "Show or write what a backend does where the spec leaves a choice.",
-    "worker": "Check that an executable keeps to the protocol for backends.",
-    "replay": "Judge programs in files again, or some cases of a report.",
+    "run": (PROGRAMS, "Run a program and print its results."),
+    "compile": (
+        PROGRAMS,
+        "Compile a program and print its source, or the program that a stage leaves.",
+    ),
+    "backends": (SUITE, "List the backends and say which can be used here."),
+    "conform": (SUITE, "Judge a backend, or several, by the conformance suite."),
+    "diff": (SUITE, "Compare two reports: what is better now, and what is worse."),
+    "explain": ("uop.cli", "Explain an op, a label, a decision or a word, or what a case demands."),
+    "eval": (PROGRAMS, "Evaluate one expression and print what a backend may return."),
+    "export": (SUITE, "Write the suite as files, for checkers in any language."),
+    "judge": (SUITE, "Judge outputs in files for the cases that `uop export` wrote."),
+    "mutants": (SUITE, "Measure the suite: seed faults and count which ones it finds."),
+    "profile": (SUITE, "Show or write what a backend does where the spec leaves a choice."),
+    "worker": (SUITE, "Check that an executable keeps to the protocol for backends."),
+    "replay": (SUITE, "Judge programs in files again, or some cases of a report."),
 }
+"""The room of each command, and its line in `uop --help`: NAME is `command` in the file NAME.py."""
 
 
 class Suggesting(click.Group):
@@ -50,12 +54,12 @@ class Commands(Suggesting):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"uop.cli.{cmd_name}").command
+        command: click.Command = import_module(f"{COMMANDS[cmd_name][0]}.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -247,7 +247,7 @@ def place_of(element: str | None) -> tuple[int, ...] | None:
 
 def backend_facts(made: Call, names: tuple[str, ...]) -> list[tuple[str, str]]:
     """What each backend returns, and whether that is accepted."""
-    from uop.cli.backend import run_on
+    from uop.cli.programs.backend import run_on
     from uop.conformance.protocol.untrusted import in_one_line
     from uop.interpreter.show import show_value
     from uop.spec.errors import UopError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from html import escape
 from importlib.resources import files
 
-from uop.conformance.protocol.wire import Json
 from uop.conformance.report.html.markup import Html, block, code, pairs, section, table, tag
 from uop.conformance.report.html.page_accuracy import accuracy
 from uop.conformance.report.html.page_card import card
@@ -15,8 +16,9 @@ from uop.conformance.report.html.page_known import known
 from uop.conformance.report.html.page_ledger import ledger
 from uop.conformance.report.html.page_matrix import matrix
 from uop.conformance.report.junit import first_failed
+from uop.conformance.report.model import Conclusion, Report, Summary
+from uop.conformance.report.origin import Origin
 from uop.conformance.run.commands import (
-    CORPUS,
     case_command,
     files_command,
     lost_command,
@@ -28,114 +30,102 @@ HEAD = (
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
 )
-MARKS = {"conforms": "✓", "does not conform": "✕", "inconclusive": "?"}
-CLASSES = {"conforms": "good", "does not conform": "bad", "inconclusive": "open"}
+MARKS = {Conclusion.CONFORMS: "✓", Conclusion.DOES_NOT: "✕", Conclusion.INCONCLUSIVE: "?"}
+CLASSES = {
+    Conclusion.CONFORMS: "good",
+    Conclusion.DOES_NOT: "bad",
+    Conclusion.INCONCLUSIVE: "open",
+}
 MOST_VOTES = 200
-LINKS = (
-    ("failures", "Failures"),
-    ("known", "Known failures"),
-    ("rules", "Rules"),
-    ("vote", "Votes"),
-    ("accuracy", "Accuracy"),
-    ("skipped", "Not judged"),
-    ("card", "Device card"),
-    ("ledger", "Ledger"),
-    ("run", "This run"),
-)
+CHOSEN = ("effort", "levels", "ops", "dtypes", "cases", "examples", "seconds", "timeout")
+"""The options that are shown where they are given."""
 
 
-def page(report: Json) -> str:
+def page(report: Report) -> str:
     """The whole document. The first screen: the verdict, three failures, the next step, matrix."""
-    every = [report, *report.get("others", [])]
-    title = f"{report['backend']['name']}: {report['summary']['verdict']}"
+    every = report.every
+    title = f"{report.backend.name}: {report.conclusion}"
     css = files("uop.conformance.report.html").joinpath("page.css").read_text(encoding="utf-8")
-    parts = [
-        section(
-            "failures",
-            "Failures",
-            *(_named(one, failures(one, k), every) for k, one in enumerate(every)),
-        ),
-        section("known", "Known failures", *(_named(one, known(one), every) for one in every)),
-        section("rules", "What the language says about these ops", rules(every)),
-        section("vote", "Who disagrees with whom", _vote(report)),
-        section("accuracy", "Accuracy", *(_named(one, accuracy(one), every) for one in every)),
-        section("skipped", "Not judged", *(_named(one, _skipped(one), every) for one in every)),
-        section("card", "Device card", *(_named(one, card(one), every) for one in every)),
-        section(
-            "ledger",
-            "Ledger",
-            *(_named(one, ledger(one.get("ledger", {})), every) for one in every),
-        ),
-        section("run", "This run", *(_named(one, _run(one), every) for one in every)),
+    shown = [
+        (id, label, section(id, title, *inside))
+        for id, label, title, inside in (
+            (
+                "failures",
+                "Failures",
+                "Failures",
+                _named(every, (failures(one, k) for k, one in enumerate(every))),
+            ),
+            ("known", "Known failures", "Known failures", _named(every, map(known, every))),
+            ("rules", "Rules", "What the language says about these ops", [rules(every)]),
+            ("vote", "Votes", "Who disagrees with whom", [_vote(report)]),
+            ("accuracy", "Accuracy", "Accuracy", _named(every, map(accuracy, every))),
+            ("skipped", "Not judged", "Not judged", _named(every, map(_skipped, every))),
+            ("card", "Device card", "Device card", _named(every, map(card, every))),
+            ("ledger", "Ledger", "Ledger", _named(every, map(ledger, every))),
+            ("run", "This run", "This run", _named(every, map(_run, every))),
+        )
     ]
-    links = "".join(
-        tag("a", label, href=f"#{id}")
-        for id, label in LINKS
-        if any(part.startswith(f'<section id="{id}"') for part in parts)
-    )
-    failed = next((one for one in every if one["failures"]), report)
+    links = "".join(tag("a", label, href=f"#{id}") for id, label, part in shown if part)
+    parts = "".join(part for _, _, part in shown)
+    failed = next((one for one in every if one.failures), report)
     first = "".join(map(_verdict, every)) + first_failures(every) + _next(failed)
-    main = tag("div", first, class_="first") + matrix(every) + tag("nav", links) + "".join(parts)
+    main = tag("div", first, class_="first") + matrix(every) + tag("nav", links) + parts
     head = HEAD + tag("title", escape(title)) + tag("style", css)
     body = tag("body", tag("main", main))
     return f"<!doctype html>\n{tag('html', tag('head', head) + body, lang='en')}\n"
 
 
-def _named(one: Json, inside: Html, every: list[Json]) -> Html:
-    """A part about one of several backends says about which."""
-    if len(every) == 1 or not inside:
-        return inside
-    return tag("h3", escape(one["options"]["backend"])) + inside
+def _named(every: Sequence[Report], parts: Iterable[Html]) -> Iterator[Html]:
+    """A part about each backend; one of several says about which."""
+    for one, inside in zip(every, parts, strict=True):
+        is_named = len(every) > 1 and inside
+        yield (tag("h3", escape(one.options.backend)) if is_named else "") + inside
 
 
-def _verdict(report: Json) -> Html:
-    backend, summary = report["backend"], report["summary"]
-    verdict = summary["verdict"]
-    who = f"{backend['name']} {backend['version']} on {backend['device']}"
+def _verdict(report: Report) -> Html:
+    backend, verdict = report.backend, report.conclusion
+    who = f"{backend.name} {backend.version} on {backend.device}"
     mark = tag("span", MARKS[verdict], aria_hidden="true")
-    early = " so far: the run was interrupted" if summary["interrupted"] else ""
-    heading = tag("h1", f"{mark} {escape(backend['name'])} {_says(verdict)}{early}")
+    says = "was not judged" if verdict is Conclusion.INCONCLUSIVE else verdict
+    early = " so far: the run was interrupted" if report.summary.interrupted else ""
+    heading = tag("h1", f"{mark} {escape(backend.name)} {says}{early}")
     return tag(
         "header",
-        heading + tag("p", escape(f"{_why(report)} {who}.")) + _figures(summary),
+        heading + tag("p", escape(f"{_why(report)} {who}.")) + _figures(report.summary),
         class_=CLASSES[verdict],
     )
 
 
-def _says(verdict: str) -> str:
-    return "was not judged" if verdict == "inconclusive" else verdict
-
-
-def _why(report: Json) -> str:
-    summary = report["summary"]
-    failed, crashed, programs = summary["failed"], summary["crashed"], summary["programs"]
-    match summary["verdict"]:
-        case "conforms" if summary["known"]:
+def _why(report: Report) -> str:
+    summary = report.summary
+    match summary.verdict:
+        case Conclusion.CONFORMS if summary.known:
             return (
-                f"All but {summary['known']:,} of {programs:,} programs gave results that the "
+                f"All but {summary.known:,} of {summary.programs:,} programs gave results that the "
                 "language allows; those that did not are known failures."
             )
-        case "conforms":
-            return f"Every one of {programs:,} programs gave results that the language allows."
-        case "inconclusive":
-            return f"Nothing can be said: {summary['open_because']}."
-    if failed + crashed:
-        crashes = f" {crashed:,} of them ended it." if crashed else ""
-        all_ = f"{failed + crashed:,} of {programs:,} programs"
+        case Conclusion.CONFORMS:
+            all_ = f"Every one of {summary.programs:,} programs"
+            return f"{all_} gave results that the language allows."
+        case Conclusion.INCONCLUSIVE:
+            return f"Nothing can be said: {summary.open_because}."
+    if summary.wrong:
+        crashes = f" {summary.crashed:,} of them ended it." if summary.crashed else ""
+        all_ = f"{summary.wrong:,} of {summary.programs:,} programs"
         return f"{all_} gave what the language forbids.{crashes}"
-    if not report["failures"]:
+    if not report.failures:
         return "No program failed, but lines of the file of known failures are out of date."
     return "No program failed, but where it may choose it does two things at once."
 
 
-def _figures(summary: Json) -> Html:
+def _figures(summary: Summary) -> Html:
     found = [
-        ("programs", f"{summary['programs']:,}"),
-        ("values compared", f"{summary['elements']:,}"),
-        ("failed", f"{summary['failed'] + summary['crashed']:,}"),
-        *([("known failures", f"{summary['known']:,}")] if summary["known"] else []),
-        ("not judged", f"{summary['skipped']:,}"),
-        ("time", _duration(summary["seconds"])),
+        ("programs", f"{summary.programs:,}"),
+        ("values compared", f"{summary.elements:,}"),
+        ("failed", f"{summary.wrong:,}"),
+        *([("known failures", f"{summary.known:,}")] if summary.known else []),
+        ("not judged", f"{summary.skipped:,}"),
+        ("time", _duration(summary.seconds)),
     ]
     shown = (tag("div", tag("dt", name) + tag("dd", value)) for name, value in found)
     return tag("dl", "".join(shown), class_="figures")
@@ -146,84 +136,81 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
 
-def _next(report: Json) -> Html:
+def _next(report: Report) -> Html:
     """The one command to type now."""
-    options = report["options"]
-    if report["failures"]:
-        command = repro_command(options, report["failures"][0]["repro"])
-        what = "Next, run the first of them again:"
-    elif failed := [cell for cell in report["cells"] if cell["failed"]]:
-        command = case_command(options, first_failed(report, failed[0]))
-        what = "Next, run the first of them again:"
-    elif stale := [line["stale"] for line in report["known"] if line["stale"]]:
-        command, what = stale[0], "Next, mend the file of known failures:"
-    elif CORPUS in options:
+    options, again = report.options, "Next, run the first of them again:"
+    if report.failures:
+        command, what = repro_command(options, report.failures[0].repro), again
+    elif failed := [cell for cell in report.cells if cell.failed]:
+        command, what = case_command(options, first_failed(report, failed[0])), again
+    elif report.stale:
+        command, what = report.stale[0], "Next, mend the file of known failures:"
+    elif options.corpus is not None:
         command, what = files_command(options), "Next, judge the files again:"
-    elif report["summary"]["lost"]:
+    elif report.summary.lost:
         command, what = lost_command(options), "Next, see on which program it is lost:"
-    elif report["summary"]["passed"]:
-        command = more_command(options)
-        what = "Next, check more programs:"
+    elif report.summary.passed:
+        command, what = more_command(options), "Next, check more programs:"
     else:
         command, what = "uop backends", "Next, see what can be judged here:"
-    more = len(report["failures"]) - FIRST
+    more = len(report.failures) - FIRST
     rest = tag("a", f"{more} more causes", href="#failures") if more > 0 else ""
     return tag("div", tag("p", what) + block(command) + rest, class_="next")
 
 
-def _vote(report: Json) -> Html:
-    vote = report.get("vote")
-    if not vote:
+def _vote(report: Report) -> Html:
+    vote = report.vote
+    if vote is None:
         return ""
-    missing = "".join(tag("p", escape(f"Not started: {why}")) for why in vote["missing"])
+    missing = "".join(tag("p", escape(f"Not started: {why}")) for why in vote.missing)
     rows = [
         [
-            code(case["id"]),
-            escape(case["verdict"] + (f": {', '.join(case['odd'])}" if case["odd"] else "")),
-            *(escape(case["says"].get(name, "")) for name in vote["backends"]),
+            code(case.id),
+            escape(case.verdict + (f": {', '.join(case.odd)}" if case.odd else "")),
+            *(escape(case.says.get(name, "")) for name in vote.backends),
         ]
-        for case in vote["cases"][:MOST_VOTES]
+        for case in vote.cases[:MOST_VOTES]
     ]
-    more = len(vote["cases"]) - MOST_VOTES
+    more = len(vote.cases) - MOST_VOTES
     said = tag("p", f"and {more:,} more cases") if more > 0 else ""
     if not rows:
         return missing + tag("p", "No case failed on any of them.")
-    header = ["case", "says the vote", *vote["backends"]]
+    header = ["case", "says the vote", *vote.backends]
     return missing + table("Cases that failed somewhere", header, rows, "wide") + said
 
 
-def _skipped(report: Json) -> Html:
+def _skipped(report: Report) -> Html:
     counts: Counter[str] = Counter()
     ops: dict[str, set[str]] = {}
-    for cell in report["cells"]:
-        for reason, count in cell["skipped"].items():
-            counts[reason] += count
-            ops.setdefault(reason, set()).add(cell["op"])
+    for cell in report.cells:
+        counts.update(cell.skipped)
+        for reason in cell.skipped:
+            ops.setdefault(reason, set()).add(cell.op)
     rows = [
         [escape(reason), f"{count:,}", escape(" ".join(sorted(ops[reason])))]
         for reason, count in counts.most_common()
     ]
-    listed = [[escape(why), "", ""] for why in report["summary"]["untried"]]
+    listed = [[escape(why), "", ""] for why in report.summary.untried]
     header = ["reason", "programs", "ops"]
     found = table("Programs that were not judged, and why", header, rows, "wide") if rows else ""
     more = table("Listed by the backend, yet not judged", header[:1], listed) if listed else ""
     return found + more
 
 
-def _run(report: Json) -> Html:
-    options, summary = report["options"], report["summary"]
-    chosen = ("effort", "levels", "ops", "dtypes", "cases", "examples", "seconds", "timeout")
-    given = [(name, options[name]) for name in chosen if options.get(name)]
+def _run(report: Report) -> Html:
+    options, summary = report.options, report.summary
+    given = [(name, value) for name in CHOSEN if (value := getattr(options, name))]
+    origin = [(part.name, getattr(report.origin, part.name, "")) for part in fields(Origin)]
     found: list[tuple[str, Html]] = [
-        ("backend", code(options["backend"])),
-        ("judged by the profile", code(report["profile"])),
-        ("seed", escape(str(options["seed"]))),
-        *((name, escape(" ".join(v) if isinstance(v, list) else str(v))) for name, v in given),
-        ("results with one allowed value", f"{summary['single_share']:.1%}"),
-        ("results tightly bounded", f"{summary['constrained_share']:.1%}"),
-        ("memory, at most", f"{summary['peak_bytes'] >> 20:,} MiB"),
-        ("version of the suite", escape(report["suite"])),
-        *((name, code(text)) for name, text in report.get("origin", {}).items() if text),
+        ("backend", code(options.backend)),
+        ("judged by the profile", code(report.profile)),
+        ("seed", escape(str(options.seed))),
+        *((name, escape(" ".join(v) if isinstance(v, tuple) else str(v))) for name, v in given),
+        ("results with one allowed value", f"{summary.single_share:.1%}"),
+        ("results tightly bounded", f"{summary.constrained_share:.1%}"),
+        ("memory, at most", f"{summary.peak_bytes >> 20:,} MiB"),
+        ("version of the suite", escape(report.suite)),
+        *((name, code(text)) for name, text in origin if text),
         ("do its verdicts hold?", code("uop replay REPORT.json --sample 100")),
     ]
     return pairs(found)

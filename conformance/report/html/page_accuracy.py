@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from html import escape
 
 from uop.conformance.judging.elements import BINS
-from uop.conformance.protocol.wire import Json
 from uop.conformance.report.html.markup import Html, both, table, tag
+from uop.conformance.report.model import Cell, Report
 
 BAR, GAP, HEIGHT = 9, 2, 24
 LONG, THICK = 320, 12
@@ -20,9 +20,9 @@ NAMES = (
 """What each count of a histogram is of."""
 
 
-def accuracy(report: Json) -> Html:
+def accuracy(report: Report) -> Html:
     """A histogram over all ops, then a row per op and float type."""
-    cells = [c for c in report["cells"] if c["level"] == "op" and (c["histogram"] or c["max_ulp"])]
+    cells = [c for c in report.cells if c.level == "op" and (c.histogram or c.max_ulp)]
     if not cells:
         return ""
     said = tag(
@@ -32,9 +32,7 @@ def accuracy(report: Json) -> Html:
         "results by the part of the allowance they use: grey the reference itself, then eight "
         "equal parts, red what lies outside. Their scale is logarithmic.",
     )
-    total = [
-        sum(part) for part in zip(*(c["histogram"] for c in cells if c["histogram"]), strict=True)
-    ]
+    total = [sum(part) for part in zip(*(c.histogram for c in cells if c.histogram), strict=True)]
     off = [cell for cell in cells if _is_off(cell)]
     rest = len(cells) - len(off)
     same = tag("p", f"{rest:,} ops and types gave the reference throughout." if rest else "")
@@ -55,22 +53,24 @@ def _whole(total: Sequence[int]) -> Html:
     return table("All float ops together", header, rows, "counts")
 
 
-def _row(cell: Json) -> list[Html]:
-    largest = cell["largest"] or {"inputs": [], "got": "", "accepted": ""}
+def _row(cell: Cell) -> list[Html]:
+    name = escape(cell.op)
+    shown = ["", "", ""]
+    if (largest := cell.largest) is not None:
+        inputs = "<br>".join(map(both, largest.inputs))
+        shown = [inputs, both(largest.got), both(largest.accepted)]
     return [
-        tag("a", escape(cell["op"]), href=f"#rule-{cell['op']}") if cell["failed"] else cell["op"],
-        escape(cell["dtype"]),
-        f"{cell['max_ulp']:,.6g}",
-        histogram(cell["histogram"]) if cell["histogram"] else "",
-        "<br>".join(map(both, largest["inputs"])),
-        both(largest["got"]) if largest["got"] else "",
-        both(largest["accepted"]) if largest["accepted"] else "",
+        tag("a", name, href=f"#rule-{cell.op}") if cell.failed else name,
+        escape(cell.dtype),
+        f"{cell.max_ulp:,.6g}",
+        histogram(cell.histogram) if cell.histogram else "",
+        *shown,
     ]
 
 
-def _is_off(cell: Json) -> bool:
+def _is_off(cell: Cell) -> bool:
     """Whether some result is not the reference."""
-    return cell["max_ulp"] > 0 or any(cell["histogram"][1:])
+    return cell.max_ulp > 0 or any(cell.histogram[1:])
 
 
 def _bar(place: int, length: float) -> Html:

@@ -5,42 +5,41 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from html import escape
 
+from uop.conformance.profile.card import Entry
 from uop.conformance.profile.free import FREE
-from uop.conformance.protocol.wire import Json
 from uop.conformance.report.html.markup import Html, block, code, in_decimals, table, tag
+from uop.conformance.report.model import Report
 from uop.spec.latitude import KNOBS
 from uop.spec.text.profile_text import knob_values
 
 HEADER = ("point", "the language allows", "observed", "evidence")
 
 
-def card(report: Json) -> Html:
+def card(report: Report) -> Html:
     """The points that a profile can name, then those it cannot; nothing where none was taken."""
-    entries = report.get("card")
-    if not entries:
+    if not report.card:
         return ""
     said = tag(
         "p",
         "Small programs show what the backend does where the language leaves a choice. It was "
-        f"judged by the profile {code(report['profile'])}, {report['profile_from']}.",
+        f"judged by the profile {code(report.profile)}, {report.profile_from}.",
     )
     # To do two things is wrong only where the profile is what was observed.
-    failed = {failure["signature"] for failure in report["failures"]}
-    knobs = [entry for entry in entries if entry["knob"]]
-    free = [entry for entry in entries if not entry["knob"]]
-    rows = [[code(e["point"]), escape(FREE.get(e["point"], "")), *_seen(e, failed)] for e in free]
+    failed = {failure.signature for failure in report.failures}
+    knobs = [entry for entry in report.card if entry.knob]
+    free = [entry for entry in report.card if not entry.knob]
+    rows = [[code(e.point), escape(FREE.get(e.point, "")), *_seen(e, failed)] for e in free]
     parts = [table("Choices that a profile names", HEADER, _of_knobs(knobs, failed), "wide card")]
     return said + "".join(parts) + table("What else is open", HEADER, rows, "wide card")
 
 
-def _of_knobs(entries: Sequence[Json], failed: Collection[str]) -> Iterator[Sequence[Html]]:
+def _of_knobs(entries: Sequence[Entry], failed: Collection[str]) -> Iterator[Sequence[Html]]:
     """A row per point; the points of one knob share its words, which stand with the first."""
     told: set[str] = set()
     for entry in entries:
-        knob = entry["knob"]
-        words = "" if knob in told else _knob(knob)
-        told.add(knob)
-        yield [code(entry["point"]), words, *_seen(entry, failed)]
+        words = "" if entry.knob in told else _knob(entry.knob)
+        told.add(entry.knob)
+        yield [code(entry.point), words, *_seen(entry, failed)]
 
 
 def _knob(name: str) -> Html:
@@ -49,19 +48,18 @@ def _knob(name: str) -> Html:
     return f"{escape(KNOBS[name])}<br>{tag('small', escape(knob_values(name)))}"
 
 
-def _seen(entry: Json, failed: Collection[str]) -> tuple[Html, Html]:
+def _seen(entry: Entry, failed: Collection[str]) -> tuple[Html, Html]:
     """What was observed, with the words of a profile for it, and the programs that show it."""
-    observed = tag("strong", escape(entry["observed"]))
-    if entry["declares"]:
-        declared = code(f"{entry['knob']}={entry['declares']}")
+    observed = tag("strong", escape(entry.observed))
+    if entry.declares:
+        declared = code(f"{entry.knob}={entry.declares}")
         observed += f"<br>{tag('small', declared)}"
-    if f"card {entry['point']}" in failed:
+    if f"card {entry.point}" in failed:
         observed += f"<br>{tag('span', '✕ two things at once', class_='wrong')}"
-    shown = entry["conflict"] or entry["evidence"][:1]
+    shown = entry.conflict or entry.evidence[:1]
     lines = "<br>".join(code(in_decimals(line)) for line in shown)
-    every = entry["evidence"]
-    rest = len(every) - len(shown)
+    rest = len(entry.evidence) - len(shown)
     if rest > 0:
         title = tag("summary", f"and {rest} more; all of them, exactly")
-        lines += tag("details", title + block("\n".join(every)))
+        lines += tag("details", title + block("\n".join(entry.evidence)))
     return observed, lines

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from uop.conformance.judging.storage import from_literal
-from uop.conformance.protocol.wire import Json
 from uop.conformance.reference.words import latitude_words, signature
-from uop.conformance.report import cell_of
 from uop.conformance.report.html.markup import (
     Html,
     block,
@@ -21,6 +19,7 @@ from uop.conformance.report.html.markup import (
 )
 from uop.conformance.report.html.page_matrix import anchor
 from uop.conformance.report.junit import first_failed
+from uop.conformance.report.model import Failure, Report
 from uop.conformance.run.commands import repro_command
 from uop.interpreter.picture import show
 from uop.spec.case import Case
@@ -49,9 +48,9 @@ WORDS = {
 LONGEST = 160
 
 
-def first_failures(every: Sequence[Json]) -> Html:
+def first_failures(every: Sequence[Report]) -> Html:
     """The first few in a sentence each."""
-    found = [(number, failure) for number, one in enumerate(every) for failure in one["failures"]]
+    found = [(number, failure) for number, one in enumerate(every) for failure in one.failures]
     cards = "".join(
         tag(
             "li",
@@ -63,95 +62,85 @@ def first_failures(every: Sequence[Json]) -> Html:
     return tag("ol", cards, class_="three") if cards else ""
 
 
-def failures(report: Json, number: int = 0) -> Html:
+def failures(report: Report, number: int = 0) -> Html:
     """Every cause in full, then the failed cells that no cause was looked for in."""
-    parts = [_failure(report, failure, number) for failure in report["failures"]]
-    told = {_cell(failure): failure for failure in reversed(report["failures"])}
+    parts = [_failure(report, failure, number) for failure in report.failures]
+    told = {failure.place: failure for failure in reversed(report.failures)}
     # The matrix leads to the first cause of a cell.
     for failure in told.values():
-        k = report["failures"].index(failure)
-        parts[k] = tag("div", parts[k], id=_anchor(failure, number))
+        k = report.failures.index(failure)
+        parts[k] = tag("div", parts[k], id=anchor(number, failure.place))
     rest = [
         [
-            tag("span", escape(f"{cell['op']} {cell['dtype']}"), id=anchor(number, cell)),
-            escape(cell["level"]),
-            f"{cell['failed']:,} of {cell['programs']:,}",
+            tag("span", escape(f"{cell.op} {cell.dtype}"), id=anchor(number, cell.place)),
+            escape(cell.level),
+            f"{cell.failed:,} of {cell.programs:,}",
             code(first_failed(report, cell)),
         ]
-        for cell in report["cells"]
-        if cell["failed"] and (cell["level"], cell["op"], cell["dtype"]) not in told
+        for cell in report.cells
+        if cell.failed and cell.place not in told
     ]
     header = ["op and type", "level", "programs", "first case"]
     more = table("Also failed, most likely for the same reasons", header, rest) if rest else ""
     return "".join(parts) + more
 
 
-def rules(every: Sequence[Json]) -> Html:
+def rules(every: Sequence[Report]) -> Html:
     """What the declarations say about each op of a failure."""
-    names = {op for report in every for failure in report["failures"] for op in failure["ops"]}
-    names |= {c["op"] for one in every for c in one["cells"] if c["failed"] and c["level"] == "op"}
+    names = {op for report in every for failure in report.failures for op in failure.ops}
+    names |= {c.op for one in every for c in one.cells if c.failed and c.level == "op"}
     known = [DECLARATIONS[op] for op in Op if op.name in names and op in DECLARATIONS]
     return "".join(map(_rule, known))
 
 
-def _cell(failure: Json) -> tuple[str, ...]:
-    """The level, op and dtype under which its case counts."""
-    return cell_of(failure["id"])
-
-
-def _anchor(failure: Json, number: int) -> str:
-    level, op, dtype = _cell(failure)
-    return anchor(number, {"level": level, "op": op, "dtype": dtype})
-
-
-def _place(failure: Json, number: int) -> str:
+def _place(failure: Failure, number: int) -> str:
     """The id of a cause on the page; signatures differ within a report."""
-    return f"c{number}-{in_id(failure['signature'])}"
+    return f"c{number}-{in_id(failure.signature)}"
 
 
-def _title(failure: Json) -> str:
-    if not failure["ops"]:
-        return str(failure["signature"])
-    about = f"{' + '.join(failure['ops'])} on {', '.join(failure['dtypes']) or 'any type'}"
-    label = failure["label"]
+def _title(failure: Failure) -> str:
+    if not failure.ops:
+        return failure.signature
+    about = f"{' + '.join(failure.ops)} on {', '.join(failure.dtypes) or 'any type'}"
+    label = failure.label
     return f"{about}: {WORDS.get(label, f'breaks {label} and was accepted')}"
 
 
-def _sentence(failure: Json) -> str:
+def _sentence(failure: Failure) -> str:
     """What happened, for someone who knows nothing yet."""
-    if not failure["values"]:
-        return str(failure["message"].partition("\n")[0])
-    first = failure["values"][0]
-    inputs = f"For {', '.join(first['inputs'])} it" if first["inputs"] else "It"
-    return in_decimals(f"{inputs} gives {first['got']}; allowed is {first['accepted']}.")
+    if not failure.values:
+        return failure.message.partition("\n")[0]
+    first = failure.values[0]
+    inputs = f"For {', '.join(first.inputs)} it" if first.inputs else "It"
+    return in_decimals(f"{inputs} gives {first.got}; allowed is {first.accepted}.")
 
 
-def _failure(report: Json, failure: Json, number: int) -> Html:
-    case = _case(failure["text"])
-    program = tag("details", tag("summary", "The program") + block(failure["text"]), open="open")
-    command = repro_command(report["options"], failure["repro"])
+def _failure(report: Report, failure: Failure, number: int) -> Html:
+    case = _case(failure.text)
+    program = tag("details", tag("summary", "The program") + block(failure.text), open="open")
+    command = repro_command(report.options, failure.repro)
     again = tag("p", "Run it again:") + block(command)
     words = tag("div", _symptom(failure) + again + program)
-    place = tag("p", escape("case ") + code(failure["id"]), class_="quiet")
+    place = tag("p", escape("case ") + code(failure.id), class_="quiet")
     heading = tag("h3", escape(_title(failure)))
     both_parts = tag("div", words + _picture(case), class_="pair")
     return tag("article", heading + place + both_parts, id=_place(failure, number))
 
 
-def _symptom(failure: Json) -> Html:
+def _symptom(failure: Failure) -> Html:
     """The message; the values that differ stand in its place, what explains them behind."""
-    message, _, explained = failure["message"].partition("\n")
-    values = failure["values"]
+    message, _, explained = failure.message.partition("\n")
+    values = failure.values
     if not values:
-        return block(failure["message"])
+        return block(failure.message)
     # Inputs are told of each element where each stands for itself; else the program has them.
-    inputs = ["for"] if any(value["inputs"] for value in values) else []
+    inputs = ["for"] if any(value.inputs for value in values) else []
     rows = [
         [
-            code(value["place"]),
-            *(["<br>".join(map(both, value["inputs"]))] if inputs else []),
-            tag("span", both(value["got"]), class_="wrong"),
-            both(value["accepted"]),
+            code(value.place),
+            *(["<br>".join(map(both, value.inputs))] if inputs else []),
+            tag("span", both(value.got), class_="wrong"),
+            both(value.accepted),
         ]
         for value in values
     ]

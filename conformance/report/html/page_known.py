@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from uop.conformance.protocol.wire import Json
 from uop.conformance.report.html.markup import Html, block, code, table, tag
+from uop.conformance.report.model import KnownFailure, Report
 
 WORDS = {
     "known": "fails, as expected",
@@ -17,32 +17,31 @@ WORDS = {
 WEB = ("http://", "https://")
 
 
-def known(report: Json) -> Html:
+def known(report: Report) -> Html:
     """A row for each line of the file; first those that fail the run."""
-    lines = report["known"]
+    lines = report.known
     if not lines:
         return ""
-    stale = [line["stale"] for line in lines if line["stale"]]
     said = (
         "Failures that the adopter of the backend has written down. They do not fail the run, but "
         "a line whose program passes or cannot be judged, or that has expired, does."
     )
     parts = [tag("p", said)]
-    if stale:
+    if stale := report.stale:
         parts += [tag("p", "These lines fail the run:", class_="wrong"), block("\n".join(stale))]
-    ordered = sorted(lines, key=lambda line: not line["stale"])
+    ordered = sorted(lines, key=lambda line: not line.stale)
     header = ["what fails, and the program that shows it", "state", "reason", "until", "cases"]
     return "".join(parts) + table("Lines of the file", header, map(_row, ordered), "wide known")
 
 
-def _row(line: Json) -> Sequence[Html]:
-    state = escape(WORDS[line["state"]])
+def _row(line: KnownFailure) -> Sequence[Html]:
+    state = escape(WORDS[line.state])
     return [
-        f"{code(line['key'])}<br>{tag('small', code(line['repro']))}",
-        tag("span", state, class_="wrong") if line["stale"] else state,
-        escape(line["reason"]) + _link(line["link"]),
-        escape(line["expires"]) or "not limited",
-        _cases(line["cases"]),
+        f"{code(line.key)}<br>{tag('small', code(line.repro))}",
+        tag("span", state, class_="wrong") if line.stale else state,
+        escape(line.reason) + _link(line.link),
+        escape(line.expires) or "not limited",
+        _cases(line.cases),
     ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from uop.conformance.protocol.wire import Json
 from uop.conformance.report.html.markup import Html, in_id, tag
+from uop.conformance.report.model import Cell, Place, Report
 from uop.conformance.report.terminal import COLUMNS
 from uop.conformance.suite.case import ALL_LEVELS
 
@@ -30,10 +30,12 @@ WHOLE = {
     "cases": "your own cases",
 }
 """What the levels about many ops are called."""
-Rows = dict[str, dict[str, list[Json]]]
+Cells = list[tuple[int, Cell]]
+"""Cells of reports, with the number of the report."""
+Rows = dict[str, dict[str, Cells]]
 
 
-def matrix(every: Sequence[Json]) -> Html:
+def matrix(every: Sequence[Report]) -> Html:
     """Ops by name, then programs of many ops; of several backends the worst."""
     ops, whole = _rows(every)
     columns = [name for group in GROUPS for name in group if _is_used(name, ops, whole)]
@@ -61,15 +63,14 @@ def matrix(every: Sequence[Json]) -> Html:
     return tag("section", head + grid, id="matrix", aria_labelledby="matrix-title")
 
 
-def _rows(every: Sequence[Json]) -> tuple[Rows, Rows]:
+def _rows(every: Sequence[Report]) -> tuple[Rows, Rows]:
     ops: Rows = {}
     whole: Rows = {}
     for number, report in enumerate(every):
-        for cell in report["cells"]:
-            rows, name = (ops, cell["op"]) if cell["level"] == "op" else (whole, cell["level"])
-            dtype = cell["dtype"] if cell["dtype"] in KNOWN else "other"
-            found = {**cell, "report": number, "backend": report["options"]["backend"]}
-            rows.setdefault(name, {}).setdefault(dtype, []).append(found)
+        for cell in report.cells:
+            rows, name = (ops, cell.op) if cell.level == "op" else (whole, cell.level)
+            dtype = cell.dtype if cell.dtype in KNOWN else "other"
+            rows.setdefault(name, {}).setdefault(dtype, []).append((number, cell))
     return ops, whole
 
 
@@ -94,31 +95,22 @@ def _table(caption: str, names: Sequence[str], rows: Rows, columns: Sequence[str
     return tag("table", title + tag("thead", tag("tr", head)) + tag("tbody", body))
 
 
-def _cell(name: str, dtype: str, cells: Sequence[Json]) -> Html:
+def _cell(name: str, dtype: str, cells: Cells) -> Html:
     group = " g" if dtype in FIRST else ""
     if not cells:
         return f'<td class="{group.strip()}"></td>' if group else "<td></td>"
-    state = min(map(_state, cells), key=STATES.index)
-    programs = sum(cell["programs"] for cell in cells)
-    failed = sum(cell["failed"] for cell in cells)
+    number, worst = min(cells, key=lambda pair: STATES.index(pair[1].state))
+    programs = sum(cell.programs for _, cell in cells)
+    failed = sum(cell.failed for _, cell in cells)
     title = f"{name} {dtype}: {programs:,} programs, {failed:,} failed"
-    if state == "skipped":
-        title = f"{name} {dtype}: {cells[0]['skipped_reason']}"
-    inside = state
-    if state == "failed":
-        worst = next(cell for cell in cells if cell["failed"])
-        inside = tag("a", state, href=f"#{anchor(worst['report'], worst)}")
-    return f'<td class="{CLASSES[state]}{group}" title="{escape(title)}">{inside}</td>'
+    if worst.state == "skipped":
+        title = f"{name} {dtype}: {worst.skipped_reason}"
+    inside = worst.state
+    if worst.failed:
+        inside = tag("a", inside, href=f"#{anchor(number, worst.place)}")
+    return f'<td class="{CLASSES[worst.state]}{group}" title="{escape(title)}">{inside}</td>'
 
 
-def anchor(report: int, cell: Json) -> str:
+def anchor(report: int, place: Place) -> str:
     """The id of the place on the page that tells of a failed cell."""
-    return in_id(f"f{report}-{cell['level']}-{cell['op']}-{cell['dtype']}")
-
-
-def _state(cell: Json) -> str:
-    if cell["failed"]:
-        return "failed"
-    if cell["known"]:
-        return "known"
-    return "passed" if cell["programs"] else "skipped"
+    return in_id(f"f{report}-{'-'.join(place)}")

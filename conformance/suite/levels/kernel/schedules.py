@@ -28,6 +28,7 @@ from uop.conformance.suite.levels.graph.random_graph import (
     stored,
 )
 from uop.conformance.suite.levels.group import Group, Program
+from uop.conformance.suite.levels.kernel.kernels import LOWERED
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import AxisType, BufferArg, PadArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType
@@ -45,13 +46,7 @@ from uop.spec.kernel.optimization import (
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, param
 
-GRAPHS: dict[str, tuple[str, ...]] = {
-    "integers": ("int32", "uint64"),
-    "narrow": ("int8", "uint16"),
-    "floats": ("float32", "float64"),
-    "small-floats": ("float16",),
-    "pads": ("int64", "float32"),
-}
+GRAPHS = LOWERED | {"small-floats": ("float16",)}
 """The dtypes that graphs start with, by the flavour in which they grow."""
 FOLDS = ("int8", "int32", "uint64", "bool", "float16", "float32", "float64")
 LENGTHENED = ("int32", "float32")

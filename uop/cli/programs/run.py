@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uop.cli.files import (
+from uop.cli.names import BACKEND
+from uop.cli.programs.files import (
     case_option,
     make_folder,
     program_argument,
@@ -17,11 +18,10 @@ from uop.cli.files import (
     said_by_line,
     write_array,
 )
-from uop.cli.names import BACKEND
 
 if TYPE_CHECKING:
     from uop.interpreter.numeric.storage import Array
-    from uop.interpreter.tensor.evaluation import FullOutput
+    from uop.interpreter.tensor.evaluation import FullOutput, Observer
     from uop.interpreter.values import Value
     from uop.spec.case import Case
     from uop.spec.uop import UOp
@@ -108,7 +108,7 @@ def results_of(root: UOp, given: dict[int, Array], backend: str, trace: bool) ->
     """The results by number."""
     if backend == INTERPRETER:
         return interpret(root, given, trace)
-    from uop.cli.backend import run_on
+    from uop.cli.programs.backend import run_on
 
     return run_on(backend, root, given)
 
@@ -132,14 +132,33 @@ def arrays(case: Case, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
 
 def interpret(root: UOp, given: dict[int, Array], trace: bool) -> dict[int, Value]:
     """The results by the interpreter, every value on the way checked."""
-    from uop.cli.trace import Trace
     from uop.interpreter.check import check_of
     from uop.interpreter.evaluate import evaluate_full
     from uop.interpreter.inputs import with_numbers
 
     root, inputs = with_numbers(root, given)
     check = check_of(root)
-    return numbered(evaluate_full(root, inputs, Trace(root, check) if trace else check))
+    return numbered(evaluate_full(root, inputs, traced(root, check) if trace else check))
+
+
+def traced(root: UOp, check: Observer) -> Observer:
+    """Print every node with its value as the interpreter reaches it, then check it."""
+    from uop.interpreter.show import show_value
+    from uop.spec.text.literal import Line
+    from uop.spec.text.program import Scope, print_program
+
+    scope, lines = Scope(), print_program(root).splitlines()
+    for line in lines:
+        scope.read(Line(line))
+    by_node = {scope.nodes[number]: line for number, line in enumerate(lines)}
+
+    def show(u: UOp, value: Value) -> None:
+        if u in by_node:
+            click.echo(by_node[u])
+            click.echo(show_value("    = ", value))
+        check(u, value)
+
+    return show
 
 
 def numbered(result: FullOutput) -> dict[int, Value]:

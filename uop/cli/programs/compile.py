@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from uop.cli import names as listed
-from uop.cli.files import case_option, program_argument, read_case, said_by_line
 from uop.cli.names import Name
-from uop.cli.run import arrays
+from uop.cli.programs.files import case_option, program_argument, read_case, said_by_line
+from uop.cli.programs.run import arrays
 from uop.spec.graph import slot_of
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from uop.cli.conform import exit_code, report_files
-from uop.cli.debugging import words
+from uop.cli.suite.conform import exit_code, report_files
+from uop.cli.suite.debugging import words
 
 SHOWN = 20
 LINES = 60
@@ -36,7 +36,7 @@ def command(
 
     require_files(json, junit, html)
     report = score(corpus, outputs, words())
-    problems = write_reports(report.to_json(), json, junit, html)
+    problems = write_reports(report, json, junit, html)
     verdict = f"verdict: {verdict_line(report)}"
     for line in (verdict, figures_line(report), "", *matrix(report, LINES)):
         click.echo(line)

@@ -1,20 +1,28 @@
-"""Reads reports back, and says what is wrong with a file that is none."""
+"""Report format 1: a report written as JSON, read back, and what is wrong with a file of none."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from uop.conformance.checks import OptionError
-from uop.conformance.protocol.wire import Json
-from uop.conformance.report import SCHEMA
-from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_from_json
+from uop.conformance.protocol.codec import Json, from_json, to_json
+from uop.conformance.report.model import Report
+from uop.conformance.suite.vocabulary import Vocabulary
 
+SCHEMA = "uop-report/1"
+ADDED = ("card", "ledger", "origin", "strength", "others", "vote")
+"""The keys of what others add to a report, which are there if it is."""
+NOT_WRITTEN = ("faults", "graphs")
+ONLY_OF_FILES = ("corpus", "outputs")
+OF_FILES = ("backend", "timeout", *ONLY_OF_FILES, "seed")
+"""The options of a report on files of outputs."""
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -30,7 +38,25 @@ SHOWN = 60
 """Characters of a wrong value that are shown."""
 
 
-def read_report(path: Path) -> Json:
+def as_json(report: Report) -> Json:
+    """A report in this format."""
+    found: Json = {"schema": SCHEMA, **to_json(replace(report, others=None, faults={}))}
+    asked = found["options"]
+    is_of_files = asked["corpus"] is not None
+    names = OF_FILES if is_of_files else [name for name in asked if name not in ONLY_OF_FILES]
+    found["options"] = {name: asked[name] for name in names}
+    if report.others is not None:
+        found["others"] = list(map(as_json, report.others))
+    left_out = {*NOT_WRITTEN, *(name for name in ADDED if found[name] is None)}
+    return {name: value for name, value in found.items() if name not in left_out}
+
+
+def report_text(report: Report) -> str:
+    """What stands in the file of a report."""
+    return json.dumps(as_json(report), indent=1) + "\n"
+
+
+def read_report(path: Path) -> Report:
     """The report in a file. OptionError for any other file: which, where, what was found."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -41,7 +67,7 @@ def read_report(path: Path) -> Json:
     return parse_report(text, str(path))
 
 
-def parse_report(text: str, name: str) -> Json:
+def parse_report(text: str, name: str) -> Report:
     """The report that a text holds; `name` is where it stands."""
     try:
         found = json.loads(text)
@@ -58,23 +84,12 @@ def parse_report(text: str, name: str) -> Json:
         )
     for problem in problems(found):
         raise OptionError(f"{name}: {problem}")
-    return found
-
-
-def version_of(report: Json) -> int:
-    """The version of the generator that made its cases; reports had none before the second."""
-    return int(report.get("generator", {}).get("version", 1))
-
-
-def vocabulary_in(report: Json) -> Vocabulary | None:
-    """What its random programs were drawn from, where it says so."""
-    said = report.get("generator", {}).get("vocabulary")
-    return None if said is None else vocabulary_from_json(said)
+    return from_json(Report, found)
 
 
 def listed_in(path: Path) -> Vocabulary:
     """What the random programs of the report in a file were drawn from. OptionError for none."""
-    found = vocabulary_in(read_report(path))
+    found = read_report(path).generator.vocabulary
     if found is None:
         raise OptionError(f"--list: {path} does not say what its cases were drawn from")
     return found

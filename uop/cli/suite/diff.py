@@ -24,7 +24,7 @@ def command(before: Path, after: Path) -> int:
     something is worse.
     """
     from uop.conformance.report.diff import Turn, changes, notes
-    from uop.conformance.report.reading import read_report
+    from uop.conformance.report.format import read_report
 
     a, b = read_report(before), read_report(after)
     for note in notes(a, b):

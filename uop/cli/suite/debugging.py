@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from uop.conformance.report import Report
+    from uop.conformance.report.model import Report
     from uop.conformance.run.options import Options
 
 log_option = click.option(

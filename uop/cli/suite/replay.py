@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uop.cli.conform import CODES
-from uop.cli.debugging import begin, log_option
 from uop.cli.names import BACKEND
+from uop.cli.suite.conform import CODES
+from uop.cli.suite.debugging import begin, log_option
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def told(replayed: Sequence[Replayed], backend: str) -> Exit:
         click.echo(f"... and {len(grave) - MOST_LINES} more cases")
     verdict = conclusion(replayed)
     counts = {s: sum(r.verdict.status is s for r in replayed) for s in Status}
-    click.echo(f"{backend}: {verdict.value}; {', '.join(f'{n} {s}' for s, n in counts.items())}")
-    return CODES[verdict.value]
+    click.echo(f"{backend}: {verdict}; {', '.join(f'{n} {s}' for s, n in counts.items())}")
+    return CODES[verdict]
 
 
 def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
@@ -94,7 +94,7 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
     It is inconclusive where they do as far as they could be judged.
     """
     from uop.conformance.protocol.untrusted import in_one_line
-    from uop.conformance.report.reading import read_report
+    from uop.conformance.report.format import read_report
     from uop.conformance.report.sample import judged_again, require_cases
 
     if len(arguments) > 2:

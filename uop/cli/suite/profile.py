@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.cli import Suggesting
-from uop.cli.conform import timeout_option
 from uop.cli.names import BACKEND
+from uop.cli.suite.conform import timeout_option
 from uop.conformance.run.commands import uop_command
 from uop.conformance.run.exits import Exit
 
@@ -38,10 +38,12 @@ def show(backend: str, timeout: float | None, as_json: bool) -> int:
     """
     from json import dumps
 
+    from uop.conformance.protocol.codec import to_json
+
     hello, card = observed(backend, timeout)
     code = Exit.FAILED if card.twofold and not hello.profile else Exit.OK
     if as_json:
-        click.echo(dumps(card.to_json(), indent=1))
+        click.echo(dumps(to_json(card)["entries"], indent=1))
         return code
     click.echo(f"backend: {hello.name} {hello.version} on {hello.device}")
     for entry in card.entries:
@@ -105,11 +107,12 @@ def observed(backend: str, timeout: float | None) -> tuple[Hello, Card]:
     """A backend as a run would start it, and what it does."""
     from uop.conformance.run.options import Options
     from uop.conformance.run.pool import Pool
+    from uop.conformance.run.tasks import Observe
     from uop.conformance.workers.sessions import known
 
     known(backend)
     pool = Pool.start(Options(backend, timeout=timeout))
     try:
-        return pool.hello(1), pool.card()
+        return pool.hello(1), pool.ask(Observe())
     finally:
         pool.end()

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from uop.cli import names as listed
-from uop.cli.debugging import begin, judge_here, log_option, words
 from uop.cli.names import BACKEND, Name, NameList
+from uop.cli.suite.debugging import begin, judge_here, log_option, words
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
-    from uop.conformance.report import Report
+    from uop.conformance.report.display import Display
+    from uop.conformance.report.model import Report
     from uop.conformance.run.options import Options
-    from uop.conformance.run.run import Display
 
 CODES = {
     "conforms": Exit.OK,
@@ -219,7 +219,7 @@ def command(
     case that fails on one of them, a line says which backend differs from the others.
     """
     from uop.conformance.checks import KNOWN_FILE, OptionError, cores
-    from uop.conformance.report.reading import listed_in
+    from uop.conformance.report.format import listed_in
     from uop.conformance.run.options import Options, profile_named
     from uop.conformance.suite.case import LEVELS
 
@@ -227,26 +227,26 @@ def command(
     begin(log, *backends)
     options = Options(
         backends[0],
+        seed,
         levels or LEVELS,
         ops,
         dtypes,
         cases,
-        seed,
         examples,
         effort,
         duration,
-        cores() if workers is None else workers,
-        "" if profile is None else profile_named(profile),
-        json,
-        output,
         timeout,
-        junit,
-        html,
-        known_file(known, update_known),
+        "" if profile is None else profile_named(profile),
         folder,
-        log,
-        words(),
-        None if report is None else listed_in(report),
+        known_file(known, update_known),
+        workers=cores() if workers is None else workers,
+        json=json,
+        output=output,
+        junit=junit,
+        html=html,
+        log=log,
+        command=words(),
+        vocabulary=None if report is None else listed_in(report),
     )
     if in_process:
         if len(backends) > 1 or update_known:
@@ -285,7 +285,7 @@ def updated(report: Report, options: Options, known: Path) -> Exit:
     from uop.conformance.run.known_update import by_updated, write_known
     from uop.conformance.suite.case import ALL_LEVELS
 
-    if report.interrupted or report.lost:
+    if report.summary.interrupted or report.summary.lost:
         click.echo(f"{known} stays as it is: the run did not end", err=True)
         return exit_code(report)
     done = write_known(known, report, options.backend)
@@ -299,7 +299,7 @@ def updated(report: Report, options: Options, known: Path) -> Exit:
     for key in done.removed:
         click.echo(f"removed, passes now: {key}")
     click.echo(f"written: {known}")
-    return exit_code(by_updated(report))
+    return CODES[by_updated(report)]
 
 
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
@@ -340,15 +340,16 @@ def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
     from uop.conformance.run.voting import conform_all
 
     with shown(form) as display:
-        poll, problems = conform_all(options, backends, display)
-    for line in vote_lines(poll):
+        poll = conform_all(options, backends, display)
+    assert poll.report.vote is not None
+    for line in vote_lines(poll.report.vote):
         click.echo(line)
-    for problem in problems:
+    for problem in poll.problems:
         click.echo(f"error: {problem}", err=True)
-    codes = {exit_code(report) for report in poll.reports}
+    codes = set(map(exit_code, poll.report.every))
     codes |= {Exit.INTERRUPTED} if poll.interrupted else set()
-    codes |= {Exit.USAGE} if problems else set()
-    codes |= {Exit.NO_BACKEND} if poll.missing else set()
+    codes |= {Exit.USAGE} if poll.problems else set()
+    codes |= {Exit.NO_BACKEND} if poll.report.vote.missing else set()
     return next(code for code in GRAVITY if code in codes)
 
 
@@ -388,4 +389,4 @@ def shown(form: str) -> Iterator[Callable[[], Display]]:
 
 def exit_code(report: Report) -> Exit:
     """What the shell is told about a run."""
-    return Exit.INTERRUPTED if report.interrupted else CODES[report.conclusion.value]
+    return Exit.INTERRUPTED if report.summary.interrupted else CODES[report.conclusion]

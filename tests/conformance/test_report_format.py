@@ -15,11 +15,12 @@ import pytest
 from reports import PASSED, failing, report
 
 from uop.conformance.checks import OptionError
-from uop.conformance.report import MARKS, NOT_RUN
 from uop.conformance.report.diff import changes, notes
-from uop.conformance.report.reading import parse_report, problems, read_report
+from uop.conformance.report.format import as_json, parse_report, problems, read_report
+from uop.conformance.report.html.page import page
 from uop.conformance.report.sample import sample
-from uop.conformance.report.vote import Poll
+from uop.conformance.report.tally import MARKS, NOT_RUN
+from uop.conformance.report.vote import polled
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.generate import group_of
@@ -27,7 +28,7 @@ from uop.spec.errors import UopError
 
 SCHEMA_TEXT = files("uop.conformance.report").joinpath("uop-report-1.schema.json").read_text()
 SCHEMA = json.loads(SCHEMA_TEXT)
-WHOLE = failing().to_json()
+WHOLE = as_json(failing())
 
 
 def changed(*path: str | int, to: Any) -> Any:
@@ -61,17 +62,17 @@ def damaged(found: Any) -> Iterator[Any]:
 
 
 def test_what_is_read_can_be_compared_and_judged_again() -> None:
-    whole = Poll((failing(), report(PASSED, backend="other"))).to_json()
-    whole = json.loads(json.dumps(whole))
+    whole = polled([failing(), report(PASSED, backend="other")])
     read = 0
-    for other in damaged(whole):
+    for other in damaged(json.loads(json.dumps(as_json(whole)))):
         with suppress(UopError):
             found = parse_report(json.dumps(other), "r.json")
             read += 1
             for a, b in ((found, whole), (whole, found)):
                 assert isinstance([*changes(a, b), *notes(a, b)], list)
-            asked = found["options"]
-            Options(asked["backend"], seed=asked["seed"], profile=found["profile"]).checked()
+            asked = found.options
+            Options(asked.backend, seed=asked.seed, profile=found.profile).checked()
+            assert page(found)
             for id in sample(found, 1000):
                 group_of(CaseId.parse(id))
     assert read > 500
@@ -96,7 +97,7 @@ def test_no_key_of_the_schema_stands_twice() -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_text(json.dumps(WHOLE))
-    assert read_report(path) == json.loads(json.dumps(WHOLE))
+    assert as_json(read_report(path)) == json.loads(json.dumps(WHOLE))
 
 
 @pytest.mark.parametrize(
@@ -147,8 +148,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     "found",
     [
         WHOLE,
-        report().to_json(),
-        Poll((failing(), report(backend="other"))).to_json(),
+        as_json(report()),
+        as_json(polled([failing(), report(backend="other")])),
         changed("cells", 0, "op", to=None),
         changed("cells", 0, "max_ulp", to="1"),
         changed("cells", 0, "largest", to={}),

@@ -1,0 +1,25 @@
+"""What shows a run while it goes on, and its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uop.conformance.judging.verdict import Verdict
+from uop.conformance.protocol.types import Hello
+from uop.conformance.report.model import Report
+from uop.conformance.report.tally import Tally
+
+if TYPE_CHECKING:
+    from uop.conformance.run.options import Options
+
+
+class Display:
+    """Shows nothing."""
+
+    def started(self, hello: Hello, options: Options, cases: int) -> None: ...
+
+    def progress(self, tally: Tally, seconds: float) -> None: ...
+
+    def failed(self, verdict: Verdict) -> None: ...
+
+    def finished(self, report: Report) -> None: ...

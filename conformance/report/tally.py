@@ -1,0 +1,246 @@
+"""Sums over verdicts while a run goes on, and the report that they come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+
+from uop.conformance.judging.elements import BINS
+from uop.conformance.judging.verdict import MAY_END, Fault, Status, Verdict
+from uop.conformance.protocol.types import Hello
+from uop.conformance.report.asked import Asked
+from uop.conformance.report.model import (
+    BackendInfo,
+    Cell,
+    Conclusion,
+    Failure,
+    Generator,
+    KnownFailure,
+    Largest,
+    Report,
+    Summary,
+    conclusion_of,
+    share,
+)
+from uop.conformance.suite.case import GENERATOR, OWN, CaseId
+from uop.conformance.suite.vocabulary import Vocabulary, whole
+
+MARKS = {
+    Status.PASSED: ".",
+    Status.FAILED: "F",
+    Status.SKIPPED: "s",
+    Status.CRASHED: "C",
+    Status.KNOWN: "K",
+}
+"""A case in the text of its group, a character for each index."""
+STATUSES = {mark: status for status, mark in MARKS.items()}
+NOT_RUN = " "
+MOST_MISSING = 3
+"""So many places without evidence are named with the verdict."""
+
+
+@dataclass(slots=True)
+class Sums:
+    """Those of one level, op and dtype."""
+
+    level: str
+    op: str
+    dtype: str
+    programs: int = 0
+    elements: int = 0
+    constrained: int = 0
+    failed: int = 0
+    known: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    max_ulp: float = 0.0
+    largest: Largest | None = None
+    histogram: list[int] = field(default_factory=lambda: [0] * BINS)
+
+    def add(self, verdict: Verdict) -> None:
+        """Count a judged case."""
+        self.programs += 1
+        self.elements += verdict.elements
+        self.constrained += verdict.constrained
+        self.failed += verdict.status in (Status.FAILED, Status.CRASHED)
+        self.known += verdict.status is Status.KNOWN
+        if verdict.errors is not None:
+            counts = zip(self.histogram, verdict.errors.histogram, strict=True)
+            self.histogram = [a + b for a, b in counts]
+            if verdict.errors.largest is not None:
+                element = asdict(verdict.errors.largest)
+                self._keep(Largest(verdict.errors.ulp, verdict.id, **element))
+        self.max_ulp = max(self.max_ulp, verdict.max_ulp)
+
+    def _keep(self, found: Largest) -> None:
+        """Of equal ones that of the least id: the first depends on timing."""
+        known = self.largest
+        if known is None or (-found.ulp, found.id) < (-known.ulp, known.id):
+            self.largest = found
+
+    def cell(self) -> Cell:
+        """What a report says of them."""
+        return Cell(
+            level=self.level,
+            op=self.op,
+            dtype=self.dtype,
+            programs=self.programs,
+            elements=self.elements,
+            constrained_share=share(self.constrained, self.elements),
+            failed=self.failed,
+            known=self.known,
+            skipped_reason=main_reason(self.skipped),
+            skipped=dict(sorted(self.skipped.items())),
+            max_ulp=self.max_ulp,
+            largest=self.largest,
+            histogram=tuple(self.histogram) if any(self.histogram) else (),
+        )
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over verdicts; the order in which they come does not matter."""
+
+    cells: dict[tuple[str, str, str], Sums] = field(default_factory=dict)
+    counts: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
+    cases: dict[str, dict[int, Status]] = field(default_factory=dict)
+    faults: dict[str, Fault] = field(default_factory=dict)
+    checks: int = 0
+    elements: int = 0
+    single: int = 0
+    constrained: int = 0
+    graphs: set[str] = field(default_factory=set)
+
+    @property
+    def programs(self) -> int:
+        """Programs that were judged."""
+        return sum(n for status, n in self.counts.items() if status is not Status.SKIPPED)
+
+    def add(self, verdict: Verdict) -> None:
+        id = CaseId.parse(verdict.id)
+        key = (id.level, id.op, id.dtype)
+        sums = self.cells.setdefault(key, Sums(*key))
+        self.counts[verdict.status] += 1
+        self.cases.setdefault(group_name(id), {})[id.index] = verdict.status
+        if verdict.fault is not None:
+            self.faults[verdict.id] = verdict.fault
+        if verdict.status is Status.SKIPPED:
+            sums.skipped[verdict.reason] += 1
+            return
+        sums.add(verdict)
+        self.checks += verdict.checks
+        self.elements += verdict.elements
+        self.single += verdict.single
+        self.constrained += verdict.constrained
+        self.graphs |= {verdict.digest} - {""}
+
+    def accept(self, id: str) -> None:
+        """Count a case that failed among the known failures."""
+        case = CaseId.parse(id)
+        sums, group = self.cells[case.level, case.op, case.dtype], self.cases[group_name(case)]
+        self.counts[group[case.index]] -= 1
+        self.counts[Status.KNOWN] += 1
+        group[case.index] = Status.KNOWN
+        sums.failed -= 1
+        sums.known += 1
+
+    def report(
+        self,
+        backend: BackendInfo,
+        profile: str,
+        options: Asked,
+        seconds: float,
+        failures: tuple[Failure, ...] = (),
+        known: tuple[KnownFailure, ...] = (),
+        *,
+        lost: str = "",
+        interrupted: bool = False,
+        peak: int = 0,
+        untried: tuple[str, ...] = (),
+        missing: tuple[str, ...] = (),
+        profile_from: str = "declared",
+        vocabulary: Vocabulary | None = None,
+    ) -> Report:
+        """The report on what was judged; the fields as in Report and Summary."""
+        counts = self.counts
+        wrong = counts[Status.FAILED] or counts[Status.CRASHED] or failures
+        stale = any(line.stale for line in known)
+        judged = counts[Status.PASSED] + counts[Status.KNOWN]
+        verdict = conclusion_of(wrong or stale, lost or missing, judged)
+        summary = Summary(
+            verdict=verdict,
+            interrupted=interrupted,
+            lost=lost,
+            open_because=_why_open(lost, missing) if verdict is Conclusion.INCONCLUSIVE else "",
+            programs=self.programs,
+            checks=self.checks,
+            elements=self.elements,
+            constrained_share=share(self.constrained, self.elements),
+            single_share=share(self.single, self.elements),
+            passed=counts[Status.PASSED],
+            failed=counts[Status.FAILED],
+            skipped=counts[Status.SKIPPED],
+            crashed=counts[Status.CRASHED],
+            known=counts[Status.KNOWN],
+            seconds=round(seconds, 3),
+            peak_bytes=peak,
+            untried=untried,
+            missing=missing,
+        )
+        return Report(
+            suite=version("uop"),
+            backend=backend,
+            profile=profile,
+            profile_from=profile_from,
+            generator=Generator(GENERATOR, vocabulary or whole()),
+            options=options,
+            summary=summary,
+            cells=tuple(sums.cell() for _, sums in sorted(self.cells.items())),
+            failures=failures,
+            known=known,
+            cases={name: _marked(found) for name, found in sorted(self.cases.items())},
+            faults=self.faults,
+            graphs=len(self.graphs),
+        )
+
+
+def untried(hello: Hello, tally: Tally) -> tuple[str, ...]:
+    """The ops that a backend lists and of which no case could be judged, each with why not."""
+    cells: dict[str, list[Sums]] = {}
+    for cell in tally.cells.values():
+        if cell.level == "op" and cell.op in hello.ops and cell.dtype in hello.dtypes:
+            cells.setdefault(cell.op, []).append(cell)
+    return tuple(
+        f"{op}: {main_reason(sum((cell.skipped for cell in found), Counter()))}"
+        for op, found in sorted(cells.items())
+        if not any(cell.programs for cell in found)
+    )
+
+
+def main_reason(reasons: Mapping[str, int]) -> str | None:
+    """What most cases were skipped for, of equals the least: the first to come depends on timing.
+
+    What divides by zero has programs of its own, so that it is the reason for nothing else.
+    """
+    return min(reasons, key=lambda why: (why == MAY_END, -reasons[why], why), default=None)
+
+
+def group_name(id: CaseId) -> str:
+    """The id without its index: under this name a report lists the cases."""
+    if id.level == OWN:
+        return str(id)
+    return f"{id.level}/{id.op}/{id.dtype}/{id.group}"
+
+
+def _why_open(lost: str, missing: tuple[str, ...]) -> str:
+    """Why nothing follows from a run in which nothing failed."""
+    few = "; ".join(missing[:MOST_MISSING])
+    more = len(missing) - MOST_MISSING
+    shown = f"{few}; and {more:,} more" if more > 0 else few
+    return lost or (shown and f"too little evidence: {shown}") or "nothing was checked"
+
+
+def _marked(found: Mapping[int, Status]) -> str:
+    """`..F s`: a mark for each index from 0, a blank for a case that was not run."""
+    return "".join(MARKS[found[k]] if k in found else NOT_RUN for k in range(max(found) + 1))
