@@ -97,8 +97,8 @@ class Ledger:
         seen, skipped = self.points(), by_point(self.skipped)
 
         def why(point: Point) -> str:
-            told = main_reason(sum(skipped.get(point, ()), Counter()))
-            return CLOSED if self._is_closed(point) else told or _why_not(point, tally)
+            reason = main_reason(sum(skipped.get(point, ()), Counter()))
+            return CLOSED if self._is_closed(point) else reason or _why_not(point, tally)
 
         return {point: why(point) for point in self.expected() if point not in seen}
 
@@ -197,9 +197,9 @@ def ledger_lines(ledger: LedgerSums) -> list[str]:
     for left in ledger.unchecked:
         who, verb, _ = left.reason.partition(UNSUPPORTED)
         counts[f"{who}{verb}what it takes" if verb else left.reason] += len(left.points)
-    told = [f"{n:,} {reason}" for reason, n in counts.items()]
+    reasons = [f"{n:,} {reason}" for reason, n in counts.items()]
     lines = [f"{line}: {kinds}" if kinds else line]
-    return [*lines, f"not checked: {'; '.join(told)}"] if told else lines
+    return [*lines, f"not checked: {'; '.join(reasons)}"] if reasons else lines
 
 
 def _is_listed(point: Point, hello: Hello) -> bool:

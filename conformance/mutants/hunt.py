@@ -166,7 +166,7 @@ def _kill(mutant: Mutant) -> Kill | None:
         return _by_failure(opened, mutant, mutant.backend)
     if mutant.against:
         return _by_acquittal(mutant)
-    adversary = _told(ADVERSARY, mutant)
+    adversary = _with_liberties(ADVERSARY, mutant)
     return _by_failure(faulty_judge(mutant, adversary), mutant, adversary)
 
 
@@ -203,8 +203,8 @@ def _by_acquittal(mutant: Mutant) -> Kill | None:
     accused without the fault.
     """
     for backend in mutant.against:
-        told = _told(backend, mutant)
-        with faulty_judge(mutant, told) as setup, judged_here(told, mutant.profile) as sound:
+        named = _with_liberties(backend, mutant)
+        with faulty_judge(mutant, named) as setup, judged_here(named, mutant.profile) as sound:
             for id, wrong in _wrong_results(backend, mutant):
                 (verdict,) = setup.judge([CaseId.parse(id)])
                 at, found = time.monotonic(), accused(verdict)
@@ -219,10 +219,10 @@ def _by_acquittal(mutant: Mutant) -> Kill | None:
     return None
 
 
-def _told(backend: str, mutant: Mutant) -> str:
+def _with_liberties(backend: str, mutant: Mutant) -> str:
     """A backend; an adversary takes the liberties that a mutant is about if it is told no other."""
-    kind, _, told = backend.partition(":")
-    return backend if kind != PUSHED or ":" in told else f"{backend}:{mutant.profile}"
+    kind, _, rest = backend.partition(":")
+    return backend if kind != PUSHED or ":" in rest else f"{backend}:{mutant.profile}"
 
 
 def _wrong_results(backend: str, mutant: Mutant) -> Iterator[tuple[str, int]]:

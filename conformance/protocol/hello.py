@@ -1,6 +1,6 @@
 """What a backend may say of itself, in a process of ours or as lines of JSON.
 
-A backend is greeted while its judge is loaded: nothing of the compiler is imported here.
+A backend says hello while its judge is loaded: nothing of the compiler is imported here.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ class LineProcess:
 
     def lost(self, kind: ProblemKind, message: str) -> LostError:
         """A loss, with what the process printed that was no reply and the end of its stderr."""
-        told = [message, *(f"not a reply: {note}" for note in self.notes)]
-        return LostError(kind, "; ".join([*told, *self.last_words()]))
+        parts = [message, *(f"not a reply: {note}" for note in self.notes)]
+        return LostError(kind, "; ".join([*parts, *self.last_words()]))
 
     def last_words(self) -> list[str]:
         """A line with the end of what it wrote to stderr since it was asked, if it wrote."""
@@ -170,8 +170,8 @@ class LineProcess:
         tree = self._glance()
         if tree.resident - before > self.most_bytes:
             held, limit = tree.resident >> 20, self.most_bytes >> 20
-            told = f"{len(tree.pids)} processes hold {held} MiB, {before >> 20} MiB before"
-            raise self.lost(ProblemKind.LEAK, f"{told}; at most {limit} MiB more are allowed")
+            held_by = f"{len(tree.pids)} processes hold {held} MiB, {before >> 20} MiB before"
+            raise self.lost(ProblemKind.LEAK, f"{held_by}; at most {limit} MiB more are allowed")
         if len(tree.pids) > MOST_PROCESSES:
             raise self.lost(ProblemKind.LEAK, f"has {len(tree.pids)} processes")
 
@@ -251,8 +251,8 @@ class LineProcess:
         self._close_stdin()
         self._drain(time.monotonic() + min(PATIENCE, seconds))
         if self._reply(id) is not None:
-            told = "but one came once stdin was closed: it does not flush stdout after each line"
-            return self.lost(ProblemKind.HANG, f"{within}, {told}")
+            later = "but one came once stdin was closed: it does not flush stdout after each line"
+            return self.lost(ProblemKind.HANG, f"{within}, {later}")
         if reply_in(bytes(self.received), id) is not None:
             return self.lost(ProblemKind.HANG, f"{within}: the line has no newline at its end")
         if self.received:

@@ -126,7 +126,7 @@ def _cells(a: Report, b: Report) -> Iterator[Change]:
 
 def _cell(name: str, a: Cell | None, b: Cell | None) -> Iterator[Change]:
     """One change at most of its state: a cell of another state has other numbers as well."""
-    before, after = _told(a), _told(b)
+    before, after = _words_on(a), _words_on(b)
     turn = _turn(*(STATES[cell.state if cell else "not run"] for cell in (a, b)))
     if turn is not Turn.NEITHER:
         yield Change(turn, f"{name}: {before}, then {after}")
@@ -142,7 +142,7 @@ def _cell(name: str, a: Cell | None, b: Cell | None) -> Iterator[Change]:
                 yield Change(_turn(was, now), f"{name}: {what} {was:,g}, then {now:,g}")
 
 
-def _told(cell: Cell | None) -> str:
+def _words_on(cell: Cell | None) -> str:
     if cell is None:
         return "not run"
     match cell.state:

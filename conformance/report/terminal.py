@@ -299,8 +299,8 @@ def known_lines(report: Report) -> list[str]:
         f"{counted(report.summary.known, 'program')} failed as they say"
     )
     idle = [known.note for known in report.known if known.note]
-    told = [f"FAILED {stale}" for stale in report.stale[:MOST_FAILURES]]
-    return [line, *map(one_line, [*told, *(f"note: {note}" for note in idle[:MOST_FAILURES])])]
+    stale = [f"FAILED {line}" for line in report.stale[:MOST_FAILURES]]
+    return [line, *map(one_line, [*stale, *(f"note: {note}" for note in idle[:MOST_FAILURES])])]
 
 
 def ledger_of(report: Report) -> list[str]:
@@ -340,13 +340,13 @@ def skipped_lines(report: Report) -> list[str]:
                 missing.update(dict.fromkeys(what.split(", "), n))
             # What was found tells one program from another of the same reason.
             reasons[who + verb if verb else in_one_line(reason).partition(": found ")[0]] += n
-    told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
     lines = []
-    for reason, n in told[:MOST_REASONS]:
+    for reason, n in ordered[:MOST_REASONS]:
         by_name = sorted(lacking.get(reason, {}).items(), key=lambda item: (-item[1], item[0]))
         names = ", ".join(f"{name} ({k:,})" for name, k in by_name)
         lines += whole_lines(f"skipped {n:,}: {reason}{names}")
-    rest = told[MOST_REASONS:]
+    rest = ordered[MOST_REASONS:]
     more = f"skipped {sum(n for _, n in rest):,} for {len(rest)} more reasons"
     return [*lines, more] if rest else lines
 

@@ -1,4 +1,4 @@
-"""The commands that are told to a reader, as a shell takes them."""
+"""The commands that are given to a reader, as a shell takes them."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def files_command(options: Asked) -> str:
 
 def conform_command(options: Asked, *words: object) -> str:
     """`uop conform` on the backend of a report, by what was demanded in its run."""
-    told: list[object] = []
+    given: list[object] = []
     if options.profile:
-        told += ["--profile", options.profile]
-    told += _timeout(options)
+        given += ["--profile", options.profile]
+    given += _timeout(options)
     if options.folder:
-        told += ["--cases", options.folder]
+        given += ["--cases", options.folder]
     if options.known not in (None, KNOWN_FILE):
-        told += ["--known", options.known]
-    return uop_command("conform", options.backend, *words, *told)
+        given += ["--known", options.known]
+    return uop_command("conform", options.backend, *words, *given)
 
 
 def _timeout(options: Asked) -> list[str]:

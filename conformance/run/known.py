@@ -160,7 +160,7 @@ class Settled:
     def covers(self, key: str, ids: Iterable[str]) -> bool:
         """Whether failures of a case id or a signature are known; then of these cases.
 
-        An entry that has expired was met too: it is asked, and told.
+        An entry that has expired was met too: its program is run, and the report says so.
         """
         is_known = self.file.accepts(key, self.today)
         if any(entry.key == key for entry in self.file.entries):
@@ -172,11 +172,11 @@ class Settled:
         entries = self.file.entries
         return [e for e in entries if ids is None or e.key in self.covered or e.case in ids]
 
-    def told(self, asked: Iterable[Entry], now: Mapping[Path, Conclusion]) -> list[KnownFailure]:
+    def results(self, asked: Iterable[Entry], now: Mapping[Path, Conclusion]) -> list[KnownFailure]:
         """Each entry with what its program shows now, where it was run."""
-        return [self._told(e, now.get(self.file.repro_of(e))) for e in asked]
+        return [self._result(e, now.get(self.file.repro_of(e))) for e in asked]
 
-    def _told(self, entry: Entry, now: Conclusion | None) -> KnownFailure:
+    def _result(self, entry: Entry, now: Conclusion | None) -> KnownFailure:
         place, state, stale = f"{self.file.path}:{entry.line}", "known", ""
         ids = self.covered.get(entry.key, [])
         if now is Conclusion.CONFORMS:

@@ -81,25 +81,23 @@ class Pool:
 
     members: list[Member]
     command: tuple[str, ...] = ()
-    greeting: Hello | None = None
+    said_hello: Hello | None = None
     """What the backend said of itself, once it has."""
 
     @classmethod
     def start(cls, options: Options) -> Pool:
         """The first process; the others would only slow it down until it has begun."""
-        timeout = "" if options.timeout is None else str(options.timeout)
-        log = "" if options.log is None else str(options.log)
-        told = (options.backend, options.profile, str(options.seed), timeout, log)
-        command = (MEMBER, *told, "" if options.folder is None else str(options.folder))
+        rest = (str(given or "") for given in (options.timeout, options.log, options.folder))
+        command = (MEMBER, options.backend, options.profile, str(options.seed), *rest)
         return cls([Member.start(*command, task=SAY_HELLO)], command)
 
     def hello(self, processes: int) -> Hello:
         """Who is judged, by so many processes. BackendError where the backend does not start."""
-        if self.greeting is None:
-            self.greeting = self.members[0].answer(SAY_HELLO)
+        if self.said_hello is None:
+            self.said_hello = self.members[0].answer(SAY_HELLO)
         more = range(len(self.members), processes)
         self.members += [Member.start(*self.command, task=SAY_HELLO) for _ in more]
-        return self.greeting
+        return self.said_hello
 
     def ask(self, task: Task[A]) -> A:
         """The answer of one process."""

@@ -216,7 +216,7 @@ class Run:
                 self.interrupted = True
             except UopError as error:
                 self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
-        return tuple(self.settled.told(asked, now))
+        return tuple(self.settled.results(asked, now))
 
     def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
         """Settle by what is judged; where that is to be observed, before the first case."""

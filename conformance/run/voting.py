@@ -33,8 +33,8 @@ def conform_all(
 ) -> Poll:
     """Judge several backends on the same cases.
 
-    One that does not start is told; BackendError where none does. After Ctrl-C no other is judged:
-    the report is on those that were.
+    The report names those that do not start; BackendError where none does. After Ctrl-C no other
+    is judged: the report is on those that were.
     """
     every = [replace(options, backend=name).checked() for name in backends]
     if len(set(backends)) < len(backends):

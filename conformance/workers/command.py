@@ -81,19 +81,19 @@ class Command(Isolated):
                 path.unlink()
 
     def explain(self, program: Program, is_right: IsRight) -> str:
-        told = []
+        lines = []
         try:
             if "stages" in self.hello.offers:
                 reply = self.asked_about("stages", program)
-                told.append(offers.first_wrong_stage(reply, program, is_right))
+                lines.append(offers.first_wrong_stage(reply, program, is_right))
             if "source" in self.hello.offers:
-                told.append(offers.source(self.asked_about("source", program)))
+                lines.append(offers.source(self.asked_about("source", program)))
         except LostError as lost:
             self.restart()
-            told.append(str(lost))
+            lines.append(str(lost))
         except UopError as error:
-            told.append(str(error))
-        return "\n".join(filter(None, told))
+            lines.append(str(error))
+        return "\n".join(filter(None, lines))
 
     def ask(self, request: Json, most: int = LARGE_REPLY) -> Json:
         """The reply to any request. LostError where there is none: then it must be restarted."""
@@ -124,8 +124,8 @@ class Command(Isolated):
         """The outcome; an error also with what stands on stderr."""
         if isinstance(outcome, Outputs) or outcome.kind is ProblemKind.UNSUPPORTED:
             return outcome
-        told = [outcome.message, *self.process.last_words()]
-        return replace(outcome, message="; ".join(told))
+        lines = [outcome.message, *self.process.last_words()]
+        return replace(outcome, message="; ".join(lines))
 
     def _checked(self, request: Json) -> Outcome:
         reply = self.ask(request, SMALL_REPLY)
@@ -142,7 +142,7 @@ class Command(Isolated):
         except OSError as error:
             raise BackendError(f"cannot start {self.command[0]}: {error.strerror}") from None
 
-    def _greeted(self) -> Hello:
+    def _read_hello(self) -> Hello:
         request = messages.hello_request(self.folder)
         seconds = self.allowance.start_seconds
         try:

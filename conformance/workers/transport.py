@@ -136,7 +136,7 @@ class Isolated(ABC):
         with ExitStack() as undo:
             # Also where this process is told to end meanwhile.
             undo.callback(self.close)
-            hello = self._greeted()
+            hello = self._read_hello()
             undo.pop_all()
         return hello
 
@@ -145,7 +145,7 @@ class Isolated(ABC):
         """Start a process."""
 
     @abstractmethod
-    def _greeted(self) -> Hello:
+    def _read_hello(self) -> Hello:
         """What the process says of itself. BackendError where it does not."""
 
 
@@ -245,7 +245,7 @@ class Worker(Isolated):
             variables = environment(self.folder)
             self.process = Module(*self.command, environment=variables, stderr=log)
 
-    def _greeted(self) -> Hello:
+    def _read_hello(self) -> Hello:
         limit, started = self.allowance.start_seconds, f"backend {self.name!r} did not start"
         try:
             found = self.process.read(wire.Started, deadline=time.monotonic() + limit)

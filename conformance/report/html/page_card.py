@@ -35,10 +35,10 @@ def card(report: Report) -> Html:
 
 def _of_knobs(entries: Sequence[Entry], failed: Collection[str]) -> Iterator[Sequence[Html]]:
     """A row per point; the points of one knob share its words, which stand with the first."""
-    told: set[str] = set()
+    explained: set[str] = set()
     for entry in entries:
-        words = "" if entry.knob in told else _knob(entry.knob)
-        told.add(entry.knob)
+        words = "" if entry.knob in explained else _knob(entry.knob)
+        explained.add(entry.knob)
         yield [code(entry.point), words, *_seen(entry, failed)]
 
 

@@ -65,9 +65,9 @@ def first_failures(every: Sequence[Report]) -> Html:
 def failures(report: Report, number: int = 0) -> Html:
     """Every cause in full, then the failed cells that no cause was looked for in."""
     parts = [_failure(report, failure, number) for failure in report.failures]
-    told = {failure.place: failure for failure in reversed(report.failures)}
+    shown = {failure.place: failure for failure in reversed(report.failures)}
     # The matrix leads to the first cause of a cell.
-    for failure in told.values():
+    for failure in shown.values():
         k = report.failures.index(failure)
         parts[k] = tag("div", parts[k], id=anchor(number, failure.place))
     rest = [
@@ -78,7 +78,7 @@ def failures(report: Report, number: int = 0) -> Html:
             code(first_failed(report, cell)),
         ]
         for cell in report.cells
-        if cell.failed and cell.place not in told
+        if cell.failed and cell.place not in shown
     ]
     header = ["op and type", "level", "programs", "first case"]
     more = table("Also failed, most likely for the same reasons", header, rest) if rest else ""

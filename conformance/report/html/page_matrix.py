@@ -16,8 +16,8 @@ GROUPS = (*COLUMNS, ("index",), ("other",))
 KNOWN = frozenset(name for group in GROUPS for name in group)
 FIRST = frozenset(group[0] for group in GROUPS)
 """The dtypes that start a group."""
-STATES = ("failed", "known", "passed", "skipped")
 CLASSES = {"failed": "f", "known": "k", "passed": "p", "skipped": "s"}
+"""How a cell is painted by its state, the gravest first."""
 WHOLE = {
     "invalid": "must be rejected",
     "property": "intervals",
@@ -99,7 +99,7 @@ def _cell(name: str, dtype: str, cells: Cells) -> Html:
     group = " g" if dtype in FIRST else ""
     if not cells:
         return f'<td class="{group.strip()}"></td>' if group else "<td></td>"
-    number, worst = min(cells, key=lambda pair: STATES.index(pair[1].state))
+    number, worst = min(cells, key=lambda pair: [*CLASSES].index(pair[1].state))
     programs = sum(cell.programs for _, cell in cells)
     failed = sum(cell.failed for _, cell in cells)
     title = f"{name} {dtype}: {programs:,} programs, {failed:,} failed"

@@ -65,10 +65,10 @@ def command(
             click.echo(line, nl=False)
         return Exit.OK
     begin(log, backend)
-    return told(replay([Path(path) for path in paths], backend, log), backend)
+    return show(replay([Path(path) for path in paths], backend, log), backend)
 
 
-def told(replayed: Sequence[Replayed], backend: str) -> Exit:
+def show(replayed: Sequence[Replayed], backend: str) -> Exit:
     """Print what became of each case, the gravest first, and the verdict on all."""
     from uop.conformance.judging.verdict import Status
     from uop.conformance.protocol.untrusted import in_one_line
