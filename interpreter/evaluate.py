@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from uop.interpreter.check import check_of
@@ -14,11 +12,7 @@ from uop.interpreter.rules.extension import EVALUATED
 from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation, FullOutput, Observer
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import kind_of
-from uop.spec.uop import checked_root
-
-if TYPE_CHECKING:
-    from uop.spec.graph import kind_of
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, checked_root
 
 Output = Array | tuple[Array, ...] | dict[int, Array]
 

@@ -23,7 +23,7 @@ from uop.interpreter.accepted.widening import is_reference, narrowed, widens
 from uop.interpreter.kernel.buffers import Buffer, Buffers, Registers
 from uop.interpreter.kernel.domain import Access, Arrays
 from uop.interpreter.kernel.lanes import Lanes, indexed, stacked
-from uop.interpreter.kernel.program import calls_of, run
+from uop.interpreter.kernel.program import calls_of, launch
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg
@@ -52,7 +52,7 @@ def accepted_of_kernels(
         for body, arguments in calls_of(root, buffers):
             if body.op is Op.CUSTOMFUNCTION and any(a in held for a in arguments):
                 raise UnsupportedError("CUSTOMFUNCTION of a buffer whose contents are not certain")
-            run(body, arguments, buffers.addresses, make)
+            launch(body, arguments, buffers.addresses, make)
     written, result = buffers.written(), []
     for u, buffer in sorted(buffers.stored_to().items(), key=lambda stored: slot_of(stored[0])):
         sets = held[buffer].held() if buffer in held else None

@@ -13,7 +13,6 @@ import numpy as np
 
 from uop.interpreter.accept import read_by
 from uop.interpreter.accepted.liberties import is_copy, takes
-from uop.interpreter.accepted.rules.folds import terms_first
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.tensors import AcceptedValues
 from uop.interpreter.accepted.widening import widens
@@ -23,7 +22,7 @@ from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.kernel.program import run_program
 from uop.interpreter.numeric.storage import BITS, Array
-from uop.interpreter.rules.reduce import identity, neutral
+from uop.interpreter.rules.reduce import identity, neutral, terms_first
 from uop.interpreter.tensor.evaluation import Arrays, Evaluation, FullOutput
 from uop.interpreter.tensor.masks import made_nan
 from uop.interpreter.values import Value, either

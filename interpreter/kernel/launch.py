@@ -19,7 +19,6 @@ from uop.interpreter.kernel.buffers import Buffer, Place, Registers
 from uop.interpreter.kernel.domain import MEANINGS, Access, Domain
 from uop.interpreter.kernel.lanes import Kind, Lanes, lanes_of
 from uop.interpreter.kernel.memory import LaunchMemory, refuse_open
-from uop.interpreter.kernel.races import CarriedError
 from uop.interpreter.kernel.schedule import (
     Branch,
     Items,
@@ -50,27 +49,6 @@ Make = Callable[["UOp", Lanes], Domain[V]]
 """Makes the domain of a launch: from the body and its lanes."""
 FIRST_ALONE = frozenset({Op.AFTER, Op.REDUCE})
 """Ops whose other operands have no value that counts: effects, and ranges."""
-
-
-def launch(
-    body: UOp,
-    arguments: list[Buffer],
-    addresses: Addresses,
-    make: Make[V],
-    observe: Callable[[UOp, V], None] | None = None,
-) -> None:
-    """Run a body over the buffers of a CALL."""
-    kernel = Kernel(body, arguments, addresses, make, observe)
-    if not kernel.has_iterations:
-        kernel.run()
-        return
-    saved = [(buffer, buffer.saved()) for buffer in kernel.memory.stored]
-    try:
-        kernel.run()
-    except CarriedError:
-        for buffer, contents in saved:
-            buffer.restore(contents)
-        Kernel(body, arguments, addresses, make, observe, one_after_the_other=True).run()
 
 
 class Kernel(Generic[V]):

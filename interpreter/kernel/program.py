@@ -11,7 +11,8 @@ from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import check_values
 from uop.interpreter.kernel.buffers import Buffer, Buffers
 from uop.interpreter.kernel.domain import Arrays
-from uop.interpreter.kernel.launch import Make, launch
+from uop.interpreter.kernel.launch import Kernel, Make
+from uop.interpreter.kernel.races import CarriedError
 from uop.interpreter.numeric.storage import Array, constant
 from uop.interpreter.rules.codegen import custom_function_of
 from uop.interpreter.tensor.evaluation import Observer
@@ -37,7 +38,7 @@ def run_program(
     """Run the CALLs of a SINK in order; slot to contents of every BUFFER that was written."""
     buffers = Buffers(inputs)
     for body, arguments in calls_of(root, buffers):
-        run(body, arguments, buffers.addresses, make, observe)
+        launch(body, arguments, buffers.addresses, make, observe)
     return buffers.written()
 
 
@@ -50,7 +51,7 @@ def calls_of(root: UOp, buffers: Buffers) -> Iterator[tuple[UOp, list[Buffer]]]:
             yield u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
 
 
-def run(
+def launch(
     body: UOp,
     arguments: list[Buffer],
     addresses: Addresses,
@@ -60,8 +61,18 @@ def run(
     """Run the body of a CALL over its arguments."""
     if body.op is Op.CUSTOMFUNCTION:
         _call_by_name(body, arguments)
-    else:
-        launch(body, arguments, addresses, make, observe)
+        return
+    kernel = Kernel(body, arguments, addresses, make, observe)
+    if not kernel.has_iterations:
+        kernel.run()
+        return
+    saved = [(buffer, buffer.saved()) for buffer in kernel.memory.stored]
+    try:
+        kernel.run()
+    except CarriedError:
+        for buffer, contents in saved:
+            buffer.restore(contents)
+        Kernel(body, arguments, addresses, make, observe, one_after_the_other=True).run()
 
 
 def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:

@@ -41,11 +41,15 @@ def _sums_floats(op: Op, dtype: DType) -> bool:
 def reduce(u: UOp, t: Array) -> Array:
     """Fold the axes of the arg; they stay with size 1."""
     arg = cast(ReduceArg, u.arg)
-    others = [axis for axis in range(t.ndim) if axis not in arg.axes]
-    kept = tuple(t.shape[axis] for axis in others)
-    steps = t.transpose((*arg.axes, *others))
-    count = math.prod(steps.shape[: len(arg.axes)])
-    return fold(arg.op, u.dtype, steps.reshape(count, *kept)).reshape(u.shape)
+    return fold(arg.op, u.dtype, terms_first(t, arg.axes)).reshape(u.shape)
+
+
+def terms_first(t: Array, axes: tuple[int, ...]) -> Array:
+    """One leading axis of all terms in row-major order, then the axes that stay."""
+    others = [axis for axis in range(t.ndim) if axis not in axes]
+    kept = [t.shape[axis] for axis in others]
+    count = math.prod(t.shape[axis] for axis in axes)
+    return t.transpose((*axes, *others)).reshape(count, *kept)
 
 
 def fold(op: Op, dtype: DType, steps: Array) -> Array:

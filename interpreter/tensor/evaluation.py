@@ -117,13 +117,12 @@ ARRAYS = Arrays()
 class Walk:
     """What a graph says about each evaluation of it; the root itself comes after all below it.
 
-    `used` has for each node, the root included, the values that no later node uses, `reads` the
-    locations whose contents it reads.
+    `unused` has for each node, the root included, the values that no later node uses, so that their
+    space is used again. With memory all are kept.
     """
 
     below: tuple[UOp, ...]
-    used: tuple[tuple[UOp, ...], ...]
-    reads: tuple[tuple[UOp, ...], ...]
+    unused: tuple[tuple[UOp, ...], ...]
     stores: bool
     bound: int
 
@@ -131,12 +130,12 @@ class Walk:
 @kept_with_root
 def _walk(root: UOp) -> Walk:
     order = toposort([root], _evaluated_sources)
-    last = {s: u for u in order for s in _evaluated_sources(u)}
-    used = tuple(
-        tuple(s for s in dict.fromkeys(_evaluated_sources(u)) if last[s] is u) for u in order
-    )
     stores = any(u.addrspace is not None for u in order)
-    return Walk(tuple(order[:-1]), used, tuple(map(reads_of, order)), stores, bound(order))
+    last = {} if stores else {s: u for u in order for s in _evaluated_sources(u)}
+    unused = tuple(
+        tuple(s for s in dict.fromkeys(_evaluated_sources(u)) if last.get(s) is u) for u in order
+    )
+    return Walk(tuple(order[:-1]), unused, stores, bound(order))
 
 
 class Evaluation(Generic[V]):
@@ -169,10 +168,14 @@ class Evaluation(Generic[V]):
         order = (*walk.below, root)
         if walk.bound > limit():
             check_values(order, _evaluated_sources)
-        if walk.stores:
-            self._step_all(order, walk.reads)
-        else:
-            self._compute_all(order, walk.used)
+        compute = self._step if walk.stores else self._compute
+        for u, unused in zip(order, walk.unused, strict=True):
+            try:
+                compute(u)
+            except (UndefinedError, LackingError, MemoryError) as error:
+                raise located(error, u) from None
+            for s in unused:
+                self._values.pop(s, None)
         if root.op is Op.SINK or root.op in (Op.STORE, Op.GROUP):
             return self._memory.written()
         if root.op in (Op.TUPLE, Op.FUNCTION):
@@ -181,28 +184,11 @@ class Evaluation(Generic[V]):
             return self._memory.read(root, root)
         return self._values[root]
 
-    def _step_all(self, order: Sequence[UOp], reads: Sequence[Sequence[UOp]]) -> None:
-        for u, read in zip(order, reads, strict=True):
-            try:
-                self._step(u, read)
-            except (UndefinedError, LackingError, MemoryError) as error:
-                raise located(error, u) from None
-
-    def _compute_all(self, order: Sequence[UOp], used: Sequence[Sequence[UOp]]) -> None:
-        """Each node in turn; a value goes after its last use, so that its space is used again."""
-        values = self._values
-        for u, gone in zip(order, used, strict=True):
-            try:
-                self._compute(u)
-            except (UndefinedError, LackingError, MemoryError) as error:
-                raise located(error, u) from None
-            for s in gone:
-                values.pop(s, None)
-
-    def _step(self, u: UOp, read: Sequence[UOp]) -> None:
+    def _step(self, u: UOp) -> None:
+        """Compute a node of a graph that has memory."""
         memory, values = self._memory, self._values
         memory.enter(u)
-        for s in read:
+        for s in reads_of(u):
             values[s] = memory.read(s, u)
         if u.addrspace is not None:
             memory.view(u, [values[i] for i in u.src[1:]] if u.op is Op.INDEX else [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import cast
 
@@ -14,8 +13,8 @@ from uop.interpreter.accepted.rules.budget import wide_storage
 from uop.interpreter.accepted.rules.float_folds import Terms, product_of, sum_of
 from uop.interpreter.accepted.rules.integers import SAFE, unless_wrapped
 from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, without
-from uop.interpreter.numeric.storage import Array, Mask
-from uop.interpreter.rules.reduce import fold, identity
+from uop.interpreter.numeric.storage import Mask
+from uop.interpreter.rules.reduce import fold, identity, terms_first
 from uop.interpreter.values import either
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DType, Kind
@@ -53,14 +52,6 @@ def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
         any=None if opened is None else somewhere(np.asarray(opened.any(axis=0))),
     )
     return nan_alone(result)
-
-
-def terms_first(a: Array, axes: tuple[int, ...]) -> Array:
-    """One leading axis of all terms, in any order; then the axes that stay."""
-    others = [axis for axis in range(a.ndim) if axis not in axes]
-    kept = [a.shape[axis] for axis in others]
-    count = math.prod(a.shape[axis] for axis in axes)
-    return a.transpose((*axes, *others)).reshape(count, *kept)
 
 
 def _without_absent(op: Op, dtype: DType, flat: Sets) -> Terms:
