@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from uop.interpreter.accepted.kernels import accepted_of_kernels
@@ -12,7 +10,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.tensors import accepted_of_tensors
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.values import Value
-from uop.spec.args import PadArg, PadFill
+from uop.spec.args import PadArg, PadFill, arg_of
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import inlined, kind_of
 from uop.spec.latitude import STRICT, Profile
@@ -65,7 +63,7 @@ def _as_declared(root: UOp, profile: Profile) -> UOp:
     new: dict[UOp, UOp] = {}
     for u in root.toposort():
         same = u.with_src(new[s] for s in u.src)
-        if fills and u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
+        if fills and u.op is Op.PAD and arg_of(u, PadArg).fill is PadFill.INVALID:
             same = UOp(u.op, *same.src, arg=PadArg(PadFill.ZERO), tag=u.tag)
         elif u.op in TRUNCATED and profile.truncates(u.dtype):
             same = UOp(TRUNCATED[u.op], *same.src, tag=u.tag)

@@ -69,12 +69,8 @@ def _fitting(slot: int, u: UOp, given: Array | Value) -> Value:
     if value.data.shape != u.shape or value.data.dtype != np_dtype(u.dtype):
         raise misfit(slot, u, f"{value.data.dtype}{list(value.data.shape)}")
     arg = u.arg
-    if isinstance(arg, ParamArg) and arg.min is not None:
-        _in_range(u, arg, int(value.data))
+    if isinstance(arg, ParamArg) and arg.min is not None and arg.max is not None:
+        number = int(value.data)
+        if not arg.min <= number <= arg.max:
+            raise INPUT_C5.error_at(u, f"slot {slot}: from {arg.min} to {arg.max}", str(number))
     return value
-
-
-def _in_range(u: UOp, arg: ParamArg, number: int) -> None:
-    if arg.min is None or arg.max is None or arg.min <= number <= arg.max:
-        return
-    raise INPUT_C5.error_at(u, f"slot {arg.slot}: from {arg.min} to {arg.max}", str(number))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from uop.interpreter.kernel.lanes import Lanes, indexed, stacked
 from uop.interpreter.kernel.program import calls_of, launch
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
-from uop.spec.args import ReduceArg
+from uop.spec.args import ReduceArg, arg_of
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slot_of
@@ -144,7 +144,7 @@ class AcceptedValues:
         terms = t.map(lambda a: self._lanes.terms(u, a))
         if takes(self._profile):
             terms = read_terms(u, self._profile, terms)
-        sums = folded(cast(ReduceArg, u.arg).op, u.dtype, self._profile, terms)
+        sums = folded(arg_of(u, ReduceArg).op, u.dtype, self._profile, terms)
         return sums.map(lambda a: self._lanes.kept(u, a))
 
     def load(self, access: Access[Accepted], alt: Accepted | None) -> Accepted:

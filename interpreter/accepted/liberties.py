@@ -7,7 +7,6 @@ representable value more on each side. No use of a value is tied to another one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from uop.interpreter.accepted.rules.budget import floats_between, largest_finite
 from uop.interpreter.accepted.sets import Sets, joined, somewhere, without
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import either
-from uop.spec.args import ConstArg, ReduceArg
+from uop.spec.args import ConstArg, ReduceArg, arg_of
 from uop.spec.dtype import DType
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
@@ -64,7 +63,7 @@ def read(u: Node, profile: Profile, operands: Sequence[Sets]) -> list[Sets]:
 def read_terms(u: Node, profile: Profile, flat: Sets) -> Sets:
     """The terms of a REDUCE along the first axis, as it may read them."""
     (flat,) = read(u, profile, [flat])
-    arg = cast(ReduceArg, u.arg)
+    arg = arg_of(u, ReduceArg)
     if not (profile.wmma and arg.op is Op.ADD and u.dtype.is_float):
         return flat
     factors = [f for m in _products_of(u.src[0]) for f in map(_before_cast, m.src)]

@@ -10,9 +10,8 @@ import numpy as np
 
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.choices import where
-from uop.interpreter.accepted.sets import Sets, together, without
-from uop.interpreter.numeric.storage import np_dtype
-from uop.interpreter.tensor.memory import Memory
+from uop.interpreter.accepted.sets import Sets, points, together, without
+from uop.interpreter.tensor.memory import Memory, initial
 from uop.interpreter.values import Value
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, slot_of
@@ -100,8 +99,7 @@ def _value(accepted: Accepted | None) -> Value | None:
 
 
 def _initial(u: UOp, held: Accepted | None) -> Sets:
-    """The contents a buffer starts with; where they are unknown, anything."""
+    """What a buffer may hold at first, flat; where that is unknown, anything."""
     if held is None:
-        zeros = np.zeros(size(u.shape), np_dtype(u.dtype))
-        return Sets(zeros, zeros, any=np.ones(zeros.shape, np.bool_))
+        return points(initial(u, None), u.dtype.is_float)
     return held.spread.map(lambda a: a.reshape(-1))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.sets import Sets, together, without
-from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.rules.movement import checked_index, outside_pad
 from uop.interpreter.rules.table import RULES
+from uop.interpreter.tensor.masks import over_result
 from uop.interpreter.values import either
-from uop.spec.args import PadArg, PadFill, ReplicatedArg
+from uop.spec.args import PadArg, PadFill, ReplicatedArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def moved(u: UOp, t: Sets) -> Sets:
     """PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK, PAD."""
     result = t.map(lambda a: RULES[u.op](u, a))
-    if u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
+    if u.op is Op.PAD and arg_of(u, PadArg).fill is PadFill.INVALID:
         return replace(result, invalid=either(result.invalid, outside_pad(u)))
     return result
 
@@ -37,7 +37,7 @@ def stack(u: UOp, *operands: Sets) -> Sets:
 
 def replicated(u: UOp, t: Sets) -> Sets:
     """What any of the copies may be."""
-    axes = cast(ReplicatedArg, u.arg).axes
+    axes = arg_of(u, ReplicatedArg).axes
     unsure = Sets(np.zeros(u.shape, np.bool_), np.ones(u.shape, np.bool_))
     result: Sets | None = None
     for position in np.ndindex(*(t.lo.shape[a] for a in axes)):
@@ -59,8 +59,9 @@ def index(u: UOp, t: Sets, *indices: Sets) -> Sets:
             raise undefined("INDEX.u2", f"an UNSPECIFIED element on axis {axis}", u)
         checked_index(u, axis, i.hi, i.invalid)
         positions.append(checked_index(u, axis, i.lo, i.invalid))
-        absent = either(absent, _over_result(u, axis, i.invalid))
-        unsure = either(unsure, _over_result(u, axis, np.asarray(~i.is_point())))
+        if i.invalid is not None:
+            absent = either(absent, over_result(u, axis, i.invalid))
+        unsure = either(unsure, over_result(u, axis, np.asarray(~i.is_point())))
     picked = t.map(lambda a: np.asarray(RULES[Op.INDEX](u, a, *positions)))
     return replace(picked, any=either(picked.any, unsure), invalid=either(picked.invalid, absent))
 
@@ -83,14 +84,6 @@ def load(u: UOp, buf: Sets, *alt_gate: Sets) -> Sets:
         s.map(lambda a: np.broadcast_to(a, u.shape)) for s in (Sets(lo, hi), buf, alt)
     )
     return where(u, STRICT, gate, buf, alt)
-
-
-def _over_result(u: UOp, axis: int, mask: Mask | None) -> Mask | None:
-    """A mask over one index as one over the result."""
-    if mask is None:
-        return None
-    behind = len(u.shape) - sum(len(i.shape) for i in u.src[1 : 2 + axis])
-    return np.broadcast_to(mask.reshape((*mask.shape, *(1,) * behind)), u.shape)
 
 
 MOVES: dict[Op, Callable[..., Sets]] = {

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from uop.interpreter.rules.reduce import identity, neutral, terms_first
 from uop.interpreter.tensor.evaluation import Arrays, Evaluation, FullOutput
 from uop.interpreter.tensor.masks import made_nan
 from uop.interpreter.values import Value, either
-from uop.spec.args import ReduceArg
+from uop.spec.args import ReduceArg, arg_of
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import kind_of
 from uop.spec.latitude import STRICT, Maximum, Profile, Reduced
@@ -97,7 +96,7 @@ class _Moved(Arrays):
 
     def _folded(self, u: UOp, t: Value) -> Array:
         """A REDUCE in some order; the absent elements are no terms."""
-        arg = cast(ReduceArg, u.arg)
+        arg = arg_of(u, ReduceArg)
         absent = np.zeros(t.data.shape, np.bool_) if t.invalid is None else t.invalid
         data = np.where(absent, neutral(arg.op, u.dtype), t.data)
         terms = terms_first(data, arg.axes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from uop.interpreter.kernel.lanes import Lanes
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.tensor.masks import made_nan
 from uop.interpreter.values import Value
-from uop.spec.args import ReduceArg
+from uop.spec.args import ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
@@ -92,7 +92,7 @@ class MovedInLaunch(Arrays):
         data = member(sets, value.data, self._random)
         if u.op is Op.REDUCE:
             terms = self._lanes.terms(u, operands[0].data)
-            op, max_nan = cast(ReduceArg, u.arg).op, self._profile.max_nan
+            op, max_nan = arg_of(u, ReduceArg).op, self._profile.max_nan
             data = self._lanes.kept(u, fold_somehow(op, u.dtype, terms, self._random, max_nan))
         return replace(value, data=data, free_nan=made_nan(u, data))
 

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from math import prod
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from uop.interpreter.addresses import Addresses
 from uop.interpreter.kernel.lanes import Shape, lanes_of
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.values import Value
-from uop.spec.args import BinaryArg
+from uop.interpreter.tensor.memory import initial
+from uop.interpreter.values import Value, either
+from uop.spec.args import BinaryArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import base_of, slot_of
@@ -240,8 +241,7 @@ class Registers(Cells):
         node = SimpleNamespace(dtype=dtype)
         total = np.asarray(RULES[Op.ADD](node, before.data, value.data))
         nan = np.isnan(total) if dtype.is_float else None
-        opened = [m for m in (before.unspecified, value.unspecified) if m is not None]
-        unspecified = np.logical_or.reduce(np.broadcast_arrays(*opened)) if opened else None
+        unspecified = either(before.unspecified, value.unspecified)
         self.write(place, Value(total, None, unspecified, nan))
 
     def _pick(self, array: Array, place: Place) -> Array:
@@ -270,8 +270,8 @@ class Registers(Cells):
 class Buffers:
     """The global memory of a program: one Buffer a BUFFER node."""
 
-    def __init__(self, given: Mapping[UOp, Value]) -> None:
-        self._given = given
+    def __init__(self, inputs: Mapping[UOp, Value]) -> None:
+        self._inputs = inputs
         self._buffers: dict[UOp, Buffer] = {}
         self.addresses = Addresses()
 
@@ -279,31 +279,21 @@ class Buffers:
         """The memory behind an argument of a CALL."""
         u = base_of(argument)
         if u.op is Op.BINARY:
-            return Buffer(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
+            return Buffer(np.frombuffer(arg_of(u, BinaryArg).data, np.uint8))
         if u.op is not Op.BUFFER:
             raise lacking("CALL.n2", f"{u.op.name} as argument of a CALL", u)
         if u not in self._buffers:
-            self._buffers[u] = Buffer.holding(self._initial(u))
+            self._buffers[u] = Buffer.holding(initial(u, self._inputs.get(u)).map(np.copy))
         return self._buffers[u]
-
-    def _initial(self, u: UOp) -> Value:
-        count = size(u.shape)
-        if u not in self._given:
-            return Value(np.zeros(count, np_dtype(u.dtype)), None, np.ones(count, np.bool_))
-        return self._given[u].map(lambda a: a.reshape(-1).copy())
 
     def written(self) -> dict[int, Value]:
         """Slot to contents, in the shape of the BUFFER, of what a kernel stores to."""
         stored = self.stored_to().items()
-        return {slot_of(u): _shaped(b.contents, u.shape) for u, b in stored}
+        return {slot_of(u): b.contents.map(lambda a, u=u: a.reshape(u.shape)) for u, b in stored}  # type: ignore[misc]
 
     def stored_to(self) -> dict[UOp, Buffer]:
         """The memory of each BUFFER that a kernel stores to."""
         return {u: b for u, b in self._buffers.items() if b.is_stored_to}
-
-
-def _shaped(value: Value, shape: tuple[int, ...]) -> Value:
-    return value.map(lambda a: a.reshape(shape))
 
 
 def _or_none(mask: Mask | None) -> Mask | None:

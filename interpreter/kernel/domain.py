@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from uop.interpreter.rules.codegen import meaning_of
 from uop.interpreter.rules.reduce import fold
 from uop.interpreter.tensor import masks
 from uop.interpreter.values import Value, either, full
-from uop.spec.args import ConstArg, ReduceArg
+from uop.spec.args import ConstArg, ReduceArg, arg_of
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Arrays:
 
 
 def _const(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
-    return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
+    return Value(constant(arg_of(u, ConstArg).bits, u.dtype))
 
 
 def _stack(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
@@ -160,7 +160,7 @@ def _wmma(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
 def _reduce(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
     """Fold over the axes of the ranges, the first one outermost, then those of the value."""
     (value,) = operands
-    data = lanes.kept(u, fold(cast(ReduceArg, u.arg).op, u.dtype, lanes.terms(u, value.data)))
+    data = lanes.kept(u, fold(arg_of(u, ReduceArg).op, u.dtype, lanes.terms(u, value.data)))
     unspecified = None
     if value.unspecified is not None:
         opened = lanes.terms(u, value.unspecified).any(axis=0)

@@ -16,7 +16,7 @@ import numpy as np
 from uop.interpreter.kernel.schedule import bound, is_parallel
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value, full, together
-from uop.spec.args import AxisType, RangeArg, ReduceArg, SpecialArg
+from uop.spec.args import AxisType, RangeArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
@@ -107,20 +107,20 @@ class Lanes:
     def _folded_axes(self, u: UOp) -> tuple[int, ...]:
         """The axes of the ranges, the first one outermost, then those of the value."""
         numbers = [self.axis_of[r].number for r in u.src[1:]]
-        return (*numbers, *(self.count + axis for axis in cast(ReduceArg, u.arg).axes))
+        return (*numbers, *(self.count + axis for axis in arg_of(u, ReduceArg).axes))
 
 
 def _dimension(u: UOp) -> tuple[int, str]:
     """The name of a SPECIAL, by which a higher dimension is greater; ranges keep their order."""
-    name = cast(SpecialArg, u.arg).name if u.op is Op.SPECIAL else ""
+    name = arg_of(u, SpecialArg).name if u.op is Op.SPECIAL else ""
     return len(name), name
 
 
 def _kind(u: UOp) -> Kind:
     if u.op is Op.SPECIAL:
-        is_local = cast(SpecialArg, u.arg).name.startswith("lidx")
+        is_local = arg_of(u, SpecialArg).name.startswith("lidx")
         return Kind.ITEM if is_local else Kind.GROUP
-    return KINDS.get(cast(RangeArg, u.arg).axis_type, Kind.ITERATION)
+    return KINDS.get(arg_of(u, RangeArg).axis_type, Kind.ITERATION)
 
 
 def axis_name(axis: Axis) -> str:

@@ -34,7 +34,7 @@ from uop.interpreter.numeric.storage import MOST_AXES, Mask
 from uop.interpreter.rules.codegen import meaning_of
 from uop.interpreter.rules.reduce import identity
 from uop.interpreter.values import Value
-from uop.spec.args import GetAddrArg, ReduceArg
+from uop.spec.args import GetAddrArg, ReduceArg, arg_of
 from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
@@ -184,7 +184,7 @@ class Kernel(Generic[V]):
             raise lacking("CALL.n4", f"{u.op.name} in a kernel", u)
         if u.op is Op.REDUCE:
             if any(bound(r) == 0 for r in u.src[1:]):
-                nothing = identity(cast(ReduceArg, u.arg).op, u.dtype)
+                nothing = identity(arg_of(u, ReduceArg).op, u.dtype)
                 return self._domain.lift(u, Value(np.broadcast_to(nothing, u.shape)))
             if any(r not in self._lanes.axis_of for r in u.src[1:]):
                 raise lacking("REDUCE.n1", "a RANGE that is a loop of its LINEAR", u)
@@ -201,7 +201,7 @@ class Kernel(Generic[V]):
             raise lacking("GETADDR.n1", "a register", u)
         rank = len(location.shape)
         first = place.positions.reshape((*lanes_of(place.positions, rank), -1))[..., 0]
-        start = self._addresses.of(memory, memory.data.nbytes, cast(GetAddrArg, u.arg).device)
+        start = self._addresses.of(memory, memory.data.nbytes, arg_of(u, GetAddrArg).device)
         return Value((start + first * location.dtype.itemsize).astype(np.uint64))
 
     def _load(self, u: UOp) -> V:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.kernel.buffers import Buffer, Place, Registers
-from uop.interpreter.kernel.lanes import Kind, Lanes, lane_names, lanes_of, spread
+from uop.interpreter.kernel.lanes import Kind, Lanes, Shape, lane_names, lanes_of, spread
 from uop.interpreter.kernel.races import Reach, Shadow, Unordered
 from uop.interpreter.numeric.storage import Array, Mask
-from uop.interpreter.values import Value
+from uop.interpreter.values import Value, full
 from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking, undefined
-from uop.spec.errors import UndefinedError
 from uop.spec.graph import LEAVES, base_of, slot_of, without_order
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
@@ -24,14 +23,6 @@ if TYPE_CHECKING:
 
 
 Values = Callable[["UOp"], Value]
-
-
-class OutOfBoundsError(Exception):
-    """An index that leaves its axis, and where on the lanes any does."""
-
-    def __init__(self, index: int, axis: int, size: int, outside: Mask) -> None:
-        super().__init__(index)
-        self.index, self.axis, self.size, self.outside = index, axis, size, outside
 
 
 class LaunchMemory:
@@ -110,18 +101,39 @@ class LaunchMemory:
             raise lacking("INDEX.n1", f"access through {base.op.name}", u)
         memory, rank = self.memory_of(base), len(location.shape)
         indices = [(values(i), len(i.shape)) for i in (u.src[1:] if base is not u else ())]
-        try:
-            positions = _positions(base.shape, indices, gate, rank)
-        except OutOfBoundsError as error:
-            raise self._outside(u, error) from None
+        positions = self._positions(u, base.shape, indices, gate, rank)
         if base.addrspace is AddrSpace.LOCAL:
             positions = positions + self._lanes.raised(self._group() * memory.size, 0, rank)
         return memory, Place(positions, gate, rank)
 
-    def _outside(self, location: UOp, error: OutOfBoundsError) -> UndefinedError:
-        found = f"{error.index} on axis {error.axis} of size {error.size}"
-        item = lane_names(self._axes, error.outside)
-        return undefined("INDEX.u1", f"{found}, where {item}" if item else found, location)
+    def _positions(
+        self,
+        location: UOp,
+        shape: Shape,
+        indices: Sequence[tuple[Value, int]],
+        gate: Mask | None,
+        rank: int,
+    ) -> Array:
+        """Row-major positions of the elements that the indices pick, each of its own rank."""
+        total: Array = np.zeros((), np.int64)
+        before = 0
+        for axis, count in enumerate(shape):
+            i, own = indices[axis] if axis < len(indices) else (Value(np.arange(count)), 1)
+            position = spread(i.data.astype(np.int64, copy=False), own, before, rank)
+            if i.unspecified is not None:
+                refuse_open(
+                    spread(full(i.unspecified, i.data), own, before, rank), gate, "INDEX.u2"
+                )
+            outside = _outside(position, gate, count)
+            if outside is not None:
+                index = int(np.broadcast_to(position, outside.shape)[outside].flat[0])
+                item = lane_names(self._axes, outside)
+                where = f", where {item}" if item else ""
+                found = f"{index} on axis {axis} of size {count}{where}"
+                raise undefined("INDEX.u1", found, location)
+            before += own
+            total = position if len(shape) == 1 else total + position * size(shape[axis + 1 :])
+        return total if gate is None else np.where(gate, total, 0)
 
     def _group(self) -> Array:
         """The number of each workgroup."""
@@ -184,31 +196,11 @@ def refuse_open(unspecified: Mask, gate: Mask | None, label: str) -> None:
         raise undefined(label, "an UNSPECIFIED element")
 
 
-def _positions(
-    shape: tuple[int, ...], indices: Sequence[tuple[Value, int]], gate: Mask | None, rank: int
-) -> Array:
-    """Row-major positions of the elements that the indices pick, each of its own rank."""
-    total: Array = np.zeros((), np.int64)
-    before = 0
-    for axis, count in enumerate(shape):
-        i, own = indices[axis] if axis < len(indices) else (Value(np.arange(count)), 1)
-        position = spread(i.data.astype(np.int64, copy=False), own, before, rank)
-        if i.unspecified is not None:
-            mask = np.broadcast_to(i.unspecified, i.data.shape)
-            refuse_open(spread(mask, own, before, rank), gate, "INDEX.u2")
-        _check_bounds(position, gate, axis, count)
-        before += own
-        total = position if len(shape) == 1 else total + position * size(shape[axis + 1 :])
-    return total if gate is None else np.where(gate, total, 0)
-
-
-def _check_bounds(positions: Array, gate: Mask | None, axis: int, count: int) -> None:
-    if gate is None:
-        if not positions.size or (positions.min() >= 0 and positions.max() < count):
-            return
-        outside = (positions < 0) | (positions >= count)
-    else:
-        outside = ((positions < 0) | (positions >= count)) & gate
-    if outside.any():
-        found = int(np.broadcast_to(positions, outside.shape)[outside].flat[0])
-        raise OutOfBoundsError(found, axis, count, outside)
+def _outside(positions: Array, gate: Mask | None, count: int) -> Mask | None:
+    """Where positions that count leave an axis of this size; None if nowhere."""
+    if gate is None and (not positions.size or (positions.min() >= 0 and positions.max() < count)):
+        return None
+    outside = (positions < 0) | (positions >= count)
+    if gate is not None:
+        outside = outside & gate
+    return outside if outside.any() else None

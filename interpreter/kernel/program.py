@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from uop.interpreter.numeric.storage import Array, constant
 from uop.interpreter.rules.codegen import custom_function_of
 from uop.interpreter.tensor.evaluation import Observer
 from uop.interpreter.values import Value
-from uop.spec.args import ConstArg
+from uop.spec.args import ConstArg, arg_of
 from uop.spec.conditions.clauses import lacking
 from uop.spec.graph import outside
 from uop.spec.ops.names import Op
@@ -90,4 +90,4 @@ def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:
 def _number(meta: UOp) -> Array:
     if meta.op is not Op.CONST:
         raise lacking("CUSTOMFUNCTION.n2", meta.op.name, meta)
-    return constant(cast(ConstArg, meta.arg).bits, meta.dtype)
+    return constant(arg_of(meta, ConstArg).bits, meta.dtype)

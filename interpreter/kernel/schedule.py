@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg
+from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import base_of
 from uop.spec.ops.names import Op
@@ -113,7 +113,7 @@ def bound(u: UOp) -> int:
 
 def is_parallel(u: UOp) -> bool:
     """Whether the iterations of a RANGE are work items; a SPECIAL counts nothing else."""
-    return u.op is Op.SPECIAL or cast(RangeArg, u.arg).axis_type in PARALLEL
+    return u.op is Op.SPECIAL or arg_of(u, RangeArg).axis_type in PARALLEL
 
 
 def serial_ranges(order: Iterable[UOp]) -> set[UOp]:

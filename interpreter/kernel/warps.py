@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from uop.interpreter.kernel.lanes import Axis, Kind, lanes_of
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.codegen import wmma
 from uop.interpreter.values import Value
-from uop.spec.args import AxisType, RangeArg
+from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import Op
@@ -87,4 +87,4 @@ class Warps:
 
 def _is_warp(axis: Axis) -> bool:
     u = axis.node
-    return u.op is Op.RANGE and cast(RangeArg, u.arg).axis_type is AxisType.WARP
+    return u.op is Op.RANGE and arg_of(u, RangeArg).axis_type is AxisType.WARP

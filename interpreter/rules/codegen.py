@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uop.interpreter.kernel.fragments import fragments_of
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.rules.table import evaluates
-from uop.spec.args import CustomArg, CustomFunctionArg, InsArg, WmmaArg
+from uop.spec.args import CustomArg, CustomFunctionArg, InsArg, WmmaArg, arg_of
 from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
@@ -86,9 +86,9 @@ def custom_function(
 def meaning_of(u: UOp) -> Meaning:
     """The meaning of an INS or CUSTOM; LackingError where nobody has registered one."""
     if u.op is Op.INS:
-        name, table = cast(InsArg, u.arg).name, INSTRUCTIONS
+        name, table = arg_of(u, InsArg).name, INSTRUCTIONS
     else:
-        name, table = cast(CustomArg, u.arg).fmt, CUSTOM
+        name, table = arg_of(u, CustomArg).fmt, CUSTOM
     if name not in table:
         raise lacking(f"{u.op.name}.n1", f"{name!r} has no registered meaning", u)
     return table[name]
@@ -96,7 +96,7 @@ def meaning_of(u: UOp) -> Meaning:
 
 def custom_function_of(u: UOp) -> CustomFunction:
     """What a CUSTOMFUNCTION runs; LackingError where nobody has registered it."""
-    name = cast(CustomFunctionArg, u.arg).name
+    name = arg_of(u, CustomFunctionArg).name
     if name not in CUSTOM_FUNCTIONS:
         raise lacking("CUSTOMFUNCTION.n1", f"{name!r} has no registered meaning", u)
     return CUSTOM_FUNCTIONS[name]
@@ -109,7 +109,7 @@ def wmma(u: UOp, a: Array, b: Array, acc: Array) -> Array:
     Products are exact, added from left to right with one rounding each (D-067). The sum of two
     numbers of at most 24 bits in float64 rounds to them as if it were exact.
     """
-    arg = cast(WmmaArg, u.arg)
+    arg = arg_of(u, WmmaArg)
     maps = fragments_of(arg)
     left, right = maps.a.gather(wmma_factors(arg, a)), maps.b.gather(wmma_factors(arg, b))
     total = maps.acc.gather(acc)

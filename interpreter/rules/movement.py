@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import EllipsisType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.interpreter.numeric.conversions import bitcast
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.table import evaluates
-from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg
+from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value, index_values
@@ -44,12 +44,12 @@ def value_sources(u: UOp) -> tuple[UOp, ...]:
 
 @evaluates(Op.PERMUTE)
 def permute(u: UOp, t: Array) -> Array:
-    return t.transpose(cast(PermuteArg, u.arg).order)
+    return t.transpose(arg_of(u, PermuteArg).order)
 
 
 @evaluates(Op.FLIP)
 def flip(u: UOp, t: Array) -> Array:
-    return _windowed(t, (slice(None, None, -1 if f else 1) for f in cast(FlipArg, u.arg).flags))
+    return _windowed(t, (slice(None, None, -1 if f else 1) for f in arg_of(u, FlipArg).flags))
 
 
 @evaluates(Op.RESHAPE)
@@ -99,14 +99,14 @@ def stack(u: UOp, *operands: Array) -> Array:
 @evaluates(Op.REPLICATED)
 def replicated(u: UOp, t: Array) -> Array:
     """The first of the copies; that they are equal is checked with their masks."""
-    axes = cast(ReplicatedArg, u.arg).axes
+    axes = arg_of(u, ReplicatedArg).axes
     return t[tuple(slice(0, 1) if a in axes else slice(None) for a in range(t.ndim))]
 
 
 @evaluates(Op.SLICE)
 def slice_(u: UOp, t: Array) -> Array:
     """The bytes of T in row-major order, from those of element number `offset` on."""
-    start, arg = index_value(u.src[1]), cast(SliceArg, u.arg)
+    start, arg = index_value(u.src[1]), arg_of(u, SliceArg)
     if arg.dtype == u.src[0].dtype:
         return t.reshape(-1)[start : start + arg.size]
     raw = np.ascontiguousarray(t).reshape(-1).view(np.uint8)
@@ -115,7 +115,7 @@ def slice_(u: UOp, t: Array) -> Array:
 
 def slice_bytes(u: UOp) -> slice:
     """Which bytes of T a SLICE shows."""
-    start, arg = index_value(u.src[1]) * u.src[0].dtype.itemsize, cast(SliceArg, u.arg)
+    start, arg = index_value(u.src[1]) * u.src[0].dtype.itemsize, arg_of(u, SliceArg)
     return slice(start, start + arg.size * arg.dtype.itemsize)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.rules.table import RULES, evaluates
-from uop.spec.args import ReduceArg
+from uop.spec.args import ReduceArg, arg_of
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
 
@@ -40,7 +40,7 @@ def _sums_floats(op: Op, dtype: DType) -> bool:
 @evaluates(Op.REDUCE)
 def reduce(u: UOp, t: Array) -> Array:
     """Fold the axes of the arg; they stay with size 1."""
-    arg = cast(ReduceArg, u.arg)
+    arg = arg_of(u, ReduceArg)
     return fold(arg.op, u.dtype, terms_first(t, arg.axes)).reshape(u.shape)
 
 

@@ -21,7 +21,7 @@ from uop.interpreter.rules.movement import data_sources, value_sources
 from uop.interpreter.tensor import masks
 from uop.interpreter.tensor.memory import Memory, reads_of
 from uop.interpreter.values import Value
-from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg
+from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg, arg_of
 from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
@@ -99,9 +99,9 @@ class Arrays:
         if meaning is not None:
             return meaning(u, *operands)
         if u.op is Op.CONST:
-            return Value(constant(cast(ConstArg, u.arg).bits, u.dtype))
+            return Value(constant(arg_of(u, ConstArg).bits, u.dtype))
         if u.op is Op.BINARY:
-            return Value(np.frombuffer(cast(BinaryArg, u.arg).data, np.uint8))
+            return Value(np.frombuffer(arg_of(u, BinaryArg).data, np.uint8))
         if u.declaration.section == "marker" or u.op in PASSED_ON:
             return operands[0]
         raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
@@ -215,7 +215,7 @@ class Evaluation(Generic[V]):
         if u.op is Op.GETADDR:
             return self._domain.lift(u, self._address(u))
         if u.op is Op.GETTUPLE:
-            return self._tuples[u.src[0]][cast(GetTupleArg, u.arg).idx]
+            return self._tuples[u.src[0]][arg_of(u, GetTupleArg).idx]
         return self._domain.result(u, [self._values[s] for s in value_sources(u)])
 
     def _address(self, u: UOp) -> Value:
@@ -225,7 +225,7 @@ class Evaluation(Generic[V]):
         bytes_each = location.dtype.itemsize
         whole = size(base.shape) * bytes_each
         buffer = self._buffers.get(base, base)
-        start = self._addresses.of(buffer, whole, cast(GetAddrArg, u.arg).device)
+        start = self._addresses.of(buffer, whole, arg_of(u, GetAddrArg).device)
         return Value(np.asarray(start + self._memory.first(location) * bytes_each, np.uint64))
 
     def _called(self, u: UOp) -> tuple[V, ...]:

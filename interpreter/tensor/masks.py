@@ -13,7 +13,7 @@ from uop.interpreter.rules.movement import checked_index, outside_pad, slice_byt
 from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
 from uop.interpreter.values import Value, either, together
-from uop.spec.args import PadArg, PadFill, ReduceArg, ReplicatedArg
+from uop.spec.args import PadArg, PadFill, ReduceArg, ReplicatedArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.names import Op
 
@@ -82,7 +82,7 @@ def moved(u: UOp, t: Value) -> Value:
     """PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK, PAD: masks move as the data does."""
     rule = RULES[u.op]
     result = t.map(lambda a: rule(u, a))
-    if u.op is Op.PAD and cast(PadArg, u.arg).fill is PadFill.INVALID:
+    if u.op is Op.PAD and arg_of(u, PadArg).fill is PadFill.INVALID:
         invalid = _spread(either(result.invalid, outside_pad(u)), u.shape)
         return replace(result, invalid=invalid)
     return result
@@ -93,7 +93,7 @@ def replicated(u: UOp, t: Value) -> Value:
 
     A copy that has no value makes the result have none. UndefinedError where copies differ.
     """
-    axes = cast(ReplicatedArg, u.arg).axes
+    axes = arg_of(u, ReplicatedArg).axes
     invalid, unspecified, free_nan = (
         None if mask is None else _any(mask, axes) for mask in t.masks
     )
@@ -155,7 +155,7 @@ def index(u: UOp, t: Value, *indices: Value) -> Value:
             raise undefined("INDEX.u2", open_at(i.unspecified, axis))
         positions.append(checked_index(u, axis, i.data, i.invalid))
         if i.invalid is not None:
-            absent = either(absent, np.broadcast_to(_aligned(u, axis, i.invalid), u.shape))
+            absent = either(absent, over_result(u, axis, i.invalid))
     if absent is not None and 0 in u.src[0].shape:
         return Value(np.zeros(u.shape, t.data.dtype), np.ones(u.shape, np.bool_))
 
@@ -167,10 +167,10 @@ def index(u: UOp, t: Value, *indices: Value) -> Value:
     return Value(data, invalid, _spread(pick(t.unspecified), u.shape, invalid), pick(t.free_nan))
 
 
-def _aligned(u: UOp, axis: int, mask: Mask) -> Mask:
-    """The mask of one index, aligned with the axes of the result that stand behind its own."""
+def over_result(u: UOp, axis: int, mask: Mask) -> Mask:
+    """A mask over one index as one over the result of the INDEX."""
     behind = len(u.shape) - sum(len(i.shape) for i in u.src[1 : 2 + axis])
-    return mask.reshape((*mask.shape, *(1,) * behind))
+    return np.broadcast_to(mask.reshape((*mask.shape, *(1,) * behind)), u.shape)
 
 
 def bitcast(u: UOp, t: Value) -> Value:
@@ -193,7 +193,7 @@ def bitcast(u: UOp, t: Value) -> Value:
 
 def reduce(u: UOp, t: Value) -> Value:
     """INVALID elements are skipped; one UNSPECIFIED element makes the result so."""
-    arg = cast(ReduceArg, u.arg)
+    arg = arg_of(u, ReduceArg)
     data = t.data
     if t.invalid is not None:
         data = np.where(t.invalid, neutral(arg.op, u.dtype), data)

@@ -55,7 +55,7 @@ class Memory:
 
     def __init__(self, contents: Mapping[UOp, Value | None]) -> None:
         """Every PARAM and BUFFER with what it holds at first; None: nothing that is known."""
-        self._initial = {u: _flat(u, value) for u, value in contents.items()}
+        self._initial = {u: initial(u, value) for u, value in contents.items()}
         self._writes: list[Write] = []
         self._reads: list[Access] = []
         self._views: dict[UOp, Array] = {}
@@ -178,7 +178,8 @@ def reads_of(u: UOp) -> tuple[UOp, ...]:
     return tuple(s for s in sources if s.addrspace is not None)
 
 
-def _flat(leaf: UOp, value: Value | None) -> Value:
+def initial(leaf: UOp, value: Value | None) -> Value:
+    """What a PARAM or BUFFER holds at first, flat; None stands for nothing that is known."""
     if value is not None:
         return value.map(lambda a: a.reshape(-1))
     count = size(leaf.shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, without
 from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.rules.reduce import fold, identity, terms_first
 from uop.interpreter.values import either
-from uop.spec.args import ReduceArg
+from uop.spec.args import ReduceArg, arg_of
 from uop.spec.dtype import DType, Kind
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
@@ -25,7 +24,7 @@ from uop.spec.registry import Node
 
 def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
     """What a REDUCE over axes may return."""
-    arg = cast(ReduceArg, u.arg)
+    arg = arg_of(u, ReduceArg)
     flat = t.map(lambda a: terms_first(a, arg.axes))
     if takes(profile):
         flat = read_terms(u, profile, flat)

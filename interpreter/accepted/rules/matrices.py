@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from uop.interpreter.numeric.conversions import round_to
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.codegen import wmma_factors
 from uop.interpreter.values import either
-from uop.spec.args import WmmaArg
+from uop.spec.args import WmmaArg, arg_of
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -41,7 +41,7 @@ def wmma_sets(u: UOp, a: Sets, b: Sets, acc: Sets) -> Sets:
     accumulator, or 2^-13 for fp8 factors (D-067). An infinity is in where the terms of its sign
     can overflow, NaN where both are.
     """
-    arg = cast(WmmaArg, u.arg)
+    arg = arg_of(u, WmmaArg)
     maps = fragments_of(arg)
     left, right = _factors(arg, a).map(maps.a.gather), _factors(arg, b).map(maps.b.gather)
     products = _products(left, right).map(lambda x: np.moveaxis(x, -2, -1))
