@@ -10,9 +10,9 @@ from pathlib import Path
 from figure import Figure, at_least, equal
 from hypothesis import HealthCheck, given, settings
 
+from uop.spec.documents.rows import Standing, rows
 from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import UnsupportedError
-from uop.spec.ledger.rows import Standing, rows
 from uop.spec.uop import UOp
 
 PROGRAMS = 10_000

@@ -33,7 +33,7 @@ class ElementSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FileCase:
     """A program, its inputs by slot, and the expected results by output.
 
     A must-reject case has a label in `invalid` and, instead of a root, the node that breaks the
@@ -81,7 +81,7 @@ class Case:
 class UopFile:
     """The cases of a file, and the comment at its head."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[FileCase, ...]
     comment: str = ""
 
 

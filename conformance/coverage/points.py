@@ -15,9 +15,9 @@ from uop.conformance.suite.case import CaseId
 from uop.spec.conditions.clauses import clauses
 from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.decisions import decisions
+from uop.spec.documents.rows import rows
 from uop.spec.dtype import DTYPES
 from uop.spec.latitude import Exact, Rounded, Ulp
-from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, min_max
 from uop.spec.registry import DECLARATIONS, labels

@@ -15,8 +15,7 @@ from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, Prob
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.workers.transport import Session
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
-from uop.spec.case import Case as FileCase
-from uop.spec.case import UopFile
+from uop.spec.case import FileCase, UopFile
 from uop.spec.errors import BackendError
 from uop.spec.latitude import Profile
 from uop.spec.text.profile_text import profile_of

@@ -27,8 +27,7 @@ from uop.conformance.suite.generate import groups
 from uop.conformance.workers.command import Command
 from uop.conformance.workers.transport import Allowance, LostError
 from uop.interpreter.numeric.storage import Array
-from uop.spec.case import Case as FileCase
-from uop.spec.case import encode_set, outputs
+from uop.spec.case import FileCase, encode_set, outputs
 from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.text.array import encode_array
 from uop.spec.text.literal import print_literal

@@ -17,7 +17,7 @@ from uop.interpreter.rules.codegen import custom
 from uop.interpreter.show import dtype_of, show_value
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
-from uop.spec.case import Case
+from uop.spec.case import FileCase
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
@@ -87,12 +87,12 @@ def example_of(op: Op) -> Example | None:
 
 
 @cache
-def _written() -> tuple[Case, ...]:
+def _written() -> tuple[FileCase, ...]:
     file = files("uop.conformance.reference") / "examples.uop"
     return parse_file(file.read_text("utf-8"), file.name).cases
 
 
-def _of_case(op: Op, case: Case) -> Example:
+def _of_case(op: Op, case: FileCase) -> Example:
     assert case.root is not None
     inputs = {
         slot: np.frombuffer(a.data, np_dtype(a.dtype)).reshape(a.shape)

@@ -12,13 +12,13 @@ from uop.conformance.reference.glossary import Legend, Term
 from uop.spec.conditions.clauses import clauses
 from uop.spec.conditions.labels import CONDITIONS, Condition
 from uop.spec.decisions import Decision, decisions
+from uop.spec.documents.rows import Row, rows
 from uop.spec.editions import EDITIONS
 from uop.spec.editions.edition import Word
 from uop.spec.errors import UopError
 from uop.spec.kernel import optimization
 from uop.spec.kernel.forms import FORMS
 from uop.spec.latitude import KNOBS
-from uop.spec.ledger.rows import Row, rows
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, labels
 

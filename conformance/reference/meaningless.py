@@ -9,7 +9,7 @@ from importlib.resources import files
 from uop.conformance.judging import storage
 from uop.conformance.reference.section import Section
 from uop.interpreter.evaluate import evaluate_full
-from uop.spec.case import Case, UopFile
+from uop.spec.case import FileCase, UopFile
 from uop.spec.errors import UndefinedError
 from uop.spec.registry import Clause
 from uop.spec.text.uop_file import parse_file, print_file
@@ -18,9 +18,9 @@ FOLDERS = ("undefined", "op", "kernel")
 
 
 @cache
-def shown() -> dict[str, tuple[Case, ...]]:
+def shown() -> dict[str, tuple[FileCase, ...]]:
     """The cases of the folders by the label that they say."""
-    found: dict[str, tuple[Case, ...]] = {}
+    found: dict[str, tuple[FileCase, ...]] = {}
     for name in FOLDERS:
         folder = files("uop.conformance.suite") / "cases" / name
         for file in sorted(folder.iterdir(), key=lambda f: f.name):

@@ -32,11 +32,11 @@ from uop.conformance.reference.words import (
 )
 from uop.conformance.suite.levels import invalid
 from uop.spec.decisions import Decision, decisions
+from uop.spec.documents.rows import Row, rows, rows_of
 from uop.spec.editions.edition import Word
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.graph import slots_of
 from uop.spec.latitude import KNOBS
-from uop.spec.ledger.rows import Row, rows, rows_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import Clause, Constraint, OpDef
 from uop.spec.text.program import parse, print_program

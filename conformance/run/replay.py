@@ -27,7 +27,7 @@ from uop.conformance.suite.own_cases import (
 from uop.conformance.workers.command import Command
 from uop.conformance.workers.sessions import known, start
 from uop.conformance.workers.transport import Session
-from uop.spec.case import Case
+from uop.spec.case import FileCase
 from uop.spec.errors import LabelledError, UnsupportedError, UopError
 from uop.spec.latitude import STRICT
 
@@ -104,7 +104,7 @@ def _hello_of(backend: str) -> Hello:
     return worker.hello
 
 
-def judge_files(cases: Sequence[Case], session: Session) -> list[Verdict]:
+def judge_files(cases: Sequence[FileCase], session: Session) -> list[Verdict]:
     """One verdict per case: by what the file accepts or expects, else by the spec."""
     given = [_suite_case(number, case) for number, case in enumerate(cases)]
     judge = _TellingJudge(session, STRICT, dict(zip(given, cases, strict=True)))
@@ -135,6 +135,6 @@ class _TellingJudge(FileJudge):
         return said
 
 
-def _suite_case(number: int, case: Case) -> AnyCase:
+def _suite_case(number: int, case: FileCase) -> AnyCase:
     level = "invalid" if case.root is None else "op"
     return suite_case(CaseId(level, "MIXED", "MIXED", "replay", number), case)

@@ -12,12 +12,11 @@ from uop.conformance.judging.storage import element_sets, output_keys, to_litera
 from uop.conformance.judging.verdict import Fault
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.reduce import Candidate, is_computing, reduce_program
-from uop.conformance.suite.case import Batch, CaseId, InvalidCase
-from uop.conformance.suite.case import Case as SuiteCase
+from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import computed
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
-from uop.spec.case import Case, ElementSet, UopFile
+from uop.spec.case import ElementSet, FileCase, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import kind_of
@@ -30,7 +29,7 @@ NOT_SHRUNK = frozenset({Symptom.HANG, Symptom.LEAK, Symptom.UNSTEADY})
 """Every try would cost as much as the failure did, or show it by chance."""
 
 
-def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Failure:
+def find_cause(judge: Judge, case: Case | InvalidCase, fault: Fault) -> Failure:
     """Shrink a failure and write it down."""
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
@@ -52,12 +51,12 @@ def find_cause(judge: Judge, case: SuiteCase | InvalidCase, fault: Fault) -> Fai
         return as_found(case, fault, judge.profile)
     smallest, shown = reduce_program(start, fault, probe)
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
-    told = judge.explain(SuiteCase(case.id, smallest.root, (Batch(smallest.inputs),)))
+    told = judge.explain(Case(case.id, smallest.root, (Batch(smallest.inputs),)))
     found = replace(shown, message="\n".join(filter(None, [shown.message, told])))
     return written(case.id, smallest, accepted, found, judge.profile)
 
 
-def as_found(case: SuiteCase | InvalidCase, fault: Fault, profile: Profile) -> Failure:
+def as_found(case: Case | InvalidCase, fault: Fault, profile: Profile) -> Failure:
     """A failure written down without shrinking it."""
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
@@ -75,7 +74,7 @@ def written(
 ) -> Failure:
     """A failing program written down as it is."""
     nodes = [u for u in candidate.root.toposort() if is_computing(u)] or [candidate.root]
-    case = Case(
+    case = FileCase(
         str(id),
         candidate.root,
         {slot: to_literal(a) for slot, a in candidate.inputs.items()},
@@ -91,7 +90,7 @@ def written(
 def faults(judge: Judge, candidates: Sequence[Candidate]) -> list[Fault | None]:
     """The fault of each candidate, None where it passes, is skipped or has no meaning."""
     cases = [
-        SuiteCase(CaseId("reduce", "MIXED", "MIXED", "candidate", k), c.root, (Batch(c.inputs),))
+        Case(CaseId("reduce", "MIXED", "MIXED", "candidate", k), c.root, (Batch(c.inputs),))
         for k, c in enumerate(candidates)
     ]
     return [verdict.fault for verdict in judge.judge(cases)]

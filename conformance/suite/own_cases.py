@@ -13,8 +13,7 @@ from uop.conformance.judging.storage import accepted_of, from_literal, output_ke
 from uop.conformance.judging.verdict import Fault
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.repro import as_found, find_cause
-from uop.conformance.suite.case import MIXED, OWN, Batch, CaseId, InvalidCase, NoSuchCaseError
-from uop.conformance.suite.case import Case as SuiteCase
+from uop.conformance.suite.case import MIXED, OWN, Batch, Case, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.workers.transport import Session
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.order import is_nan
@@ -22,7 +21,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
-from uop.spec.case import Case, UopFile, outputs
+from uop.spec.case import FileCase, UopFile, outputs
 from uop.spec.errors import InvalidError, LabelledError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.nearest import did_you_mean
@@ -32,14 +31,14 @@ from uop.spec.uop import UOp
 SUFFIX = ".uop"
 ONLY = "case"
 """The name of a case that has none, being alone in its file."""
-AnyCase = SuiteCase | InvalidCase
+AnyCase = Case | InvalidCase
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnCases:
     """The cases of the files of a folder by their ids, `cases/FILE/CASE`."""
 
-    files: Mapping[str, Case] = field(default_factory=dict)
+    files: Mapping[str, FileCase] = field(default_factory=dict)
     made: Mapping[str, AnyCase] = field(default_factory=dict)
 
     @classmethod
@@ -49,7 +48,7 @@ class OwnCases:
             return cls()
         if not folder.exists():
             raise OptionError(f"--cases: no folder {folder}")
-        files: dict[str, Case] = {}
+        files: dict[str, FileCase] = {}
         for path in files_of([folder]):
             name = path.relative_to(folder).as_posix() if path != folder else path.name
             for case in read_cases(path):
@@ -76,7 +75,7 @@ class OwnCases:
     def stated(self, id: str, profile: Profile) -> tuple[Accepted, ...] | None:
         """What each output may be where the file says it, None where the spec says it all."""
         file, case = self.files.get(id), self.made.get(id)
-        if file is None or not isinstance(case, SuiteCase) or not (file.accept or file.expect):
+        if file is None or not isinstance(case, Case) or not (file.accept or file.expect):
             return None
         return promised(case, replace(file, profile=self.profile(id, profile)))
 
@@ -104,7 +103,9 @@ class OwnCases:
 class FileJudge(Judge):
     """Takes what is accepted from the file that a case stands in, where it says so."""
 
-    def __init__(self, session: Session, profile: Profile, files: Mapping[AnyCase, Case]) -> None:
+    def __init__(
+        self, session: Session, profile: Profile, files: Mapping[AnyCase, FileCase]
+    ) -> None:
         super().__init__(session, profile)
         self.files = files
 
@@ -139,7 +140,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def read_cases(path: Path) -> list[Case]:
+def read_cases(path: Path) -> list[FileCase]:
     """The cases of a file; an input that does not fit is told with the name of the file.
 
     MalformedError for what is no file of cases, OptionError where it cannot be read.
@@ -159,25 +160,25 @@ def read_cases(path: Path) -> list[Case]:
     return cases
 
 
-def suite_case(id: CaseId, case: Case) -> AnyCase:
+def suite_case(id: CaseId, case: FileCase) -> AnyCase:
     """A case of a file as one that is judged."""
     if case.root is None:
         return InvalidCase(id, case.invalid or "", case.text)
     inputs = {slot: from_literal(a) for slot, a in case.inputs.items()}
-    return SuiteCase(id, case.root, (Batch(inputs),))
+    return Case(id, case.root, (Batch(inputs),))
 
 
-def profile_of(file: Case | None, otherwise: Profile) -> Profile:
+def profile_of(file: FileCase | None, otherwise: Profile) -> Profile:
     """The profile that a file states, or another one where it states none."""
     return otherwise if file is None or file.profile == STRICT else file.profile
 
 
-def why_undefined(case: Case) -> str:
+def why_undefined(case: FileCase) -> str:
     """Why a case is not judged whose file says that it has no meaning."""
     return f"a program without meaning {case.undefined_label}".rstrip() if case.undefined else ""
 
 
-def promised(case: SuiteCase, file: Case) -> tuple[Accepted, ...]:
+def promised(case: Case, file: FileCase) -> tuple[Accepted, ...]:
     """What each output may be: by the file, else by the spec under the profile of the file."""
     inputs = case.batches[0].inputs
     nodes, keys = outputs(case.root), output_keys(case.root, inputs)
@@ -192,7 +193,7 @@ def promised(case: SuiteCase, file: Case) -> tuple[Accepted, ...]:
     return tuple(found[key] for key in keys)
 
 
-def _is_judged_by_the_spec(file: Case) -> bool:
+def _is_judged_by_the_spec(file: FileCase) -> bool:
     return not (file.accept or file.expect) and file.profile == STRICT
 
 

@@ -22,7 +22,7 @@ import re
 from collections.abc import Container, Mapping
 from pathlib import Path
 
-from uop.spec.case import Case, ElementSet, UopFile, decode_set, encode_set, outputs
+from uop.spec.case import ElementSet, FileCase, UopFile, decode_set, encode_set, outputs
 from uop.spec.conditions.clauses import undefined_labels
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.graph import slot_of, slots_of
@@ -77,7 +77,7 @@ def _comment(text: str) -> str:
     return "".join(f"; {line}".rstrip() + "\n" for line in text.split("\n"))
 
 
-def _print_case(case: Case) -> str:
+def _print_case(case: FileCase) -> str:
     text = f"case {case.id}\n" if case.id else ""
     if case.comment:
         text += _comment(case.comment)
@@ -95,7 +95,7 @@ def _print_case(case: Case) -> str:
     return text + (f"undefined {case.undefined_label}".rstrip() + "\n" if case.undefined else "")
 
 
-def _print_sets(case: Case, key: int, sets: tuple[ElementSet, ...]) -> str:
+def _print_sets(case: FileCase, key: int, sets: tuple[ElementSet, ...]) -> str:
     assert case.root is not None
     dtype = outputs(case.root)[key].dtype
     shown = sets[:1] if len(set(sets)) == 1 else sets
@@ -132,13 +132,13 @@ class _Open:
         self.comment: list[str] = []
         self.is_commentable = True
 
-    def close(self, path: str) -> Case:
+    def close(self, path: str) -> FileCase:
         if self.invalid is None:
             self.root = self.scope.root(self.line)
         elif self.rejected is None:
             message = f"expected the node that breaks {self.invalid}"
             raise MalformedError(message, self.line, 1, path)
-        return Case(
+        return FileCase(
             self.id,
             self.root,
             self.inputs,
@@ -160,7 +160,7 @@ class _Reader:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._cases: dict[str, Case] = {}
+        self._cases: dict[str, FileCase] = {}
         self._head: list[str] = []
         self._open: _Open | None = None
 

@@ -11,7 +11,7 @@ from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import to_bits
 from uop.interpreter.values import Value
-from uop.spec.case import Case, ElementSet, outputs
+from uop.spec.case import ElementSet, FileCase, outputs
 from uop.spec.dtype import DType
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
@@ -37,7 +37,7 @@ def test_every_tensor_op_has_a_file_whose_programs_use_it() -> None:
             assert case.expect or case.accept or case.undefined, (op, case.id)
 
 
-def results(case: Case) -> dict[int, Value]:
+def results(case: FileCase) -> dict[int, Value]:
     assert case.root is not None
     full = evaluate_full(case.root, {k: storage.from_literal(a) for k, a in case.inputs.items()})
     if isinstance(full, Value):
@@ -46,7 +46,7 @@ def results(case: Case) -> dict[int, Value]:
 
 
 @pytest.mark.parametrize("case", ALL)
-def test_the_reference_gives_what_is_expected(case: Case) -> None:
+def test_the_reference_gives_what_is_expected(case: FileCase) -> None:
     if case.undefined:
         with pytest.raises(UndefinedError) as caught:
             results(case)
@@ -99,7 +99,7 @@ def rank(bits: int, dtype: DType) -> int:
 
 
 @pytest.mark.parametrize("case", [p for p in ALL if not p.values[0].undefined])  # type: ignore[union-attr]
-def test_the_accepted_sets_are_those_written_down(case: Case) -> None:
+def test_the_accepted_sets_are_those_written_down(case: FileCase) -> None:
     """Where a case says what is accepted, the ends are accepted and their neighbours are not."""
     assert case.root is not None
     inputs = {k: storage.from_literal(a) for k, a in case.inputs.items()}

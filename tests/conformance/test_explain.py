@@ -11,9 +11,9 @@ import pytest
 from uop.conformance.reference.find import NoSuchNameError, Rows, find
 from uop.conformance.reference.page import Page, page_of
 from uop.conformance.reference.words import latitude_words, property_words, signature, type_words
+from uop.spec.documents.rows import rows
 from uop.spec.dtype import DTYPES, Kind, dtypes
 from uop.spec.latitude import KNOBS
-from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
 from uop.spec.text.program import parse

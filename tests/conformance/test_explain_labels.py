@@ -15,10 +15,10 @@ from uop.conformance.reference.find import Conditions, Words, conditions, find, 
 from uop.conformance.reference.page import page_of
 from uop.spec.conditions.clauses import clauses
 from uop.spec.conditions.labels import CONDITIONS, Condition
+from uop.spec.documents.rows import rows
 from uop.spec.editions import EDITIONS, parse
 from uop.spec.editions.edition import edition_of
 from uop.spec.latitude import KNOBS
-from uop.spec.ledger.rows import rows
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
 from uop.spec.text.program import parse as parse_core

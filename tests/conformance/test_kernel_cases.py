@@ -11,7 +11,7 @@ import uop.conformance
 from uop.conformance.judging import storage
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import to_bits
-from uop.spec.case import Case
+from uop.spec.case import FileCase
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import kind_of
 from uop.spec.ops.names import Op
@@ -31,7 +31,7 @@ NOT_RUN = {Op.PROGRAM, Op.SOURCE}
 
 
 @pytest.mark.parametrize(("name", "case"), CASES)
-def test_the_reference_gives_what_is_expected(name: str, case: Case) -> None:
+def test_the_reference_gives_what_is_expected(name: str, case: FileCase) -> None:
     root = case.root
     assert root is not None
     assert kind_of(root).calls_kernels
@@ -55,7 +55,7 @@ def test_the_reference_gives_what_is_expected(name: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize(("name", "case"), CASES)
-def test_a_list_of_instructions_has_sources_before_their_uses(name: str, case: Case) -> None:
+def test_a_list_of_instructions_has_sources_before_their_uses(name: str, case: FileCase) -> None:
     """Else no compiler takes it, and what it is about is checked nowhere."""
     assert case.root is not None
     for u in case.root.toposort():

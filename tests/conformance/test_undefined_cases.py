@@ -14,7 +14,7 @@ from uop.conformance.reference.meaningless import FOLDERS, shown
 from uop.conformance.reference.page import page_of
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate, evaluate_full
-from uop.spec.case import Case
+from uop.spec.case import FileCase
 from uop.spec.conditions.clauses import clauses, undefined_labels
 from uop.spec.errors import UndefinedError
 from uop.spec.text.uop_file import read_file
@@ -38,7 +38,7 @@ def test_every_clause_has_a_program_that_shows_it() -> None:
 
 
 @pytest.mark.parametrize(("path", "case"), SHOWN)
-def test_the_error_names_the_clause_the_node_and_the_line(path: Path, case: Case) -> None:
+def test_the_error_names_the_clause_the_node_and_the_line(path: Path, case: FileCase) -> None:
     assert case.root is not None
     inputs = {k: storage.from_literal(a) for k, a in case.inputs.items()}
     for run in (evaluate, evaluate_full, accept):
@@ -59,7 +59,7 @@ def test_the_error_names_the_clause_the_node_and_the_line(path: Path, case: Case
 
 @pytest.mark.parametrize(("path", "case"), SHOWN)
 def test_the_command_line_says_the_line_of_the_file(
-    path: Path, case: Case, capsys: pytest.CaptureFixture[str]
+    path: Path, case: FileCase, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", str(path), "--case", case.id]) == 2
     said = capsys.readouterr().err
@@ -82,7 +82,7 @@ def test_every_clause_is_explained(label: str) -> None:
 
 def test_a_race_names_both_accesses_and_their_work_items() -> None:
     (case,) = (p.values[1] for p in SHOWN if p.id == "BUFFER-without_a_barrier")
-    assert isinstance(case, Case)
+    assert isinstance(case, FileCase)
     assert case.root is not None
     with pytest.raises(UndefinedError) as caught:
         evaluate(case.root, {k: storage.from_literal(a) for k, a in case.inputs.items()})

@@ -15,7 +15,7 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.interpreter.tensor.devices import Placed, evaluate_by_devices
 from uop.interpreter.values import Value
-from uop.spec.case import Case, outputs
+from uop.spec.case import FileCase, outputs
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.text.program import parse, print_program
@@ -34,7 +34,7 @@ COLLECTIVES = (
 )  # fmt: skip
 
 
-def inputs(case: Case) -> dict[int, Array]:
+def inputs(case: FileCase) -> dict[int, Array]:
     return {k: storage.from_literal(a) for k, a in case.inputs.items()}
 
 
@@ -52,7 +52,7 @@ def agree(found: Array, want: Array) -> None:
 
 
 @pytest.mark.parametrize("case", ALL)
-def test_the_reference_gives_what_is_expected(case: Case) -> None:
+def test_the_reference_gives_what_is_expected(case: FileCase) -> None:
     assert case.root is not None
     assert parse(print_program(case.root)) is case.root
     if case.undefined:
@@ -71,7 +71,7 @@ def test_the_reference_gives_what_is_expected(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", WITH_MEANING)
-def test_the_adversary_stays_inside_what_is_accepted(case: Case) -> None:
+def test_the_adversary_stays_inside_what_is_accepted(case: FileCase) -> None:
     assert case.root is not None
     given = inputs(case)
     order = sorted(outputs(case.root)) if case.root.op is not Op.SINK else sorted(case.expect)
@@ -87,7 +87,7 @@ def test_the_adversary_stays_inside_what_is_accepted(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [p for p in WITH_MEANING if str(p.id).startswith("device")])
-def test_the_devices_together_make_the_value(case: Case) -> None:
+def test_the_devices_together_make_the_value(case: FileCase) -> None:
     """Each device computes its part alone; the parts join to what is expected."""
     assert case.root is not None
     found = by_output(evaluate_by_devices(case.root, inputs(case)))

@@ -22,7 +22,7 @@ from uop.interpreter.numeric.storage import Array, from_bits, to_bits
 from uop.interpreter.tensor.devices import Placed, evaluate_by_devices
 from uop.interpreter.values import Value
 from uop.spec.args import Arg, BinaryArg, ConstArg, DTypeArg, SourceArg
-from uop.spec.case import Case
+from uop.spec.case import FileCase
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, UndefinedError
 from uop.spec.graph import kind_of, slot_of, slots_of
@@ -141,11 +141,11 @@ WRITTEN = [
 ]
 
 
-def given_of(case: Case) -> dict[int, Array]:
+def given_of(case: FileCase) -> dict[int, Array]:
     return {k: storage.from_literal(a) for k, a in case.inputs.items()}
 
 
-def observed(case: Case) -> set[Op]:
+def observed(case: FileCase) -> set[Op]:
     """Run a case with every value checked: the ops that showed one, and those that have none."""
     assert case.root is not None
     seen = {u.op for u in case.root.toposort() if u.dtype is dtypes.void}
@@ -194,7 +194,7 @@ def _inside(root: UOp, u: UOp) -> bool:
 
 
 @pytest.mark.parametrize("case", WRITTEN)
-def test_what_is_derived_is_what_evaluation_shows(case: Case) -> None:
+def test_what_is_derived_is_what_evaluation_shows(case: FileCase) -> None:
     assert observed(case)
 
 
@@ -202,7 +202,7 @@ def test_every_op_is_among_them() -> None:
     shown: set[Op] = set()
     for p in WRITTEN:
         case = p.values[0]
-        assert isinstance(case, Case)
+        assert isinstance(case, FileCase)
         shown |= observed(case)
     # What renders a kernel makes these two: they stand in no program that is written by hand.
     effects = {Op.PROGRAM, Op.SOURCE}
@@ -224,7 +224,7 @@ ALONE = [p for p in WRITTEN if str(p.id).startswith("op")]
 
 
 @pytest.mark.parametrize("case", ALONE)
-def test_intervals_hold_when_those_of_the_inputs_are_their_hulls(case: Case) -> None:
+def test_intervals_hold_when_those_of_the_inputs_are_their_hulls(case: FileCase) -> None:
     """Every op of tensor graphs on operands of which more is known than their dtype."""
     assert case.root is not None
     inputs, known = given_of(case), {}
@@ -242,7 +242,7 @@ ON_DEVICES = [p for p in TENSORS if str(p.id).startswith("device")]
 
 
 @pytest.mark.parametrize("case", ON_DEVICES)
-def test_devices_and_axes_are_where_the_parts_lie(case: Case) -> None:
+def test_devices_and_axes_are_where_the_parts_lie(case: FileCase) -> None:
     assert case.root is not None
     for u, inputs in values_of(case.root, given_of(case)):
         placed = evaluate_by_devices(u, inputs)
@@ -256,7 +256,7 @@ def test_devices_and_axes_are_where_the_parts_lie(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", TENSORS)
-def test_what_has_an_addrspace_can_be_written_and_nothing_else(case: Case) -> None:
+def test_what_has_an_addrspace_can_be_written_and_nothing_else(case: FileCase) -> None:
     """A write through a location is seen when it is read; a value is no place to write to."""
     assert case.root is not None
     for u, inputs in values_of(case.root, given_of(case)):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from uop.__main__ import main
-from uop.spec.case import Case, ElementSet, UopFile
+from uop.spec.case import ElementSet, FileCase, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import MalformedError
 from uop.spec.ops.names import Op
@@ -28,7 +28,7 @@ def word(data: bytes, *, sum_of: bytes | None = None, packed: bytes | None = Non
     return f"zlib:{sha256}:{base64.b64encode(shown).decode()}"
 
 
-def read(text: str, size: int = len(DATA)) -> Case:
+def read(text: str, size: int = len(DATA)) -> FileCase:
     (case,) = parse_file(HEAD.format(size=size, word=text)).cases
     return case
 
@@ -36,7 +36,7 @@ def read(text: str, size: int = len(DATA)) -> Case:
 @pytest.mark.parametrize(("size", "form"), [(64 * KIB, "base64:"), (64 * KIB + 1, "zlib:")])
 def test_data_over_64_kib_are_compressed(size: int, form: str) -> None:
     u = param(0, (size,), dtypes.uint8)
-    case = Case("big", u, {0: Array(dtypes.uint8, (size,), DATA[:size])})
+    case = FileCase("big", u, {0: Array(dtypes.uint8, (size,), DATA[:size])})
     text = print_file(UopFile((case,)))
     assert f"input 0 = {form}" in text
     assert parse_file(text) == UopFile((case,))
@@ -49,7 +49,7 @@ def test_what_others_compress_is_read() -> None:
 def test_large_sets_are_compressed_text() -> None:
     size = 8 * KIB
     sets = tuple(ElementSet(k % 200, k % 200 + 7) for k in range(size))
-    case = Case("big", UOp(Op.NEG, param(0, (size,), dtypes.uint8)), accept={0: sets})
+    case = FileCase("big", UOp(Op.NEG, param(0, (size,), dtypes.uint8)), accept={0: sets})
     text = print_file(UopFile((case,)))
     assert "accept 0 = zlib:" in text
     assert len(text) < 16 * KIB

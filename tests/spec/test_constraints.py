@@ -10,7 +10,7 @@ import pytest
 import uop.conformance
 from uop.conformance.suite.levels.invalid import derived
 from uop.spec.args import LoadArg, PadArg, PadFill
-from uop.spec.case import Case, UopFile
+from uop.spec.case import FileCase, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
@@ -28,7 +28,7 @@ BY_TYPE_ONLY = {"PAD.arg", "LOAD.arg", "STAGE.arg"}
 """Text cannot break these: without fields such an op gets its default arg."""
 
 
-def rejected(case: Case) -> Unbuilt:
+def rejected(case: FileCase) -> Unbuilt:
     assert case.rejected is not None
     return case.rejected
 
@@ -57,7 +57,7 @@ def test_files_are_named_after_sections() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_case_breaks_its_constraint(case: Case) -> None:
+def test_a_case_breaks_its_constraint(case: FileCase) -> None:
     assert case.id == case.invalid or case.id.startswith(f"{case.invalid}.")
     for build in (
         rejected(case).build,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from uop.spec.case import Case, ElementSet, UopFile, outputs
+from uop.spec.case import ElementSet, FileCase, UopFile, outputs
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, MalformedError, UopError
 from uop.spec.graph import slots_of
@@ -111,7 +111,7 @@ def test_a_file_without_case_holds_one() -> None:
 def test_large_data_is_written_as_bytes_and_reads_back(tmp_path: Path) -> None:
     count = LIST_LIMIT + 1
     data = Array.of(range(count), dtypes.int16)
-    case = Case("big", param(0, (count,), dtypes.int16), {0: data}, {0: data})
+    case = FileCase("big", param(0, (count,), dtypes.int16), {0: data}, {0: data})
     path = tmp_path / "big.uop"
     write_file(path, UopFile((case,)))
     assert "base64:" in path.read_text()

@@ -19,9 +19,9 @@ from uop.interpreter.show import accepted_words, show_value
 from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg
 from uop.spec.decisions import decisions
+from uop.spec.documents.rows import rows_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
-from uop.spec.ledger.rows import rows_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import OpDef
 from uop.spec.text.expression import read_expression

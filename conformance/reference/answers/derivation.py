@@ -18,11 +18,11 @@ from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.show import accepted_words
 from uop.interpreter.values import Value
 from uop.spec.decisions import decisions
+from uop.spec.documents.rows import rows_of
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import inlined, kind_of
 from uop.spec.latitude import KNOBS, STRICT, Profile
-from uop.spec.ledger.rows import rows_of
 from uop.spec.ops.names import Op
 from uop.spec.text.literal import Line
 from uop.spec.text.profile_text import knob_choices, profile_of

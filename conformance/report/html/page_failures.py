@@ -22,7 +22,7 @@ from uop.conformance.report.junit import first_failed
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.run.commands import repro_command
 from uop.interpreter.picture import show
-from uop.spec.case import Case
+from uop.spec.case import FileCase
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
@@ -149,7 +149,7 @@ def _symptom(failure: Failure) -> Html:
     return said + found + (block(explained) if explained else "")
 
 
-def _case(text: str) -> Case | None:
+def _case(text: str) -> FileCase | None:
     """The case of a repro; None where its text is of a suite that this one cannot read."""
     try:
         cases = parse_file(text).cases
@@ -158,7 +158,7 @@ def _case(text: str) -> Case | None:
     return cases[0] if cases else None
 
 
-def _picture(case: Case | None) -> Html:
+def _picture(case: FileCase | None) -> Html:
     """The graph with the value of every node, as far as the interpreter has them."""
     if case is None or case.root is None or len(case.root.toposort()) > MOST_NODES:
         return ""
@@ -169,7 +169,7 @@ def _picture(case: Case | None) -> Html:
     return tag("figure", picture + said)
 
 
-def _notes(case: Case, root: UOp) -> Mapping[UOp, str]:
+def _notes(case: FileCase, root: UOp) -> Mapping[UOp, str]:
     try:
         return show(root, {slot: from_literal(a) for slot, a in case.inputs.items()}).notes
     except UopError:

@@ -10,7 +10,7 @@ from uop.conformance.judging import storage
 from uop.conformance.suite.case import MIXED
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Group, Program, program
-from uop.spec.case import Case
+from uop.spec.case import FileCase
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.text.uop_file import parse_file
@@ -33,7 +33,7 @@ def groups(level: str) -> Iterator[Group]:
 
 
 @cache
-def by_file(level: str) -> dict[str, tuple[Case, ...]]:
+def by_file(level: str) -> dict[str, tuple[FileCase, ...]]:
     """The cases by the name of their file, without its suffix."""
     folder = files("uop.conformance.suite") / "cases" / level
     return {
@@ -42,7 +42,7 @@ def by_file(level: str) -> dict[str, tuple[Case, ...]]:
     }
 
 
-def dtype_of(root: UOp, case: Case, op: str) -> str:
+def dtype_of(root: UOp, case: FileCase, op: str) -> str:
     """That of the first input; of a program without one, that of its first node.
 
     Where the op of the file does not take that one, its operand has another.
@@ -54,5 +54,5 @@ def dtype_of(root: UOp, case: Case, op: str) -> str:
     return dtype.name
 
 
-def _program(root: UOp, case: Case, choices: Choices, index: int) -> Program:
+def _program(root: UOp, case: FileCase, choices: Choices, index: int) -> Program:
     return program(root, {slot: storage.from_literal(a) for slot, a in case.inputs.items()})

@@ -38,7 +38,7 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     from uop.compiler.pipeline import compile
     from uop.conformance.checks import one_of
     from uop.interpreter.inputs import with_numbers
-    from uop.spec.case import Case, UopFile
+    from uop.spec.case import FileCase, UopFile
     from uop.spec.graph import slots_of
     from uop.spec.properties.symbolic import variables
     from uop.spec.text.uop_file import print_file
@@ -58,4 +58,4 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     left = compiled.stages[stage]
     # A stage may find that an input has no part in the results.
     inputs = {slot: data for slot, data in case.inputs.items() if slot in slots_of(left)}
-    click.echo(print_file(UopFile((Case(root=left, inputs=inputs),))), nl=False)
+    click.echo(print_file(UopFile((FileCase(root=left, inputs=inputs),))), nl=False)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from uop.spec.case import Case
+    from uop.spec.case import FileCase
     from uop.spec.uop import UOp
 
 program_argument = click.argument(
@@ -35,7 +35,7 @@ def said_plainly(doing: str, path: Path) -> Iterator[None]:
         raise click.ClickException(f"cannot {doing} {path}: {error.strerror or error}") from error
 
 
-def read_case(path: Path, case_id: str | None) -> tuple[Case, UOp]:
+def read_case(path: Path, case_id: str | None) -> tuple[FileCase, UOp]:
     """A case of a file and its program; without an id, the only one."""
     from uop.spec.text.uop_file import read_file
 
@@ -54,7 +54,7 @@ def read_case(path: Path, case_id: str | None) -> tuple[Case, UOp]:
 
 
 @contextmanager
-def said_by_line(case: Case) -> Iterator[None]:
+def said_by_line(case: FileCase) -> Iterator[None]:
     """Tell an error about nodes by their lines in the file, not by a line of this program."""
     from uop.spec.errors import LabelledError
 
@@ -102,7 +102,7 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
         np.save(path, array, allow_pickle=False)
 
 
-def _some(names: dict[str, Case]) -> str:
+def _some(names: dict[str, FileCase]) -> str:
     """A few of many names."""
     shown = [name or "one without an id" for name in list(names)[:5]]
     return ", ".join(shown) + (", ..." if len(names) > len(shown) else "")

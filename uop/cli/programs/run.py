@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uop.interpreter.numeric.storage import Array
     from uop.interpreter.tensor.evaluation import FullOutput, Observer
     from uop.interpreter.values import Value
-    from uop.spec.case import Case
+    from uop.spec.case import FileCase
     from uop.spec.uop import UOp
 
 
@@ -113,7 +113,7 @@ def results_of(root: UOp, given: dict[int, Array], backend: str, trace: bool) ->
     return run_on(backend, root, given)
 
 
-def arrays(case: Case, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
+def arrays(case: FileCase, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
     """The inputs by slot. A slot that the program lacks is left to the interpreter to refuse."""
     import numpy as np
 

@@ -16,7 +16,7 @@ from uop.conformance.suite.levels.group import Group, Program, program
 from uop.conformance.suite.levels.op.elementwise import SHIFTS, operand_dtypes
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import BufferArg, DTypeArg, ParamArg
-from uop.spec.case import Case
+from uop.spec.case import FileCase
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, device
@@ -52,13 +52,13 @@ def _of_hand() -> Iterator[Group]:
                     yield Group("device", name, dtype, f"placed-{case.id}", (0, 1, 1), build)
 
 
-def _ops(case: Case) -> set[Op]:
+def _ops(case: FileCase) -> set[Op]:
     """The ops of a program on inputs; none where it names a device itself."""
     nodes = [] if case.root is None or not case.inputs else case.root.toposort()
     return set() if any(u.device is not None for u in nodes) else {u.op for u in nodes}
 
 
-def _placed(case: Case, choices: Choices, index: int) -> Program:
+def _placed(case: FileCase, choices: Choices, index: int) -> Program:
     """Every input and buffer on the same device, also those of the bodies of calls."""
     root = cast(UOp, case.root)
     there = {

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from uop.spec.decisions import decisions
-from uop.spec.ledger import rows as ledger
-from uop.spec.ledger.rows import Standing, rows, rows_of
+from uop.spec.documents import rows as ledger
+from uop.spec.documents.rows import Standing, rows, rows_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, labels
 

@@ -1,4 +1,4 @@
-"""Reads the ledger: one row per id, from the .toml files beside this one."""
+"""Reads the rows of the published documents from the .toml files in this folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 
 
 class Standing(StrEnum):
-    """What became of a row; the value is the word its status starts with."""
+    """What became of a row; the value is the first word of its status."""
 
     IMPLEMENTED = "implemented"
     DECIDED = "decided"
@@ -23,10 +23,10 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a document: what it says in our words, what became of it, and who checks it.
+    """One row of a document: its statement in our words, what became of it, and its checks.
 
-    `detail` is the rest of the status: a decision, the id that it loses to, or a reason. `by` names
-    decisions and tests; the constraints of `ops` cover it besides.
+    `detail` is the rest of the status: a decision, the id of the row that contradicts it, or a
+    reason. `by` names decisions and tests; the constraints of `ops` cover the row too.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def decisions(self) -> tuple[str, ...]:
-        """The decisions that the row cites, in its status too."""
+        """The decisions that the row cites, also in its status."""
         return tuple(dict.fromkeys(w for w in (self.detail, *self.by) if w.startswith("D-")))
 
     @property
@@ -57,7 +57,7 @@ class Row:
 
 @cache
 def rows() -> dict[str, Row]:
-    """Every row by id, in the order of the files. ValueError for a file that is no ledger."""
+    """Every row by id, in the order of the files. ValueError for a malformed file."""
     found: dict[str, Row] = {}
     for path in sorted(FOLDER.glob("*.toml")):
         for entry in tomllib.loads(path.read_text("utf-8"))["row"]:
@@ -69,7 +69,7 @@ def rows() -> dict[str, Row]:
 
 
 def rows_of(op: str) -> tuple[Row, ...]:
-    """The rows that speak of an op, document by document."""
+    """The rows about an op, document by document."""
     return tuple(sorted((r for r in rows().values() if op in r.ops), key=lambda r: r.document))
 
 

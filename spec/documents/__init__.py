@@ -1,0 +1,1 @@
+"""The published documents, row by row, with what became of each row here."""
