@@ -1,4 +1,4 @@
-"""The public names of uop, each imported on first use, so that `import uop` costs nothing."""
+"""The public names of uop, each imported on first use to keep `import uop` fast."""
 
 import os
 from importlib import import_module
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.dirname(__file__)
 if not os.path.isdir(os.path.join(_FOLDER, "spec")):
-    # In a clone, where the packages stand beside this folder; an installation holds them in it.
+    # In a clone the packages are beside this folder; in an installation they are inside it.
     __path__.append(os.path.dirname(_FOLDER))
 
-# Public name -> the module that defines it.
+# By public name the module that defines it.
 _HOME = {
     "DType": "uop.spec.dtype",
     "Op": "uop.spec.ops.names",
@@ -78,7 +78,7 @@ def __getattr__(name: str) -> object:
 
 
 def _install_evaluator() -> None:
-    """Tensors that come through this door are evaluated by the interpreter."""
+    """Install the interpreter as the evaluator of Tensors."""
     from uop.interpreter.frontend import NumpyEvaluator
     from uop.spec.frontend.evaluator import install
 

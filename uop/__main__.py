@@ -1,4 +1,4 @@
-"""The program `uop`: runs the command line and turns every outcome into an exit code."""
+"""The entry point of the program `uop`: runs a command and turns its outcome into an exit code."""
 
 import os
 import signal
@@ -15,47 +15,47 @@ from uop.conformance.run.exits import Exit
 from uop.spec.errors import BackendError, PassError, UopError
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""What a system asks to end with: not all have both."""
+"""The signals that end a process; not every system has both."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; expected errors are printed on stderr, without a traceback."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # As stderr does: a report or the name of a file may hold what is no text.
+        # As on stderr: a report or a file name may contain bytes that are no text.
         sys.stdout.reconfigure(errors="backslashreplace")
     if arguments is None:
-        heed(*ENDINGS)
+        handle_signals(*ENDINGS)
     try:
         words = ["uop", *(sys.argv[1:] if arguments is None else arguments)]
         outcome = cli.main(arguments, prog_name="uop", standalone_mode=False, obj=words)
-        # Closed by `>&-`, it is None.
+        # stdout is None after `>&-`.
         if sys.stdout is not None:
             sys.stdout.flush()
     except click.Abort:
-        say("interrupted")
+        print_error("interrupted")
         return Exit.INTERRUPTED
     except click.ClickException as error:
-        say(f"error: {in_one_style(error)}")
+        print_error(f"error: {in_one_style(error)}")
         return Exit.USAGE
     except UopError as error:
-        say(f"error: {error}")
+        print_error(f"error: {error}")
         return exit_code(error)
     except PackageNotFoundError as error:
-        say(f"error: {error}; install it with: pip install -e '.[opencl,suite]'")
+        print_error(f"error: {error}; install it with: pip install -e '.[opencl,suite]'")
         return Exit.USAGE
     except SystemExit as left:
-        # So click leaves when it has told a shell what may come next, and, with 1, when the reader
+        # click exits in this way after shell completion and, with 1, when the reader
         # of a pipe has gone: `uop explain ADD | head -1`.
         return Exit.INTERRUPTED if left.code else Exit.OK
     except OSError as error:
-        # What a command opens it says itself; left is mostly the output: a full disk.
-        return unwritten(error)
-    # click returns the status of --help and --version, and what a command returns.
+        # Commands report errors of their own files; what is left is mostly stdout on a full disk.
+        return report_write_error(error)
+    # click returns the status of --help and --version, or the result of the command.
     return Exit.OK if outcome is None else int(outcome)
 
 
 def in_one_style(error: click.ClickException) -> str:
-    """What click refuses, in the words of the other errors: the option, then what is wrong."""
+    """An error of click in the form of the other errors: the option, then what is wrong."""
     said = error.format_message()
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
         option = error.param.opts[0] if error.param is not None else ""
@@ -66,10 +66,10 @@ def in_one_style(error: click.ClickException) -> str:
     return said if context is None else f"{said}\ntry: {context.command_path} --help"
 
 
-def heed(*signals: int) -> None:
-    """Take signals for Ctrl-C: reports are written and workers ended. They may come several times.
+def handle_signals(*signals: int) -> None:
+    """Handle signals like Ctrl-C: reports are written and workers end. They may come several times.
 
-    One that is ignored, as by nohup, stays so.
+    An ignored signal, as under nohup, stays ignored.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -82,8 +82,8 @@ def heed(*signals: int) -> None:
         signal.signal(each, interrupt)
 
 
-def say(text: str) -> None:
-    """Print on stderr. Where that cannot be written either the exit code alone is left."""
+def print_error(text: str) -> None:
+    """Print on stderr. If that fails too, only the exit code is left."""
     try:
         click.echo(text, err=True)
     except OSError:
@@ -91,21 +91,21 @@ def say(text: str) -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Leave no output that fails again at the end."""
+    """Replace a broken output, so that it does not fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def unwritten(error: OSError) -> Exit:
-    """Say which file the system refused."""
+def report_write_error(error: OSError) -> Exit:
+    """Report the file that could not be written."""
     silence(sys.stdout)
     if isinstance(error, BrokenPipeError):
         return Exit.INTERRUPTED
-    say(f"error: {error.filename or 'the output'}: {error.strerror or error}")
+    print_error(f"error: {error.filename or 'the output'}: {error.strerror or error}")
     return Exit.USAGE
 
 
 def exit_code(error: UopError) -> Exit:
-    """The exit code of an error: whose fault it is decides."""
+    """The exit code of an error, by its cause: the user, the backend or this program."""
     match error:
         case BackendError():
             return Exit.NO_BACKEND

@@ -171,7 +171,9 @@ def test_what_a_system_asks_to_end_with_is_as_ctrl_c(tmp_path: Path, ending: int
 
 
 def test_what_is_to_outlive_its_terminal_does() -> None:
-    script = "import signal\nfrom uop.__main__ import heed\nheed(signal.SIGHUP)\n"
+    script = (
+        "import signal\nfrom uop.__main__ import handle_signals\nhandle_signals(signal.SIGHUP)\n"
+    )
     told = "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     ignored = f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{script}{told}"
     done = subprocess.run([sys.executable, "-P", "-c", ignored], capture_output=True, text=True)

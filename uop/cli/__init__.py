@@ -1,4 +1,4 @@
-"""The command line: one file per command, imported when the command runs."""
+"""The command line: one module per command, imported when the command runs."""
 
 import reprlib
 from importlib import import_module
@@ -25,11 +25,11 @@ COMMANDS = {
     "worker": (SUITE, "Check that an executable keeps to the protocol for backends."),
     "replay": (SUITE, "Judge programs in files again, or some cases of a report."),
 }
-"""The room of each command, and its line in `uop --help`: NAME is `command` in the file NAME.py."""
+"""By name the room and the line in `uop --help`. NAME is `command` in the module NAME.py."""
 
 
 class Suggesting(click.Group):
-    """A group that knows which command was meant."""
+    """A group of commands that suggests a name for a mistyped one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -46,7 +46,7 @@ class Suggesting(click.Group):
 
 
 class Commands(Suggesting):
-    """A group that imports a command's file only to run that command or print its help."""
+    """A group that imports the module of a command only to run it or to print its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

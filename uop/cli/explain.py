@@ -1,4 +1,4 @@
-"""`uop explain`: what the spec says, and what an op gives on values."""
+"""`uop explain`: prints what the spec says about a name, and the result of an op on values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OF_A_CASE = ("--element", "--batch", "--output", "--profile", "--cases")
     multiple=True,
     type=BACKEND,
     metavar="NAME",
-    help="Ask this backend too what it gives on the values; may be given several times.",
+    help="Also print the results of this backend; may be repeated.",
 )
 @click.option(
     "--element", metavar="I,J,...", help="For a case: which element; by default the first."
@@ -103,7 +103,7 @@ def command(
 
 
 def explain_name(name: str) -> None:
-    """Print the page of what a name stands for."""
+    """Print the page of a name."""
     from uop.conformance.reference.find import find
     from uop.conformance.reference.page import page_of
 
@@ -121,7 +121,7 @@ def explain_values(
     to: str | None,
     backends: tuple[str, ...],
 ) -> None:
-    """Print what an op gives on values, and why."""
+    """Print the result of an op on values, and why."""
     from uop.conformance.reference.answers.call import call
     from uop.conformance.reference.find import find
     from uop.spec.registry import OpDef
@@ -151,7 +151,7 @@ def named_dtype(name: str | None) -> DType | None:
 
 
 def section_lines(section: Section) -> list[str]:
-    """A section on a screen: its title, and what it holds, indented."""
+    """The lines of a section: its title, and its content indented."""
     lines = [section.title.lower()] if section.title else []
     rows = [*([section.header] if len(section.header) > 2 else []), *section.table]
     if rows:
@@ -164,7 +164,7 @@ def section_lines(section: Section) -> list[str]:
 
 
 def is_case(name: str) -> bool:
-    """Whether a name is the id of a case: a row has no such level."""
+    """Whether a name is the id of a case; ids of rows do not start with a level."""
     from uop.conformance.suite.case import LEVELS, OWN
 
     level, *rest = name.split("/")
@@ -179,7 +179,7 @@ def explain_case(
     at: tuple[int, int],
     profile: str | None,
 ) -> None:
-    """Print what is demanded of an element of a case, of the suite or of a folder."""
+    """Print the accepted values of an element of a case, from the suite or a folder."""
     from uop.conformance.checks import OptionError
     from uop.conformance.suite.case import OWN, CaseId
     from uop.conformance.suite.generate import case_by_id
@@ -201,7 +201,7 @@ def case_lines(
     at: tuple[int, int],
     profile: str | None,
 ) -> Iterator[str]:
-    """What is demanded of an element of a case, and how that comes about."""
+    """The accepted values of an element of a case, and their derivation."""
     from uop.conformance.checks import STRICT
     from uop.conformance.reference.answers.derivation import Asked, derive
     from uop.conformance.run.options import profile_named
@@ -233,7 +233,7 @@ def case_lines(
 
 
 def place_of(element: str | None) -> tuple[int, ...] | None:
-    """The indices of an element, as they are typed."""
+    """The indices of an element from the option."""
     from uop.conformance.checks import OptionError
 
     if element is None:
@@ -246,7 +246,7 @@ def place_of(element: str | None) -> tuple[int, ...] | None:
 
 
 def backend_facts(made: Call, names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """What each backend returns, and whether that is accepted."""
+    """The result of each backend, and whether it is accepted."""
     from uop.cli.programs.backend import run_on
     from uop.conformance.protocol.untrusted import in_one_line
     from uop.interpreter.show import show_value

@@ -1,4 +1,4 @@
-"""Names on the command line: of ops, dtypes, levels, backends, targets; completed by a shell."""
+"""Types of command-line names (ops, dtypes, levels, backends, targets), with shell completion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Known = Callable[[], Iterable[str]]
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]  # no older click takes an argument
-    """A name of a list; what is not in it is left to who knows what else there may be."""
+    """A name of a list, in any case of letters; other names pass, and the command checks them."""
 
     name = "name"
 
@@ -19,17 +19,17 @@ class Name(click.ParamType):  # type: ignore[type-arg]  # no older click takes a
         self.known, self.shown = known, shown
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name as it is written in the list."""
+        """The spelling of the name in the list."""
         return {name.casefold(): name for name in self.known()}.get(value.casefold(), value)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str | None:
-        """The choices, where they are so few that help can show them."""
+        """The choices for the help text, if they are few."""
         return f"[{'|'.join(self.known())}]" if self.shown else None
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Every name that begins so."""
+        """The names with this prefix."""
         fold = incomplete.casefold()
         return [CompletionItem(n) for n in self.known() if n.casefold().startswith(fold)]
 
@@ -50,7 +50,7 @@ class NameList(Name):
 
 
 class BackendName(Name):
-    """A backend; what stands behind the colon is for the backend to read."""
+    """A backend; the backend itself reads the part after the colon."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         first, colon, rest = value.partition(":")
@@ -58,7 +58,7 @@ class BackendName(Name):
 
 
 def ops() -> list[str]:
-    """The names of ops, and the one that stands for many."""
+    """The names of ops, and the names of groups of ops."""
     from uop.conformance.suite.case import MIXED
     from uop.spec.ops.names import Op
 
@@ -66,7 +66,7 @@ def ops() -> list[str]:
 
 
 def dtypes() -> list[str]:
-    """The names of dtypes, and the one that stands for many."""
+    """The names of dtypes, and the names of groups of dtypes."""
     from uop.conformance.suite.case import MIXED
     from uop.spec.dtype import DTYPES
 
@@ -74,21 +74,21 @@ def dtypes() -> list[str]:
 
 
 def named_dtypes() -> list[str]:
-    """The names of dtypes that a value may have, long and short."""
+    """The long and short names of dtypes that a value may have."""
     from uop.spec.text.expression import NAMED_DTYPES
 
     return list(NAMED_DTYPES)
 
 
 def levels() -> tuple[str, ...]:
-    """The levels of the suite, and that of the adopter."""
+    """The levels of the suite, and that of the user's own cases."""
     from uop.conformance.suite.case import ALL_LEVELS
 
     return ALL_LEVELS
 
 
 def efforts() -> tuple[str, ...]:
-    """How many cases may be run."""
+    """The names of the efforts."""
     from uop.conformance.suite.case import EFFORTS
 
     return EFFORTS
@@ -109,7 +109,7 @@ def stages() -> list[str]:
 
 
 def backends() -> list[str]:
-    """The backends that installed packages bring."""
+    """The backends of installed packages."""
     from uop.conformance.backends import names
 
     return names()

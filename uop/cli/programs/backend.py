@@ -1,4 +1,4 @@
-"""One program on one backend, in a process of its own."""
+"""Runs one program on one backend, in a worker process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from uop.spec.uop import UOp
 
 
 def run_on(name: str, root: UOp, given: Mapping[int, Array]) -> dict[int, Value]:
-    """The results by number; an error where the backend cannot be started or gives none.
+    """The results by number; an error if the backend cannot be started or returns none.
 
-    A program over variables is sent with their values in their places.
+    The variables of a program are replaced by their values before it is sent.
     """
     known(name)
     root, left = with_numbers(root, given)
     inputs = {slot: given[slot] for slot in left}
-    # First the interpreter: inputs that do not fit are refused before a process starts.
+    # The interpreter runs first: it refuses wrong inputs before a process starts.
     numbers = output_keys(root, inputs)
     with TemporaryDirectory(prefix="uop-") as folder:
         worker = start(name, Path(folder))
@@ -46,7 +46,7 @@ def run_on(name: str, root: UOp, given: Mapping[int, Array]) -> dict[int, Value]
 
 
 def outputs_of(name: str, outcome: Outcome) -> tuple[Array, ...]:
-    """The arrays of the one batch, or the problem as an error."""
+    """The outputs of the only batch; a problem is raised as an error."""
     match outcome:
         case Outputs(batches=(arrays,)):
             return arrays

@@ -1,4 +1,4 @@
-"""`uop compile`: what the compiler makes of a program, at any stage."""
+"""`uop compile`: prints the compiled source of a program, or the output of a stage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import Name
-from uop.cli.programs.files import case_option, program_argument, read_case, said_by_line
+from uop.cli.programs.files import case_option, errors_by_line, program_argument, read_case
 from uop.cli.programs.run import arrays
 from uop.spec.graph import slot_of
 
@@ -45,7 +45,7 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
 
     one_of("--target", [target], listed.targets())
     case, root = read_case(file, case_id)
-    with said_by_line(case):
+    with errors_by_line(case):
         root, _ = with_numbers(root, arrays(case, root, {}))
         open_sizes = ", ".join(str(slot_of(v)) for v in variables(root))
         if open_sizes:
@@ -56,6 +56,6 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
         return
     one_of("--stage", [stage], compiled.stages)
     left = compiled.stages[stage]
-    # A stage may find that an input has no part in the results.
+    # A stage may drop an input that no result depends on.
     inputs = {slot: data for slot, data in case.inputs.items() if slot in slots_of(left)}
     click.echo(print_file(UopFile((FileCase(root=left, inputs=inputs),))), nl=False)

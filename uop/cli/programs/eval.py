@@ -1,11 +1,11 @@
-"""`uop eval`: the value of one expression, and what else it may be."""
+"""`uop eval`: prints the value of an expression and the accepted values."""
 
 from __future__ import annotations
 
 import click
 
 MOST = 64
-"""Elements whose accepted sets are printed."""
+"""The most elements whose accepted sets are printed."""
 
 
 @click.command("eval", context_settings={"ignore_unknown_options": True})

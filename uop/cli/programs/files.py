@@ -1,4 +1,4 @@
-"""The files that commands name: whatever goes wrong with one is said in one line."""
+"""Reads and writes the files that commands name; every error about one is a single line."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ case_option = click.option(
 
 
 @contextmanager
-def said_plainly(doing: str, path: Path) -> Iterator[None]:
-    """Turn the system's refusal into one line that names the file."""
+def one_line_errors(doing: str, path: Path) -> Iterator[None]:
+    """Turn an OSError into one line that names the file."""
     try:
         yield
     except OSError as error:
@@ -36,10 +36,10 @@ def said_plainly(doing: str, path: Path) -> Iterator[None]:
 
 
 def read_case(path: Path, case_id: str | None) -> tuple[FileCase, UOp]:
-    """A case of a file and its program; without an id, the only one."""
+    """The case of this id in a file, or the only one, with its program."""
     from uop.spec.text.uop_file import read_file
 
-    with said_plainly("read", path):
+    with one_line_errors("read", path):
         cases = {case.id: case for case in read_file(path).cases}
     if case_id is None and len(cases) > 1:
         raise click.UsageError(
@@ -54,8 +54,8 @@ def read_case(path: Path, case_id: str | None) -> tuple[FileCase, UOp]:
 
 
 @contextmanager
-def said_by_line(case: FileCase) -> Iterator[None]:
-    """Tell an error about nodes by their lines in the file, not by a line of this program."""
+def errors_by_line(case: FileCase) -> Iterator[None]:
+    """Give errors about nodes the lines of the nodes in the file, not a line of Python code."""
     from uop.spec.errors import LabelledError
 
     try:
@@ -68,12 +68,12 @@ def said_by_line(case: FileCase) -> Iterator[None]:
 def read_array(path: Path, storage: np.dtype[Any]) -> NDArray[Any]:
     """The array of a .npy file, in native byte order.
 
-    A file does not name the small floats: it holds them as raw bytes, which are taken for `storage`
-    where the size fits.
+    A .npy file has no dtypes for small floats but raw bytes, which are read as `storage` if the
+    size fits.
     """
     import numpy as np
 
-    with said_plainly("read", path):
+    with one_line_errors("read", path):
         try:
             array: NDArray[Any] = np.load(path, allow_pickle=False)
         except (ValueError, EOFError) as error:
@@ -86,8 +86,8 @@ def read_array(path: Path, storage: np.dtype[Any]) -> NDArray[Any]:
 
 
 def make_folder(path: Path) -> None:
-    """A folder that can be written to; said before the work that fills it."""
-    with said_plainly("write to", path):
+    """Make a writable folder, before the work that fills it."""
+    with one_line_errors("write to", path):
         path.mkdir(parents=True, exist_ok=True)
         probe = path / ".uop"
         probe.touch()
@@ -95,14 +95,14 @@ def make_folder(path: Path) -> None:
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
-    """A .npy file."""
+    """Write a .npy file."""
     import numpy as np
 
-    with said_plainly("write", path):
+    with one_line_errors("write", path):
         np.save(path, array, allow_pickle=False)
 
 
 def _some(names: dict[str, FileCase]) -> str:
-    """A few of many names."""
+    """The first of many names, for a message."""
     shown = [name or "one without an id" for name in list(names)[:5]]
     return ", ".join(shown) + (", ..." if len(names) > len(shown) else "")

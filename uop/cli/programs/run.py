@@ -1,4 +1,4 @@
-"""`uop run`: a program on its inputs, by the interpreter or by a backend."""
+"""`uop run`: runs a program on its inputs, by the interpreter or a backend."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import click
 from uop.cli.names import BACKEND
 from uop.cli.programs.files import (
     case_option,
+    errors_by_line,
     make_folder,
     program_argument,
     read_array,
     read_case,
-    said_by_line,
     write_array,
 )
 
@@ -31,11 +31,11 @@ INTERPRETER = "interpreter"
 
 
 def slot_files(
-    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> dict[int, Path]:
-    """The files by slot, each written SLOT=FILE.npy."""
+    """Parse options SLOT=FILE.npy into files by slot."""
     found: dict[int, Path] = {}
-    for text in given:
+    for text in texts:
         slot, _, path = text.partition("=")
         if not slot.isdecimal() or not path:
             raise click.BadParameter(f"expected SLOT=FILE.npy, a number as SLOT; found {text!r}")
@@ -91,54 +91,54 @@ def command(
     case, root = read_case(file, case_id)
     if output is not None:
         make_folder(output)
-    with said_by_line(case), memory_of(memory):
+    with errors_by_line(case), memory_of(memory):
         results = results_of(root, arrays(case, root, inputs), backend, trace)
     for number, value in results.items():
         report(number, value, output)
 
 
 def memory_of(gib: float | None) -> AbstractContextManager[None]:
-    """The limit of the interpreter, where one is given."""
+    """The memory limit of the interpreter; None without the option."""
     from uop.interpreter.footprint import at_most
 
     return nullcontext() if gib is None else at_most(int(gib * (1 << 30)))
 
 
-def results_of(root: UOp, given: dict[int, Array], backend: str, trace: bool) -> dict[int, Value]:
-    """The results by number."""
+def results_of(root: UOp, inputs: dict[int, Array], backend: str, trace: bool) -> dict[int, Value]:
+    """Run a program by the interpreter or a backend; return the results by number."""
     if backend == INTERPRETER:
-        return interpret(root, given, trace)
+        return interpret(root, inputs, trace)
     from uop.cli.programs.backend import run_on
 
-    return run_on(backend, root, given)
+    return run_on(backend, root, inputs)
 
 
 def arrays(case: FileCase, root: UOp, files: dict[int, Path]) -> dict[int, Array]:
-    """The inputs by slot. A slot that the program lacks is left to the interpreter to refuse."""
+    """The inputs by slot; the interpreter refuses slots that the program does not have."""
     import numpy as np
 
     from uop.interpreter.numeric.storage import np_dtype
     from uop.spec.graph import slots_of
 
     storage = {slot: np_dtype(u.dtype) for slot, u in slots_of(root).items()}
-    given: dict[int, Array] = {
+    inputs: dict[int, Array] = {
         slot: np.frombuffer(a.data, np_dtype(a.dtype)).reshape(a.shape)
         for slot, a in case.inputs.items()
     }
     for slot, path in files.items():
-        given[slot] = read_array(path, storage.get(slot, np.dtype(np.uint8)))
-    return given
+        inputs[slot] = read_array(path, storage.get(slot, np.dtype(np.uint8)))
+    return inputs
 
 
-def interpret(root: UOp, given: dict[int, Array], trace: bool) -> dict[int, Value]:
-    """The results by the interpreter, every value on the way checked."""
+def interpret(root: UOp, inputs: dict[int, Array], trace: bool) -> dict[int, Value]:
+    """Run the interpreter, with a check of every value on the way."""
     from uop.interpreter.check import check_of
     from uop.interpreter.evaluate import evaluate_full
     from uop.interpreter.inputs import with_numbers
 
-    root, inputs = with_numbers(root, given)
+    root, values = with_numbers(root, inputs)
     check = check_of(root)
-    return numbered(evaluate_full(root, inputs, traced(root, check) if trace else check))
+    return numbered(evaluate_full(root, values, traced(root, check) if trace else check))
 
 
 def traced(root: UOp, check: Observer) -> Observer:
@@ -162,14 +162,14 @@ def traced(root: UOp, check: Observer) -> Observer:
 
 
 def numbered(result: FullOutput) -> dict[int, Value]:
-    """The results by number."""
+    """Number the results of the interpreter."""
     if isinstance(result, dict):
         return result
     return dict(enumerate(result if isinstance(result, tuple) else (result,)))
 
 
 def report(number: int, value: Value, folder: Path | None) -> None:
-    """Print one result, and write it where a folder is given."""
+    """Print a result, and write it to the folder if there is one."""
     from uop.interpreter.show import dtype_of, show_value
 
     shape = ",".join(map(str, value.data.shape))

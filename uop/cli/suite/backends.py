@@ -1,4 +1,4 @@
-"""`uop backends`: who can be judged, who can be used here, and what the others lack."""
+"""`uop backends`: lists the backends, and says why one cannot be used on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAYS = (
     ("Fedora", "dnf install pocl"),
     ("macOS", "brew install pocl"),
 )
-"""Where an OpenCL driver for the CPU comes from."""
+"""How to install an OpenCL driver for the CPU, by system."""
 
 
 @click.command("backends")
@@ -32,7 +32,7 @@ def command() -> None:
     known = names()
     width = max(map(len, known), default=0)
     for name in known:
-        # Before it starts: what is found here holds for it too.
+        # Before the backend starts, because the result holds for its process too.
         below = list(devices()) if name == "opencl" else []
         usable, said = probe(name)
         first, *more = said.splitlines()
@@ -44,7 +44,7 @@ def command() -> None:
 
 
 def probe(name: str) -> tuple[bool, str]:
-    """Whether a backend starts here, and its device or what it lacks."""
+    """Whether a backend starts here, with its device or the reason."""
     from uop.conformance.workers.transport import Worker
     from uop.spec.errors import UopError
 
@@ -59,7 +59,7 @@ def probe(name: str) -> tuple[bool, str]:
 
 
 def devices() -> Iterator[str]:
-    """A line for each OpenCL device, tried anew, and for each driver without any."""
+    """A line for each OpenCL device, which is tried again, and for each driver without any."""
     from uop.compiler.runtime.drivers import embedded, listed
     from uop.compiler.runtime.trials import by_number, try_anew
 
@@ -75,7 +75,7 @@ def devices() -> Iterator[str]:
 
 
 def ways() -> str:
-    """How to get an OpenCL driver for the CPU."""
+    """The lines about installing an OpenCL driver for the CPU."""
     here = f"{platform.system()} on {platform.machine()}"
     lines = [f"    This is {here}. An OpenCL driver for the CPU comes by:"]
     lines += [f"      {where:24} {how}" for where, how in WAYS]

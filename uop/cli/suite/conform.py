@@ -1,4 +1,4 @@
-"""`uop conform`: judges a backend by the suite."""
+"""`uop conform`: judges a backend by the conformance suite."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ GRAVITY = (
     Exit.INCONCLUSIVE,
     Exit.OK,
 )
-"""Of several exit codes the first one is given."""
+"""The order of precedence among several exit codes."""
 
 
 def names(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """Names given one by one or separated by commas; None where the option is not given."""
+    """Names from repeated options or separated by commas; None without the option."""
     found = tuple(name for text in given for name in text.split(",") if name)
     if given and not found:
         raise click.BadParameter("expected a name, found none", context, option)
@@ -55,7 +55,7 @@ def names(
 
 
 def seconds(context: click.Context, option: click.Parameter, given: str | None) -> float | None:
-    """A duration in seconds; None where there is none."""
+    """A duration in seconds; None without the option."""
     from uop.conformance.checks import parse_duration
 
     return None if given is None else parse_duration(given, option.opts[0])
@@ -70,7 +70,7 @@ timeout_option = click.option(
 
 
 def report_files(command: F) -> F:
-    """The options that name the files of a report."""
+    """The options for the files of a report."""
     for name, help in reversed(REPORT_FILES.items()):
         path = click.Path(path_type=Path)
         command = click.option(name, type=path, metavar="FILE", help=help)(command)
@@ -78,7 +78,7 @@ def report_files(command: F) -> F:
 
 
 def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
-    """An option that takes names, given one by one or separated by commas."""
+    """An option for names, which may be repeated or separated by commas."""
     metavar = None if kind.shown else name.removeprefix("--").upper()
     plural = name.removeprefix("--") + "s"
     return click.option(
@@ -260,7 +260,7 @@ def command(
 
 
 def known_file(known: Path | None, is_written: bool) -> Path | None:
-    """The file of known failures that a run reads: one that is named must be there."""
+    """The file of known failures that a run reads; a file named by the option must exist."""
     from uop.conformance.checks import KNOWN_FILE
 
     path = known or KNOWN_FILE
@@ -268,7 +268,7 @@ def known_file(known: Path | None, is_written: bool) -> Path | None:
 
 
 def update(options: Options, form: str, known: Path) -> Exit:
-    """Run the suite, then bring the file of known failures up to date."""
+    """Run the suite, then update the file of known failures."""
     from uop.conformance.checks import writable
     from uop.conformance.run.known_update import require_editable
     from uop.conformance.run.run import conform
@@ -280,7 +280,7 @@ def update(options: Options, form: str, known: Path) -> Exit:
 
 
 def updated(report: Report, options: Options, known: Path) -> Exit:
-    """Put what failed in a run into the file of known failures, and end as by that."""
+    """Enter the failures of a run in the file of known failures; the exit code follows from it."""
     from uop.conformance.checks import OptionError
     from uop.conformance.run.known_update import by_updated, write_known
     from uop.conformance.suite.case import ALL_LEVELS
@@ -303,7 +303,7 @@ def updated(report: Report, options: Options, known: Path) -> Exit:
 
 
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
-    """The backend, with a seeded fault or on the simulator. OptionError where it has no such."""
+    """The backend, with a mutant or on the simulator; OptionError if it has no such variant."""
     from uop.conformance.backends import MUTANT
     from uop.conformance.checks import OptionError
     from uop.conformance.mutants.catalogue import JUDGE, find_mutant
@@ -323,11 +323,11 @@ def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
 
 
 def judge(options: Options, form: str = "text") -> Exit:
-    """Run the suite, shown in place on a terminal and as plain lines elsewhere."""
+    """Run the suite, with a live display on a terminal and plain lines elsewhere."""
     from uop.conformance.run.pool import Pool
 
     pool = Pool.start(options.checked())
-    # As long to load as a backend to start.
+    # Imported late: it takes as long to load as a backend takes to start.
     from uop.conformance.run.run import conform
 
     with shown(form) as display:
@@ -335,7 +335,7 @@ def judge(options: Options, form: str = "text") -> Exit:
 
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
-    """Run the suite on each backend, then say who is alone with which failure."""
+    """Run the suite on each backend, then report which backend differs from the others."""
     from uop.conformance.report.vote import vote_lines
     from uop.conformance.run.voting import conform_all
 
@@ -355,9 +355,9 @@ def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
 
 @contextmanager
 def shown(form: str) -> Iterator[Callable[[], Display]]:
-    """What makes the displays of runs; the terminal is given back at the end.
+    """A factory of displays of runs; restores the terminal at the end.
 
-    OSError then where one could not print.
+    Raises OSError at the end if a display could not print.
     """
     from rich.console import Console
 
@@ -388,5 +388,5 @@ def shown(form: str) -> Iterator[Callable[[], Display]]:
 
 
 def exit_code(report: Report) -> Exit:
-    """What the shell is told about a run."""
+    """The exit code of a run."""
     return Exit.INTERRUPTED if report.summary.interrupted else CODES[report.conclusion]

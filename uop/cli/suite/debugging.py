@@ -1,4 +1,4 @@
-"""What helps to debug a backend: a log of its lines, and a run in the process of the command."""
+"""Options to debug a backend: a log of its messages, and a run inside this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log_option = click.option(
 
 
 def begin(log: Path | None, *backends: str) -> None:
-    """Make the log of lines, if one is asked for, of backends that speak lines."""
+    """Start the log of messages for backends that exchange JSON lines, if the option is set."""
     from uop.conformance.checks import require_lines
     from uop.conformance.protocol.log import begin_log
 
@@ -32,12 +32,12 @@ def begin(log: Path | None, *backends: str) -> None:
 
 
 def words() -> tuple[str, ...]:
-    """Those of the command line."""
+    """The words of the command line."""
     return tuple(click.get_current_context().obj or ())
 
 
 def judge_here(options: Options, form: str) -> Report:
-    """Run the suite in this process, as plain lines: a debugger wants the terminal."""
+    """Run the suite in this process, with plain lines: the debugger needs the terminal."""
     from uop.conformance.report.github import GitHub
     from uop.conformance.report.terminal import Log
     from uop.conformance.run.run import conform

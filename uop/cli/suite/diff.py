@@ -1,4 +1,4 @@
-"""`uop diff`: what is better and what is worse in one report than in another."""
+"""`uop diff`: compares two reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from uop.conformance.run.exits import Exit
 
 MOST_LINES = 40
-"""Lines about what is worse, as many about what is better, and about what is neither."""
+"""The most lines each about what is worse, better and neither."""
 
 
 @click.command("diff")

@@ -1,4 +1,4 @@
-"""`uop export`: the suite as files that a checker in any language can read."""
+"""`uop export`: writes the suite as files for checkers in any language."""
 
 from __future__ import annotations
 

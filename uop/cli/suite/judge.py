@@ -1,4 +1,4 @@
-"""`uop judge`: scores output files by an exported corpus."""
+"""`uop judge`: judges output files by an exported corpus."""
 
 from __future__ import annotations
 

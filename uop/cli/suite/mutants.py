@@ -1,4 +1,4 @@
-"""`uop mutants`: seeded faults that the suite must find, and whether it does."""
+"""`uop mutants`: lists the seeded faults, and measures which of them the suite finds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uop.conformance.mutants.hunt import Hunted
 
 WIDTH = 100
-"""Of a line on the screen: proofs that nothing can be seen are long. An id is never cut."""
+"""The width of a line; longer proofs of equivalence are cut, ids never."""
 
 
 @click.command("mutants")
@@ -68,7 +68,7 @@ def command(
 
 
 def selected(names: Sequence[str], kinds: Sequence[str]) -> list[Mutant]:
-    """The mutants of these names and classes. UopError for a name or class that there is not."""
+    """The mutants of these names and classes; UopError for an unknown one."""
     from uop.conformance.checks import OptionError
     from uop.conformance.mutants.catalogue import find_mutant, mutants
 
@@ -81,7 +81,7 @@ def selected(names: Sequence[str], kinds: Sequence[str]) -> list[Mutant]:
 
 
 def show(chosen: Sequence[Mutant]) -> None:
-    """Their aliases, class by class, where each is put and what it looks like from outside."""
+    """Print the mutants by class: alias, backend and hint."""
     for kind in dict.fromkeys(mutant.kind for mutant in chosen):
         click.echo(kind)
         for mutant in chosen:
@@ -90,7 +90,7 @@ def show(chosen: Sequence[Mutant]) -> None:
 
 
 def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
-    """Hunt them, a line for each as it dies, until Ctrl-C."""
+    """Hunt the mutants, with a line for each result, until Ctrl-C."""
     from uop.conformance.mutants.campaign import Summary, hunt_all
 
     order = {mutant.name: number for number, mutant in enumerate(chosen)}
@@ -99,7 +99,7 @@ def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
     try:
         for one in hunt_all(chosen, workers):
             found.append(one)
-            # The sums, which come last, tell that nothing can be printed.
+            # Printing the sums at the end fails in the same way, and reports it.
             with suppress(OSError):
                 click.echo(line_of(one))
     except KeyboardInterrupt:
@@ -108,7 +108,7 @@ def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
 
 
 def sums_line(summary: Summary, chosen: int) -> str:
-    """What became of them all."""
+    """The line with the totals."""
     sums = summary.to_json()["summary"]
     of = f" of {chosen} (interrupted)" if summary.interrupted else ""
     return (
@@ -120,7 +120,7 @@ def sums_line(summary: Summary, chosen: int) -> str:
 
 
 def line_of(one: Hunted) -> str:
-    """What became of one: by which case, or why not as far as it fits on a screen."""
+    """The line of a mutant: the case that found it, or the reason why none can, cut to WIDTH."""
     start = f"{one.fate.value:10} {one.mutant:43}"
     if one.case:
         about = "" if one.by_name else "  (about something else)"

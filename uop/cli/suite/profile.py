@@ -1,4 +1,4 @@
-"""`uop profile`: what a backend does where the spec leaves a choice, shown or written as a file."""
+"""`uop profile`: observes what a backend does where the spec leaves a choice."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def init(backend: str, timeout: float | None, output: Path | None) -> int:
 
 
 def observed(backend: str, timeout: float | None) -> tuple[Hello, Card]:
-    """A backend as a run would start it, and what it does."""
+    """Start a backend as a run would, and observe its choices."""
     from uop.conformance.run.options import Options
     from uop.conformance.run.pool import Pool
     from uop.conformance.run.tasks import Observe

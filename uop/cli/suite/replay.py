@@ -1,4 +1,4 @@
-"""`uop replay`: judges the cases of files again, such as the repros that `uop conform` wrote."""
+"""`uop replay`: judges programs in files again, such as the repros that `uop conform` writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_LINES = 50
 DEFAULT = "opencl"
 REPORT = ".json"
 SAMPLE = 100
-"""Cases of a report that are judged again, unless it is told how many."""
+"""The default number of cases of a report that are judged again."""
 
 
 @click.command("replay")
@@ -65,11 +65,11 @@ def command(
             click.echo(line, nl=False)
         return Exit.OK
     begin(log, backend)
-    return show(replay([Path(path) for path in paths], backend, log), backend)
+    return print_results(replay([Path(path) for path in paths], backend, log), backend)
 
 
-def show(replayed: Sequence[Replayed], backend: str) -> Exit:
-    """Print what became of each case, the gravest first, and the verdict on all."""
+def print_results(replayed: Sequence[Replayed], backend: str) -> Exit:
+    """Print the result of each case, failures first, and the verdict."""
     from uop.conformance.judging.verdict import Status
     from uop.conformance.protocol.untrusted import in_one_line
     from uop.conformance.run.replay import conclusion
@@ -89,9 +89,9 @@ def show(replayed: Sequence[Replayed], backend: str) -> Exit:
 
 
 def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
-    """Judge a sample of the cases of a report again, and say whether its verdicts hold.
+    """Judge a sample of the cases of a report again, and compare the verdicts.
 
-    It is inconclusive where they do as far as they could be judged.
+    The result is inconclusive if some cases could not be judged and no verdict differs.
     """
     from uop.conformance.protocol.untrusted import in_one_line
     from uop.conformance.report.format import read_report

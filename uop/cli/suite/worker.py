@@ -1,4 +1,4 @@
-"""`uop worker check`: what an executable does otherwise than the protocol of workers says."""
+"""`uop worker check`: checks an executable against the worker protocol."""
 
 from __future__ import annotations
 
