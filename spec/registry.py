@@ -68,11 +68,28 @@ class Clause(Condition):
     """
 
 
+class Operands:
+    """Something with operand names in `src`: `alt?` is optional, `i*` any number of operands."""
+
+    __slots__ = ()
+    src: tuple[str, ...]
+
+    @property
+    def least(self) -> int:
+        """The smallest number of operands."""
+        return sum(name[-1] not in "?*" for name in self.src)
+
+    @property
+    def most(self) -> int | None:
+        """The largest number of operands, None for no limit."""
+        return None if any(name[-1] == "*" for name in self.src) else len(self.src)
+
+
 @dataclass(frozen=True, slots=True)
-class OpDef:
+class OpDef(Operands):
     """One op as data.
 
-    `src` has the spec's names of the operands: `alt?` is optional, `i*` is any number of operands.
+    `src` has the spec's names of the operands.
     `undefined` describes the elements without a value, `clauses` are the conditions on a run.
     `decomposition` builds the op from others, `gradient` the gradients of the operands.
     """
@@ -96,16 +113,6 @@ class OpDef:
     clauses: tuple[Clause, ...] = ()
     decomposition: Callable[[Build, Node], Node | None] | None = None
     gradient: Gradient | None = None
-
-    @property
-    def least(self) -> int:
-        """The smallest number of operands."""
-        return sum(name[-1] not in "?*" for name in self.src)
-
-    @property
-    def most(self) -> int | None:
-        """The largest number of operands, None for no limit."""
-        return None if any(name[-1] == "*" for name in self.src) else len(self.src)
 
     @property
     def is_elementwise(self) -> bool:

@@ -14,7 +14,7 @@ from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions import bestiary_read as r
 from uop.spec.editions import bestiary_write as w
-from uop.spec.editions.edition import Edition, Word, by_name, core_word, write_call
+from uop.spec.editions.edition import Edition, Word, by_name, core_word, renamed, write_call
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 
@@ -61,9 +61,9 @@ WORDS = by_name(
         ),
     ),
     Word("BUFFER_VIEW", ("buffer",), r.read_view, b.ViewArg),
-    Word("BUFFERIZE", ("compute", "ranges*"), r.read_bufferize, StageArg),
+    Word("BUFFERIZE", ("compute", "ranges*"), core_word(Op.STAGE).read, StageArg),
     Word("INDEX", ("buffer", "indices*"), r.read_index, b.GateArg),
-    Word("POINTER_INDEX", ("ptr", "offset"), r.read_pointer, PtrAddArg),
+    Word("POINTER_INDEX", ("ptr", "offset"), core_word(Op.PTRADD).read, PtrAddArg),
     Word(
         "LOAD",
         ("buffer", "index", "alt?"),
@@ -88,7 +88,7 @@ WORDS = by_name(
         ),
     ),
     Word("SOURCE", (), r.read_source, b.CodeArg),
-    Word("PROGRAM_BINARY", (), r.read_binary, BinaryArg),
+    Word("PROGRAM_BINARY", (), core_word(Op.BINARY).read, BinaryArg),
     Word("BARRIER", ("src", "deps*"), r.read_barrier),
     Word("VECTORIZE", ("elements*",), r.read_vectorize, conditions=(c.VECTORIZE_ELEMENTS,)),
     Word("GEP", ("vector",), r.read_gep, b.PositionsArg),
@@ -112,8 +112,20 @@ WORDS = by_name(
         ),
     ),
     Word("DEFINE_VAR", (), r.read_variable, b.VariableArg, conditions=(c.VARIABLE_NUMBER,)),
-    Word("DEFINE_LOCAL", (), r.read_local, b.DefineArg, conditions=(c.LOCAL_SIZE,)),
-    Word("DEFINE_REG", (), r.read_reg, b.DefineArg, conditions=(c.REG_SIZE,)),
+    Word(
+        "DEFINE_LOCAL",
+        (),
+        r.read_local,
+        b.DefineArg,
+        conditions=(c.LOCAL_SIZE,),
+    ),
+    Word(
+        "DEFINE_REG",
+        (),
+        r.read_reg,
+        b.DefineArg,
+        conditions=(c.REG_SIZE,),
+    ),
     Word("PAD", ("src", "begin_pads", "end_pads"), r.read_pad, conditions=(c.PAD_SIZES,)),
     Word("SHRINK", ("src", "begins", "ends"), r.read_shrink, conditions=(c.SHRINK_SIZES,)),
     Word("PERMUTE", ("src",), r.read_permute, b.AxesArg),
@@ -135,15 +147,15 @@ WRITES = {
     Op.CALL: write_call,
     Op.PARAM: w.write_param,
     Op.SLICE: w.write_slice,
-    Op.STAGE: w.write_stage,
-    Op.PTRADD: w.write_pointer,
+    Op.STAGE: renamed("BUFFERIZE"),
+    Op.PTRADD: renamed("POINTER_INDEX"),
     Op.INDEX: w.write_index,
     Op.LOAD: w.write_load,
     Op.STORE: w.write_store,
     Op.GETTUPLE: w.write_get_tuple,
     Op.PROGRAM: w.write_program,
     Op.SOURCE: w.write_source,
-    Op.BINARY: w.write_binary,
+    Op.BINARY: renamed("PROGRAM_BINARY"),
     Op.STACK: w.write_stack,
     Op.UNROLL: w.write_unroll,
     Op.CONTRACT: w.write_contract,
@@ -152,8 +164,8 @@ WRITES = {
     Op.SHRINK: w.write_shrink,
     Op.PERMUTE: w.write_permute,
     Op.FLIP: w.write_flip,
-    Op.CONTIGUOUSBACKWARD: w.write_contiguous_backward,
-    Op.CUSTOMFUNCTION: w.write_custom_function,
+    Op.CONTIGUOUSBACKWARD: renamed("CONTIGUOUS_BACKWARD"),
+    Op.CUSTOMFUNCTION: renamed("CUSTOM_FUNCTION"),
 }
 
 BESTIARY = Edition("bestiary", "The op bestiary of a relative of this language.", WORDS, WRITES)

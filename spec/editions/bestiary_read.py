@@ -23,12 +23,10 @@ from uop.spec.args import (
     ParamArg,
     PermuteArg,
     PlaceArg,
-    PtrAddArg,
     RangeArg,
     ReduceArg,
     SliceArg,
     SourceArg,
-    StageArg,
     UniqueArg,
     WmmaArg,
     arg_of,
@@ -124,13 +122,13 @@ def read_param(reading: Reading, src: Src, arg: b.SlotArg) -> UOp:
 
 
 def read_local(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
-    place_ = BufferArg(arg.id, arg.dtype, None, AddrSpace.LOCAL)
-    return UOp(Op.BUFFER, _size(c.LOCAL_SIZE, arg.size), arg=place_)
+    memory = BufferArg(arg.id, arg.dtype, None, AddrSpace.LOCAL)
+    return UOp(Op.BUFFER, _size(c.LOCAL_SIZE, arg.size), arg=memory)
 
 
 def read_reg(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
-    place_ = BufferArg(arg.id, arg.dtype, None, AddrSpace.REG)
-    return UOp(Op.BUFFER, _size(c.REG_SIZE, arg.size), arg=place_)
+    memory = BufferArg(arg.id, arg.dtype, None, AddrSpace.REG)
+    return UOp(Op.BUFFER, _size(c.REG_SIZE, arg.size), arg=memory)
 
 
 def read_variable(reading: Reading, src: Src, arg: b.VariableArg) -> UOp:
@@ -144,10 +142,6 @@ def read_view(reading: Reading, src: Src, arg: b.ViewArg) -> UOp:
     return UOp(Op.SLICE, *src, index_const(arg.offset), arg=SliceArg(arg.size, arg.dtype))
 
 
-def read_bufferize(reading: Reading, src: Src, arg: StageArg) -> UOp:
-    return UOp(Op.STAGE, *src, arg=arg)
-
-
 def read_index(reading: Reading, src: Src, arg: b.GateArg) -> UOp:
     """With a gate, elements are read where it is true and are 0 elsewhere; LOAD may have an alt."""
     if not arg.gated:
@@ -155,10 +149,6 @@ def read_index(reading: Reading, src: Src, arg: b.GateArg) -> UOp:
     *access, gate = src
     element = UOp(Op.INDEX, *access)
     return UOp(Op.LOAD, element, const(0, element.dtype), gate)
-
-
-def read_pointer(reading: Reading, src: Src, arg: PtrAddArg) -> UOp:
-    return UOp(Op.PTRADD, *src, arg=arg)
 
 
 def read_load(reading: Reading, src: Src, arg: None) -> UOp:
@@ -229,10 +219,6 @@ def read_program(reading: Reading, src: Src, arg: None) -> UOp:
 
 def read_source(reading: Reading, src: Src, arg: b.CodeArg) -> UOp:
     return UOp(Op.SOURCE, arg=SourceArg(arg.code))
-
-
-def read_binary(reading: Reading, src: Src, arg: BinaryArg) -> UOp:
-    return UOp(Op.BINARY, arg=arg)
 
 
 def read_barrier(reading: Reading, src: Src, arg: None) -> UOp:

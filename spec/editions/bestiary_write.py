@@ -130,14 +130,6 @@ def write_slice(w: Writing, u: UOp) -> Form:
     return w.form("BUFFER_VIEW", w[u.src[0]], arg=view)
 
 
-def write_stage(w: Writing, u: UOp) -> Form:
-    return w.form("BUFFERIZE", *_sources(w, u), arg=u.arg)
-
-
-def write_pointer(w: Writing, u: UOp) -> Form:
-    return w.form("POINTER_INDEX", *_sources(w, u), arg=u.arg)
-
-
 def write_index(w: Writing, u: UOp) -> Form:
     """An INDEX of constant lanes of a vector becomes a GEP."""
     t, *indices = u.src
@@ -206,10 +198,6 @@ def write_source(w: Writing, u: UOp) -> Form:
     return w.form("SOURCE", arg=b.CodeArg(arg_of(u, SourceArg).text))
 
 
-def write_binary(w: Writing, u: UOp) -> Form:
-    return w.form("PROGRAM_BINARY", arg=u.arg)
-
-
 def write_stack(w: Writing, u: UOp) -> Form:
     """A shape, a vector of constants, a vector, or a stack of tensors."""
     at = _constants(u)
@@ -263,11 +251,3 @@ def write_permute(w: Writing, u: UOp) -> Form:
 
 def write_flip(w: Writing, u: UOp) -> Form:
     return w.form("FLIP", w[u.src[0]], arg=b.FlaggedArg(arg_of(u, FlipArg).flags))
-
-
-def write_contiguous_backward(w: Writing, u: UOp) -> Form:
-    return w.form("CONTIGUOUS_BACKWARD", *_sources(w, u))
-
-
-def write_custom_function(w: Writing, u: UOp) -> Form:
-    return w.form("CUSTOM_FUNCTION", *_sources(w, u), arg=u.arg)

@@ -15,7 +15,7 @@ from uop.spec.args import Arg
 from uop.spec.conditions.labels import Condition
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
+from uop.spec.registry import DECLARATIONS, Operands
 from uop.spec.text.literal import Line
 from uop.spec.text.printer import derived, in_place, print_node, print_tag
 from uop.spec.text.program import Scope
@@ -27,7 +27,7 @@ Write = Callable[["Writing", UOp], "Form"]
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Word(Operands):
     """One op of an edition. `src` names its operands as in a declaration: `alt?`, `i*`.
 
     `conditions` are checked by `read`, besides the constraints of the core nodes.
@@ -39,16 +39,6 @@ class Word:
     arg: type[Arg] | None = None
     doc: str = ""
     conditions: tuple[Condition, ...] = ()
-
-    @property
-    def least(self) -> int:
-        """The smallest number of operands."""
-        return sum(name[-1] not in "?*" for name in self.src)
-
-    @property
-    def most(self) -> int | None:
-        """The largest number of operands, None for no limit."""
-        return None if any(name[-1] == "*" for name in self.src) else len(self.src)
 
     @property
     def arity(self) -> Condition:
@@ -177,7 +167,7 @@ class Writing:
 
     def same(self, u: UOp) -> Form:
         """A node that the edition shares with the core."""
-        return self.form(u.op.name, *(self[s] for s in u.src), arg=u.arg)
+        return renamed(u.op.name)(self, u)
 
     def core(self, u: UOp) -> Form:
         """The form of a core node that a rule has built."""
@@ -219,6 +209,11 @@ def core_word(op: Op) -> Word:
 
     declaration = DECLARATIONS[op]
     return Word(op.name, ("src*",), read, declaration.arg, declaration.doc)
+
+
+def renamed(name: str) -> Write:
+    """The writer of a core op that the edition has under another name."""
+    return lambda writing, u: writing.form(name, *(writing[s] for s in u.src), arg=u.arg)
 
 
 def write_call(writing: Writing, u: UOp) -> Form:
