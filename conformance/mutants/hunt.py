@@ -8,9 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice, repeat
-from pathlib import Path
 from sys import maxsize
-from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from uop.conformance.backends import MUTANT
@@ -26,7 +24,7 @@ from uop.conformance.run.pool import MEMBER, SAY_HELLO, Member, Task
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id
-from uop.conformance.workers.sessions import RUN, start
+from uop.conformance.workers.sessions import RUN, started
 from uop.spec.errors import BackendError, PassError
 from uop.spec.ops.names import Op
 from uop.spec.text.profile_text import parse_profile
@@ -142,12 +140,8 @@ class FaultyJudge:
 
 @contextmanager
 def judged_here(backend: str, profile: str) -> Iterator[Setup]:
-    with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        session = start(backend, Path(folder))
-        try:
-            yield Here(Judge(session, parse_profile(profile)))
-        finally:
-            session.close()
+    with started(backend) as session:
+        yield Here(Judge(session, parse_profile(profile)))
 
 
 @contextmanager

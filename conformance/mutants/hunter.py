@@ -9,14 +9,13 @@ from functools import partial
 from uop.conformance.mutants.catalogue import find_mutant
 from uop.conformance.mutants.hunt import Hunt, Hunted, hunt
 from uop.conformance.protocol import wire
-from uop.conformance.workers.processes import when_alone
+from uop.conformance.workers.processes import own_stdout, when_alone
 from uop.spec.errors import UopError
 
 
 def main() -> None:
     """Answer tasks until the other side closes."""
-    out = os.dup(1)
-    os.dup2(2, 1)
+    out = own_stdout()
     when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
     try:
         while True:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from uop.conformance.protocol import wire
-from uop.conformance.workers.processes import when_alone
+from uop.conformance.workers.processes import own_stdout, when_alone
 from uop.conformance.workers.sessions import start
 from uop.conformance.workers.transport import Allowance
 from uop.spec.errors import UopError
@@ -27,8 +27,7 @@ def main(
     backend: str, profile: str, seed: str, timeout: str = "", log: str = "", folder: str = ""
 ) -> None:
     """Say who is judged, then answer tasks until the other side closes."""
-    out = os.dup(1)
-    os.dup2(2, 1)
+    out = own_stdout()
     signal.signal(signal.SIGTERM, _leave)
     when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
     allowance = Allowance.within(float(timeout) if timeout else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,8 +23,7 @@ from uop.conformance.suite.own_cases import (
     suite_case,
     why_undefined,
 )
-from uop.conformance.workers.command import Command
-from uop.conformance.workers.sessions import known, start
+from uop.conformance.workers.sessions import known, started
 from uop.conformance.workers.transport import Session
 from uop.spec.case import FileCase
 from uop.spec.errors import LabelledError, UnsupportedError, UopError
@@ -46,12 +44,8 @@ def replay(paths: Sequence[Path], backend: str, log: Path | None = None) -> list
     known(backend)
     require_lines(log, backend)
     cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
-    with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        worker = start(backend, Path(folder), log=log)
-        try:
-            verdicts = judge_files([case for _, case in cases], worker)
-        finally:
-            worker.close()
+    with started(backend, log) as session:
+        verdicts = judge_files([case for _, case in cases], session)
     return [
         Replayed(path, case.id, verdict)
         for (path, case), verdict in zip(cases, verdicts, strict=True)
@@ -98,10 +92,8 @@ def _hello_of(backend: str) -> Hello:
     """What a command says it takes; its arrays are to stand in the lines."""
     if not backend.startswith(COMMAND):
         raise OptionError(f"--emit-requests: expected {COMMAND}PROGRAM or no backend")
-    with tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        worker = Command(backend, Path(folder))
-        worker.close()
-    return worker.hello
+    with started(backend) as session:
+        return session.hello
 
 
 def judge_files(cases: Sequence[FileCase], session: Session) -> list[Verdict]:

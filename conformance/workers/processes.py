@@ -111,6 +111,13 @@ def tree_of(leader: int) -> Tree:
     return Tree(tuple(sorted(found)), held)
 
 
+def own_stdout() -> int:
+    """The pipe to the parent; what this process prints from now on goes to stderr instead."""
+    out = os.dup(1)
+    os.dup2(2, 1)
+    return out
+
+
 def when_alone(leave: Callable[[], None]) -> None:
     """Call once nobody can write to stdin any more, whatever this process is at: its parent ended.
 

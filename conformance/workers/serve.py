@@ -18,7 +18,7 @@ from uop.conformance.protocol import wire
 from uop.conformance.protocol.codec import NAMES
 from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Backend, Outcome, Outputs, Problem, ProblemKind
-from uop.conformance.workers.processes import end, when_alone
+from uop.conformance.workers.processes import end, own_stdout, when_alone
 from uop.spec.errors import UopError
 
 STATM = Path("/proc/self/statm")
@@ -32,9 +32,8 @@ def main(name: str) -> None:
 
 
 def _serve(name: str) -> None:
-    # What a backend or its driver prints must not land between the frames.
-    out = os.dup(1)
-    os.dup2(2, 1)
+    # What a backend or its driver prints must not land between the messages.
+    out = own_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     when_alone(partial(end, os.getpid()))
     # For a backend written as module:Class; at the end, where it hides nothing that is installed.

@@ -6,7 +6,10 @@ What a judging process needs later is not imported here: the backend starts mean
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from uop.conformance.backends import COMMAND, MUTANT, NoSuchBackendError, find
 from uop.conformance.mutants.catalogue import find_mutant
@@ -36,6 +39,16 @@ def _check_text(name: str) -> None:
         is_argument = False
     if not is_argument:
         raise NoSuchBackendError(f"no backend {name!r}: expected no NUL and no half a character")
+
+
+@contextmanager
+def started(name: str, log: Path | None = None) -> Iterator[Session]:
+    """The backend of this name, which ends with the block. BackendError where it does not start."""
+    with (
+        TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder,
+        closing(start(name, Path(folder), log=log)) as session,
+    ):
+        yield session
 
 
 def start(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.storage import output_keys
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
-from uop.conformance.workers.sessions import known, start
+from uop.conformance.workers.sessions import known, started
 from uop.interpreter.inputs import with_numbers
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
@@ -28,17 +26,13 @@ def run_on(name: str, root: UOp, given: Mapping[int, Array]) -> dict[int, Value]
     inputs = {slot: given[slot] for slot in left}
     # The interpreter runs first: it refuses wrong inputs before a process starts.
     numbers = output_keys(root, inputs)
-    with TemporaryDirectory(prefix="uop-") as folder:
-        worker = start(name, Path(folder))
-        try:
-            id = CaseId("run", MIXED, MIXED, "command line", 0)
-            submission = submission_of(Case(id, root, (Batch(inputs),)), worker.hello)
-            if submission.reason:
-                raise UnsupportedError(submission.reason)
-            worker.submit(submission.programs)
-            outcome = submission.outcome(worker.collect())
-        finally:
-            worker.close()
+    id = CaseId("run", MIXED, MIXED, "command line", 0)
+    with started(name) as session:
+        submission = submission_of(Case(id, root, (Batch(inputs),)), session.hello)
+        if submission.reason:
+            raise UnsupportedError(submission.reason)
+        session.submit(submission.programs)
+        outcome = submission.outcome(session.collect())
     arrays = outputs_of(name, outcome)
     if len(arrays) != len(numbers):
         raise BackendError(f"backend {name!r}: {len(arrays)} outputs for {len(numbers)}")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -45,17 +43,14 @@ def command() -> None:
 
 def probe(name: str) -> tuple[bool, str]:
     """Whether a backend starts here, with its device or the reason."""
-    from uop.conformance.workers.transport import Worker
+    from uop.conformance.workers.sessions import started
     from uop.spec.errors import UopError
 
-    with TemporaryDirectory(prefix="uop-") as folder:
-        try:
-            worker = Worker(name, Path(folder))
-        except UopError as error:
-            return False, str(error)
-        worker.close()
-    hello = worker.hello
-    return True, f"{hello.device} ({hello.version})"
+    try:
+        with started(name) as session:
+            return True, f"{session.hello.device} ({session.hello.version})"
+    except UopError as error:
+        return False, str(error)
 
 
 def devices() -> Iterator[str]:

@@ -79,6 +79,7 @@ def init(backend: str, timeout: float | None, output: Path | None) -> int:
     """
     from uop.conformance.checks import PROFILE_SUFFIX, OptionError, writable
     from uop.conformance.profile.file import profile_text
+    from uop.conformance.report.files import write_file
 
     if output is not None:
         if output.suffix != PROFILE_SUFFIX:
@@ -92,11 +93,8 @@ def init(backend: str, timeout: float | None, output: Path | None) -> int:
     if output is None:
         click.echo(text, nl=False)
         return Exit.OK
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise OptionError(f"cannot write {output}: {error.strerror}") from error
+    if problem := write_file(output, text):
+        raise OptionError(problem)
     for entry in card.twofold:
         click.echo(f"two things at {entry.point}: {entry.observed}")
     click.echo(f"wrote {output}; next: {uop_command('conform', backend, '--profile', output)}")
