@@ -187,7 +187,7 @@ def _offers(worker: Command, found: Checked) -> Iterator[Deviation]:
 def _later_request(worker: Command, found: Checked) -> Iterator[Deviation]:
     """A request that it cannot know is answered all the same."""
     worker.asked += 1
-    request, said = {"id": worker.asked, "do": LATER}, ""
+    request, said = messages.Request(worker.asked, LATER), ""
     expected = f"{LATER}: expected an error of class unsupported"
     try:
         reply = worker.ask(request)
@@ -200,7 +200,7 @@ def _later_request(worker: Command, found: Checked) -> Iterator[Deviation]:
         said = f"{expected}, found {_line(lost.problem)}"
         worker.restart()
     if said:
-        yield Deviation(said, (("request", messages.line(request).decode().strip()),))
+        yield Deviation(said, (("request", request.line.decode().strip()),))
 
 
 def _rejecting(worker: Command, program: Program) -> str:

@@ -51,7 +51,10 @@ CODECS: dict[Any, Codec] = {}
 
 
 def to_json(value: object) -> Any:
-    """A dataclass without arrays as an object: its fields, in order."""
+    """A dataclass without arrays as an object: its fields, in order.
+
+    Those that its `LEAVES_OUT` names are not written where they are None.
+    """
     return codec(type(value)).write(value, Arrays())
 
 
@@ -91,6 +94,7 @@ def _made(kind: Any) -> Codec:
 
 def _object(kind: Any) -> Codec:
     parts: list[tuple[str, Codec]] = []
+    leaves_out = getattr(kind, "LEAVES_OUT", ())
 
     def known() -> list[tuple[str, Codec]]:
         # Looked up at the first use: a class may hold values of itself.
@@ -100,7 +104,12 @@ def _object(kind: Any) -> Codec:
         return parts
 
     def write(value: Any, arrays: Arrays) -> Any:
-        return {name: part.write(getattr(value, name), arrays) for name, part in known()}
+        values = ((name, part, getattr(value, name)) for name, part in known())
+        return {
+            name: part.write(one, arrays)
+            for name, part, one in values
+            if one is not None or name not in leaves_out
+        }
 
     def read(found: Any, arrays: Arrays) -> Any:
         given = {name: part.read(found[name], arrays) for name, part in known() if name in found}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from uop.conformance.judging.expected import written_buffers
-from uop.conformance.protocol.codec import Json
+from uop.conformance.protocol.codec import Json, to_json
 from uop.conformance.protocol.hello import CORE, DeviationError, checked
 from uop.conformance.protocol.types import (
     Hello,
@@ -30,7 +30,8 @@ from uop.spec.editions import print_program
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import kind_of, slots_of
 from uop.spec.ops.names import Op
-from uop.spec.text.json_form import to_json, unbuilt_to_json
+from uop.spec.text.json_form import to_json as to_json_form
+from uop.spec.text.json_form import unbuilt_to_json
 from uop.spec.text.literal import Line
 from uop.spec.text.program import Scope, parse
 from uop.spec.text.program import print_program as print_core
@@ -50,15 +51,54 @@ CLASSES = tuple(
 """The classes of the errors that a worker reports."""
 
 
-def line(request: Json) -> bytes:
-    """A request as it is sent: JSON in ASCII on one line."""
-    return json.dumps(request, separators=(",", ":")).encode() + b"\n"
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output that is asked for: a node of the program, or the buffer of a slot that it fills."""
+
+    LEAVES_OUT = ("slot",)
+    slot: int | None
+    node: int
+    dtype: str
+    shape: tuple[int, ...]
 
 
-def hello_request(folder: Path | None = None) -> Json:
-    """The first message. Files of large arrays lie in `folder`."""
-    where = {} if folder is None else {"folder": str(folder)}
-    return {"id": 0, "do": "hello", "protocol": PROTOCOL, **where}
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An array: its bytes as hex, or the file that holds them."""
+
+    LEAVES_OUT = ("data", "file")
+    dtype: str
+    shape: tuple[int, ...]
+    data: str | None = None
+    file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A message to a worker; what is None is not in it."""
+
+    LEAVES_OUT = ("protocol", "folder", "form", "edition", "text", "program", "outputs", "inputs")
+    id: int
+    do: str
+    protocol: int | None = None
+    folder: Path | None = None
+    """Where the files of large arrays lie."""
+    form: str | None = None
+    edition: str | None = None
+    text: str | None = None
+    program: Json | None = None
+    outputs: tuple[Output, ...] | None = None
+    inputs: tuple[Mapping[str, Input], ...] | None = None
+
+    @property
+    def line(self) -> bytes:
+        """The request as it is sent: JSON in ASCII on one line."""
+        return json.dumps(to_json(self), separators=(",", ":")).encode() + b"\n"
+
+
+def hello_request(folder: Path | None = None) -> Request:
+    """The first message."""
+    return Request(0, "hello", PROTOCOL, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +128,7 @@ def in_words(program: Program, hello: Hello) -> Said:
     raise UnsupportedError(reason)
 
 
-def run_request(id: int, program: Program, hello: Hello, folder: Path | None = None) -> Json:
+def run_request(id: int, program: Program, hello: Hello, folder: Path | None = None) -> Request:
     """Run one program on each of its sets of inputs. UnsupportedError without words for it.
 
     Arrays of more bytes than the worker takes in a line are written to `folder`.
@@ -96,32 +136,34 @@ def run_request(id: int, program: Program, hello: Hello, folder: Path | None = N
     words = in_words(program, hello)
     slots, inline = slots_of(words.root), hello.limits.inline_bytes
 
-    def packed(slot: int, a: Array, number: int) -> Json:
+    def packed(slot: int, a: Array, number: int) -> Input:
         u = slots[slot]
         path = None if folder is None else folder / f"input-{id}-{number}-{slot}"
-        described = {"dtype": u.dtype.name, "shape": list(u.shape)}
-        return {**described, **_packed(a, inline, path)}
+        return Input(u.dtype.name, u.shape, *_packed(a, inline, path))
 
-    inputs = [
+    inputs = tuple(
         {str(slot): packed(slot, a, number) for slot, a in batch.items()}
         for number, batch in enumerate(program.batches)
-    ]
+    )
     outputs = described_outputs(words.root)
-    return {**_request(id, "run", words), "outputs": outputs, "inputs": inputs}
+    return replace(_request(id, "run", words), outputs=outputs, inputs=inputs)
 
 
-def ask_request(id: int, do: str, program: Program, hello: Hello) -> Json:
+def ask_request(id: int, do: str, program: Program, hello: Hello) -> Request:
     """Ask for the stages or the source of a program, or, without telling them, its properties."""
-    request = _request(id, do, in_words(program, hello))
-    if do == "props":
-        for node in request["program"]["nodes"]:
-            for name in PROPERTIES:
-                del node[name]
-        request["text"] = "\n".join(_underived(request["text"]))
-    return request
+    words = in_words(program, hello)
+    request = _request(id, do, words)
+    if do != "props" or request.program is None:
+        return request
+    nodes = [
+        {name: value for name, value in node.items() if name not in PROPERTIES}
+        for node in request.program["nodes"]
+    ]
+    text = "\n".join(part.partition(" : ")[0] for part in words.text.split("\n"))
+    return replace(request, text=text, program={**request.program, "nodes": nodes})
 
 
-def check_request(id: int, program: Program, hello: Hello) -> Json:
+def check_request(id: int, program: Program, hello: Hello) -> Request:
     """Ask whether a program is valid; the last node of the core text may break a constraint."""
     if CORE not in hello.editions:
         raise UnsupportedError("programs to be rejected are written in the core")
@@ -130,24 +172,27 @@ def check_request(id: int, program: Program, hello: Hello) -> Json:
     for number, text in enumerate(before, 1):
         scope.read(Line(text, number, ""))
     twin = unbuilt_to_json(scope.read_unbuilt(Line(last, len(before) + 1, "")))
-    return {"id": id, "do": "check", "edition": CORE, "text": program.text, "program": twin}
+    return Request(id, "check", edition=CORE, text=program.text, program=twin)
 
 
-def described_outputs(root: UOp) -> list[Json]:
+def described_outputs(root: UOp) -> tuple[Output, ...]:
     """The outputs of a program: its value, the members of a TUPLE, or the buffers by slot."""
     number = {u: k for k, u in enumerate(root.toposort())}
+
+    def described(u: UOp, slot: int | None = None) -> Output:
+        return Output(slot, number[u], u.dtype.name, u.shape)
+
     if root.op is Op.TUPLE:
-        return [_described(u, number) for u in root.src]
+        return tuple(map(described, root.src))
     if root.dtype is not dtypes.void:
-        return [_described(root, number)]
-    return [{"slot": slot, **_described(u, number)} for slot, u in written_buffers(root).items()]
+        return (described(root),)
+    return tuple(described(u, slot) for slot, u in written_buffers(root).items())
 
 
-def largest_reply(request: Json) -> int:
+def largest_reply(request: Request) -> int:
     """More bytes than any reply to a request to run needs."""
-    values = (math.prod(d["shape"]) * STORAGE[d["dtype"]].itemsize + 1000
-              for d in request["outputs"])  # fmt: skip
-    return int((1 << 20) + 4 * sum(values) * len(request["inputs"]))
+    values = (math.prod(o.shape) * STORAGE[o.dtype].itemsize + 1000 for o in request.outputs or ())
+    return (1 << 20) + 4 * sum(values) * len(request.inputs or ())
 
 
 def read_hello(reply: Json) -> Hello:
@@ -201,17 +246,17 @@ def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outco
     )
 
 
-def in_its_shapes(outcome: Outcome, request: Json, program: Program) -> Outcome:
+def in_its_shapes(outcome: Outcome, request: Request, program: Program) -> Outcome:
     """What a worker gave for a program as it was told it, in the shapes of the program."""
     if isinstance(outcome, Problem):
         return outcome
-    told, wanted = (
-        [tuple(output["shape"]) for output in outputs]
-        for outputs in (request["outputs"], described_outputs(parse(program.text)))
+    sent, wanted = (
+        [output.shape for output in outputs]
+        for outputs in (request.outputs or (), described_outputs(parse(program.text)))
     )
 
     def shaped(k: int, a: Array) -> Array:
-        return a.reshape(wanted[k]) if k < len(told) and a.shape == told[k] else a
+        return a.reshape(wanted[k]) if k < len(sent) and a.shape == sent[k] else a
 
     return Outputs(tuple(tuple(shaped(k, a) for k, a in enumerate(b)) for b in outcome.batches))
 
@@ -251,27 +296,21 @@ PROPERTIES = ("dtype", "shape", "device", "addrspace")
 """The derived properties that the nodes of a program carry."""
 
 
-def _request(id: int, do: str, words: Said) -> Json:
-    form, twin = kind_of(words.root), to_json(words.root)
-    said = {"edition": words.edition, "text": words.text, "program": twin}
-    return {"id": id, "do": do, "form": form, **said}
+def _request(id: int, do: str, words: Said) -> Request:
+    form, twin = kind_of(words.root), to_json_form(words.root)
+    return Request(id, do, form=form, edition=words.edition, text=words.text, program=twin)
 
 
-def _described(u: UOp, number: Mapping[UOp, int]) -> Json:
-    return {"node": number[u], "dtype": u.dtype.name, "shape": list(u.shape)}
-
-
-def _underived(text: str) -> list[str]:
-    return [part.partition(" : ")[0] for part in text.split("\n")]
-
-
-def _packed(a: Array, inline: int | None, path: Path | None) -> Json:
+def _packed(
+    a: Array, inline: int | None, path: Path | None
+) -> tuple[str, None] | tuple[None, Path]:
+    """The bytes of an array as hex, or the file that they have been written to."""
     little = a.astype(a.dtype.newbyteorder("<"), copy=False) if a.dtype.kind in "iuf" else a
     data = np.ascontiguousarray(little).tobytes()
     if inline is None or path is None or len(data) <= inline:
-        return {"data": data.hex()}
+        return data.hex(), None
     path.write_bytes(data)
-    return {"file": str(path)}
+    return None, path
 
 
 def _bytes(given: Mapping[str, Any], place: str, folder: Path | None, size: int) -> bytes:

@@ -71,7 +71,7 @@ def requests(
     it does not take it is told which and why; UnsupportedError where that is so of all.
     """
     hello = _hello_of(backend) if backend else Hello("any", "", "", EVERY_OP, EVERY_DTYPE)
-    yield messages.line(messages.hello_request()).decode()
+    yield messages.hello_request().line.decode()
     cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
     left_out = number_of_request = 0
     for number, (path, case) in enumerate(cases):
@@ -83,7 +83,7 @@ def requests(
         for program in submission.programs:
             number_of_request += 1
             make = messages.run_request if program.batches else messages.check_request
-            yield messages.line(make(number_of_request, program, hello)).decode()
+            yield make(number_of_request, program, hello).line.decode()
     if left_out == len(cases):
         raise UnsupportedError("no case is left")
 

@@ -95,10 +95,10 @@ class Command(Isolated):
             lines.append(str(error))
         return "\n".join(filter(None, lines))
 
-    def ask(self, request: Json, most: int = LARGE_REPLY) -> Json:
+    def ask(self, request: messages.Request, most: int = LARGE_REPLY) -> Json:
         """The reply to any request. LostError where there is none: then it must be restarted."""
-        line, seconds = messages.line(request), self.allowance.seconds(1)
-        return self.process.ask(line, request["id"], seconds, most)
+        line, seconds = request.line, self.allowance.seconds(1)
+        return self.process.ask(line, request.id, seconds, most)
 
     def as_read(self, program: Program) -> UOp:
         """What the words that are sent for a program read as."""
@@ -127,7 +127,7 @@ class Command(Isolated):
         lines = [outcome.message, *self.process.last_words()]
         return replace(outcome, message="; ".join(lines))
 
-    def _checked(self, request: Json) -> Outcome:
+    def _checked(self, request: messages.Request) -> Outcome:
         reply = self.ask(request, SMALL_REPLY)
         if "error" in reply:
             return messages.read_error(reply)
@@ -146,7 +146,7 @@ class Command(Isolated):
         request = messages.hello_request(self.folder)
         seconds = self.allowance.start_seconds
         try:
-            reply = self.process.ask(messages.line(request), request["id"], seconds, SMALL_REPLY)
+            reply = self.process.ask(request.line, request.id, seconds, SMALL_REPLY)
             if "error" in reply:
                 raise BackendError(messages.read_error(reply).message)
             hello = messages.read_hello(reply)

@@ -17,7 +17,7 @@ import pytest
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import submission_of, unsupported
 from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.protocol.messages import line, run_request
+from uop.conformance.protocol.messages import Input, run_request
 from uop.conformance.protocol.types import Hello, Program
 from uop.conformance.report.model import Conclusion
 from uop.conformance.report.terminal import summary
@@ -148,7 +148,7 @@ def test_a_line_is_ascii_and_one_line() -> None:
     a = param(0, (1,), dtypes.float32)
     program = Program(print_program(UOp(Op.ADD, a, a)), ({0: np.zeros(1, np.float32)},))
     hello = Hello("any", "1", "", frozenset(), frozenset())
-    text = line(run_request(3, program, hello))
+    text = run_request(3, program, hello).line
     assert text.isascii()
     assert text.count(b"\n") == 1
     assert text.endswith(b"\n")
@@ -158,9 +158,7 @@ def test_an_input_has_the_dtype_of_its_node() -> None:
     same = UOp(Op.CONTIGUOUS, param(0, (1,), dtypes.index))
     program = Program(print_program(same), ({0: np.array([-2], np.int64)},))
     hello = Hello("any", "1", "", frozenset(), frozenset())
-    assert run_request(1, program, hello)["inputs"] == [
-        {"0": {"dtype": "index", "shape": [1], "data": "fe" + "ff" * 7}}
-    ]
+    assert run_request(1, program, hello).inputs == ({"0": Input("index", (1,), "fe" + "ff" * 7)},)
 
 
 def test_a_wrong_stage_is_named_and_the_source_is_in_the_repro(tmp_path: Path) -> None:
