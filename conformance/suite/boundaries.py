@@ -1,4 +1,4 @@
-"""Input data beside the points where rounding changes its mind, and where floats end."""
+"""Input data beside the points where rounding changes direction, and where floats end."""
 
 from __future__ import annotations
 
@@ -20,14 +20,11 @@ PAIRS = 64
 def beside_ties(source: DType, target: DType) -> Array:
     """Values of a dtype halfway between two of a float, and their neighbours.
 
-    A conversion that rounds twice, first to another float, takes a neighbour for the middle. None
+    A conversion that rounds twice, first to another float, takes a neighbour for the middle. Empty
     where the target is no float, or as fine as the source.
     """
-    found: dict[int, None] = {}
     ties = _ties(source, target) if target.is_float and source is not dtypes.bool else ()
-    for tie in ties:
-        found.update(dict.fromkeys(_beside(source, tie)))
-    return array(source, found)
+    return array(source, dict.fromkeys(bits for tie in ties for bits in _beside(source, tie)))
 
 
 def _ties(source: DType, target: DType) -> Iterator[Fraction]:

@@ -1,4 +1,4 @@
-"""What the suite runs: programs with input batches, texts that must be rejected, and their ids."""
+"""Test cases: programs with input batches, texts that must be rejected, and their ids."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NoSuchCaseError(UopError):
 class CaseId:
     """`level/op/dtype/group/index@version`: says what the case is, whichever cases are selected.
 
-    The version is that of the generator. The group of a program that was drawn from a part of the
+    The version is that of the generator. The group of a random program over a part of the
     language ends in `+` and the key of its `Vocabulary`. A case of the adopter is
     `cases/FILE/CASE`, where the file stands for the op, and for the group with the case.
     """
@@ -70,7 +70,7 @@ class CaseId:
 
     @property
     def key(self) -> str:
-        """The key of the vocabulary that a random program was drawn from; of the whole, none."""
+        """The key of the vocabulary of a random program; empty for the whole language."""
         return self.group.partition(KEYED)[2]
 
 
@@ -83,7 +83,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """The graph that a program was made of, and its inputs: a batch for each of the program's."""
+    """The graph that a program is made of, with a batch for each batch of the program."""
 
     root: UOp
     batches: tuple[Batch, ...]
@@ -91,9 +91,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Twin:
-    """A program that says the same as a case in other words; `name` says in which.
+    """A program equivalent to that of a case; `name` says how it differs.
 
-    Its batches stand for the first of those of the case.
+    Its batches stand for the first batches of the case.
     """
 
     name: str
@@ -125,8 +125,8 @@ class Case(Identified):
     """A program that is compiled once and judged on each batch.
 
     The root is a value, a TUPLE or a SINK. `op` and `dtype` name the cell of the report in which it
-    counts. A program with a source is judged by what that may give, and a twin by what its case
-    may. A batch that is there twice must give the same bits both times.
+    counts. A program with a source is judged by the accepted results of the source, a twin by those
+    of its case. A batch that occurs twice must give the same bits both times.
     """
 
     root: UOp

@@ -1,4 +1,4 @@
-"""Where the builder of programs gets its decisions: one primitive, and what is drawn with it."""
+"""Random decisions for the builders of programs: one primitive, and what is made of it."""
 
 from __future__ import annotations
 

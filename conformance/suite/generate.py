@@ -1,6 +1,6 @@
 """All cases, lazily and in one order: the same seed gives the same cases under the same ids.
 
-Cases of one op are the same for every backend. Random programs are drawn from a vocabulary.
+Cases of one op are the same for every backend. Random programs depend on a vocabulary.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from uop.conformance.suite.case import (
     NoSuchCaseError,
 )
 from uop.conformance.suite.levels import invalid, written
-from uop.conformance.suite.levels.device import devices as device
-from uop.conformance.suite.levels.device import ops as placed
-from uop.conformance.suite.levels.graph import calls, pairs, property
-from uop.conformance.suite.levels.graph import copied as handed_on
-from uop.conformance.suite.levels.graph import functions as function
-from uop.conformance.suite.levels.graph import random_graph as graph
-from uop.conformance.suite.levels.graph import twins as twin
+from uop.conformance.suite.levels.device import devices, ops
+from uop.conformance.suite.levels.graph import (
+    copied,
+    functions,
+    pairs,
+    property,
+    random_graph,
+    twins,
+)
 from uop.conformance.suite.levels.group import Counts, Group
 from uop.conformance.suite.levels.invalid import InvalidGroup
-from uop.conformance.suite.levels.kernel import kernels as kernel
-from uop.conformance.suite.levels.kernel import schedules as schedule
+from uop.conformance.suite.levels.kernel import kernels, schedules
 from uop.conformance.suite.levels.op import (
     absent,
+    calls,
     casts,
     elementwise,
     memory,
@@ -100,7 +102,7 @@ def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
     vocabulary = vocabulary or whole()
     if id.key and id.key != vocabulary.key:
         raise NoSuchCaseError(
-            f"no case {str(id)!r}: it was drawn for a backend that lists other ops, dtypes or "
+            f"no case {str(id)!r}: it was made for a backend that lists other ops, dtypes or "
             f"limits (key {id.key}) than this one (key {vocabulary.key or 'none'}); the report "
             "that names it holds that list: uop conform BACKEND --list REPORT.json --case ID"
         )
@@ -118,19 +120,19 @@ def groups(level: str, vocabulary: Vocabulary | None = None) -> tuple[AnyGroup, 
 @cache
 def _groups(level: str, vocabulary: Vocabulary) -> tuple[AnyGroup, ...]:
     fixed = [group for module in FIXED.get(level, ()) for group in module()]
-    drawn = [group for module in DRAWN.get(level, ()) for group in module(vocabulary)]
+    random = [group for module in RANDOM.get(level, ()) for group in module(vocabulary)]
     if vocabulary.is_whole:
-        return *fixed, *drawn
-    every = [group for module in DRAWN.get(level, ()) for group in module(whole())]
-    own = [group.keyed(vocabulary.key) for group in _shared_out(drawn, every, vocabulary)]
+        return *fixed, *random
+    every = [group for module in RANDOM.get(level, ()) for group in module(whole())]
+    own = [group.keyed(vocabulary.key) for group in _shared_out(random, every, vocabulary)]
     return *_more(fixed, vocabulary), *own
 
 
 def _shared_out(
-    drawn: list[Group], every: Iterable[Group], vocabulary: Vocabulary
+    random: list[Group], every: Iterable[Group], vocabulary: Vocabulary
 ) -> Iterator[Group]:
     """As many programs of each kind as the whole language gets, on the dtypes that are listed."""
-    listed = [g for g in drawn if g.dtype in vocabulary.dtypes and vocabulary.has(*g.needs)]
+    listed = [g for g in random if g.dtype in vocabulary.dtypes and vocabulary.has(*g.needs)]
     share = Counter(_kind(group) for group in listed)
     totals: dict[tuple[str, str], Counts] = {}
     for group in every:
@@ -179,19 +181,19 @@ FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
         partial(written.groups, "op"),
     ),
     "invalid": (invalid.groups,),
-    "property": (handed_on.groups,),
+    "property": (copied.groups,),
     "function": (partial(written.groups, "function"),),
     "kernel": (partial(written.groups, "kernel"),),
-    "device": (placed.groups, partial(written.groups, "device")),
+    "device": (ops.groups, partial(written.groups, "device")),
 }
-"""What makes the groups of each level that are the same for every backend."""
-DRAWN: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
+"""By level the functions that make the groups which are the same for every backend."""
+RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
-    "function": (function.groups,),
-    "graph": (pairs.groups, graph.groups),
-    "twin": (twin.groups,),
-    "kernel": (kernel.groups,),
-    "schedule": (schedule.groups,),
-    "device": (device.groups,),
+    "function": (functions.groups,),
+    "graph": (pairs.groups, random_graph.groups),
+    "twin": (twins.groups,),
+    "kernel": (kernels.groups,),
+    "schedule": (schedules.groups,),
+    "device": (devices.groups,),
 }
-"""What makes the groups of random programs of each level."""
+"""By level the functions that make the groups of random programs."""

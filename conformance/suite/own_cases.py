@@ -1,4 +1,4 @@
-"""Cases of an adopter: those of `.uop` files, judged and reported as the cases of the suite are."""
+"""Cases that a user writes in `.uop` files, judged and reported like those of the suite."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from uop.conformance.judging.verdict import Fault
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.repro import as_found, find_cause
 from uop.conformance.suite.case import MIXED, OWN, Batch, Case, CaseId, InvalidCase, NoSuchCaseError
+from uop.conformance.suite.levels.written import inputs_of
 from uop.conformance.workers.transport import Session
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.order import is_nan
@@ -126,22 +127,22 @@ class FileJudge(Judge):
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
     """The files that are named, and those below the folders that are named."""
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(path.rglob(f"*{SUFFIX}"))
+            files += sorted(path.rglob(f"*{SUFFIX}"))
         elif path.is_file():
-            found.append(path)
+            files.append(path)
         else:
             near = did_you_mean(str(path), names())
             raise OptionError(f"no file or folder {path}, and no backend of that name{near}")
-    if not found:
+    if not files:
         raise OptionError(f"no {SUFFIX} file in {', '.join(map(str, paths))}")
-    return found
+    return files
 
 
 def read_cases(path: Path) -> list[FileCase]:
-    """The cases of a file; an input that does not fit is told with the name of the file.
+    """The cases of a file; errors of inputs name the file.
 
     MalformedError for what is no file of cases, OptionError where it cannot be read.
     """
@@ -152,7 +153,7 @@ def read_cases(path: Path) -> list[FileCase]:
     for case in cases:
         try:
             if case.root is not None:
-                bind_inputs(case.root, {s: from_literal(a) for s, a in case.inputs.items()})
+                bind_inputs(case.root, inputs_of(case))
         except InvalidError as error:
             place = case.place_of(error.subjects)
             error.where = f"{place}, case {case.id}" if case.id else place
@@ -164,8 +165,7 @@ def suite_case(id: CaseId, case: FileCase) -> AnyCase:
     """A case of a file as one that is judged."""
     if case.root is None:
         return InvalidCase(id, case.invalid or "", case.text)
-    inputs = {slot: from_literal(a) for slot, a in case.inputs.items()}
-    return Case(id, case.root, (Batch(inputs),))
+    return Case(id, case.root, (Batch(inputs_of(case)),))
 
 
 def profile_of(file: FileCase | None, otherwise: Profile) -> Profile:
@@ -182,15 +182,16 @@ def promised(case: Case, file: FileCase) -> tuple[Accepted, ...]:
     """What each output may be: by the file, else by the spec under the profile of the file."""
     inputs = case.batches[0].inputs
     nodes, keys = outputs(case.root), output_keys(case.root, inputs)
-    found: dict[int, Accepted] = {}
+    accepted: dict[int, Accepted] = {}
     for key in keys:
         if key in file.accept:
-            found[key] = accepted_of(nodes[key], file.accept[key])
+            accepted[key] = accepted_of(nodes[key], file.accept[key])
         elif key in file.expect:
-            found[key] = _expected(from_literal(file.expect[key]), nodes[key])
-    if len(found) < len(keys):
-        found = dict(zip(keys, accept(case.root, inputs, file.profile), strict=True)) | found
-    return tuple(found[key] for key in keys)
+            accepted[key] = _expected(from_literal(file.expect[key]), nodes[key])
+    if len(accepted) < len(keys):
+        by_spec = accept(case.root, inputs, file.profile)
+        accepted = dict(zip(keys, by_spec, strict=True)) | accepted
+    return tuple(accepted[key] for key in keys)
 
 
 def _is_judged_by_the_spec(file: FileCase) -> bool:

@@ -1,4 +1,4 @@
-"""Input data: the special values of each dtype by class, and arrays drawn from many kinds."""
+"""Input data: the special values of each dtype by class, and random arrays of many kinds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache
 from itertools import product
+from math import prod
 
 import numpy as np
 
-from uop.conformance.suite.choices import Words, words
+from uop.conformance.suite.choices import Choices, Words, data_key, words
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.dtype import DTYPES, FLOATS, DType, FloatFormat, Kind
+from uop.spec.registry import Shape
 
 VALUES = tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)
 """Every dtype that has values."""
@@ -68,9 +70,14 @@ def every_pattern(dtype: DType) -> Array:
     return array(dtype, range(2 if dtype.kind is Kind.BOOL else 1 << dtype.bits))
 
 
-# Draws. Each is a function of (dtype, n, key): the same key gives the same array.
-
 Draw = Callable[[DType, int, int], Array]
+"""A function of (dtype, n, key) that returns n random values, the same ones for the same key."""
+
+
+def sample(draw: Draw, dtype: DType, shape: Shape | int, choices: Choices) -> Array:
+    """A random array of a shape, or of so many elements."""
+    shape = (shape,) if isinstance(shape, int) else shape
+    return draw(dtype, prod(shape), data_key(choices)).reshape(shape)
 
 
 def draw_special(dtype: DType, n: int, key: int) -> Array:
@@ -86,10 +93,10 @@ def draw_ordinary(dtype: DType, n: int, key: int) -> Array:
 
 def draw_positive(dtype: DType, n: int, key: int) -> Array:
     """Ordinary values that are positive, and not zero."""
-    drawn = _ordinary(dtype, words(key, n))
-    if dtype.is_float:
-        return np.abs(drawn)
-    return drawn if dtype.kind is Kind.BOOL else np.maximum(np.abs(drawn), drawn.dtype.type(1))
+    data = np.abs(_ordinary(dtype, words(key, n)))
+    return (
+        data if dtype.is_float or dtype.kind is Kind.BOOL else np.maximum(data, data.dtype.type(1))
+    )
 
 
 def draw_bits(dtype: DType, n: int, key: int) -> Array:
@@ -102,21 +109,25 @@ def draw_bits(dtype: DType, n: int, key: int) -> Array:
 def draw_mixed(dtype: DType, n: int, key: int) -> Array:
     """Ordinary values, one in four of any bits and one in eight special."""
     raw = words(key, 2 * n)
-    drawn, kind = _ordinary(dtype, raw[:n]), raw[n:] & np.uint64(7)
+    ordinary, kind = _ordinary(dtype, raw[:n]), raw[n:] & np.uint64(7)
     if dtype.kind is Kind.BOOL:
-        return drawn
+        return ordinary
     table = specials(dtype)
     special = table[_positions(raw[:n], len(table))]
-    any_bits = raw[:n].astype(BITS[dtype.itemsize]).view(drawn.dtype)
+    any_bits = raw[:n].astype(BITS[dtype.itemsize]).view(ordinary.dtype)
     if dtype.kind is Kind.INDEX:
-        any_bits = drawn
-    return np.where(kind == 0, special, np.where(kind < 3, any_bits, drawn))
+        any_bits = ordinary
+    return np.where(kind == 0, special, np.where(kind < 3, any_bits, ordinary))
 
 
-def draw_within(dtype: DType, n: int, key: int, low: int, high: int) -> Array:
+def draw_within(low: int, high: int) -> Draw:
     """Integers of low..high, both included."""
-    drawn = (words(key, n) >> np.uint64(11)) % np.uint64(high - low + 1)
-    return (drawn.astype(np.int64) + low).astype(np_dtype(dtype))
+
+    def draw(dtype: DType, n: int, key: int) -> Array:
+        steps = (words(key, n) >> np.uint64(11)) % np.uint64(high - low + 1)
+        return (steps.astype(np.int64) + low).astype(np_dtype(dtype))
+
+    return draw
 
 
 def _positions(raw: Words, size: int) -> Array:

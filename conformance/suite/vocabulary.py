@@ -74,7 +74,7 @@ class Vocabulary:
 
 @cache
 def whole() -> Vocabulary:
-    """What the random programs of this version are drawn from."""
+    """The vocabulary of all random programs of this version."""
     text = (files("uop.conformance.suite") / PINNED).read_text("utf-8")
     pinned = tomllib.loads(text)
     return Vocabulary("", frozenset(pinned["ops"]), frozenset(pinned["dtypes"]))

@@ -8,8 +8,8 @@ from uop.conformance.coverage.exercised import AXIS, DEVICE, MIN_MAX, exercised
 from uop.conformance.judging.expected import accepted_on
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import groups
-from uop.conformance.suite.levels.device import ops as placed
-from uop.conformance.suite.levels.graph import copied as handed_on
+from uop.conformance.suite.levels.device import ops
+from uop.conformance.suite.levels.graph import copied
 from uop.interpreter.evaluate import evaluate
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
@@ -40,8 +40,8 @@ def test_every_op_that_keeps_shards_has_some() -> None:
     assert keeping <= met(AXIS, of_level("device"))
 
 
-@pytest.mark.parametrize("group", list(placed.groups()), ids=lambda g: f"{g.op}-{g.name}")
-def test_placed_programs_mean_what_they_meant(group: placed.Group) -> None:
+@pytest.mark.parametrize("group", list(ops.groups()), ids=lambda g: f"{g.op}-{g.name}")
+def test_programs_on_a_device_mean_the_same(group: ops.Group) -> None:
     case = group.case(0, 0)
     accepted_on(case, 0, STRICT)
     evaluate(case.root, case.batches[0].inputs)
@@ -58,8 +58,8 @@ def test_every_interval_that_is_handed_on_is_narrow_somewhere() -> None:
     assert handed - met(MIN_MAX, of_level("property")) == {Op.PTRADD.name}
 
 
-@pytest.mark.parametrize("group", list(handed_on.groups()), ids=lambda g: f"{g.op}-{g.dtype}")
-def test_what_is_handed_on_is_compared_beside_its_bounds(group: handed_on.Group) -> None:
+@pytest.mark.parametrize("group", list(copied.groups()), ids=lambda g: f"{g.op}-{g.dtype}")
+def test_what_an_op_copies_is_compared_beside_its_bounds(group: copied.Group) -> None:
     """A comparison with any other number would hold, or fail, whatever the rule says."""
     for k in range(group.count("full")):
         condition, operand = group.case(k, 0).root.src[0], group.case(k, 0).root.src[1]

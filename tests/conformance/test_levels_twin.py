@@ -18,7 +18,7 @@ from uop.conformance.judging.verdict import SETTLED, Status
 from uop.conformance.protocol.types import Outcome, Outputs, Program
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.strategies import HypothesisChoices
-from uop.conformance.suite import generate
+from uop.conformance.suite import generate, values
 from uop.conformance.suite.case import Batch, Case, CaseId, Twin
 from uop.conformance.suite.levels.graph import twins as twin
 from uop.conformance.suite.levels.graph.random_graph import FLAVOURS
@@ -74,7 +74,7 @@ def test_constants_need_no_input() -> None:
 def test_a_literal_has_the_bits_of_the_data(dtype: object) -> None:
     for shape in ((), (3,), (2, 3), (4, 5)):
         n = int(np.prod(shape))
-        data = twin.values.draw_special(dtype, n, 7).reshape(shape)  # type: ignore[arg-type]
+        data = values.draw_special(dtype, n, 7).reshape(shape)  # type: ignore[arg-type]
         made = evaluate(twin.literal(data, dtype))  # type: ignore[arg-type]
         assert isinstance(made, np.ndarray)
         assert made.shape == shape

@@ -109,7 +109,7 @@ def test_positive_values_are_positive() -> None:
 
 
 def test_within_keeps_both_ends() -> None:
-    drawn = values.draw_within(dtypes.int8, 500, 2, -3, 4)
+    drawn = values.draw_within(-3, 4)(dtypes.int8, 500, 2)
     assert set(drawn.tolist()) == set(range(-3, 5))
 
 

@@ -19,7 +19,7 @@ from uop.conformance.protocol.types import Hello, Limits, Outcome, Program
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import GENERATOR, MIXED, Batch, Case, CaseId, NoSuchCaseError
-from uop.conformance.suite.generate import DRAWN, case_by_id, groups
+from uop.conformance.suite.generate import RANDOM, case_by_id, groups
 from uop.conformance.suite.levels.graph import steps
 from uop.conformance.suite.vocabulary import (
     Vocabulary,
@@ -61,7 +61,7 @@ class Small(InterpreterBackend):
 
 
 def drawn(vocabulary: Vocabulary, effort: str) -> Iterator[Case]:
-    for level in DRAWN:
+    for level in RANDOM:
         for group in groups(level, vocabulary):
             for index in range(group.count(effort)):
                 case = group.case(index, 0)
@@ -148,7 +148,7 @@ def _forget() -> None:
 def _fingerprint() -> str:
     """Of the text and the data of a few programs of each level."""
     digest = hashlib.sha256()
-    for level in DRAWN:
+    for level in RANDOM:
         for group in groups(level)[::7]:
             case = group.case(0, 3)
             assert isinstance(case, Case)

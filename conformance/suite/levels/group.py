@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVarTuple
 
-from uop.conformance.suite.case import EFFORTS, KEYED, Batch, Case, CaseId, Source, Twin
+from uop.conformance.suite.case import EFFORTS, KEYED, MIXED, Batch, Case, CaseId, Source, Twin
 from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
+
+Args = TypeVarTuple("Args")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A root and the inputs it is run on; what it is made of, and what must agree with it."""
+    """A root and the inputs it is run on; the graph it is made of, and what must agree with it."""
 
     root: UOp
     batches: tuple[Batch, ...]
@@ -23,7 +27,6 @@ class Program:
     twins: tuple[Twin, ...] = ()
 
 
-Builder = Callable[[Choices, int], Program]
 Counts = tuple[int, int, int]
 
 
@@ -40,12 +43,12 @@ class Group:
     dtype: str
     name: str
     counts: Counts
-    build: Builder
+    build: Callable[[Choices, int], Program]
     needs: tuple[Op, ...] = ()
     shared: bool = False
 
     def keyed(self, key: str) -> Group:
-        """The group under the key of the vocabulary that its programs are drawn from."""
+        """The group under the key of the vocabulary of its programs."""
         return replace(self, name=f"{self.name}{KEYED}{key}") if key else self
 
     def count(self, effort: str) -> int:
@@ -64,22 +67,67 @@ class Group:
         return Case(self.id(index), program.root, program.batches, program.source, program.twins)
 
 
-def op_group(op: Op, dtype: DType, name: str, counts: Counts, build: Builder) -> Group:
+def group(
+    level: str,
+    op: Op | None,
+    dtype: DType,
+    name: str,
+    counts: Counts,
+    build: Callable[[*Args, Choices, int], Program],
+    *args: *Args,
+    needs: tuple[Op, ...] = (),
+) -> Group:
+    """A group of a level about an op, or about many; `build` takes `args` first."""
+
+    def built(choices: Choices, index: int) -> Program:
+        return build(*args, choices, index)
+
+    return Group(level, op.name if op else MIXED, dtype.name, name, counts, built, needs)
+
+
+def op_group(
+    op: Op,
+    dtype: DType,
+    name: str,
+    counts: Counts,
+    build: Callable[[*Args, Choices, int], Program],
+    *args: *Args,
+) -> Group:
     """A group of level `op`."""
-    return Group("op", op.name, dtype.name, name, counts, build)
+    return group("op", op, dtype, name, counts, build, *args)
 
 
 OF_ALL = frozenset({"bool", "int8", "int32", "uint64", "float16", "float32", "float64"})
 """Dtypes of each size, and of each way to hold one."""
 
 
-def copying_group(op: Op, dtype: DType, name: str, counts: Counts, build: Builder) -> Group:
+def copying_group(
+    op: Op,
+    dtype: DType,
+    name: str,
+    counts: Counts,
+    build: Callable[[*Args, Choices, int], Program],
+    *args: *Args,
+) -> Group:
     """A group of level `op` whose op copies bits: in a smoke run some dtypes stand for all."""
-    kept = counts if dtype.name in OF_ALL else (0, *counts[1:])
-    return op_group(op, dtype, name, kept, build)
+    smoke, default, full = counts
+    smoke = smoke if dtype.name in OF_ALL else 0
+    return op_group(op, dtype, name, (smoke, default, full), build, *args)
 
 
-def program(root: UOp, *inputs: Mapping[int, Array] | Iterable[Array]) -> Program:
-    """A program with one batch for each mapping, or each sequence of arrays for slots 0, 1, ..."""
-    batches = tuple(Batch(i if isinstance(i, Mapping) else dict(enumerate(i))) for i in inputs)
-    return Program(root, batches or (Batch({}),))
+def program(
+    root: UOp,
+    *inputs: Batch | Mapping[int, Array] | Iterable[Array],
+    source: Source | None = None,
+) -> Program:
+    """A program with a batch for each mapping, or each sequence of arrays for slots 0, 1, ...
+
+    Inputs that the program does not read are left out.
+    """
+    used = slots_of(root)
+    batches = []
+    for batch in inputs or ({},):
+        data = batch.inputs if isinstance(batch, Batch) else batch
+        by_slot = data if isinstance(data, Mapping) else dict(enumerate(data))
+        batches.append(Batch({slot: a for slot, a in by_slot.items() if slot in used}))
+    return Program(root, tuple(batches), source)

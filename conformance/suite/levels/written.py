@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 
 from uop.conformance.judging import storage
-from uop.conformance.suite.case import MIXED
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.group import Group, Program, program
+from uop.conformance.suite.levels.group import Group, Program, group, program
+from uop.interpreter.numeric.storage import Array
 from uop.spec.case import FileCase
+from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.text.uop_file import parse_file
@@ -26,10 +27,9 @@ def groups(level: str) -> Iterator[Group]:
         for case in cases:
             root = case.root
             if root is not None and not case.undefined:
-                build = partial(_program, root, case)
-                op, prefix = (name, "hand") if level in OF_OPS else (MIXED, f"hand-{name}")
-                group = f"{prefix}-{case.id or name}"
-                yield Group(level, op, dtype_of(root, case, op), group, (1, 1, 1), build)
+                op, prefix = (Op[name], "hand") if level in OF_OPS else (None, f"hand-{name}")
+                title, dtype = f"{prefix}-{case.id or name}", dtype_of(root, case, op)
+                yield group(level, op, dtype, title, (1, 1, 1), _program, root, case)
 
 
 @cache
@@ -42,17 +42,22 @@ def by_file(level: str) -> dict[str, tuple[FileCase, ...]]:
     }
 
 
-def dtype_of(root: UOp, case: FileCase, op: str) -> str:
-    """That of the first input; of a program without one, that of its first node.
+def dtype_of(root: UOp, case: FileCase, op: Op | None) -> DType:
+    """The dtype of the first input; of a program without one, that of its first node.
 
     Where the op of the file does not take that one, its operand has another.
     """
     nodes = root.toposort()
     dtype = case.inputs[min(case.inputs)].dtype if case.inputs else nodes[0].dtype
-    if op != MIXED and DECLARATIONS[Op[op]].dtypes and dtype not in DECLARATIONS[Op[op]].dtypes:
-        dtype = next(u.src[0].dtype for u in nodes if u.op.name == op)
-    return dtype.name
+    if op and DECLARATIONS[op].dtypes and dtype not in DECLARATIONS[op].dtypes:
+        dtype = next(u.src[0].dtype for u in nodes if u.op is op)
+    return dtype
+
+
+def inputs_of(case: FileCase) -> dict[int, Array]:
+    """The inputs of a case by slot, in storage dtype."""
+    return {slot: storage.from_literal(a) for slot, a in case.inputs.items()}
 
 
 def _program(root: UOp, case: FileCase, choices: Choices, index: int) -> Program:
-    return program(root, {slot: storage.from_literal(a) for slot, a in case.inputs.items()})
+    return program(root, inputs_of(case))

@@ -4,42 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from math import prod
 from typing import cast
 
-from uop.conformance.judging import storage
-from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, data_key
+from uop.conformance.suite.choices import Choices, between
 from uop.conformance.suite.levels import written
-from uop.conformance.suite.levels.group import Group, Program, program
-from uop.conformance.suite.levels.op.elementwise import SHIFTS, operand_dtypes
-from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.conformance.suite.levels.group import Group, Program, group, program
+from uop.conformance.suite.levels.op.absent import positive
+from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.spec.args import BufferArg, DTypeArg, ParamArg
 from uop.spec.case import FileCase
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, device
-from uop.spec.registry import DECLARATIONS, OpDef, Shape
+from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.uop import UOp, param
 
-PLACE = "D0"
+DEVICE = "D0"
 PREFERRED = (dtypes.int32, dtypes.float32)
 MOST = 4
 """Devices that hold shards, at most."""
 
 
 def groups() -> Iterator[Group]:
-    yield from _of_hand()
+    yield from _by_hand()
     for declaration in DECLARATIONS.values():
         if _keeps_shards(declaration):
             op, dtype = declaration.op, _dtype(declaration)
-            build = partial(_on_shards, declaration, dtype)
-            yield Group("device", op.name, dtype.name, "shards", (0, 1, 6), build)
+            yield group("device", op, dtype, "shards", (0, 1, 6), _on_shards, declaration, dtype)
 
 
-def _of_hand() -> Iterator[Group]:
-    """Of the programs by hand those that together hold every op that has a device."""
+def _by_hand() -> Iterator[Group]:
+    """Programs written by hand that together hold every op that has a device."""
     left = {op for op, declared in DECLARATIONS.items() if declared.device is not device.null}
     for level in written.OF_OPS:
         for name, cases in written.by_file(level).items():
@@ -47,9 +42,9 @@ def _of_hand() -> Iterator[Group]:
                 new = left & _ops(case)
                 if new and not case.undefined:
                     left -= new
-                    dtype = written.dtype_of(cast(UOp, case.root), case, name)
-                    build = partial(_placed, case)
-                    yield Group("device", name, dtype, f"placed-{case.id}", (0, 1, 1), build)
+                    op, title = Op[name], f"placed-{case.id}"
+                    dtype = written.dtype_of(cast(UOp, case.root), case, op)
+                    yield group("device", op, dtype, title, (0, 1, 1), _on_device, case)
 
 
 def _ops(case: FileCase) -> set[Op]:
@@ -58,16 +53,15 @@ def _ops(case: FileCase) -> set[Op]:
     return set() if any(u.device is not None for u in nodes) else {u.op for u in nodes}
 
 
-def _placed(case: FileCase, choices: Choices, index: int) -> Program:
+def _on_device(case: FileCase, choices: Choices, index: int) -> Program:
     """Every input and buffer on the same device, also those of the bodies of calls."""
     root = cast(UOp, case.root)
-    there = {
-        u: UOp(u.op, *u.src, arg=replace(u.arg, device=PLACE))
+    new = {
+        u: UOp(u.op, *u.src, arg=replace(u.arg, device=DEVICE))
         for u in root.toposort()
         if isinstance(u.arg, BufferArg) or (isinstance(u.arg, ParamArg) and u.arg.max is None)
     }
-    data = {slot: storage.from_literal(a) for slot, a in case.inputs.items()}
-    return program(root.substitute(there), data)
+    return program(root.substitute(new), written.inputs_of(case))
 
 
 def _keeps_shards(declaration: OpDef) -> bool:
@@ -93,12 +87,5 @@ def _on_shards(declaration: OpDef, dtype: DType, choices: Choices, index: int) -
     operands = [
         param(k, (3,), d) if k == whole else param(k, (rows, 3), d, on) for k, d in enumerate(dts)
     ]
-    data = [_data(u.dtype, u.shape, choices) for u in operands]
-    if declaration.op in SHIFTS:
-        data[1] = data[1] % np_dtype(dts[1]).type(dts[0].bits)
+    data = positive(declaration.op, operands, choices)
     return program(UOp(declaration.op, *operands, arg=arg), data)
-
-
-def _data(dtype: DType, shape: Shape, choices: Choices) -> Array:
-    """Without zeros, so that no quotient lacks a value."""
-    return values.draw_positive(dtype, prod(shape), data_key(choices)).reshape(shape)

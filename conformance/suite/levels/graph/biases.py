@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from uop.conformance.suite.choices import Choices, between, chance, pick
-from uop.conformance.suite.levels.graph.growth import Growth, dims, pad
+from uop.conformance.suite.choices import between, chance, pick
+from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.graph.growth import Growth, Step, is_narrow_number, on_candidate
 from uop.conformance.suite.levels.graph.steps import (
     BY_DIVISOR,
-    FOLDS,
     GUARDED,
-    Step,
     binary_ops,
     comparisons,
+    either_way,
     fitting,
+    folds,
     guarded,
     unary_ops,
 )
-from uop.conformance.suite.levels.op import movement
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
-from uop.spec.args import DTypeArg, PadFill, ReduceArg
+from uop.conformance.suite.levels.op.movement import random_offset
+from uop.spec.args import PadFill
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import OpDef
@@ -28,29 +29,27 @@ TWICE = (Op.ADD, Op.MUL, Op.SUB, Op.MAX)
 """Ops that a compiler may be tempted to do once with both constants."""
 
 
-def absent(g: Growth) -> UOp | None:
-    """A PAD that leaves elements empty, an op or two on it in any operand, and what takes them."""
-    u = g.take(lambda v: bool(v.shape) and not g.width(v))
-    if u is None:
-        return None
+@on_candidate(lambda g, v: bool(v.shape) and not g.width(v))
+def absent(g: Growth, u: UOp) -> UOp | None:
+    """A PAD with absent elements, an op or two on it in any operand, and what consumes them."""
     before = [g.choices.below(3) for _ in u.shape]
     sizes = [
         b + s + between(g.choices, int(not b), 2) for b, s in zip(before, u.shape, strict=True)
     ]
-    value = padded = pad(u, before, sizes, PadFill.INVALID)
+    value = padded = nodes.pad(u, before, sizes, PadFill.INVALID)
     for _ in range(between(g.choices, 1, 2)):
         value = _changed(g, value, u, before)
-    # What is taken out again holds elements that were absent, along every axis.
+    # What is cut out again holds elements that were absent, along every axis.
     start = tuple(0 if b else t - s for b, s, t in zip(before, u.shape, sizes, strict=True))
     # A fold of bools is the same everywhere, as a rule.
-    takes = (_chosen, _loaded, _kept) if value.dtype is dtypes.bool else CONSUMERS
-    taken = pick(g.choices, takes)(g, value, padded)
-    if taken.shape == value.shape:
-        return UOp(Op.SHRINK, taken, dims(start), dims(u.shape))
+    consumers = (_selected, _loaded, _kept) if value.dtype is dtypes.bool else CONSUMERS
+    result = pick(g.choices, consumers)(g, value, padded)
+    if result.shape == value.shape:
+        return nodes.shrink(result, start, u.shape)
     # A fold left one element along an axis.
-    shape = tuple(1 if t == 1 else s for s, t in zip(u.shape, taken.shape, strict=True))
-    none = tuple(0 if t == 1 else b for b, t in zip(start, taken.shape, strict=True))
-    return UOp(Op.SHRINK, taken, dims(none), dims(shape))
+    shape = (1 if t == 1 else s for s, t in zip(u.shape, result.shape, strict=True))
+    offset = (0 if t == 1 else b for b, t in zip(start, result.shape, strict=True))
+    return nodes.shrink(result, offset, shape)
 
 
 def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
@@ -62,14 +61,14 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
     if kind == 1:
         wide = g.vocabulary.of_dtypes((dtypes.int64, dtypes.float32, dtypes.bool))
         fits = [d for d in wide if d is not dtype and not (dtype.is_float and d.is_int)]
-        return UOp(Op.CAST, value, arg=DTypeArg(pick(g.choices, fits))) if fits else value
-    other = _beside(g, value, u, before)
+        return nodes.cast(value, pick(g.choices, fits)) if fits else value
+    other = _beside(g, value, u)
     compares = comparisons(dtype, g.vocabulary)
     if kind == 2 and dtype is not dtypes.bool and compares:
-        return UOp(pick(g.choices, compares), *_either_way(g.choices, value, other))
+        return UOp(pick(g.choices, compares), *either_way(g.choices, value, other))
     if kind == 3:
-        condition = UOp(Op.CMPLT, *_either_way(g.choices, value, other))
-        return UOp(Op.WHERE, condition, *_either_way(g.choices, value, other))
+        condition = UOp(Op.CMPLT, *either_way(g.choices, value, other))
+        return UOp(Op.WHERE, condition, *either_way(g.choices, value, other))
     if kind == 4 and dtype is not dtypes.bool:
         operands = [other, g.constant(dtype)]
         operands.insert(g.choices.below(3), value)
@@ -77,34 +76,29 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
     op = pick(g.choices, binary or TWICE)
     if op in GUARDED:
         return UOp(op, value, guarded(g, op, other))
-    return UOp(op, *_either_way(g.choices, value, other))
+    return UOp(op, *either_way(g.choices, value, other))
 
 
-def _either_way(choices: Choices, a: UOp, b: UOp) -> tuple[UOp, UOp]:
-    return (a, b) if chance(choices, 50) else (b, a)
-
-
-def _beside(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
-    """Another operand: a constant, a value that is there throughout, or one absent as well."""
+def _beside(g: Growth, value: UOp, u: UOp) -> UOp:
+    """Another operand: a constant, a value without absent elements, or one with some."""
     kind = g.choices.below(3)
     if kind == 0:
         return g.constant(value.dtype)
     if kind == 1:
         return g.input(value.dtype, value.shape)
     fill = pick(g.choices, (PadFill.INVALID, PadFill.ZERO))
-    moved = [g.choices.below(t - s + 1) for s, t in zip(u.shape, value.shape, strict=True)]
-    return pad(g.input(value.dtype, u.shape), moved, value.shape, fill)
+    moved = random_offset(g.choices, u.shape, value.shape)
+    return nodes.pad(g.input(value.dtype, u.shape), moved, value.shape, fill)
 
 
 def _folded(g: Growth, value: UOp, padded: UOp) -> UOp:
     """Absent elements are left out; a float is not summed, which may cancel."""
-    op = Op.MAX if value.dtype.is_float else pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
-    return UOp(Op.REDUCE, value, arg=ReduceArg(op, (g.choices.below(len(value.shape)),)))
+    op = Op.MAX if value.dtype.is_float else pick(g.choices, folds(g))
+    return nodes.fold(op, value, (g.choices.below(len(value.shape)),))
 
 
-def _chosen(g: Growth, value: UOp, padded: UOp) -> UOp:
-    there = movement.inside(padded.src[0], padded)
-    return UOp(Op.WHERE, _present(value, there), value, g.input(value.dtype, value.shape))
+def _selected(g: Growth, value: UOp, padded: UOp) -> UOp:
+    return UOp(Op.WHERE, _present(value, padded), value, g.input(value.dtype, value.shape))
 
 
 def _loaded(g: Growth, value: UOp, padded: UOp) -> UOp:
@@ -112,29 +106,26 @@ def _loaded(g: Growth, value: UOp, padded: UOp) -> UOp:
     other, alt = (g.input(padded.dtype, value.shape) for _ in range(2))
     if value.dtype is dtypes.bool:
         return UOp(Op.LOAD, other, alt, value)
-    there = movement.inside(padded.src[0], padded)
-    return UOp(Op.LOAD, value, g.input(value.dtype, value.shape), _present(value, there))
+    return UOp(Op.LOAD, value, g.input(value.dtype, value.shape), _present(value, padded))
 
 
 def _kept(g: Growth, value: UOp, padded: UOp) -> UOp:
     """What was in a buffer stays where nothing is stored."""
-    target = g.buffer(value.dtype, value.shape)
-    return UOp(Op.LOAD, UOp(Op.AFTER, target, UOp(Op.STORE, target, value)))
+    return UOp(Op.LOAD, nodes.after(g.buffer(value.dtype, value.shape), value))
 
 
-CONSUMERS = (_folded, _chosen, _loaded, _kept)
+CONSUMERS = (_folded, _selected, _loaded, _kept)
 
 
-def _present(value: UOp, there: UOp) -> UOp:
-    """Where a value is there, as far as its shape is that of the mask."""
-    return there if value.shape == there.shape else UOp(Op.EXPAND, there, dims(value.shape))
+def _present(value: UOp, padded: UOp) -> UOp:
+    """Where a value that is made of a PAD is present, in the shape of the value."""
+    present = nodes.inside(padded)
+    return present if value.shape == present.shape else nodes.expand(present, value.shape)
 
 
-def chain(g: Growth) -> UOp | None:
+@on_candidate(is_narrow_number)
+def chain(g: Growth, u: UOp) -> UOp | None:
     """From dtype to dtype, with an op in between: no step may be dropped or done wider."""
-    u = g.take(lambda v: v.dtype is not dtypes.bool and not g.width(v))
-    if u is None:
-        return None
     value = u
     for _ in range(between(g.choices, 2, LONGEST_CHAIN)):
         value = _converted(g, value)
@@ -147,14 +138,14 @@ def _converted(g: Growth, value: UOp) -> UOp:
     source = value.dtype
     same = [d for d in g.palette if d.itemsize == source.itemsize and d is not source]
     if same and chance(g.choices, 30) and source.kind is not Kind.BOOL:
-        return UOp(Op.BITCAST, value, arg=DTypeArg(pick(g.choices, same)))
+        return nodes.bitcast(value, pick(g.choices, same))
     others = [d for d in g.palette if d is not source]
     if not others:
         return value
     target = pick(g.choices, others)
     if source.is_float and target.is_int:
         value = fitting(g, value, target)
-    return UOp(Op.CAST, value, arg=DTypeArg(target))
+    return nodes.cast(value, target)
 
 
 def _with_constant(g: Growth, value: UOp) -> UOp:
@@ -162,14 +153,12 @@ def _with_constant(g: Growth, value: UOp) -> UOp:
     constant = g.constant(value.dtype)
     if op in GUARDED:
         return UOp(op, value, guarded(g, op, constant))
-    return UOp(op, *_either_way(g.choices, value, constant))
+    return UOp(op, *either_way(g.choices, value, constant))
 
 
-def with_constants(g: Growth) -> UOp | None:
+@on_candidate(is_narrow_number)
+def with_constants(g: Growth, u: UOp) -> UOp | None:
     """Constants beside a value: twice by one op, inside a comparison, as a branch, or all of it."""
-    u = g.take(lambda v: v.dtype is not dtypes.bool and not g.width(v))
-    if u is None:
-        return None
     kind, first, second = g.choices.below(5), g.constant(u.dtype), g.constant(u.dtype)
     twice, by = g.vocabulary.of(TWICE), g.vocabulary.of(BY_DIVISOR)
     compares, sums = comparisons(u.dtype, g.vocabulary), g.vocabulary.of((Op.ADD, Op.SUB))
@@ -185,7 +174,7 @@ def with_constants(g: Growth) -> UOp | None:
     if kind == 4 and sums:
         return UOp(pick(g.choices, sums), UOp(Op.MUL, u, first), second)
     op = pick(g.choices, twice or TWICE)
-    return UOp(op, *_either_way(g.choices, UOp(op, u, first), second))
+    return UOp(op, *either_way(g.choices, UOp(op, u, first), second))
 
 
 def aimed(declaration: OpDef, dtype: DType) -> Step:

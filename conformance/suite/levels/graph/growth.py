@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import wraps
 from math import prod
 
 import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, data_key, pick
+from uop.conformance.suite.levels.nodes import buffer, constant
 from uop.conformance.suite.vocabulary import Vocabulary, computed
-from uop.interpreter.numeric.storage import Array, constant, to_bits
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric import storage
+from uop.interpreter.numeric.storage import Array, to_bits
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor.evaluation import meaning_of
 from uop.interpreter.values import Value, either
-from uop.spec.args import BufferArg, ConstArg, PadArg, PadFill, ParamArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import slots_of
 from uop.spec.latitude import Exact, Rounded, Ulp
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
-from uop.spec.uop import UOp, const
-from uop.spec.uop import dims as new_dims
+from uop.spec.uop import UOp, const, param
 
 MOST_OPEN = 0.04
 """The largest share of absent or unspecified elements a node may have that others build on."""
@@ -68,8 +70,7 @@ class Growth:
     def input(self, dtype: DType, shape: Shape, draw: values.Draw = values.draw_mixed) -> UOp:
         """A PARAM with data of its own."""
         self.slots += 1
-        u = UOp(Op.PARAM, dims(shape), arg=ParamArg(self.slots - 1, dtype))
-        return self._with_data(u, draw)
+        return self._with_data(param(self.slots - 1, shape, dtype), draw)
 
     def buffer(self, dtype: DType, shape: Shape) -> UOp:
         """A BUFFER that starts with contents."""
@@ -78,7 +79,7 @@ class Growth:
     def blank(self, dtype: DType, shape: Shape) -> UOp:
         """A BUFFER to be written whole before it is read."""
         self.slots += 1
-        return UOp(Op.BUFFER, dims(shape), arg=BufferArg(self.slots - 1, dtype))
+        return buffer(self.slots - 1, shape, dtype)
 
     def _with_data(self, u: UOp, draw: values.Draw) -> UOp:
         n = prod(u.shape)
@@ -96,8 +97,7 @@ class Growth:
         if kind < 2:
             return const(pick(self.choices, SMALL if dtype.min == 0 else (*SMALL, -1, -3)), dtype)
         draw = values.draw_special if kind == 2 else values.draw_ordinary
-        bits = to_bits(draw(dtype, 1, data_key(self.choices)))
-        return UOp(Op.CONST, arg=ConstArg(int(bits[0]), dtype))
+        return constant(values.sample(draw, dtype, 1, self.choices), dtype)
 
     # Values.
 
@@ -120,7 +120,7 @@ class Growth:
 
     # Growing.
 
-    def offer(self, u: UOp) -> bool:
+    def add_if_useful(self, u: UOp) -> bool:
         """Make the node a candidate, unless what follows it would be dead, constant or open."""
         if u in self.candidates or not self._is_spoken(u):
             return False
@@ -200,19 +200,9 @@ def parts(base: Shape) -> Sequence[Shape]:
     return (base, base, base, base[1:] or base, (*base[:-1], 1))
 
 
-@lru_cache(maxsize=1024)
-def dims(values: tuple[int, ...]) -> UOp:
-    """A shape or offset operand; graphs share few of them, so the nodes are kept."""
-    return new_dims(values)
-
-
-def pad(u: UOp, before: Sequence[int], sizes: Sequence[int], fill: PadFill) -> UOp:
-    return UOp(Op.PAD, u, dims(tuple(before)), dims(tuple(sizes)), arg=PadArg(fill))
-
-
 def _computed(u: UOp, operands: list[Value]) -> Value:
     if u.op is Op.CONST:
-        return Value(constant(u.arg.bits, u.dtype))  # type: ignore[union-attr]
+        return Value(storage.constant(u.arg.bits, u.dtype))  # type: ignore[union-attr]
     meaning = meaning_of(u)
     return operands[0] if meaning is None else meaning(u, *operands)
 
@@ -246,3 +236,49 @@ def _is_alive(value: Value) -> bool:
             return False
     bits = to_bits(np.ascontiguousarray(data)).reshape(-1)
     return data.size == 1 or bool((bits != bits[0]).any())
+
+
+def has_meaning(root: UOp, inputs: Mapping[int, Array]) -> bool:
+    used = slots_of(root)
+    try:
+        evaluate_full(root, {slot: a for slot, a in inputs.items() if slot in used})
+    except UndefinedError:
+        return False
+    return True
+
+
+Step = Callable[[Growth], UOp | None]
+"""Puts a few ops on candidates and returns the result, None where nothing fits."""
+StepOn = Callable[[Growth, UOp], UOp | None]
+
+
+def on_candidate(fits: Callable[[Growth, UOp], bool]) -> Callable[[StepOn], Step]:
+    """Decorate a function of a candidate that fits: without one, the step has no result."""
+
+    def decorated(build: StepOn) -> Step:
+        @wraps(build)
+        def step(g: Growth) -> UOp | None:
+            u = g.take(lambda v: fits(g, v))
+            return None if u is None else build(g, u)
+
+        return step
+
+    return decorated
+
+
+def is_number(g: Growth, v: UOp) -> bool:
+    return v.dtype is not dtypes.bool
+
+
+def is_narrow(g: Growth, v: UOp) -> bool:
+    """Whether no op with a budget stands above the candidate."""
+    return not g.width(v)
+
+
+def is_narrow_number(g: Growth, v: UOp) -> bool:
+    return is_number(g, v) and is_narrow(g, v)
+
+
+def is_long(g: Growth, v: UOp) -> bool:
+    """Whether an axis is longer than 1."""
+    return any(s > 1 for s in v.shape)

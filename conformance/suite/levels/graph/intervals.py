@@ -7,17 +7,24 @@ that is off by one decides wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
-from uop.conformance.suite.case import MIXED
 from uop.conformance.suite.choices import Choices, between, chance, pick
 from uop.conformance.suite.levels.graph.functions import outlined
 from uop.conformance.suite.levels.graph.growth import Growth
-from uop.conformance.suite.levels.graph.random_graph import batches
-from uop.conformance.suite.levels.group import Group, Program
-from uop.conformance.suite.levels.op.scalar import KERNEL_OPS, Memory, Scalars, load, loop, special
+from uop.conformance.suite.levels.graph.random_graph import on_data
+from uop.conformance.suite.levels.group import Group, Program, group
+from uop.conformance.suite.levels.kernel.scalar import (
+    KERNEL_OPS,
+    Memory,
+    Scalars,
+    closed,
+    load,
+    loop,
+    special,
+)
+from uop.conformance.suite.levels.nodes import cast, outputs
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.args import AxisType, DTypeArg, ReduceArg
+from uop.spec.args import AxisType, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
@@ -37,13 +44,12 @@ LONGEST = 4
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in INTS:
         for name, kernel, counters in KERNELS:
-            build = partial(kernel, dtype, vocabulary)
-            needs = (*KERNEL_OPS, *DECIDED, *counters)
-            yield Group("property", MIXED, dtype.name, name, (1, 3, 40), build, needs)
+            args, needs = (dtype, vocabulary), (*KERNEL_OPS, *COMPARED, *counters)
+            yield group("property", None, dtype, name, (1, 3, 40), kernel, *args, needs=needs)
     for dtype in RETURNED:
-        build = partial(_functions, dtype, vocabulary)
-        needs = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE, *DECIDED, *RESTS)
-        yield Group("property", MIXED, dtype.name, "functions", (1, 4, 60), build, needs)
+        args, needs = (dtype, vocabulary), (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE, *COMPARED, *RESTS)
+        name, counts = "functions", (1, 4, 60)
+        yield group("property", None, dtype, name, counts, _functions, *args, needs=needs)
 
 
 def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
@@ -56,7 +62,7 @@ def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 def _items(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """Work items, and a loop in each of them."""
-    counters = _pair(choices, lambda n: special(0, n), lambda n: loop(1, n, AxisType.REDUCE))
+    counters = _pair(choices, lambda n: special("gidx0", n), lambda n: loop(1, n, AxisType.REDUCE))
     return _kernel(Scalars(choices, dtype, vocabulary), counters, counters[1:], [])
 
 
@@ -65,8 +71,8 @@ KERNELS = (
     ("items", _items, (Op.SPECIAL, Op.RANGE, Op.END)),
 )
 """Each with the ops that it counts by."""
-DECIDED = (Op.WHERE, Op.CMPLT, Op.CMPNE, Op.CAST, Op.CONST)
-"""The ops by which a value is decided at a bound."""
+COMPARED = (Op.WHERE, Op.CMPLT, Op.CMPNE, Op.CAST, Op.CONST)
+"""The ops by which a value is compared at a bound."""
 RESTS = (Op.MOD, Op.ADD, Op.MUL, Op.MAX, Op.SUB)
 
 
@@ -90,31 +96,25 @@ def _kernel(
     for term in (_counted(scalars, counters), _read(scalars, narrow, counters), *terms):
         ops = scalars.vocabulary.of((Op.ADD, Op.MUL, Op.XOR, Op.MAX))
         value = UOp(pick(choices, ops), value, term)
-    effect = scalars.stored(value, counters)
-    for r in reversed(loops):
-        effect = UOp(Op.END, effect, r)
-    return scalars.program(UOp(Op.SINK, effect))
+    return scalars.program(UOp(Op.SINK, closed(scalars.stored(value, counters), loops)))
 
 
 def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
-    """Arithmetic on a counter, decided at a bound, then in the dtype of the kernel."""
+    """Arithmetic on a counter, compared at a bound, then in the dtype of the kernel."""
     choices = scalars.choices
     i = pick(choices, counters)
     for _ in range(between(choices, 1, LONGEST)):
         i = _stepped(scalars, i)
-    return UOp(Op.CAST, compared(choices, i), arg=DTypeArg(scalars.dtype))
+    return cast(compared(choices, i), scalars.dtype)
 
 
 def _stepped(scalars: Scalars, i: UOp) -> UOp:
     """A sum, product, quotient or rest; the divisor may be larger than every dividend."""
-    choices = scalars.choices
     ops = scalars.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.IDIV, Op.MOD, Op.MAX))
-    op = pick(choices, ops)
-    if op in (Op.IDIV, Op.MOD):
-        return UOp(op, i, index_const(between(choices, 1, LARGEST)))
-    if op is Op.MUL:
-        return UOp(op, i, index_const(between(choices, -3, 3)))
-    return UOp(op, i, index_const(between(choices, -LARGEST, LARGEST)))
+    op = pick(scalars.choices, ops)
+    ends = {Op.IDIV: (1, LARGEST), Op.MOD: (1, LARGEST), Op.MUL: (-3, 3)}
+    low, high = ends.get(op, (-LARGEST, LARGEST))
+    return UOp(op, i, index_const(between(scalars.choices, low, high)))
 
 
 def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
@@ -125,9 +125,7 @@ def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
         gate = compared_truth(choices, pick(choices, counters))
         alt = const(between(choices, 0, 9), narrow.dtype)
         element = UOp(Op.LOAD, *element.src, alt, gate)
-    if narrow.dtype is not dtype:
-        element = UOp(Op.CAST, element, arg=DTypeArg(dtype))
-    return compared(choices, element)
+    return compared(choices, element if narrow.dtype is dtype else cast(element, dtype))
 
 
 def _folded(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
@@ -142,10 +140,7 @@ def compared_truth(choices: Choices, u: UOp) -> UOp:
     """Whether a value is below, or differs from, a number at or beside an end of its interval."""
     if u.min_max is None:
         return const(True, dtypes.bool)
-    end = int(pick(choices, (u.min_max.min, u.min_max.max))) + between(choices, -1, 1)
-    if u.dtype is not dtypes.index:
-        end = min(max(end, int(u.dtype.min)), int(u.dtype.max))
-    return UOp(pick(choices, (Op.CMPLT, Op.CMPNE)), u, const(end, u.dtype))
+    return _beside(choices, u, int(pick(choices, (u.min_max.min, u.min_max.max))))
 
 
 def compared(choices: Choices, u: UOp) -> UOp:
@@ -154,7 +149,7 @@ def compared(choices: Choices, u: UOp) -> UOp:
 
 
 def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
-    """Narrow values that FUNCTIONs return: outside one is known no more than their dtype.
+    """Narrow values that FUNCTIONs return: outside, only the interval of their dtype is known.
 
     The bounds that are compared with are those of the body.
     """
@@ -167,20 +162,24 @@ def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
         for u, pair in zip(returned, ends, strict=True)
     ]
     again = outlined(choices, results, 1) if chance(choices, 50) else results
-    root = UOp(Op.TUPLE, *again, *(compared(choices, u) for u in again))
-    return Program(root, batches(growth, root))
+    return on_data(growth, outputs(*again, *(compared(choices, u) for u in again)))
 
 
 def _narrow(g: Growth, dtype: DType) -> UOp:
-    """A rest of a division, which has a narrow interval, shifted, scaled or added to another."""
-    made = [
-        UOp(Op.MOD, g.input(dtype, g.base), const(between(g.choices, 2, 40), dtype))
-        for _ in range(2)
-    ]
+    """A remainder, which has a narrow interval, shifted, scaled or added to another."""
+
+    def remainder() -> UOp:
+        x = g.input(dtype, g.base)
+        return UOp(Op.MOD, x, const(between(g.choices, 2, 40), dtype))
+
+    first, second = remainder(), remainder()
     op = pick(g.choices, (Op.ADD, Op.MUL, Op.MAX, Op.SUB))
-    return UOp(op, made[0], pick(g.choices, (made[1], const(between(g.choices, 1, 9), dtype))))
+    return UOp(op, first, pick(g.choices, (second, const(between(g.choices, 1, 9), dtype))))
 
 
 def _beside(choices: Choices, u: UOp, end: int) -> UOp:
-    near = min(max(end + between(choices, -1, 1), int(u.dtype.min)), int(u.dtype.max))
+    """Whether a value is below, or differs from, a number at or beside an end."""
+    near = end + between(choices, -1, 1)
+    if u.dtype is not dtypes.index:
+        near = min(max(near, int(u.dtype.min)), int(u.dtype.max))
     return UOp(pick(choices, (Op.CMPLT, Op.CMPNE)), u, const(near, u.dtype))

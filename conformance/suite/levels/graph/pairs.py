@@ -7,13 +7,11 @@ Here each pair of listed ops has its turn.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from itertools import chain, product, zip_longest
-from math import prod
 
 from uop.conformance.suite import values
-from uop.conformance.suite.case import MIXED
-from uop.conformance.suite.choices import Choices, CountedChoices, data_key, shuffled
+from uop.conformance.suite.choices import Choices, CountedChoices, shuffled
 from uop.conformance.suite.levels.graph.pair_forms import (
     CONVERSIONS,
     FORMS,
@@ -29,7 +27,8 @@ from uop.conformance.suite.levels.graph.steps import (
     unary_ops,
     unary_wide_ops,
 )
-from uop.conformance.suite.levels.group import Group, Program, program
+from uop.conformance.suite.levels.group import Group, Program, group, program
+from uop.conformance.suite.levels.nodes import outputs
 from uop.conformance.suite.levels.op.elementwise import guarded
 from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
@@ -49,29 +48,26 @@ DRAWS = (values.draw_special, values.draw_mixed, values.draw_ordinary)
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(values.VALUES):
         if dtype is not dtypes.index and any(_forms(dtype, vocabulary)):
-            build = partial(_program, dtype, vocabulary)
-            yield Group("graph", MIXED, dtype.name, "pairs", COUNTS, build)
+            yield group("graph", None, dtype, "pairs", COUNTS, _pairs, dtype, vocabulary)
 
 
-def _program(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
     """The next pairs; after the last one the first again, with other constants."""
-    found, first = pairs(dtype, vocabulary), TOGETHER * index
-    chosen = [found[k % len(found)] for k in range(first, first + TOGETHER)]
-    made = [pair.made(Operands(choices, dtype, vocabulary)) for pair in chosen]
-    root = UOp(Op.TUPLE, *dict.fromkeys(made))
-    inputs = slots_of(root)
-    return program(
-        root, *({k: _data(inputs[k], root, choices, draw) for k in inputs} for draw in DRAWS)
-    )
+    every, first = pairs(dtype, vocabulary), TOGETHER * index
+    chosen = (every[k % len(every)] for k in range(first, first + TOGETHER))
+    made = (pair.made(Operands(choices, dtype, vocabulary)) for pair in chosen)
+    root = outputs(*dict.fromkeys(made))
+    inputs = slots_of(root).items()
+    return program(root, *({k: _data(u, root, choices, draw) for k, u in inputs} for draw in DRAWS))
 
 
 def _data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Array:
-    """An input, which fits where it is a divisor or the count of a shift."""
-    column = draw(u.dtype, prod(u.shape), data_key(choices))
+    """Data for an input that fits where it is a divisor or the count of a shift."""
+    data = values.sample(draw, u.dtype, u.shape, choices)
     for user in root.toposort():
         if user.op in BY_FIT and user.src[1] is u:
-            column = guarded(user.op, (user.dtype, u.dtype), [column, column])[1]
-    return column.reshape(u.shape)
+            data = guarded(user.op, (user.dtype, u.dtype), [data, data])[1]
+    return data
 
 
 @cache
@@ -92,7 +88,7 @@ def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
     u += tuple(op for op in vocabulary.of(CONVERSIONS) if len(targets(op, dtype, vocabulary)) > 1)
     n = vocabulary.of(ARITHMETIC) if dtype.is_float else ()
     listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLDS), "n": n}
-    for build, places in FORMS:
+    for places, build in FORMS:
         form = [Pair(build, ops) for ops in product(*(listed[place] for place in places))]
         if form and _is_in(vocabulary, form[0], dtype):
             yield form

@@ -7,20 +7,16 @@ go further than they do.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
-from uop.conformance.suite.case import MIXED
 from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
-from uop.conformance.suite.levels.graph import intervals
-from uop.conformance.suite.levels.graph.growth import Growth
-from uop.conformance.suite.levels.graph.random_graph import bases_in, batches, rooted
-from uop.conformance.suite.levels.graph.steps import Step
-from uop.conformance.suite.levels.group import Group, Program
-from uop.conformance.suite.levels.op import views
+from uop.conformance.suite.levels.graph import intervals, views
+from uop.conformance.suite.levels.graph.growth import Growth, Step, is_long, is_number, on_candidate
+from uop.conformance.suite.levels.graph.random_graph import bases_in, on_data, rooted
+from uop.conformance.suite.levels.group import Group, Program, group
+from uop.conformance.suite.levels.nodes import cast, fold
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.args import DTypeArg, PadFill, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import full
@@ -39,8 +35,8 @@ COMPARES = (Op.CMPLT, Op.CMPNE)
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in DTYPES_OF_INTERVALS:
-        build = partial(_intervals, dtype, vocabulary)
-        yield Group("property", MIXED, dtype.name, "intervals", (2, 10, 100), build)
+        args, counts = (dtype, vocabulary), (2, 10, 100)
+        yield group("property", None, dtype, "intervals", counts, _intervals, *args)
     yield from intervals.groups(vocabulary)
 
 
@@ -57,9 +53,8 @@ def _intervals(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
                 break
             candidate = weighted(choices, TABLE)(growth)
             if candidate is not None and candidate.min_max != full(candidate.dtype):
-                growth.offer(candidate)
-        root = rooted(growth, choices)
-    return Program(root, batches(growth, root))
+                growth.add_if_useful(candidate)
+    return on_data(growth, rooted(growth, choices))
 
 
 def narrow(g: Growth, dtype: DType) -> UOp:
@@ -73,7 +68,7 @@ def narrow(g: Growth, dtype: DType) -> UOp:
         x = g.input(dtype, g.base)
         return UOp(Op.MOD, x, const(between(g.choices, 2, LARGEST), dtype))
     if kind == 1 and smaller and has(Op.CAST):
-        return UOp(Op.CAST, g.input(pick(g.choices, smaller), g.base), arg=DTypeArg(dtype))
+        return cast(g.input(pick(g.choices, smaller), g.base), dtype)
     if not has(Op.WHERE, Op.CONST):
         return g.input(dtype, g.base)
     if g.vocabulary.of_dtypes((dtypes.bool,)):
@@ -98,36 +93,32 @@ def _operand(g: Growth, u: UOp) -> UOp:
     return narrow(g, u.dtype) if other is None else other
 
 
-def _numeric(g: Growth) -> UOp | None:
-    return g.take(lambda v: v.dtype is not dtypes.bool)
+def _is_integer(g: Growth, v: UOp) -> bool:
+    return is_number(g, v) and not v.dtype.is_float
 
 
-def arithmetic(g: Growth) -> UOp | None:
-    u = _numeric(g)
-    if u is None:
-        return None
+@on_candidate(is_number)
+def arithmetic(g: Growth, u: UOp) -> UOp | None:
     ops = g.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.MAX, Op.MIN))
     return UOp(pick(g.choices, ops), u, _operand(g, u)) if ops else None
 
 
-def division(g: Growth) -> UOp | None:
+@on_candidate(_is_integer)
+def division(g: Growth, u: UOp) -> UOp | None:
     """By a positive constant, which may be larger than every dividend."""
-    u = g.take(lambda v: v.dtype is not dtypes.bool and not v.dtype.is_float)
-    if u is None:
-        return None
     divisor = const(between(g.choices, 1, 3 * LARGEST), u.dtype)
     return UOp(pick(g.choices, g.vocabulary.of(DIVISIONS) or DIVISIONS), u, divisor)
 
 
-def sign(g: Growth) -> UOp | None:
-    u = _numeric(g)
-    return None if u is None else UOp(pick(g.choices, g.vocabulary.of(SIGNS) or SIGNS), u)
+@on_candidate(is_number)
+def sign(g: Growth, u: UOp) -> UOp | None:
+    return UOp(pick(g.choices, g.vocabulary.of(SIGNS) or SIGNS), u)
 
 
-def comparison(g: Growth) -> UOp | None:
+@on_candidate(_is_integer)
+def comparison(g: Growth, u: UOp) -> UOp | None:
     """With a constant at or near a bound of the operand's interval, where a wrong rule decides."""
-    u = g.take(lambda v: v.dtype is not dtypes.bool and not v.dtype.is_float)
-    if u is None or u.min_max is None:
+    if u.min_max is None:
         return None
     bound = int(pick(g.choices, (u.min_max.min, u.min_max.max))) + between(g.choices, -1, 1)
     if not u.dtype.min <= bound <= u.dtype.max:
@@ -137,32 +128,27 @@ def comparison(g: Growth) -> UOp | None:
     return UOp(Op.WHERE, compared, u, _constant(g, u.dtype))
 
 
-def padded(g: Growth) -> UOp | None:
+@on_candidate(is_number)
+def padded(g: Growth, u: UOp) -> UOp | None:
     """Zeros join the interval."""
-    u = _numeric(g)
-    if u is None or not u.shape:
+    if not u.shape:
         return None
-    shifted = views.shift(g.choices, u, PadFill.ZERO) if max(u.shape) > 1 else u
+    shifted = views.shift(g.choices, u) if max(u.shape) > 1 else u
     return UOp(Op.ADD, shifted, _constant(g, u.dtype))
 
 
-def largest(g: Growth) -> UOp | None:
-    u = g.take(lambda v: any(s > 1 for s in v.shape))
-    if u is None:
-        return None
-    return UOp(Op.REDUCE, u, arg=ReduceArg(Op.MAX, (len(u.shape) - 1,)))
+@on_candidate(is_long)
+def largest(g: Growth, u: UOp) -> UOp | None:
+    return fold(Op.MAX, u, (len(u.shape) - 1,))
 
 
-def converted(g: Growth) -> UOp | None:
+@on_candidate(_is_integer)
+def converted(g: Growth, u: UOp) -> UOp | None:
     """To a smaller dtype and back: what does not fit wraps."""
-    u = g.take(lambda v: not v.dtype.is_float and v.dtype is not dtypes.bool)
-    if u is None:
-        return None
     smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not u.dtype]
     if not smaller:
         return None
-    cast = UOp(Op.CAST, u, arg=DTypeArg(pick(g.choices, smaller)))
-    return UOp(Op.CAST, cast, arg=DTypeArg(u.dtype))
+    return cast(cast(u, pick(g.choices, smaller)), u.dtype)
 
 
 TABLE: tuple[tuple[Step, int], ...] = (

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import prod
 
 import numpy as np
 
-from uop.conformance.suite.case import MIXED, Batch
+from uop.conformance.suite.case import Batch, Source
 from uop.conformance.suite.choices import Choices, between, chance, weighted
-from uop.conformance.suite.levels.graph import biases, steps
-from uop.conformance.suite.levels.graph.growth import Growth
-from uop.conformance.suite.levels.graph.steps import Step
-from uop.conformance.suite.levels.group import Group, Program
-from uop.conformance.suite.levels.op import memory, views
+from uop.conformance.suite.levels.graph import biases, steps, views
+from uop.conformance.suite.levels.graph.growth import Growth, Step, has_meaning
+from uop.conformance.suite.levels.group import Group, Program, group
+from uop.conformance.suite.levels.nodes import after, flip_all, outputs, shrink, store
 from uop.conformance.suite.values import Draw, draw_mixed, draw_special
 from uop.conformance.suite.vocabulary import Vocabulary, whole
-from uop.interpreter.evaluate import evaluate_full
 from uop.spec.dtype import DTYPES, DType, dtypes
-from uop.spec.errors import UndefinedError
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
-from uop.spec.uop import UOp, dims
+from uop.spec.uop import UOp
 
 BASES: tuple[tuple[Shape, int], ...] = (
     ((8, 8), 4),
@@ -36,7 +32,7 @@ BASES: tuple[tuple[Shape, int], ...] = (
     ((16, 16), 1),
     ((2, 3, 2, 4), 1),
 )
-"""The largest shape of a graph, and how often it is drawn."""
+"""The largest shape of a graph, and its weight."""
 
 FEWEST_NODES, MOST_NODES = 10, 30
 TRIES = 4
@@ -54,7 +50,7 @@ FLOATS = (dtypes.float32, dtypes.float64)
 ARITHMETIC = ((steps.binary, 8), (steps.unary, 3), (steps.ternary, 3))
 CHOOSING = ((steps.compare, 2), (steps.select, 3), (steps.gated, 1))
 MOVING = ((views.view, 3), (steps.gather, 1), (steps.joined, 1), (steps.copied, 1))
-CONVERTING = ((steps.cast, 4), (steps.bitcast, 2))
+CONVERTING = ((steps.convert, 4), (steps.reinterpret, 2))
 ANYTHING: tuple[tuple[Step, int], ...] = (
     *ARITHMETIC,
     *CHOOSING,
@@ -71,8 +67,8 @@ NEEDS: dict[Step, tuple[Op, ...]] = {
     steps.gather: (Op.INDEX,),
     steps.joined: (Op.STACK,),
     steps.called: (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE),
-    steps.cast: (Op.CAST,),
-    steps.bitcast: (Op.BITCAST,),
+    steps.convert: (Op.CAST,),
+    steps.reinterpret: (Op.BITCAST,),
     steps.padded: (Op.PAD,),
     steps.reduce: (Op.REDUCE,),
     biases.absent: (Op.PAD,),
@@ -102,17 +98,19 @@ FLAVOURS: dict[str, Flavour] = {
         (*ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 1)),
         (3, 70, 700),
     ),
-    "integers": Flavour(WIDE, (*WIDE, *NARROW), (*ANYTHING, (steps.cast, 2), (steps.bitcast, 1))),
-    "floats": Flavour(FLOATS, FLOATS, (*ANYTHING, (steps.transcendental, 6), (steps.cast, 1))),
+    "integers": Flavour(
+        WIDE, (*WIDE, *NARROW), (*ANYTHING, (steps.convert, 2), (steps.reinterpret, 1))
+    ),
+    "floats": Flavour(FLOATS, FLOATS, (*ANYTHING, (steps.transcendental, 6), (steps.convert, 1))),
     "small-floats": Flavour(
         SMALL_FLOATS,
         (*SMALL_FLOATS, dtypes.float32),
-        (*ANYTHING, (steps.transcendental, 4), (steps.cast, 3)),
+        (*ANYTHING, (steps.transcendental, 4), (steps.convert, 3)),
     ),
     "casts": Flavour(
         (*WIDE, *FLOATS),
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
-        (*ARITHMETIC, (steps.cast, 12), (steps.bitcast, 6), (steps.select, 2)),
+        (*ARITHMETIC, (steps.convert, 12), (steps.reinterpret, 6), (steps.select, 2)),
         (1, 24, 240),
     ),
     "pads": Flavour(
@@ -162,18 +160,17 @@ FLAVOURS: dict[str, Flavour] = {
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    """For every flavour and each dtype it may start with."""
+    """For every flavour and each dtype it may start with, then for each elementwise op."""
     for name in FLAVOURS:
         flavour = flavour_in(vocabulary, name)
         for home in flavour.homes:
-            make = partial(build, home, flavour)
-            yield Group("graph", MIXED, home.name, name, flavour.counts, make)
+            yield group("graph", None, home, name, flavour.counts, build, home, flavour)
     for declaration in DECLARATIONS.values():
         if declaration.is_elementwise and declaration.takes_values:
             op = declaration.op
             for dtype in (d for d in declaration.dtypes if d is not dtypes.index):
-                make = partial(_aimed, declaration, dtype, vocabulary)
-                yield Group("graph", op.name, dtype.name, "aimed", (0, 0, 2), make, (op,))
+                args = (declaration, dtype, vocabulary)
+                yield group("graph", op, dtype, "aimed", (0, 0, 2), _aimed, *args, needs=(op,))
 
 
 def flavour_in(vocabulary: Vocabulary, name: str) -> Flavour:
@@ -184,10 +181,10 @@ def flavour_in(vocabulary: Vocabulary, name: str) -> Flavour:
     return replace(flavour, homes=homes, palette=palette, table=table, vocabulary=vocabulary)
 
 
-def homes_in(vocabulary: Vocabulary, name: str, chosen: Sequence[str]) -> Sequence[str]:
+def homes_in(vocabulary: Vocabulary, name: str, chosen: Sequence[str]) -> tuple[DType, ...]:
     """The dtypes that stand for a flavour: of those chosen the listed ones, else any of it."""
-    listed = [home for home in chosen if home in vocabulary.dtypes]
-    return listed or [home.name for home in flavour_in(vocabulary, name).homes]
+    listed = vocabulary.of_dtypes(DTYPES[home] for home in chosen)
+    return listed or flavour_in(vocabulary, name).homes
 
 
 def _aimed(
@@ -199,12 +196,23 @@ def _aimed(
 
 
 def build(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
-    with np.errstate(all="ignore"):
-        growth = grown(home, flavour, choices)
-    root = rooted(growth, choices)
+    growth = grown(home, flavour, choices)
+    return on_data(growth, rooted(growth, choices))
+
+
+def on_data(growth: Growth, root: UOp) -> Program:
+    """A program on the data of the graph that it is made of."""
     return Program(root, batches(growth, root))
 
 
+def stored_graph(home: DType, flavour: Flavour, choices: Choices) -> Source:
+    """A random graph whose outputs are stored, and its data."""
+    growth = grown(home, flavour, choices)
+    root = UOp(Op.SINK, *(stored(growth, choices, u) for u in growth.outputs()))
+    return Source(root, batches(growth, root))
+
+
+@np.errstate(all="ignore")
 def grown(
     home: DType,
     flavour: Flavour,
@@ -212,7 +220,7 @@ def grown(
     bases: Sequence[tuple[Shape, int]] = BASES,
     nodes: tuple[int, int] = (FEWEST_NODES, MOST_NODES),
 ) -> Growth:
-    """Inputs of the home dtype, then steps until the graph has the drawn size."""
+    """Inputs of the home dtype, then steps until the graph has a random size."""
     vocabulary = flavour.vocabulary
     base = weighted(choices, bases_in(vocabulary, bases))
     growth = Growth(choices, base, flavour.palette, vocabulary)
@@ -224,7 +232,7 @@ def grown(
             break
         candidate = weighted(choices, flavour.table)(growth)
         if candidate is not None:
-            growth.offer(candidate)
+            growth.add_if_useful(candidate)
     return growth
 
 
@@ -241,11 +249,11 @@ def bases_in(
 
 def rooted(growth: Growth, choices: Choices) -> UOp:
     """What nothing uses is an output: the root, a member of a TUPLE, or stored into a BUFFER."""
-    outputs = growth.outputs()
+    unused = growth.outputs()
     can_store = growth.vocabulary.has(Op.SINK, Op.STORE, Op.BUFFER, Op.SHRINK, Op.FLIP, Op.AFTER)
     if chance(choices, 25) and can_store:
-        return UOp(Op.SINK, *(stored(growth, choices, u) for u in outputs))
-    return outputs[0] if len(outputs) == 1 else UOp(Op.TUPLE, *outputs)
+        return UOp(Op.SINK, *(stored(growth, choices, u) for u in unused))
+    return unused[0] if len(unused) == 1 else outputs(*unused)
 
 
 def stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
@@ -253,35 +261,28 @@ def stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
     shape, kind = output.shape, choices.below(5)
     if kind == 0:
         gate = growth.input(dtypes.bool, shape)
-        return UOp(Op.STORE, growth.buffer(output.dtype, shape), output, gate)
+        return store(growth.buffer(output.dtype, shape), output, gate)
     if kind == 1 and shape:
         offset = [choices.below(2) for _ in shape]
         whole = growth.buffer(output.dtype, tuple(s + 1 for s in shape))
-        part = UOp(Op.SHRINK, whole, dims(offset), dims(shape))
-        return UOp(Op.STORE, memory.flip_all(part), output)
+        return store(flip_all(shrink(whole, offset, shape)), output)
     target = growth.blank(output.dtype, shape)
-    store = UOp(Op.STORE, target, output)
     if kind == 2:
         copy = growth.blank(output.dtype, shape)
-        return UOp(Op.STORE, copy, memory.flip_all(UOp(Op.AFTER, target, store)))
-    return store
+        return store(copy, flip_all(after(target, output)))
+    return store(target, output)
 
 
 def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     """The data the graph grew on, and other data where the graph has a meaning on it."""
     used = [slot for slot in sorted(slots_of(root)) if slot in growth.inputs]
-    first, second = (Batch({slot: growth.inputs[slot][k] for slot in used}) for k in range(2))
-    if not _may_lack_meaning(root):
-        return first, second
-    try:
-        evaluate_full(root, second.inputs)
-    except UndefinedError:
-        return (first,)
-    return first, second
+    first, second = ({slot: growth.inputs[slot][k] for slot in used} for k in range(2))
+    is_sure = not _may_lack_meaning(root) or has_meaning(root, second)
+    return (Batch(first), Batch(second)) if is_sure else (Batch(first),)
 
 
 def _may_lack_meaning(root: UOp) -> bool:
-    """Whether it depends on the inputs that a graph has a meaning; computed indices must fit."""
+    """Whether a graph has a meaning on some inputs only: computed indices must fit."""
     return any(
         u.declaration.clauses or (u.dtype is dtypes.index and u.op not in (Op.CONST, Op.STACK))
         for u in root.toposort()

@@ -1,4 +1,4 @@
-"""How a graph grows: each step takes candidates, puts a few ops on them and offers the result."""
+"""The steps by which a graph grows: each puts a few ops on candidates."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable
 from functools import cache
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import between, chance, pick
-from uop.conformance.suite.levels.graph.growth import Growth, dims, pad
+from uop.conformance.suite.choices import Choices, between, chance, pick
+from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.graph.growth import Growth, is_narrow, is_number, on_candidate
+from uop.conformance.suite.levels.op.movement import random_offset
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.args import DTypeArg, GetTupleArg, PadFill, ReduceArg
+from uop.spec.args import PadFill
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.latitude import Ulp, Unordered
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, const, param
 
-Step = Callable[[Growth], UOp | None]
-
-GUARDED = (Op.IDIV, Op.MOD, Op.SHL, Op.SHR)
 BY_DIVISOR = (Op.IDIV, Op.MOD)
+GUARDED = (*BY_DIVISOR, Op.SHL, Op.SHR)
 FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 SMALL_DIVISOR = 100
 BITWISE = (Op.XOR, Op.OR, Op.AND, *GUARDED)
@@ -46,50 +46,58 @@ def _compares(d: OpDef) -> bool:
     return UOp(d.op, *(param(k, (), others[0]) for k in range(len(d.src)))).dtype is dtypes.bool
 
 
+def _has_budget(d: OpDef) -> bool:
+    return isinstance(d.latitude, Ulp)
+
+
 @cache
 def unary_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    return _elementwise(dtype, 1, vocabulary, lambda d: not isinstance(d.latitude, Ulp))
+    return _elementwise(dtype, 1, vocabulary, lambda d: not _has_budget(d))
 
 
 @cache
 def unary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    return _elementwise(dtype, 1, vocabulary, lambda d: isinstance(d.latitude, Ulp))
+    return _elementwise(dtype, 1, vocabulary, _has_budget)
 
 
 @cache
 def binary_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    return _elementwise(
-        dtype, 2, vocabulary, lambda d: not isinstance(d.latitude, Ulp) and not _compares(d)
-    )
+    return _elementwise(dtype, 2, vocabulary, lambda d: not _has_budget(d) and not _compares(d))
 
 
 @cache
 def binary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    return _elementwise(dtype, 2, vocabulary, lambda d: isinstance(d.latitude, Ulp))
+    return _elementwise(dtype, 2, vocabulary, _has_budget)
 
 
 @cache
 def comparisons(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
     """Without those that may answer either way on a NaN."""
-    no_nan = not dtype.is_float
-    return _elementwise(
-        dtype,
-        2,
-        vocabulary,
-        lambda d: _compares(d) and (no_nan or not isinstance(d.latitude, Unordered)),
+    ops = _elementwise(dtype, 2, vocabulary, _compares)
+    return tuple(
+        op
+        for op in ops
+        if not (dtype.is_float and isinstance(DECLARATIONS[op].latitude, Unordered))
     )
 
 
-def unary(g: Growth) -> UOp | None:
-    u = g.take(lambda v: bool(unary_ops(v.dtype, g.vocabulary)))
-    return None if u is None else UOp(pick(g.choices, unary_ops(u.dtype, g.vocabulary)), u)
+def folds(g: Growth) -> tuple[Op, ...]:
+    return g.vocabulary.of(FOLDS) or FOLDS
 
 
-def binary(g: Growth) -> UOp | None:
+def either_way(choices: Choices, a: UOp, b: UOp) -> tuple[UOp, UOp]:
+    """Two operands in this order or the other."""
+    return (a, b) if chance(choices, 50) else (b, a)
+
+
+@on_candidate(lambda g, v: bool(unary_ops(v.dtype, g.vocabulary)))
+def unary(g: Growth, u: UOp) -> UOp | None:
+    return UOp(pick(g.choices, unary_ops(u.dtype, g.vocabulary)), u)
+
+
+@on_candidate(lambda g, v: bool(binary_ops(v.dtype, g.vocabulary)))
+def binary(g: Growth, u: UOp) -> UOp | None:
     """Two operands, either way round; divisors and shift counts are made fit most of the time."""
-    u = g.take(lambda v: bool(binary_ops(v.dtype, g.vocabulary)))
-    if u is None:
-        return None
     op = pick(g.choices, binary_ops(u.dtype, g.vocabulary))
     if op in BITWISE and g.width(u):
         return None
@@ -114,11 +122,9 @@ def guarded(g: Growth, op: Op, other: UOp) -> UOp:
     return UOp(Op.AND, other, const(other.dtype.bits - 1, other.dtype))
 
 
-def ternary(g: Growth) -> UOp | None:
+@on_candidate(is_number)
+def ternary(g: Growth, u: UOp) -> UOp | None:
     """a * b + c: as one op, or as the two that must not be contracted."""
-    u = g.take(lambda v: v.dtype is not dtypes.bool)
-    if u is None:
-        return None
     b, c = g.take_like(u), g.take_like(u)
     sums = g.vocabulary.of((Op.ADD, Op.SUB))
     if chance(g.choices, 40) or not sums:
@@ -126,43 +132,35 @@ def ternary(g: Growth) -> UOp | None:
     return UOp(pick(g.choices, sums), UOp(Op.MUL, u, b), c)
 
 
-def transcendental(g: Growth) -> UOp | None:
+@on_candidate(lambda g, v: v.dtype.is_float and not g.width(v))
+def transcendental(g: Growth, u: UOp) -> UOp | None:
     """An op with a budget, on operands whose sets are single."""
-    u = g.take(lambda v: v.dtype.is_float and not g.width(v))
-    if u is None:
-        return None
     unary_, binary_ = (ops(u.dtype, g.vocabulary) for ops in (unary_wide_ops, binary_wide_ops))
     if unary_ and (chance(g.choices, 60) or not binary_):
         return UOp(pick(g.choices, unary_), u)
     return UOp(pick(g.choices, binary_), u, g.take_like(u, exact=True)) if binary_ else None
 
 
-def compare(g: Growth) -> UOp | None:
-    u = g.take(lambda v: not g.width(v) and bool(comparisons(v.dtype, g.vocabulary)))
-    if u is None:
-        return None
+@on_candidate(lambda g, v: not g.width(v) and bool(comparisons(v.dtype, g.vocabulary)))
+def compare(g: Growth, u: UOp) -> UOp | None:
     return UOp(pick(g.choices, comparisons(u.dtype, g.vocabulary)), u, g.take_like(u, exact=True))
 
 
-def select(g: Growth) -> UOp | None:
+@on_candidate(is_number)
+def select(g: Growth, u: UOp) -> UOp | None:
     """WHERE by a condition that is there, or by a comparison made for it."""
-    u = g.take(lambda v: v.dtype is not dtypes.bool)
-    if u is None:
-        return None
     condition = g.take(lambda v: v.dtype is dtypes.bool and not g.width(v))
     if condition is None or chance(g.choices, 30):
         condition = compare(g)
     if condition is None:
         return None
     other = g.take_like(u)
-    return UOp(Op.WHERE, condition, *((u, other) if chance(g.choices, 50) else (other, u)))
+    return UOp(Op.WHERE, condition, *either_way(g.choices, u, other))
 
 
-def cast(g: Growth) -> UOp | None:
+@on_candidate(is_narrow)
+def convert(g: Growth, u: UOp) -> UOp | None:
     """To another dtype of the palette; floats to integers where they fit, most of the time."""
-    u = g.take(lambda v: not g.width(v))
-    if u is None:
-        return None
     targets = g.vocabulary.of_dtypes((*g.palette, dtypes.bool))
     others = [d for d in targets if d is not u.dtype]
     if not others:
@@ -170,7 +168,7 @@ def cast(g: Growth) -> UOp | None:
     target = pick(g.choices, others)
     if u.dtype.is_float and target.is_int:
         u = fitting(g, u, target)
-    return UOp(Op.CAST, u, arg=DTypeArg(target))
+    return nodes.cast(u, target)
 
 
 def fitting(g: Growth, u: UOp, target: DType) -> UOp:
@@ -191,36 +189,31 @@ def _bounds(source: DType, target: DType) -> tuple[int, int]:
     return (-high if target.is_signed else -1), high
 
 
-def bitcast(g: Growth) -> UOp | None:
+@on_candidate(lambda g, v: v.dtype.bits > 1 and not g.width(v))
+def reinterpret(g: Growth, u: UOp) -> UOp | None:
     """To a dtype of the same size; or to a smaller one, an op there, and back."""
-    u = g.take(lambda v: v.dtype.bits > 1 and not g.width(v))
-    if u is None:
-        return None
     kinds = g.vocabulary.of_dtypes(values.VALUES)
     equal = [d for d in kinds if _has_bits(d, u.dtype.itemsize) and d is not u.dtype]
     smaller = [d for d in kinds if d.is_int and d.itemsize < u.dtype.itemsize]
     if not u.shape or not smaller or chance(g.choices, 60):
-        return UOp(Op.BITCAST, u, arg=DTypeArg(pick(g.choices, equal))) if equal else None
+        return nodes.bitcast(u, pick(g.choices, equal)) if equal else None
     small = pick(g.choices, smaller)
-    bytes_ = UOp(Op.BITCAST, u, arg=DTypeArg(small))
     op = pick(g.choices, (Op.XOR, Op.ADD, Op.AND))
-    changed = UOp(op, bytes_, const(pick(g.choices, (1, 3, 85)), small))
-    return UOp(Op.BITCAST, changed, arg=DTypeArg(u.dtype))
+    parts = nodes.bitcast(u, small)
+    return nodes.bitcast(UOp(op, parts, const(pick(g.choices, (1, 3, 85)), small)), u.dtype)
 
 
 def _has_bits(dtype: DType, itemsize: int) -> bool:
     return dtype.itemsize == itemsize and dtype.kind not in (Kind.BOOL, Kind.INDEX)
 
 
-def padded(g: Growth) -> UOp | None:
+@on_candidate(lambda g, v: bool(v.shape) and v.dtype is not dtypes.bool and not g.width(v))
+def padded(g: Growth, u: UOp) -> UOp | None:
     """A PAD, an op that does not keep zero on it, and what removes the absent elements again."""
-    u = g.take(lambda v: bool(v.shape) and v.dtype is not dtypes.bool and not g.width(v))
-    if u is None:
-        return None
     fill = pick(g.choices, (PadFill.INVALID, PadFill.ZERO))
     before = [g.choices.below(3) for _ in u.shape]
     sizes = [b + s + g.choices.below(2) for b, s in zip(before, u.shape, strict=True)]
-    outside = pad(u, before, sizes, fill)
+    outside = nodes.pad(u, before, sizes, fill)
     ops = unguarded(g, u.dtype)
     if not ops or not g.vocabulary.has(Op.PAD):
         return None
@@ -229,44 +222,33 @@ def padded(g: Growth) -> UOp | None:
         changed = UOp(Op.EXP2, outside)
     if chance(g.choices, 50) and not u.dtype.is_float:
         axis = g.choices.below(len(u.shape))
-        folded = pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
-        reduced = UOp(Op.REDUCE, changed, arg=ReduceArg(folded, (axis,)))
-        return UOp(Op.SHRINK, reduced, dims((0,) * len(sizes)), dims(_kept(u.shape, axis)))
+        folded = nodes.fold(pick(g.choices, folds(g)), changed, (axis,))
+        kept = (1 if k == axis else s for k, s in enumerate(u.shape))
+        return nodes.shrink(folded, (0,) * len(sizes), kept)
     if fill is PadFill.INVALID:
-        true = UOp(Op.RESHAPE, const(True, dtypes.bool), dims((1,) * len(sizes)))
-        inside = pad(UOp(Op.EXPAND, true, dims(u.shape)), before, sizes, PadFill.ZERO)
-        changed = UOp(Op.WHERE, inside, changed, g.constant(u.dtype))
-    start = [g.choices.below(t - s + 1) for s, t in zip(u.shape, sizes, strict=True)]
-    return UOp(Op.SHRINK, changed, dims(tuple(start)), dims(u.shape))
+        changed = UOp(Op.WHERE, nodes.inside(outside), changed, g.constant(u.dtype))
+    return nodes.shrink(changed, random_offset(g.choices, u.shape, sizes), u.shape)
 
 
-def _kept(shape: Shape, axis: int) -> Shape:
-    return tuple(1 if k == axis else s for k, s in enumerate(shape))
-
-
-def reduce(g: Growth) -> UOp | None:
+@on_candidate(lambda g, v: any(s > 1 for s in v.shape) and not g.width(v))
+def reduce(g: Growth, u: UOp) -> UOp | None:
     """Over some axes; a float sum is wide, and its folds are short."""
-    u = g.take(lambda v: any(s > 1 for s in v.shape) and not g.width(v))
-    if u is None:
-        return None
     axes = tuple(k for k, _ in enumerate(u.shape) if chance(g.choices, 50))
-    op = pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
+    op = pick(g.choices, folds(g))
     if u.dtype.is_float and op is not Op.MAX:
         # Squares do not cancel; a pair of them does not overflow more than they do.
         u, axes = UOp(Op.MUL, u, u), axes[:1]
         op = Op.ADD
-    return UOp(Op.REDUCE, u, arg=ReduceArg(op, axes))
+    return nodes.fold(op, u, axes)
 
 
-def gather(g: Growth) -> UOp | None:
+@on_candidate(lambda g, v: bool(v.shape) and v.shape[0] > 1)
+def gather(g: Growth, u: UOp) -> UOp | None:
     """INDEX by a constant, or by integers that a MOD keeps in bounds."""
-    u = g.take(lambda v: bool(v.shape) and v.shape[0] > 1)
-    if u is None:
-        return None
     n = u.shape[0]
     if chance(g.choices, 30):
         row = UOp(Op.INDEX, u, const(g.choices.below(n), dtypes.index))
-        return UOp(Op.RESHAPE, row, dims((1, *u.shape[1:])))
+        return nodes.reshape(row, (1, *u.shape[1:]))
     kinds = g.vocabulary.of_dtypes((dtypes.int32, dtypes.uint8, dtypes.int64, dtypes.int16))
     if not kinds:
         return None
@@ -291,11 +273,11 @@ def _pairs(u: UOp | None, v: UOp, base: Shape) -> bool:
     return u is not None and v is not u and v.dtype is u.dtype and v.shape == base
 
 
-def copied(g: Growth) -> UOp | None:
+@on_candidate(lambda g, v: True)
+def copied(g: Growth, u: UOp) -> UOp | None:
     """A marker, or a LOAD, which the compiler may give memory of its own."""
-    u = g.take()
     ops = g.vocabulary.of((Op.CONTIGUOUS, Op.LOAD, Op.DETACH, Op.CONTIGUOUSBACKWARD))
-    return None if u is None or not ops else UOp(pick(g.choices, ops), u)
+    return UOp(pick(g.choices, ops), u) if ops else None
 
 
 def joined(g: Growth) -> UOp | None:
@@ -307,16 +289,12 @@ def joined(g: Growth) -> UOp | None:
     both = UOp(Op.STACK, u, other)
     if u.dtype.is_float or chance(g.choices, 50):
         return UOp(Op.INDEX, both, const(g.choices.below(2), dtypes.int32))
-    op = pick(g.choices, g.vocabulary.of(FOLDS) or FOLDS)
-    folded = UOp(Op.REDUCE, both, arg=ReduceArg(op, (0,)))
-    return UOp(Op.RESHAPE, folded, dims(g.base))
+    return nodes.reshape(nodes.fold(pick(g.choices, folds(g)), both, (0,)), g.base)
 
 
-def called(g: Growth) -> UOp | None:
-    """A FUNCTION of two candidates: of the returned values one is used."""
-    u = g.take(lambda v: v.dtype is not dtypes.bool)
-    if u is None:
-        return None
+@on_candidate(is_number)
+def called(g: Growth, u: UOp) -> UOp | None:
+    """A FUNCTION of two candidates, one of whose results is used."""
     other = g.take_like(u)
     a, b = param(0, u.shape, u.dtype), param(1, other.shape, u.dtype)
     ops = unguarded(g, u.dtype)
@@ -324,10 +302,10 @@ def called(g: Growth) -> UOp | None:
         return None
     first, second = pick(g.choices, ops), pick(g.choices, ops)
     inner = UOp(first, b, a)
-    body = UOp(Op.TUPLE, inner, UOp(second, inner, b))
-    idx = g.choices.below(2)
-    inlined = body.src[idx].substitute({a: u, b: other})
-    result = UOp(Op.GETTUPLE, UOp(Op.FUNCTION, body, u, other), arg=GetTupleArg(idx))
+    body = (inner, UOp(second, inner, b))
+    k = g.choices.below(2)
+    inlined = body[k].substitute({a: u, b: other})
+    result = nodes.call(body, u, other)[k]
     g.known[result] = g.value(inlined)
     g.wide[result] = g.width(inlined)
     if inlined in g.loose:

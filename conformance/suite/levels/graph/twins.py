@@ -1,8 +1,8 @@
-"""Level twin: programs beside others that say the same in other words, judged by one accepted set.
+"""Level twin: equivalent programs, judged by one accepted set.
 
-A value in memory of its own, an input as a constant, an op as what it decomposes into, a part as a
-FUNCTION, the words of an edition: none of it may change what a program gives. And what is run
-twice on the same data gives the same bits.
+A value in memory of its own, an input as a constant, an op as its decomposition, a part as a
+FUNCTION, another edition: none of them may change the results. And two runs on the same data give
+the same bits.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from uop.conformance.suite import values
-from uop.conformance.suite.case import MIXED, Batch, Twin
-from uop.conformance.suite.choices import Choices, data_key
+from uop.conformance.suite.case import Batch, Twin
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.functions import outlined
 from uop.conformance.suite.levels.graph.growth import Growth
 from uop.conformance.suite.levels.graph.random_graph import (
@@ -25,26 +24,28 @@ from uop.conformance.suite.levels.graph.random_graph import (
     homes_in,
     rooted,
 )
-from uop.conformance.suite.levels.group import Counts, Group, Program
+from uop.conformance.suite.levels.group import Counts, Group, Program, group
+from uop.conformance.suite.levels.nodes import after, bitcast, constant, outputs, reshape
 from uop.conformance.suite.levels.op.elementwise import (
-    constant,
     decomposed,
     edge_columns,
-    guarded,
+    on_inputs,
     operand_dtypes,
+    samples,
 )
+from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.movement import data_sources
-from uop.spec.args import BinaryArg, DTypeArg
-from uop.spec.dtype import DTYPES, DType, Kind
+from uop.spec.args import BinaryArg
+from uop.spec.dtype import DType, Kind
 from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import inlined, outside, replaced, slot_of
 from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
-from uop.spec.uop import UOp, dims, param
+from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies
 
 Way = Callable[[Growth, UOp], UOp]
@@ -71,38 +72,47 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for name, chosen in HOMES.items():
         homes = homes_in(vocabulary, name, chosen)
         for home in homes:
-            for kind, build, counts, needs in KINDS:
-                made = partial(build, DTYPES[home], flavour_in(vocabulary, name))
+            for kind, build, (smoke, default, full), needs in KINDS:
                 # A smoke run takes each flavour once.
-                kept = (counts[0] if home == homes[0] else 0, *counts[1:])
-                yield Group("twin", MIXED, home, f"{name}-{kind}", kept, made, needs)
+                counts = (smoke if home is homes[0] else 0, default, full)
+                args = (home, flavour_in(vocabulary, name))
+                yield group("twin", None, home, f"{name}-{kind}", counts, build, *args, needs=needs)
     for declaration in DECLARATIONS.values():
         if declaration.decomposition is None or declaration.arg is not None:
             continue
         if not isinstance(declaration.latitude, Ulp):
             for dtype in declaration.dtypes:
                 op = declaration.op
-                made = partial(_decomposed_op, op, dtype)
-                yield Group("twin", op.name, dtype.name, "decomposed", (0, 1, 1), made, (op,))
+                yield group(
+                    "twin",
+                    op,
+                    dtype,
+                    "decomposed",
+                    (0, 1, 1),
+                    _decomposed_op,
+                    op,
+                    dtype,
+                    needs=(op,),
+                )
 
 
 def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     """Each node, then all of them, read from a memory of their own."""
     growth, root = _grown(home, flavour, choices)
     if way is stored and any(u.op is Op.BITCAST for u in outside(root)):
-        way = loaded  # Of a place there is no BITCAST.
+        way = loaded  # BITCAST takes no place in memory.
     nodes = [u for u in outside(root) if u in growth.known and data_sources(u)]
-    # What is absent leaves a buffer as it was, and what was there before nobody has written.
+    # An absent element leaves a buffer as it was, and nothing was written there before.
     whole = [u for u in nodes if way is copied or growth.value(u).invalid is None]
-    given = _twice(growth, root)
+    data = _twice(growth, root)
     twins = [
-        Twin(f"with {u.op.name} in memory", replaced(root, {u: way(growth, u)}), given)
+        Twin(f"with {u.op.name} in memory", replaced(root, {u: way(growth, u)}), data)
         for u in whole
     ]
     if len(whole) > 1:
         together = _every(growth, root, way, set(whole))
-        twins.append(Twin("with every value in memory", together, given))
-    return Program(root, given, twins=tuple(twins))
+        twins.append(Twin("with every value in memory", together, data))
+    return Program(root, data, twins=tuple(twins))
 
 
 def copied(growth: Growth, u: UOp) -> UOp:
@@ -112,8 +122,7 @@ def copied(growth: Growth, u: UOp) -> UOp:
 
 def stored(growth: Growth, u: UOp) -> UOp:
     """The buffer that the value was stored to."""
-    target = growth.blank(u.dtype, u.shape)
-    return UOp(Op.AFTER, target, UOp(Op.STORE, target, u))
+    return after(growth.blank(u.dtype, u.shape), u)
 
 
 def loaded(growth: Growth, u: UOp) -> UOp:
@@ -134,25 +143,25 @@ def _every(growth: Growth, root: UOp, way: Way, split: set[UOp]) -> UOp:
 def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     """Each input in turn, then all of them, written into the program."""
     growth, root = _grown(home, flavour, choices)
-    given = _twice(growth, root)
-    data = given[0].inputs
-    params = [u for u in outside(root) if u.op is Op.PARAM]
-    literals = {u: literal(data[slot_of(u)], u.dtype) for u in params}
-    twins = [_without(f"with input {slot_of(u)} constant", root, given[0], {u: literals[u]})
-             for u in params]  # fmt: skip
-    if len(params) > 1:
-        twins.append(_without("with every input constant", root, given[0], literals))
-    return Program(root, given, twins=tuple(twins))
+    batches = _twice(growth, root)
+    data = batches[0].inputs
+    literals = {u: literal(data[slot_of(u)], u.dtype) for u in outside(root) if u.op is Op.PARAM}
+    twins = [
+        _without(f"with input {slot_of(u)} constant", root, batches[0], {u: value})
+        for u, value in literals.items()
+    ]
+    if len(literals) > 1:
+        twins.append(_without("with every input constant", root, batches[0], literals))
+    return Program(root, batches, twins=tuple(twins))
 
 
 def literal(data: Array, dtype: DType) -> UOp:
     """A value of these bits without an input: a STACK of CONSTs, or bytes where it is large."""
     if data.size > MOST_LISTED and dtype.kind is not Kind.INDEX:
         raw = UOp(Op.BINARY, arg=BinaryArg(np.ascontiguousarray(data).tobytes()))
-        flat = UOp(Op.BITCAST, raw, arg=DTypeArg(dtype))
-        return UOp(Op.RESHAPE, flat, dims(data.shape))
+        return reshape(bitcast(raw, dtype), data.shape)
     members = [constant(value, dtype) for value in data.reshape(-1)]
-    return UOp(Op.RESHAPE, UOp(Op.STACK, *members), dims(data.shape)) if data.shape else members[0]
+    return reshape(UOp(Op.STACK, *members), data.shape) if data.shape else members[0]
 
 
 def _without(name: str, root: UOp, batch: Batch, literals: Mapping[UOp, UOp]) -> Twin:
@@ -162,16 +171,10 @@ def _without(name: str, root: UOp, batch: Batch, literals: Mapping[UOp, UOp]) ->
 
 
 def _decomposed(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
-    """Every op as what it decomposes into, but for those whose decomposition has a larger error."""
+    """Every op as its decomposition, but for those whose decomposition has a larger error."""
     growth, root = _grown(home, flavour, choices)
-    given = _twice(growth, root)
-    smaller = decomposed(root, is_exact)
-    return Program(root, given, twins=(Twin("decomposed", smaller, given),))
-
-
-def is_exact(u: UOp) -> bool:
-    """Whether what an op decomposes into gives what the op may give, and nothing else."""
-    return not isinstance(u.declaration.latitude, Ulp)
+    twin = decomposed(root, keeps=lambda u: isinstance(u.declaration.latitude, Ulp))
+    return _twins(root, _twice(growth, root), {"decomposed": twin})
 
 
 def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
@@ -179,39 +182,38 @@ def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Progra
     dts = operand_dtypes(DECLARATIONS[op], dtype)
     columns = edge_columns(op, dts)
     n = len(columns[0])
-    ordinary = guarded(op, dts, [values.draw_ordinary(d, n, data_key(choices)) for d in dts])
-    root = UOp(op, *(param(k, (n,), d) for k, d in enumerate(dts)))
-    given = tuple(Batch(dict(enumerate(data))) for data in (columns, ordinary))
-    return Program(root, given, twins=(Twin("decomposed", decomposed(root), given),))
+    root, ordinary = on_inputs(op, dts, n), samples(op, draw_ordinary, dts, n, choices)
+    batches = tuple(Batch(dict(enumerate(data))) for data in (columns, ordinary))
+    return _twins(root, batches, {"decomposed": decomposed(root)})
 
 
 def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
     """Written out, and with parts that FUNCTIONs compute."""
     growth, _ = _grown(home, flavour, choices)
-    root = UOp(Op.TUPLE, *(inlined(u) for u in growth.outputs()))
-    given = _twice(growth, root)
-    twins = [
-        Twin(
-            f"with FUNCTIONs {depth} deep",
-            UOp(Op.TUPLE, *outlined(choices, root.src, depth)),
-            given,
-        )
+    root = outputs(*(inlined(u) for u in growth.outputs()))
+    data = _twice(growth, root)
+    called = {
+        f"with FUNCTIONs {depth} deep": outputs(*outlined(choices, root.src, depth))
         for depth in (1, 2)
-    ]
-    return Program(root, given, twins=tuple(twins))
+    }
+    return _twins(root, data, called)
 
 
 def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
-    """Read back from the words of each edition that has words for all of it.
+    """Printed in each edition that can express all of it, and read back.
 
     Values only: an edition may know a buffer by its size, and then the outputs are flat.
     """
     growth, _ = _grown(home, flavour, choices)
-    root = UOp(Op.TUPLE, *growth.outputs())
-    given = _twice(growth, root)
-    read = {edition: _read_back(root, edition) for edition in EDITIONS}
-    twins = (Twin(f"in the words of {e}", u, given) for e, u in read.items() if u is not None)
-    return Program(root, given, twins=tuple(twins))
+    root = outputs(*growth.outputs())
+    read = ((edition, _read_back(root, edition)) for edition in EDITIONS)
+    twins = {f"in the words of {edition}": u for edition, u in read if u is not None}
+    return _twins(root, _twice(growth, root), twins)
+
+
+def _twins(root: UOp, batches: tuple[Batch, ...], twins: Mapping[str, UOp]) -> Program:
+    """A program and its twins by name, all on the same data."""
+    return Program(root, batches, twins=tuple(Twin(name, u, batches) for name, u in twins.items()))
 
 
 def _read_back(root: UOp, edition: str) -> UOp | None:
@@ -222,15 +224,14 @@ def _read_back(root: UOp, edition: str) -> UOp | None:
 
 
 def _grown(home: DType, flavour: Flavour, choices: Choices) -> tuple[Growth, UOp]:
-    with np.errstate(all="ignore"):
-        growth = grown(home, flavour, choices, BASES, (FEWEST_NODES, MOST_NODES))
-        return growth, rooted(growth, choices)
+    growth = grown(home, flavour, choices, BASES, (FEWEST_NODES, MOST_NODES))
+    return growth, rooted(growth, choices)
 
 
 def _twice(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     """The data of a graph, the first of it again: equal bits are expected of it."""
-    given = batches(growth, root)
-    return (*given, given[0])
+    data = batches(growth, root)
+    return (*data, data[0])
 
 
 MEMORY = (Op.BUFFER, Op.STORE, Op.AFTER)

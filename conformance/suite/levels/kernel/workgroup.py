@@ -13,24 +13,25 @@ from math import gcd
 from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
 from uop.conformance.suite.levels.group import Program
 from uop.conformance.suite.levels.kernel.listing import Listing
-from uop.conformance.suite.levels.op.scalar import (
+from uop.conformance.suite.levels.kernel.scalar import (
     Memory,
     Scalars,
-    argument,
     at,
+    launch,
     load,
     loop,
+    modulo,
+    plus,
     register,
+    special,
+    times,
 )
+from uop.conformance.suite.levels.nodes import dims, store
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.args import (
-    AddrSpace,
-    BufferArg,
-    SpecialArg,
-)
+from uop.spec.args import AddrSpace, BufferArg
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, dims, index_const
+from uop.spec.uop import UOp, index_const
 
 PHASES = 5
 COUNTERS = 3
@@ -62,14 +63,12 @@ class Writer:
     def __post_init__(self) -> None:
         self.scalars = Scalars(self.choices, self.dtype, self.vocabulary)
         items, groups = between(self.choices, 2, 8), between(self.choices, 1, 4)
-        self.counters = [_special("gidx0", groups), _special("lidx0", items)]
+        self.counters = [special("gidx0", groups), special("lidx0", items)]
         self.words = items * between(self.choices, 1, 2)
-        own = self.own
         for k in range(2):
-            self.listing.do(UOp(Op.STORE, at(own, index_const(k)), self.value(1)))
+            self.store(self.own, index_const(k), self.value(1))
         for k in range(self.words // items):
-            place = UOp(Op.ADD, self.item, index_const(k * items))
-            self.listing.do(UOp(Op.STORE, at(self.shared, place), self.value(1)))
+            self.store(self.shared, plus(self.item, k * items), self.value(1))
         self.listing.barrier()
 
     @property
@@ -89,6 +88,13 @@ class Writer:
     def counted(self) -> Memory:
         return Memory(COUNTERS, 12, self.dtype)
 
+    def store(self, memory: UOp, i: UOp, value: UOp) -> None:
+        self.listing.do(store(at(memory, i), value))
+
+    def load_now(self, memory: UOp, i: UOp) -> UOp:
+        """An element as the statements so far have left it."""
+        return load(self.listing.now(memory), i)
+
     def value(self, depth: int) -> UOp:
         return self.scalars.value(self.counters, depth)
 
@@ -97,30 +103,28 @@ class Writer:
         if chance(self.choices, 50):
             counter = pick(self.choices, self.counters)
             return UOp(Op.CMPLT, counter, index_const(between(self.choices, 1, 4)))
-        limit = const(between(self.choices, 1, 60), self.dtype)
+        limit = self.scalars.small(1, 60)
         return UOp(Op.CMPLT, self.scalars.element(self.counters), limit)
 
     def fold(self) -> None:
         """A register and an element that any item of the group may have written."""
-        place = self.scalars.place(self.counters[1:], self.words)
-        there = load(self.listing.now(self.shared), place)
+        other = self.load_now(self.shared, self.scalars.place(self.counters[1:], self.words))
         k = index_const(self.choices.below(2))
-        step = UOp(pick(self.choices, self.scalars.ops), load(self.listing.now(self.own), k), there)
-        self.listing.do(UOp(Op.STORE, at(self.own, k), UOp(Op.ADD, step, self.value(1))))
+        step = UOp(self.scalars.op(), self.load_now(self.own, k), other)
+        self.store(self.own, k, UOp(Op.ADD, step, self.value(1)))
 
     def scatter(self) -> None:
         """Each item writes an element of its own, some of them only where a gate is true."""
         step = pick(self.choices, [k for k in range(1, self.words) if gcd(k, self.words) == 1])
-        turned = UOp(Op.ADD, UOp(Op.MUL, self.item, index_const(step)),
-                     index_const(self.choices.below(self.words)))  # fmt: skip
-        place = at(self.shared, UOp(Op.MOD, turned, index_const(self.words)))
-        mine = load(self.listing.now(self.own), index_const(self.choices.below(2)))
-        store = UOp(Op.STORE, place, UOp(Op.ADD, mine, self.value(1)))
+        turned = plus(times(self.item, step), self.choices.below(self.words))
+        mine = self.load_now(self.own, index_const(self.choices.below(2)))
+        place = at(self.shared, modulo(turned, self.words))
+        effect = store(place, UOp(Op.ADD, mine, self.value(1)))
         if chance(self.choices, 40):
             with self.listing.where(self.gate()):
-                self.listing.do(store)
+                self.listing.do(effect)
         else:
-            self.listing.do(store)
+            self.listing.do(effect)
 
     def branch(self) -> None:
         """What some items do, and some of those more of."""
@@ -157,22 +161,17 @@ class Writer:
         """Two elements at a time, the other way round, one of them picked."""
         source = self.scalars.memories[1]
         first = self.scalars.place(self.counters, source.count - 1)
-        pair = UOp(Op.STACK, first, UOp(Op.ADD, first, index_const(1)))
+        pair = UOp(Op.STACK, first, plus(first, 1))
         other = UOp(Op.STACK, self.value(1), self.value(1))
-        both = UOp(pick(self.choices, self.scalars.ops), load(source.param, pair), other)
-        turned = UOp(Op.INDEX, both, UOp(Op.STACK, index_const(1), index_const(0)))
-        every = UOp(Op.STACK, index_const(0), index_const(1))
-        self.listing.do(UOp(Op.STORE, at(self.own, every), turned))
+        both = UOp(self.scalars.op(), load(source.param, pair), other)
+        self.store(self.own, dims((0, 1)), UOp(Op.INDEX, both, dims((1, 0))))
 
     def program(self) -> Program:
-        groups, items = self.counters
-        total = load(self.listing.now(self.own), index_const(0))
-        other = load(self.listing.now(self.own), index_const(1))
-        value = UOp(pick(self.choices, self.scalars.ops), total, other)
-        self.listing.do(self.scalars.stored(value, [groups, items]))
-        arguments = [*self.scalars.arguments(), argument(self.counted)]
-        root = UOp(Op.SINK, UOp(Op.CALL, self.listing.body, *arguments))
-        return Program(root, self.scalars.batches(root))
+        values = (self.load_now(self.own, index_const(k)) for k in range(2))
+        value = UOp(self.scalars.op(), *values)
+        self.listing.do(self.scalars.stored(value, self.counters))
+        root = launch(self.listing.body, *self.scalars.memories, self.counted)
+        return self.scalars.on_data(root)
 
 
 TABLE: tuple[tuple[Callable[[Writer], None], int], ...] = (
@@ -183,7 +182,3 @@ TABLE: tuple[tuple[Callable[[Writer], None], int], ...] = (
     (Writer.add, 3),
     (Writer.vectors, 2),
 )
-
-
-def _special(name: str, count: int) -> UOp:
-    return UOp(Op.SPECIAL, index_const(count), arg=SpecialArg(name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -11,16 +10,16 @@ from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import beside_ties
 from uop.conformance.suite.choices import Choices, data_key, pick
 from uop.conformance.suite.levels.group import Group, Program, op_group, program
-from uop.conformance.suite.levels.op.elementwise import constant
+from uop.conformance.suite.levels.nodes import bitcast, cast, constant, outputs
+from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
-from uop.spec.args import DTypeArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp, param
+from uop.spec.uop import param
 
 OFTEN_INSIDE = 12
-"""How many draws that mostly fit stand beside the special values, most of which do not."""
+"""Random arrays that mostly fit beside the special values, most of which do not."""
 
 UNEVEN = (0.75, 1.75, -0.75, -1.75)
 """Numbers of every float dtype that lie closer to the integer away from zero."""
@@ -32,64 +31,52 @@ IN_SMOKE = ("int8", "float32")
 def groups() -> Iterator[Group]:
     for source in values.VALUES:
         for target in values.VALUES:
+            pair, to = (source, target), f"to-{target.name}"
+            smoke = int(target.name in IN_SMOKE)
             if not (source.is_float and target is dtypes.index):
-                yield from _casts(source, target)
-            if dtypes.index not in (source, target):
-                yield _bitcast(source, target)
-
-
-def _casts(source: DType, target: DType) -> Iterator[Group]:
-    def group(name: str, build: partial[Program], counts: tuple[int, int, int]) -> Group:
-        return op_group(Op.CAST, source, name, counts, build)
-
-    smoke = int(target.name in IN_SMOKE)
-    yield group(f"to-{target.name}", partial(_cast_edges, source, target), (smoke, 1, 1))
-    yield group(f"chain-{target.name}", partial(_cast_chain, source, target), (0, 1, 4))
-    if source.bits == 16:
-        yield group(f"all-to-{target.name}", partial(_cast_all, source, target), (0, 1, 1))
-
-
-def _cast(u: UOp, target: DType) -> UOp:
-    return UOp(Op.CAST, u, arg=DTypeArg(target))
+                yield op_group(Op.CAST, source, to, (smoke, 1, 1), _cast_edges, *pair)
+                chain = f"chain-{target.name}"
+                yield op_group(Op.CAST, source, chain, (0, 1, 4), _cast_chain, *pair)
+                if source.bits == 16:
+                    yield op_group(Op.CAST, source, f"all-{to}", (0, 1, 1), _cast_all, *pair)
+            if dtypes.index not in pair:
+                yield op_group(Op.BITCAST, source, to, (smoke, 1, 4), _bitcast_edges, *pair)
 
 
 def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> Program:
-    """Special values, as many draws that fit where those have no value, three as constants too.
+    """Special values, as many random ones that fit where those have no value, three as constants.
 
-    Of a float one of the constants is not an integer: rounded it is another one than cut off.
+    Of a float one of the constants is not an integer: rounding and truncation differ on it.
     """
     edges, ties = values.specials(source), beside_ties(source, target)
     n = max(len(edges), len(ties))
-    batches = [np.resize(edges, n), values.draw_mixed(source, n, data_key(choices))]
+    batches = [np.resize(edges, n), sample(draw_mixed, source, n, choices)]
     if len(ties):
         batches.append(np.resize(ties, n))
     if source.is_float and target.is_int:
-        batches += [_fitting(source, target, n, data_key(choices)) for _ in range(OFTEN_INSIDE)]
+        batches += [_fitting(source, target, n, choices) for _ in range(OFTEN_INSIDE)]
     if (source, target) == (dtypes.uint64, dtypes.index):
         # An index of more than 63 bits has no meaning.
         batches = [b >> np.uint64(1) for b in batches]
     constants = [batches[0][choices.below(n)] for _ in range(3)]
     if source.is_float:
         constants[0] = np_dtype(source).type(pick(choices, UNEVEN))
-    outputs = [_cast(constant(value, source), target) for value in constants]
-    root = UOp(Op.TUPLE, _cast(param(0, (n,), source), target), *outputs)
-    return program(root, *([b] for b in batches))
+    operands = [param(0, (n,), source), *(constant(value, source) for value in constants)]
+    return program(outputs(*(cast(u, target) for u in operands)), *([b] for b in batches))
 
 
-def _fitting(source: DType, target: DType, n: int, key: int) -> Array:
+def _fitting(source: DType, target: DType, n: int, choices: Choices) -> Array:
     """Ordinary floats, positive where the target has no sign."""
-    draw = values.draw_ordinary if target.is_signed else values.draw_positive
-    return draw(source, n, key)
+    return sample(draw_ordinary if target.is_signed else draw_positive, source, n, choices)
 
 
 def _cast_chain(source: DType, target: DType, choices: Choices, index: int) -> Program:
     """Through a second dtype and back: no round trip may be dropped."""
-    data = values.draw_ordinary(source, 65, data_key(choices))
+    data = sample(draw_ordinary, source, 65, choices)
     if source.is_float and not target.is_float:
-        data = _fitting(source, target, 65, data_key(choices))
-    first = _cast(param(0, (65,), source), target)
-    back = dtypes.int64 if source is dtypes.index else source
-    return program(_cast(first, back), [data])
+        data = _fitting(source, target, 65, choices)
+    first = cast(param(0, (65,), source), target)
+    return program(cast(first, dtypes.int64 if source is dtypes.index else source), [data])
 
 
 def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Program:
@@ -99,15 +86,8 @@ def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Pro
         low, high = float(target.min), float(target.max)
         with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
             wide = data.astype(np.float64)
-        inside = (wide > low - 1) & (wide < high)
-        data = np.where(inside, data, np_dtype(source).type(1))
-    return program(_cast(param(0, (len(data),), source), target), [data])
-
-
-def _bitcast(source: DType, target: DType) -> Group:
-    build = partial(_bitcast_edges, source, target)
-    counts = (int(target.name in IN_SMOKE), 1, 4)
-    return op_group(Op.BITCAST, source, f"to-{target.name}", counts, build)
+        data = np.where((wide > low - 1) & (wide < high), data, np_dtype(source).type(1))
+    return program(cast(param(0, (len(data),), source), target), [data])
 
 
 def _bitcast_edges(source: DType, target: DType, choices: Choices, index: int) -> Program:
@@ -118,7 +98,7 @@ def _bitcast_edges(source: DType, target: DType, choices: Choices, index: int) -
         shape = (-(-len(values.specials(source)) // last), last)
     n = int(np.prod(shape))
     batches = [_bytes_for(source, target, n, data_key(choices), k) for k in range(3)]
-    root = UOp(Op.BITCAST, param(0, shape, source), arg=DTypeArg(target))
+    root = bitcast(param(0, shape, source), target)
     return program(root, *([b.reshape(shape)] for b in batches))
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from math import prod
 
 import numpy as np
 
 from uop.conformance.judging.expected import DIVISIONS
 from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import close_to_bounds
-from uop.conformance.suite.choices import Choices, data_key
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Group, Program, op_group, program
+from uop.conformance.suite.levels.nodes import constant, outputs
+from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
-from uop.spec.args import ConstArg
 from uop.spec.dtype import INTS, DType, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
@@ -37,7 +36,7 @@ SHAPES: tuple[tuple[Shape, ...], ...] = (
 )
 """Shapes of the first, second and third operand: rank 0, odd, large, no elements, broadcast."""
 
-TOLD = 3
+CONSTANTS = 3
 """Constants of a program, each in every position."""
 SHIFTS = (Op.SHL, Op.SHR)
 CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
@@ -45,26 +44,32 @@ CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 
 def groups() -> Iterator[Group]:
     """For every op that works element by element, without arg, and every dtype it takes."""
-    for declaration in DECLARATIONS.values():
-        if declaration.takes_values:
-            for dtype in declaration.dtypes:
-                yield from _of_cell(declaration, dtype)
+    for declaration in taking_values():
+        for dtype in declaration.dtypes:
+            yield from _of_cell(declaration, dtype)
+
+
+def taking_values() -> list[OpDef]:
+    """The declarations of ops that work element by element, without arg."""
+    return [d for d in DECLARATIONS.values() if d.takes_values]
 
 
 def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
-    op, operands = declaration.op, operand_dtypes(declaration, dtype)
-    full = 1 if len(operands) == 1 else 2
-    yield op_group(op, dtype, "edges", (1, 1, full), partial(_edges, op, operands))
-    yield op_group(op, dtype, "shapes", (0, 1, len(SHAPES)), partial(_shapes, op, operands))
-    yield op_group(op, dtype, "constants", (0, 1, 4), partial(_constants, op, operands))
+    op, dts = declaration.op, operand_dtypes(declaration, dtype)
+    yield op_group(op, dtype, "edges", (1, 1, 1 if len(dts) == 1 else 2), _edges, op, dts)
+    yield op_group(op, dtype, "shapes", (0, 1, len(SHAPES)), _shapes, op, dts)
+    yield op_group(op, dtype, "constants", (0, 1, 4), _constants, op, dts)
     if op in SHIFTS:
         others = tuple((dtype, count) for count in INTS if count != dtype)
-        yield op_group(op, dtype, "counts", (0, 1, len(others)), partial(_counts, op, others))
+        yield op_group(op, dtype, "counts", (0, 1, len(others)), _counts, op, others)
     if op in DIVISIONS:
-        yield op_group(op, dtype, "zero-divisors", (1, 2, 2), partial(_zero_divisors, op, operands))
+        yield op_group(op, dtype, "zero-divisors", (1, 2, 2), _zero_divisors, op, dts)
     if declaration.decomposition is not None:
-        yield op_group(op, dtype, "twin", (0, 1, 1), partial(_twin, op, operands))
-    yield from _exhaustive(op, operands)
+        yield op_group(op, dtype, "twin", (0, 1, 1), _twin, op, dts)
+    # One operand of at most 16 bits, or two of 8: every combination with a meaning in one program.
+    bits = sum(d.bits for d in dts)
+    if bits == 16 or (len(dts) == 1 and bits < 16):
+        yield op_group(op, dts[-1], "exhaustive", (0, 1, 1), _exhaustive, op, dts)
 
 
 def operand_dtypes(declaration: OpDef, dtype: DType) -> DTypes:
@@ -80,25 +85,28 @@ def operand_dtypes(declaration: OpDef, dtype: DType) -> DTypes:
     raise ValueError(f"{declaration.op.name} takes no operands of {dtype.name}")
 
 
-def _params(dts: DTypes, shapes: tuple[Shape, ...]) -> list[UOp]:
-    return [param(k, s, d) for k, (d, s) in enumerate(zip(dts, shapes, strict=False))]
+def _params(dts: DTypes, shapes: Sequence[Shape]) -> list[UOp]:
+    return [param(k, s, d) for k, (d, s) in enumerate(zip(dts, shapes, strict=True))]
 
 
-def _flat(op: Op, dts: DTypes, n: int) -> UOp:
+def on_inputs(op: Op, dts: DTypes, n: int) -> UOp:
     """The op on PARAMs of shape (n,)."""
     return UOp(op, *_params(dts, ((n,),) * len(dts)))
+
+
+def samples(op: Op, draw: values.Draw, dts: DTypes, n: int, choices: Choices) -> list[Array]:
+    """Random columns on which the op has a meaning."""
+    return guarded(op, dts, [sample(draw, d, n, choices) for d in dts])
 
 
 def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     """All combinations of special values, then as many mixed and ordinary ones."""
     edges = edge_columns(op, dts) if index == 0 else all_edge_columns(op, dts)
     n = len(edges[0])
-    mixed = [values.draw_mixed(d, n, data_key(choices)) for d in dts]
-    ordinary = [values.draw_ordinary(d, n, data_key(choices)) for d in dts]
-    batches = [edges, guarded(op, dts, mixed), guarded(op, dts, ordinary)]
+    batches = [edges, *(samples(op, d, dts, n, choices) for d in (draw_mixed, draw_ordinary))]
     if op in CHAINED and dts[0].is_float:
         batches.append([np.resize(c, n) for c in close_to_bounds(op, dts[0])])
-    return program(_flat(op, dts, n), *batches)
+    return program(on_inputs(op, dts, n), *batches)
 
 
 def edge_columns(op: Op, dts: DTypes) -> list[Array]:
@@ -134,8 +142,9 @@ def shift_counts(dts: DTypes) -> Array:
 
 
 def guarded(op: Op, dts: DTypes, columns: list[Array]) -> list[Array]:
-    """The same columns, with shift counts that have a meaning and divisors that are not zero:
-    others are left to programs about them.
+    """Return the columns with valid shift counts and without zero divisors.
+
+    Other groups have programs about those.
     """
     if op in DIVISIONS:
         return [columns[0], np.where(columns[1] == 0, 1, columns[1]).astype(columns[1].dtype)]
@@ -148,57 +157,49 @@ def guarded(op: Op, dts: DTypes, columns: list[Array]) -> list[Array]:
 
 
 def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
-    """The first shape depends on the cell, so that a small effort still sees all of them."""
+    """The first shape depends on the cell, so that a small effort still covers all of them."""
     cell = sum(map(ord, op.name + dts[-1].name))
     shapes = SHAPES[(cell + index) % len(SHAPES)][: len(dts)]
-    columns = [
-        values.draw_mixed(d, prod(s), data_key(choices)) for d, s in zip(dts, shapes, strict=True)
-    ]
-    arrays = [c.reshape(s) for c, s in zip(guarded(op, dts, columns), shapes, strict=True)]
-    return program(UOp(op, *_params(dts, shapes)), arrays)
+    params = _params(dts, shapes)
+    data = [sample(draw_mixed, u.dtype, u.shape, choices) for u in params]
+    return program(UOp(op, *params), guarded(op, dts, data))
 
 
 def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
-    """Constants that tell in each position beside inputs, in all of them, and twice in a row.
+    """Constants in each position beside inputs, in all positions, and two in a row.
 
     Two constants in a row are not one, where a result is rounded.
     """
-    columns = [telling(d, choices) for d in dts]
+    columns = [rewrite_constants(d, choices) for d in dts]
     n = max(len(values.specials(d)) for d in dts)
-    given = [np.resize(values.specials(d), n) for d in dts]
-    # Beside one another the special values of two inputs differ.
-    given[1:] = [np.roll(column, 1 + k) for k, column in enumerate(given[1:])]
-    inputs = guarded(op, dts, given)
+    # Shifted, so that in a row the special values of two inputs differ.
+    inputs = [np.roll(np.resize(values.specials(d), n), k) for k, d in enumerate(dts)]
     params = _params(dts, ((n,),) * len(dts))
-    outputs = []
-    for k in range(TOLD):
-        here, behind = (_row(op, dts, columns, TOLD * index + k + step) for step in (0, 1))
+    results = []
+    for k in range(CONSTANTS):
+        here, behind = (_row(op, dts, columns, CONSTANTS * index + k + step) for step in (0, 1))
         places = range(len(dts))
-        outputs += [UOp(op, *(*params[:p], here[p], *params[p + 1 :])) for p in places]
+        results += [UOp(op, *params[:p], here[p], *params[p + 1 :]) for p in places]
         if len(dts) > 2:
-            outputs += [UOp(op, *(*here[:p], params[p], *behind[p + 1 :])) for p in places]
+            results += [UOp(op, *here[:p], params[p], *behind[p + 1 :]) for p in places]
     if len(dts) > 1:
-        outputs.append(UOp(op, *here))
+        results.append(UOp(op, *here))
     if op in CHAINED:
-        first, second = (
-            constant(c, dts[0]) for c in values.draw_ordinary(dts[0], 2, data_key(choices))
-        )
-        outputs.append(UOp(op, UOp(op, params[0], first), second))
-    root = UOp(Op.TUPLE, *outputs)
-    used = {p.arg.slot for p in root.toposort() if p.op is Op.PARAM}  # type: ignore[union-attr]
-    return program(root, {slot: a for slot, a in enumerate(inputs) if slot in used})
+        first, second = (constant(c, dts[0]) for c in sample(draw_ordinary, dts[0], 2, choices))
+        results.append(UOp(op, UOp(op, params[0], first), second))
+    return program(outputs(*results), guarded(op, dts, inputs))
 
 
 def _row(op: Op, dts: DTypes, columns: Sequence[Array], k: int) -> list[UOp]:
-    """A constant for each operand, the k-th that tells."""
+    """The k-th constant of each operand."""
     row = guarded(op, dts, [np.roll(column, -k)[:1] for column in columns])
     return [constant(value[0], dtype) for value, dtype in zip(row, dts, strict=True)]
 
 
-def telling(dtype: DType, choices: Choices) -> Array:
-    """The numbers that rewrites look for: zeros, ones, two, a half, the ends, then special values.
+def rewrite_constants(dtype: DType, choices: Choices) -> Array:
+    """Numbers that rewrites look for: zeros, ones, two, a half, the ends, then special values.
 
-    A program takes some of them, and the next one those behind.
+    A program takes some of them, and the next program those behind.
     """
     special = values.specials(dtype)
     if dtype is dtypes.bool:
@@ -210,63 +211,45 @@ def telling(dtype: DType, choices: Choices) -> Array:
     return np.concatenate([first, np.roll(special, -start)])
 
 
-def constant(value: Array, dtype: DType) -> UOp:
-    """A CONST with the bits of a numpy scalar."""
-    return UOp(Op.CONST, arg=ConstArg(int(to_bits(value.reshape(1))[0]), dtype))
-
-
 def _counts(op: Op, others: tuple[DTypes, ...], choices: Choices, index: int) -> Program:
     """Shifts whose count has another dtype than what is shifted."""
     dts = others[(index + choices.below(len(others))) % len(others)]
     edges = edge_columns(op, dts)
-    return program(_flat(op, dts, len(edges[0])), edges)
+    return program(on_inputs(op, dts, len(edges[0])), edges)
 
 
 def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     """The published decomposition of the op, as a program of its own."""
     columns = products(op, *(values.sharpest(d, 2) for d in dts))
     n = len(columns[0])
-    drawn = (
-        guarded(op, dts, [draw(d, n, data_key(choices)) for d in dts])
-        for draw in (values.draw_ordinary, values.draw_positive)
-    )
-    return program(decomposed(_flat(op, dts, n)), columns, *drawn)
+    data = (samples(op, d, dts, n, choices) for d in (draw_ordinary, draw_positive))
+    return program(decomposed(on_inputs(op, dts, n)), columns, *data)
 
 
 def _zero_divisors(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     """Every special value by zero, of a small dtype every value; by an input, then by a CONST."""
     dividends = values.every_pattern(dts[0]) if dts[0].bits == 8 else values.specials(dts[0])
     zero = np.zeros(len(dividends), dividends.dtype)
-    root = _flat(op, dts, len(dividends))
+    root = on_inputs(op, dts, len(dividends))
     if index == 0:
         return program(root, [dividends, zero])
     return program(UOp(op, root.src[0], constant(zero[0], dts[1])), [dividends])
 
 
-def _always(u: UOp) -> bool:
-    return True
-
-
-def decomposed(u: UOp, wanted: Callable[[UOp], bool] = _always) -> UOp:
-    """The graph without any op that has a decomposition, of those that are wanted."""
+def decomposed(u: UOp, keeps: Callable[[UOp], bool] = lambda u: False) -> UOp:
+    """The graph with each op replaced by its decomposition, but for the ops that it keeps."""
     done: dict[UOp, UOp] = {}
     for node in u.toposort():
         same = node.with_src(done[s] for s in node.src)
-        smaller = same.decompose() if wanted(same) else None
-        done[node] = same if smaller is None else decomposed(smaller, wanted)
+        smaller = None if keeps(same) else same.decompose()
+        done[node] = same if smaller is None else decomposed(smaller, keeps)
     return done[u]
 
 
-def _exhaustive(op: Op, dts: DTypes) -> Iterator[Group]:
-    """One operand of at most 16 bits, two of 8: every combination that has a meaning, at once."""
-    bits = sum(d.bits for d in dts)
-    if bits == 16 or (len(dts) == 1 and bits < 16):
-        yield op_group(op, dts[-1], "exhaustive", (0, 1, 1), partial(_every_value, op, dts))
-
-
-def _every_value(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+def _exhaustive(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+    """Every combination of values that has a meaning."""
     patterns = [values.every_pattern(d) for d in dts]
     if op in SHIFTS:
         patterns[1] = patterns[1][: dts[0].bits]
     columns = products(op, *patterns)
-    return program(_flat(op, dts, len(columns[0])), columns)
+    return program(on_inputs(op, dts, len(columns[0])), columns)

@@ -1,76 +1,61 @@
-"""Level op, movement: views with random args over every dtype, and what consumes a fill."""
+"""Level op, movement: random views of every dtype, INDEX, STACK, and ops that consume a PAD."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, chance, data_key, pick, shuffled
+from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Group, Program, copying_group, op_group, program
-from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import (
-    BufferArg,
-    FlipArg,
-    PadArg,
-    PadFill,
-    ParamArg,
-    PermuteArg,
-    ReduceArg,
-    ReplicatedArg,
-    SliceArg,
-)
+from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_within, sample
+from uop.spec.args import PadFill, ParamArg, SliceArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp, const, dims, index_const, param
+from uop.spec.uop import UOp, const, index_const, param
 
 View = Callable[[Choices, UOp], UOp]
 
 SHAPES: tuple[Shape, ...] = (
-    (2, 3, 4),
-    (5, 7),
-    (13,),
-    (),
-    (3, 1, 5),
-    (0, 3),
-    (2, 2, 3, 3),
-    (1025,),
-    (33, 32),
+    *((2, 3, 4), (5, 7), (13,), (), (3, 1, 5)),
+    *((0, 3), (2, 2, 3, 3), (1025,), (33, 32)),
 )
+WITH_BITS = tuple(d for d in values.VALUES if d.kind is not Kind.INDEX)
+INDEX_DTYPES = tuple(d for d in values.VALUES if d.is_int)
 
 
 def groups() -> Iterator[Group]:
     for k, dtype in enumerate(values.VALUES):
         for turn, (op, view) in enumerate(VIEWS.items(), k):
-            yield copying_group(op, dtype, "view", (1, 2, 9), partial(_view, op, view, dtype))
+            yield copying_group(op, dtype, "view", (1, 2, 9), _view, view, dtype)
             usual = int(turn % len(VIEWS) == 0)
-            yield op_group(op, dtype, "below", (0, usual, 2), partial(_below, view, dtype))
-        yield copying_group(Op.PAD, dtype, "consumed", (1, 4, 12), partial(_consumed, dtype))
-        yield copying_group(Op.INDEX, dtype, "constant", (1, 2, 6), partial(_index_constant, dtype))
-        yield copying_group(Op.INDEX, dtype, "data", (1, 2, 8), partial(_index_data, dtype))
-        yield copying_group(Op.STACK, dtype, "join", (1, 2, 6), partial(_stack, dtype))
-        yield copying_group(Op.BIND, dtype, "size", (1, 1, 3), partial(_bound, dtype))
-        yield copying_group(Op.REPLICATED, dtype, "copies", (1, 1, 4), partial(_replicated, dtype))
-        if dtype.kind is not Kind.INDEX:
-            yield copying_group(Op.SLICE, dtype, "bytes", (1, 2, 6), partial(_bytes, dtype))
+            yield op_group(op, dtype, "below", (0, usual, 2), _below, view, dtype)
+        yield copying_group(Op.PAD, dtype, "consumed", (1, 4, 12), _consumed, dtype)
+        yield copying_group(Op.INDEX, dtype, "constant", (1, 2, 6), _index_constant, dtype)
+        yield copying_group(Op.INDEX, dtype, "data", (1, 2, 8), _index_data, dtype)
+        yield copying_group(Op.STACK, dtype, "join", (1, 2, 6), _stack, dtype)
+        yield copying_group(Op.BIND, dtype, "size", (1, 1, 3), _bound, dtype)
+        yield copying_group(Op.REPLICATED, dtype, "copies", (1, 1, 4), _replicated, dtype)
+        if dtype in WITH_BITS:
+            yield copying_group(Op.SLICE, dtype, "bytes", (1, 2, 6), _bytes, dtype)
 
 
-def permute(choices: Choices, t: UOp) -> UOp:
-    return UOp(Op.PERMUTE, t, arg=PermuteArg(tuple(shuffled(choices, range(len(t.shape))))))
+def random_permute(choices: Choices, t: UOp) -> UOp:
+    return nodes.permute(t, shuffled(choices, range(len(t.shape))))
 
 
-def flip(choices: Choices, t: UOp) -> UOp:
-    """At least one axis, where there is one."""
+def random_flip(choices: Choices, t: UOp) -> UOp:
+    """Flip at least one axis, where there is one."""
     flags = [chance(choices, 50) for _ in t.shape]
     if flags and not any(flags):
         flags[choices.below(len(flags))] = True
-    return UOp(Op.FLIP, t, arg=FlipArg(tuple(flags)))
+    return nodes.flip(t, flags)
 
 
-def reshape(choices: Choices, t: UOp) -> UOp:
-    """Axes are merged and split at random, and axes of size 1 put in."""
+def random_reshape(choices: Choices, t: UOp) -> UOp:
+    """Merge and split axes at random, and insert axes of size 1."""
     left = prod(t.shape)
     shape: list[int] = []
     while left > 1 and len(shape) < 3:
@@ -83,116 +68,100 @@ def reshape(choices: Choices, t: UOp) -> UOp:
         shape.insert(choices.below(len(shape) + 1), 1)
     if not t.shape and chance(choices, 50):
         shape = []
-    return UOp(Op.RESHAPE, t, dims(shape))
+    return nodes.reshape(t, shape)
 
 
-def expand(choices: Choices, t: UOp) -> UOp:
-    """Axes of size 1 become longer; a value without one gets one in front."""
+def random_expand(choices: Choices, t: UOp) -> UOp:
+    """Lengthen the axes of size 1; a value without one gets one in front."""
     if 1 not in t.shape:
-        t = UOp(Op.RESHAPE, t, dims((1, *t.shape)))
-    return UOp(Op.EXPAND, t, dims(between(choices, 1, 4) if s == 1 else s for s in t.shape))
+        t = nodes.reshape(t, (1, *t.shape))
+    return nodes.expand(t, (between(choices, 1, 4) if s == 1 else s for s in t.shape))
 
 
-def shrink(choices: Choices, t: UOp) -> UOp:
+def random_shrink(choices: Choices, t: UOp) -> UOp:
     sizes = [between(choices, min(s, 1), s) for s in t.shape]
-    offsets = [choices.below(s - kept + 1) for s, kept in zip(t.shape, sizes, strict=True)]
-    return UOp(Op.SHRINK, t, dims(offsets), dims(sizes))
+    return nodes.shrink(t, random_offset(choices, sizes, t.shape), sizes)
 
 
-def part(choices: Choices, t: UOp) -> UOp:
-    """SLICE: some elements, wherever they lie."""
+def random_offset(choices: Choices, part: Sequence[int], whole: Sequence[int]) -> list[int]:
+    """Where a part begins inside a whole."""
+    return [choices.below(w - p + 1) for p, w in zip(part, whole, strict=True)]
+
+
+def random_slice(choices: Choices, t: UOp) -> UOp:
+    """Elements at any distance from the ends."""
     n = prod(t.shape)
     offset = choices.below(n + 1)
     size = between(choices, min(1, n - offset), n - offset)
     return UOp(Op.SLICE, t, index_const(offset), arg=SliceArg(size, t.dtype))
 
 
-def pad_with(choices: Choices, t: UOp, fill: PadFill, most: int = 2) -> UOp:
-    """Up to `most` elements before and after each axis."""
-    before = [choices.below(most + 1) for _ in t.shape]
-    sizes = [b + s + choices.below(most + 1) for b, s in zip(before, t.shape, strict=True)]
-    return UOp(Op.PAD, t, dims(before), dims(sizes), arg=PadArg(fill))
-
-
-def pad_zero(choices: Choices, t: UOp) -> UOp:
-    return pad_with(choices, t, PadFill.ZERO)
+def random_pad(choices: Choices, t: UOp, fill: PadFill = PadFill.ZERO) -> UOp:
+    """Up to two elements before and after each axis."""
+    before = [choices.below(3) for _ in t.shape]
+    sizes = [b + s + choices.below(3) for b, s in zip(before, t.shape, strict=True)]
+    return nodes.pad(t, before, sizes, fill)
 
 
 VIEWS: dict[Op, View] = {
-    Op.PERMUTE: permute,
-    Op.FLIP: flip,
-    Op.RESHAPE: reshape,
-    Op.EXPAND: expand,
-    Op.SHRINK: shrink,
-    Op.SLICE: part,
-    Op.PAD: pad_zero,
+    Op.PERMUTE: random_permute,
+    Op.FLIP: random_flip,
+    Op.RESHAPE: random_reshape,
+    Op.EXPAND: random_expand,
+    Op.SHRINK: random_shrink,
+    Op.SLICE: random_slice,
+    Op.PAD: random_pad,
 }
-"""How a view of an op is built over any value."""
+"""A random view of any value, by its op."""
 
 
-def _view(op: Op, view: View, dtype: DType, choices: Choices, index: int) -> Program:
+def _view(view: View, dtype: DType, choices: Choices, index: int) -> Program:
     """One view, or three of the same op in a row; on any bits, for a view copies them.
 
     The first one is of every special value.
     """
     special = values.specials(dtype)
     shape = SHAPES[(index + choices.below(2)) % len(SHAPES)] if index else (len(special), 3)
-    n = prod(shape)
     root = param(0, shape, dtype)
     for _ in range(1 + 2 * (index % 2)):
         root = view(choices, root)
-    data = [values.draw_special(dtype, n, data_key(choices)) if index else special.repeat(3)]
-    data.append(values.draw_bits(dtype, n, data_key(choices)))
-    return program(root, *([d.reshape(shape)] for d in data))
+    edges = (
+        sample(values.draw_special, dtype, shape, choices)
+        if index
+        else special.repeat(3).reshape(shape)
+    )
+    return program(root, [edges], [sample(draw_bits, dtype, shape, choices)])
 
 
 def _below(view: View, dtype: DType, choices: Choices, index: int) -> Program:
     """Each view of a view of this op."""
     shape: Shape = pick(choices, ((3, 3), (2, 1, 3), (5,), (1, 3, 2, 1, 2)))
     first = view(choices, param(0, shape, dtype))
-    root = UOp(Op.TUPLE, *(second(choices, first) for second in VIEWS.values()))
-    return program(root, [values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)])
-
-
-def inside(t: UOp, padded: UOp) -> UOp:
-    """Where a PAD holds elements of T: the same PAD of true, with zeros around."""
-    true = UOp(Op.RESHAPE, const(True, dtypes.bool), dims((1,) * len(t.shape)))
-    ones = UOp(Op.EXPAND, true, dims(t.shape))
-    return UOp(Op.PAD, ones, *padded.src[1:], arg=PadArg(PadFill.ZERO))
+    root = nodes.outputs(*(second(choices, first) for second in VIEWS.values()))
+    return program(root, [sample(draw_bits, dtype, shape, choices)])
 
 
 def _consumed(dtype: DType, choices: Choices, index: int) -> Program:
     """A PAD whose absent elements do not reach the result, but for few: by WHERE, REDUCE, STORE."""
     shape: Shape = pick(choices, ((3, 4), (7,), (2, 3, 2), (16,)))
-    n = prod(shape)
-    t = param(0, shape, dtype)
-    padded = pad_with(choices, t, PadFill.INVALID)
-    other = param(1, padded.shape, dtype)
-    draws = [values.draw_ordinary, values.draw_mixed]
-    batches = [
-        {0: draw(dtype, n, data_key(choices)).reshape(shape)}
-        | {1: draw(dtype, prod(padded.shape), data_key(choices)).reshape(padded.shape)}
-        for draw in draws
-    ]
+    padded = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
+    draws = (draw_ordinary, draw_mixed)
+    batches = [[sample(d, dtype, s, choices) for s in (shape, padded.shape)] for d in draws]
     # An op that does not keep zero, so that a fill of 0 differs from none.
     shifted = UOp(Op.CMPNE if dtype.kind is Kind.BOOL else Op.ADD, padded, const(1, dtype))
     match index % 4:
         case 0:
-            root = UOp(Op.WHERE, inside(t, padded), shifted, other)
+            root = UOp(Op.WHERE, nodes.inside(padded), shifted, param(1, padded.shape, dtype))
         case 1:
-            axes = tuple(range(len(shape)))[choices.below(len(shape)) :]
-            op = pick(choices, (Op.MAX, Op.ADD))
-            root = UOp(Op.REDUCE, shifted, arg=ReduceArg(op, axes))
-            batches = [{0: b[0]} for b in batches]
+            first = choices.below(len(shape))
+            root = nodes.fold(pick(choices, (Op.MAX, Op.ADD)), shifted, range(first, len(shape)))
         case 2:
-            buffer = UOp(Op.BUFFER, dims(padded.shape), arg=BufferArg(1, dtype))
-            root = UOp(Op.SINK, UOp(Op.STORE, buffer, shifted))
+            root = UOp(Op.SINK, nodes.store(nodes.buffer(1, padded.shape, dtype), shifted))
         case _:
-            t = param(0, (64,), dtype)
-            padded = UOp(Op.PAD, t, dims((choices.below(3),)), dims((66,)))
-            zeros = UOp(Op.PAD, shifted.src[1], dims(()), dims(()), arg=PadArg(PadFill.ZERO))
+            padded = nodes.pad(param(0, (64,), dtype), (choices.below(3),), (66,))
+            zeros = nodes.pad(shifted.src[1], (), (), PadFill.ZERO)
             root = UOp(shifted.op, padded, zeros)
-            batches = [{0: draw(dtype, 64, data_key(choices))} for draw in draws]
+            batches = [[sample(draw, dtype, 64, choices)] for draw in draws]
     return program(root, *batches)
 
 
@@ -203,44 +172,33 @@ def _replicated(dtype: DType, choices: Choices, index: int) -> Program:
     """
     special = values.specials(dtype)
     shape: Shape = pick(choices, ((4, 3), (7,), (2, 3, 2), ())) if index else special.shape
-    t = UOp(Op.RESHAPE, param(0, shape, dtype), dims((1, *shape)))
-    copies = UOp(Op.EXPAND, t, dims((between(choices, 1, 8), *shape)))
-    order = tuple(shuffled(choices, range(len(copies.shape))))
-    moved = UOp(Op.PERMUTE, copies, arg=PermuteArg(order))
-    root = UOp(Op.REPLICATED, moved, arg=ReplicatedArg((order.index(0),)))
-    drawn = values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)
-    return program(root, [drawn if index else special])
+    t = nodes.copies(param(0, shape, dtype), between(choices, 1, 8))
+    order = shuffled(choices, range(len(t.shape)))
+    data = sample(draw_bits, dtype, shape, choices)
+    root = nodes.replicated(nodes.permute(t, order), order.index(0))
+    return program(root, [data if index else special])
 
 
 def _bound(dtype: DType, choices: Choices, index: int) -> Program:
     """A variable with a value as the size of an axis."""
-    variable = UOp(Op.PARAM, dims(()), arg=ParamArg(9, dtypes.index, min=1, max=9))
+    variable = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(9, dtypes.index, min=1, max=9))
     size = UOp(Op.BIND, variable, index_const(between(choices, 1, 9)))
-    t = param(0, (1, 5), dtype)
-    root = UOp(Op.EXPAND, t, UOp(Op.STACK, size, index_const(5)))
-    return program(root, [values.draw_bits(dtype, 5, data_key(choices)).reshape(1, 5)])
+    root = UOp(Op.EXPAND, param(0, (1, 5), dtype), UOp(Op.STACK, size, index_const(5)))
+    return program(root, [sample(draw_bits, dtype, (1, 5), choices)])
 
 
 def _bytes(dtype: DType, choices: Choices, index: int) -> Program:
     """Part of the bytes of any values, as elements of another dtype."""
     shape: Shape = pick(choices, ((4, 4), (16,), (2, 3, 4), (65, 8)))
     # Bytes that are neither 0 nor 1 are no bool, and what is read of them promises nothing.
-    readable = [d for d in DTYPES_WITH_BITS if d is not dtypes.bool or dtype is dtypes.bool]
+    readable = [d for d in WITH_BITS if d is not dtypes.bool or dtype is dtypes.bool]
     n, new = prod(shape), pick(choices, readable)
     step = max(1, new.itemsize // dtype.itemsize)
     offset = step * choices.below(n // step)
-    most = (n - offset) * dtype.itemsize // new.itemsize
-    root = UOp(
-        Op.SLICE,
-        param(0, shape, dtype),
-        index_const(offset),
-        arg=SliceArg(between(choices, 1, most), new),
-    )
-    data = values.draw_bits(dtype, n, data_key(choices)).reshape(shape)
-    return program(root, [data])
-
-
-DTYPES_WITH_BITS = tuple(d for d in values.VALUES if d.kind is not Kind.INDEX)
+    size = between(choices, 1, (n - offset) * dtype.itemsize // new.itemsize)
+    arg = SliceArg(size, new)
+    root = UOp(Op.SLICE, param(0, shape, dtype), index_const(offset), arg=arg)
+    return program(root, [sample(draw_bits, dtype, shape, choices)])
 
 
 def _index_constant(dtype: DType, choices: Choices, index: int) -> Program:
@@ -248,58 +206,39 @@ def _index_constant(dtype: DType, choices: Choices, index: int) -> Program:
     special = values.specials(dtype)
     shape: Shape = pick(choices, ((4, 3, 5), (7, 2), (9,), (65, 33))) if index else special.shape
     count = index % (len(shape) + 1)
-    indices = [const(choices.below(s), _index_dtype(choices)) for s in shape[:count]]
-    drawn = values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)
-    return program(UOp(Op.INDEX, param(0, shape, dtype), *indices), [drawn if index else special])
-
-
-def _index_dtype(choices: Choices) -> DType:
-    return pick(choices, (dtypes.index, *INDEX_DTYPES))
-
-
-INDEX_DTYPES = tuple(d for d in values.VALUES if d.is_int)
+    kinds = (dtypes.index, *INDEX_DTYPES)
+    indices = [const(choices.below(s), pick(choices, kinds)) for s in shape[:count]]
+    data = sample(draw_bits, dtype, shape, choices)
+    return program(UOp(Op.INDEX, param(0, shape, dtype), *indices), [data if index else special])
 
 
 def _index_data(dtype: DType, choices: Choices, index: int) -> Program:
     """Indices that are inputs, in bounds by their data or by a MOD; absent ones pick nothing."""
     shape: Shape = pick(choices, ((5, 3), (11,), (4, 3, 2), (97,)))
     k, index_dtype = between(choices, 1, 9), pick(choices, INDEX_DTYPES)
-    table = param(0, shape, dtype)
-    data = values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape)
-    at = param(1, (k,), index_dtype)
-    n = shape[0]
+    table, at, n = param(0, shape, dtype), param(1, (k,), index_dtype), shape[0]
+    data = [sample(draw_bits, dtype, shape, choices)]
     if index % 4 == 1:
         # Unsigned or floored: MOD by a positive number is in bounds whatever the data.
-        i = UOp(Op.MOD, at, const(n, index_dtype))
-        positions = values.draw_bits(index_dtype, k, data_key(choices))
-    else:
-        i = at
-        positions = values.draw_within(index_dtype, k, data_key(choices), 0, n - 1)
-    root = UOp(Op.INDEX, table, i)
+        data.append(sample(draw_bits, index_dtype, k, choices))
+        return program(UOp(Op.INDEX, table, UOp(Op.MOD, at, const(n, index_dtype))), data)
+    data.append(sample(draw_within(0, n - 1), index_dtype, k, choices))
     if index % 4 == 2:
-        i = UOp(Op.PAD, at, dims((1,)), dims((k + 2,)))
-        picked = UOp(Op.INDEX, table, i)
-        keep = UOp(Op.PAD, _true((k,)), dims((1,)), dims((k + 2,)), arg=PadArg(PadFill.ZERO))
-        mask = UOp(Op.RESHAPE, keep, dims((k + 2, *(1,) * (len(shape) - 1))))
-        root = UOp(Op.WHERE, mask, picked, const(0, dtype))
+        picked = UOp(Op.INDEX, table, nodes.pad(at, (1,), (k + 2,)))
+        keep = nodes.pad(nodes.all_true((k,)), (1,), (k + 2,), PadFill.ZERO)
+        mask = nodes.reshape(keep, (k + 2, *(1,) * (len(shape) - 1)))
+        return program(UOp(Op.WHERE, mask, picked, const(0, dtype)), data)
     if index % 4 == 3 and len(shape) > 1:
-        second = param(2, (), dtypes.int32)
-        last = values.draw_within(dtypes.int32, 1, data_key(choices), 0, shape[1] - 1).reshape(())
-        return program(UOp(Op.INDEX, table, i, second), [data, positions, last])
-    return program(root, [data, positions.astype(np_dtype(index_dtype))])
-
-
-def _true(shape: Shape) -> UOp:
-    one = UOp(Op.RESHAPE, const(True, dtypes.bool), dims((1,) * len(shape)))
-    return UOp(Op.EXPAND, one, dims(shape))
+        data.append(sample(draw_within(0, shape[1] - 1), dtypes.int32, (), choices))
+        return program(UOp(Op.INDEX, table, at, param(2, (), dtypes.int32)), data)
+    return program(UOp(Op.INDEX, table, at), data)
 
 
 def _stack(dtype: DType, choices: Choices, index: int) -> Program:
     """One to four values of one shape; the same one twice, and a constant among ()-shaped ones."""
     shape: Shape = pick(choices, ((3,), (2, 3), (), (0,), (1, 257)))
-    count = between(choices, 1, 4)
-    params = [param(k, shape, dtype) for k in range(count)]
-    data = [values.draw_bits(dtype, prod(shape), data_key(choices)).reshape(shape) for _ in params]
+    params = [param(k, shape, dtype) for k in range(between(choices, 1, 4))]
+    data = [sample(draw_bits, dtype, shape, choices) for _ in params]
     operands = [*params, params[0]] if index % 2 else params
     if shape == ():
         operands = [*operands, const(1, dtype)]

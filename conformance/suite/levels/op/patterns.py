@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from functools import partial
-from math import prod
 
 from uop.conformance.judging.expected import DIVISIONS
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, data_key, pick
+from uop.conformance.suite.choices import Choices, between, pick
 from uop.conformance.suite.levels.graph.steps import GUARDED
 from uop.conformance.suite.levels.group import Group, Program, op_group, program
-from uop.conformance.suite.levels.op.elementwise import DTypes, constant, operand_dtypes
+from uop.conformance.suite.levels.nodes import constant, outputs
+from uop.conformance.suite.levels.op.elementwise import DTypes, operand_dtypes, taking_values
 from uop.conformance.suite.levels.op.sizes import MOST_AXES, shape_of_rank
 from uop.interpreter.numeric.storage import Array
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS, OpDef, Shape
+from uop.spec.registry import OpDef, Shape
 from uop.spec.uop import UOp, param
 
 COUNTS = (1, 2, 12)
@@ -74,11 +73,10 @@ That operand then is what the step before gave.
 
 
 def groups() -> Iterator[Group]:
-    for declaration in DECLARATIONS.values():
-        if declaration.takes_values:
-            for k, dtype in enumerate(declaration.dtypes):
-                build = partial(_patterns, declaration, operand_dtypes(declaration, dtype), k)
-                yield op_group(declaration.op, dtype, "patterns", COUNTS, build)
+    for declaration in taking_values():
+        for k, dtype in enumerate(declaration.dtypes):
+            args = (declaration, operand_dtypes(declaration, dtype), k)
+            yield op_group(declaration.op, dtype, "patterns", COUNTS, _patterns, *args)
 
 
 def _patterns(declaration: OpDef, dts: DTypes, first: int, choices: Choices, index: int) -> Program:
@@ -92,35 +90,32 @@ def _patterns(declaration: OpDef, dts: DTypes, first: int, choices: Choices, ind
         return _Operands(declaration.op, dts, shape, choices, inputs)
 
     if index > 1:
-        drawn = operands(shape_of_rank(choices, first + index))
+        random = operands(shape_of_rank(choices, first + index))
         rows = [tuple(pick(choices, tuple(Pattern)) for _ in dts) for _ in range(4)]
-        return program(UOp(Op.TUPLE, *map(drawn.applied, rows)), inputs)
+        return program(outputs(*map(random.applied, rows)), inputs)
     # The patterns differ where there are two axes, both longer than 1.
     rank = first + index if 2 <= first + index <= MOST_AXES else 2
-    drawn = operands(tuple(between(choices, 2, 3) for _ in range(rank)))
+    random = operands(tuple(between(choices, 2, 3) for _ in range(rank)))
     if index:
-        return program(UOp(Op.TUPLE, *map(drawn.applied, ROWS[len(dts)])), inputs)
-    outputs = drawn.together(isinstance(declaration.latitude, Ulp))
+        return program(outputs(*map(random.applied, ROWS[len(dts)])), inputs)
+    results = random.together(isinstance(declaration.latitude, Ulp))
     count = len(declaration.dtypes)
     ranks = [k for k in range(first, MOST_AXES + 1, count) if k < 2 or count <= MOST_AXES]
-    seen = {len(output.shape) for output in outputs}
-    outputs += [
-        operands(shape_of_rank(choices, k)).applied((EQUAL,) * len(dts))
-        for k in ranks
-        if k not in seen
-    ]
-    return program(UOp(Op.TUPLE, *outputs), inputs)
+    covered = {len(u.shape) for u in results}
+    shapes = (shape_of_rank(choices, k) for k in ranks if k not in covered)
+    results += [operands(shape).applied((EQUAL,) * len(dts)) for shape in shapes]
+    return program(outputs(*results), inputs)
 
 
 class _Operands:
-    """Draws the operands of one op in patterns of a shape; the inputs are shared by several."""
+    """Makes random operands of one op in patterns of a shape; several share the inputs."""
 
     def __init__(
         self, op: Op, dts: DTypes, shape: Shape, choices: Choices, inputs: dict[int, Array]
     ) -> None:
         self.op, self.dts, self.shape, self.choices = op, dts, shape, choices
         self.inputs = inputs
-        # Of a quotient or a shift the second operand must fit, whatever was before.
+        # The second operand of a quotient or a shift must fit, so no chain goes through it.
         self.through = 0 if op in BY_FIT else len(dts) - 1
 
     def applied(self, row: Row) -> UOp:
@@ -128,7 +123,7 @@ class _Operands:
         return UOp(self.op, *(self._operand(k, pattern) for k, pattern in enumerate(row)))
 
     def together(self, is_wide: bool) -> list[UOp]:
-        """Every pattern of each operand in as few values as still tell what went in.
+        """Every pattern of each operand in as few values as still depend on every operand.
 
         An op with a budget is not applied to its own results: they would be accepted widely.
         """
@@ -143,12 +138,12 @@ class _Operands:
             return chains
         return [UOp(self.op, *self._others((EQUAL,) * (arity - 2)), *chains)]
 
-    def _joined(self, made: Sequence[UOp]) -> UOp:
-        """The op on what it gave, if that is a bool, two at a time."""
-        if made[0].dtype is not dtypes.bool or len(made) == 1:
-            return made[0]
-        half = len(made) // 2
-        return UOp(self.op, self._joined(made[:half]), self._joined(made[half:]))
+    def _joined(self, results: Sequence[UOp]) -> UOp:
+        """The op on its results, if those are bools, two at a time."""
+        if results[0].dtype is not dtypes.bool or len(results) == 1:
+            return results[0]
+        half = len(results) // 2
+        return UOp(self.op, self._joined(results[:half]), self._joined(results[half:]))
 
     def _chained(self, start: Pattern, rows: Sequence[Row]) -> UOp:
         """The op on its own results, with other operands in the patterns of each row."""
@@ -166,18 +161,14 @@ class _Operands:
 
     def _operand(self, position: int, pattern: Pattern) -> UOp:
         dtype, shape = self.dts[position], self._shape_of(pattern)
-        data = self._data(dtype, prod(shape), is_guarded=self.op in BY_FIT and position == 1)
+        is_guarded = self.op in BY_FIT and position == 1
+        draw = values.draw_within(1, SMALL) if is_guarded else values.draw_ordinary
+        data = values.sample(draw, dtype, shape, self.choices)
         if pattern is CONSTANT:
-            return constant(data[0], dtype)
+            return constant(data, dtype)
         slot = len(self.inputs)
-        self.inputs[slot] = data.reshape(shape)
+        self.inputs[slot] = data
         return param(slot, shape, dtype)
-
-    def _data(self, dtype: DType, n: int, is_guarded: bool) -> Array:
-        key = data_key(self.choices)
-        if is_guarded:
-            return values.draw_within(dtype, n, key, 1, SMALL)
-        return values.draw_ordinary(dtype, n, key)
 
     def _shape_of(self, pattern: Pattern) -> Shape:
         """An axis of size 1 is not the first, which another operand may lack."""

@@ -1,0 +1,132 @@
+"""Builders of the nodes that programs of every level have: conversions, movements, folds, calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from uop.interpreter.numeric.storage import Array, to_bits
+from uop.spec.args import (
+    BufferArg,
+    ConstArg,
+    Device,
+    DTypeArg,
+    FlipArg,
+    GetTupleArg,
+    PadArg,
+    PadFill,
+    PermuteArg,
+    ReduceArg,
+    ReplicatedArg,
+)
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, const
+from uop.spec.uop import dims as new_dims
+
+
+@lru_cache(maxsize=1024)
+def _dims(values: Shape) -> UOp:
+    return new_dims(values)
+
+
+def dims(values: Iterable[int]) -> UOp:
+    """A shape or offset operand; programs share few of them, so the nodes are kept."""
+    return _dims(tuple(values))
+
+
+def constant(value: Array, dtype: DType) -> UOp:
+    """A CONST with the bits of one element."""
+    return UOp(Op.CONST, arg=ConstArg(int(to_bits(value.reshape(1))[0]), dtype))
+
+
+def buffer(slot: int, shape: Iterable[int], dtype: DType, device: Device = None) -> UOp:
+    return UOp(Op.BUFFER, dims(shape), arg=BufferArg(slot, dtype, device))
+
+
+def cast(u: UOp, dtype: DType) -> UOp:
+    return UOp(Op.CAST, u, arg=DTypeArg(dtype))
+
+
+def bitcast(u: UOp, dtype: DType) -> UOp:
+    return UOp(Op.BITCAST, u, arg=DTypeArg(dtype))
+
+
+def reshape(u: UOp, shape: Iterable[int]) -> UOp:
+    return UOp(Op.RESHAPE, u, dims(shape))
+
+
+def expand(u: UOp, shape: Iterable[int]) -> UOp:
+    return UOp(Op.EXPAND, u, dims(shape))
+
+
+def copies(u: UOp, n: int) -> UOp:
+    """n copies of a value along a new first axis."""
+    return expand(reshape(u, (1, *u.shape)), (n, *u.shape))
+
+
+def replicated(u: UOp, axis: int = 0) -> UOp:
+    """The one value that all positions along an axis hold."""
+    return UOp(Op.REPLICATED, u, arg=ReplicatedArg((axis,)))
+
+
+def permute(u: UOp, order: Iterable[int]) -> UOp:
+    return UOp(Op.PERMUTE, u, arg=PermuteArg(tuple(order)))
+
+
+def flip(u: UOp, flags: Iterable[bool]) -> UOp:
+    return UOp(Op.FLIP, u, arg=FlipArg(tuple(flags)))
+
+
+def flip_all(u: UOp) -> UOp:
+    return flip(u, (True,) * len(u.shape))
+
+
+def shrink(u: UOp, offset: Iterable[int], sizes: Iterable[int]) -> UOp:
+    return UOp(Op.SHRINK, u, dims(offset), dims(sizes))
+
+
+def pad(
+    u: UOp, before: Iterable[int], sizes: Iterable[int], fill: PadFill = PadFill.INVALID
+) -> UOp:
+    return UOp(Op.PAD, u, dims(before), dims(sizes), arg=PadArg(fill))
+
+
+def all_true(shape: Shape) -> UOp:
+    return expand(reshape(const(True, dtypes.bool), (1,) * len(shape)), shape)
+
+
+def inside(padded: UOp) -> UOp:
+    """Where a PAD holds elements of its operand: the same PAD of true, with zeros around."""
+    t, *geometry = padded.src
+    return UOp(Op.PAD, all_true(t.shape), *geometry, arg=PadArg(PadFill.ZERO))
+
+
+def fold(op: Op, u: UOp, axes: Iterable[int]) -> UOp:
+    return UOp(Op.REDUCE, u, arg=ReduceArg(op, tuple(axes)))
+
+
+def outputs(*values: UOp) -> UOp:
+    return UOp(Op.TUPLE, *values)
+
+
+def call(body: Iterable[UOp], *arguments: UOp) -> list[UOp]:
+    """The values that a FUNCTION with this body returns."""
+    values = outputs(*body)
+    function = UOp(Op.FUNCTION, values, *arguments)
+    return [member(function, k) for k in range(len(values.src))]
+
+
+def member(values: UOp, k: int) -> UOp:
+    """Value k of a TUPLE or of what a FUNCTION returns."""
+    return UOp(Op.GETTUPLE, values, arg=GetTupleArg(k))
+
+
+def store(target: UOp, value: UOp, *gate: UOp) -> UOp:
+    return UOp(Op.STORE, target, value, *gate)
+
+
+def after(target: UOp, value: UOp) -> UOp:
+    """A buffer once a value is stored to it."""
+    return UOp(Op.AFTER, target, store(target, value))
