@@ -22,7 +22,7 @@ from uop.interpreter.numeric.storage import to_bits
 from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value, full, together
-from uop.spec.args import Device, LoadArg, ParamArg, ReduceArg, ReplicatedArg, arg_of
+from uop.spec.args import BufferArg, Device, LoadArg, ParamArg, ReduceArg, ReplicatedArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import PassError
 from uop.spec.extension import in_core_ops
@@ -192,7 +192,7 @@ class _Devices:
                 placed = self._held[self._received[u]]
                 done[u] = param(self._received[u], placed.parts[0].data.shape, u.dtype)
             elif u.op in LEAVES:
-                leaf = arg_of(u, ParamArg)
+                leaf = arg_of(u, ParamArg, BufferArg)
                 done[u] = UOp(u.op, dims(local_shape(u)), arg=replace(leaf, device=None))
             elif u.op in (Op.AFTER, Op.GROUP):
                 done[u] = UOp(u.op, *(done[s] for s in sources(u)), tag=u.tag)
