@@ -31,12 +31,12 @@ def accept(
     to that; UnsupportedError for a program that this version has no sets for. Of `int_div_traps`
     no set depends: it says that there may be no result.
     """
-    root, given = read_by(root, inputs or {}, profile)
+    root, values = read_by(root, inputs or {}, profile)
     root = in_core_ops(root)
     if kind_of(root).calls_kernels:
-        return accepted_of_kernels(root, given, profile)
+        return accepted_of_kernels(root, values, profile)
     with np.errstate(all="ignore"):
-        return accepted_of_tensors(root, given, profile)
+        return accepted_of_tensors(root, values, profile)
 
 
 def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp, Value]]:
@@ -45,11 +45,11 @@ def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp,
     """
     root = _as_declared(root, profile)
     root, inputs = with_numbers(root, inputs)
-    given = bind_inputs(root, inputs)
+    values = bind_inputs(root, inputs)
     # Only then: an argument that no body reads is an input too.
     if looks_around(profile) and any(u.op is Op.FUNCTION for u in root.toposort()):
         root = inlined(root)
-    return root, given
+    return root, values
 
 
 def _as_declared(root: UOp, profile: Profile) -> UOp:

@@ -9,18 +9,18 @@ ALIGNMENT = 256
 
 
 class Addresses:
-    """The addresses of buffers on devices, given out as they are asked for: none is 0, no two
+    """The addresses of buffers on devices, assigned on first use: none is 0, no two
     buffers overlap.
     """
 
     def __init__(self) -> None:
         self._next = ALIGNMENT
-        self._given: dict[tuple[Hashable, str], int] = {}
+        self._assigned: dict[tuple[Hashable, str], int] = {}
 
     def of(self, buffer: Hashable, size: int, device: str) -> int:
         """The address on a device of a buffer of so many bytes."""
         key = buffer, device
-        if key not in self._given:
-            self._given[key] = self._next
+        if key not in self._assigned:
+            self._assigned[key] = self._next
             self._next += (size // ALIGNMENT + 1) * ALIGNMENT
-        return self._given[key]
+        return self._assigned[key]

@@ -37,10 +37,10 @@ def evaluate_full(
 ) -> FullOutput:
     """`evaluate` with the masks, unchecked; `observe` is called with each node and its value."""
     root, inputs = with_numbers(checked_root(root), checked_inputs(inputs))
-    given = bind_inputs(root, inputs)
+    values = bind_inputs(root, inputs)
     kernels = kind_of(root).calls_kernels
     root = in_core_ops(root, frozenset() if kernels else EVALUATED)
     with np.errstate(all="ignore"):
         if kernels:
-            return run_program(root, given, observe)
-        return Evaluation(root, given, ARRAYS, observe).result()
+            return run_program(root, values, observe)
+        return Evaluation(root, values, ARRAYS, observe).result()

@@ -1,4 +1,4 @@
-"""The memory that the values of a program need, told before any of them is computed."""
+"""The memory that the values of a program need, found out before any of them is computed."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def at_most(count: int) -> Iterator[None]:
 
 def limit() -> int:
     """The bytes that values may need at once: those of the machine or of its container."""
-    given = _limit.get()
-    return _memory() if given is None else given
+    chosen = _limit.get()
+    return _memory() if chosen is None else chosen
 
 
 def bound(order: Sequence[UOp]) -> int:
@@ -62,7 +62,7 @@ def bound(order: Sequence[UOp]) -> int:
 def check_values(order: Sequence[UOp], sources: Sources) -> None:
     """VALUE.n1 where the values of a graph, each kept until its last use, do not fit.
 
-    Where it stores nothing is given back. A value counts in full also if it is a view of another.
+    A graph that stores keeps all values. A value counts in full also if it is a view of another.
     """
     if bound(order) <= limit():
         return
@@ -115,11 +115,11 @@ def _refuse_above(most: int, live: int, u: UOp) -> None:
 @cache
 def _memory() -> int:
     try:
-        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return USUAL_BYTES
     try:
         contained = _CONTAINER.read_text("ascii").strip()
     except OSError:
-        return found
-    return min(found, int(contained)) if contained.isdecimal() else found
+        return installed
+    return min(installed, int(contained)) if contained.isdecimal() else installed

@@ -40,12 +40,12 @@ def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
     if not _takes_numbers(root):
         return root, inputs
     root = with_bound_variables(root)
-    given = {u: slot for slot, u in slots_of(root).items() if is_variable(u)}
-    if not given or any(slot not in inputs for slot in given.values()):
+    variables = {u: slot for slot, u in slots_of(root).items() if is_variable(u)}
+    if not variables or any(slot not in inputs for slot in variables.values()):
         return root, inputs
-    fitting = {u: _fitting(slot, u, inputs[slot]) for u, slot in given.items()}
+    fitting = {u: _fitting(slot, u, inputs[slot]) for u, slot in variables.items()}
     root = bind(root, {u: int(value.data) for u, value in fitting.items()})
-    return root, {slot: a for slot, a in inputs.items() if slot not in given.values()}
+    return root, {slot: a for slot, a in inputs.items() if slot not in variables.values()}
 
 
 @kept_with_root
@@ -55,7 +55,7 @@ def _takes_numbers(root: UOp) -> bool:
 
 
 def bind_inputs(root: UOp, inputs: Inputs) -> dict[UOp, Value]:
-    """Each PARAM, and each BUFFER that was given contents, with its value.
+    """Each PARAM, and each BUFFER that has an input, with its value.
 
     InvalidError for a missing, unknown or ill-fitting input.
     """
@@ -64,8 +64,8 @@ def bind_inputs(root: UOp, inputs: Inputs) -> dict[UOp, Value]:
     return {u: _fitting(slot, u, inputs[slot]) for slot, u in slots.items() if slot in inputs}
 
 
-def _fitting(slot: int, u: UOp, given: Array | Value) -> Value:
-    value = given if isinstance(given, Value) else Value(np.asarray(given))
+def _fitting(slot: int, u: UOp, array: Array | Value) -> Value:
+    value = array if isinstance(array, Value) else Value(np.asarray(array))
     if value.data.shape != u.shape or value.data.dtype != np_dtype(u.dtype):
         raise misfit(slot, u, f"{value.data.dtype}{list(value.data.shape)}")
     arg = u.arg

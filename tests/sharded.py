@@ -9,7 +9,7 @@ import numpy as np
 
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.interpreter.tensor.devices import Placed, evaluate_by_devices, same
+from uop.interpreter.tensor.devices import Sharded, evaluate_by_devices, same
 from uop.interpreter.values import Value
 from uop.spec.args import (
     LoadArg,
@@ -33,13 +33,13 @@ def distinct(shape: Shape, dtype: DType = dtypes.int32) -> Array:
     return (np.arange(count).reshape(shape) + 3).astype(np_dtype(dtype))
 
 
-def placed(root: UOp, inputs: dict[int, Array]) -> Placed:
+def placed(root: UOp, inputs: dict[int, Array]) -> Sharded:
     result = evaluate_by_devices(root, inputs)
-    assert isinstance(result, Placed)
+    assert isinstance(result, Sharded)
     return result
 
 
-def check(root: UOp, inputs: dict[int, Array]) -> Placed:
+def check(root: UOp, inputs: dict[int, Array]) -> Sharded:
     """The law: the shards have the size and place that `axis` says, and make the whole value."""
     result, reference = placed(root, inputs), evaluate_full(root, inputs)
     assert (result.device, result.axis) == (root.device, root.axis)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KINDS = {Op.ADD: Op.ADD, Op.SUB: Op.ADD, Op.MUL: Op.MUL}
 """The op that a tree is of: a difference is the sum with what is negated."""
 
-Placed = Callable[[int, Sets], Sets]
+AtResult = Callable[[int, Sets], Sets]
 """Sets of an operand, by its number, at the places of the result."""
 
 
@@ -37,14 +37,14 @@ class Trees:
         self._uses = Counter(s for u in nodes if u.op is not Op.LINEAR for s in u.src)
         self._leaves: dict[Node, list[Sets]] = {}
 
-    def regrouped(self, u: Node, operands: list[Sets], result: Sets, placed: Placed) -> Sets:
+    def regrouped(self, u: Node, operands: list[Sets], result: Sets, at_result: AtResult) -> Sets:
         """The result of an op, or any that its tree may have."""
         if not (self._profile.reassociate and u.op in KINDS and u.dtype.is_float):
             return result
         leaves: list[Sets] = []
         for k, (s, operand) in enumerate(zip(u.src, operands, strict=True)):
             inside = self._leaves.get(s, []) if self._continues(u, s) else []
-            own = [placed(k, leaf) for leaf in inside or [operand]]
+            own = [at_result(k, leaf) for leaf in inside or [operand]]
             leaves += map(negative, own) if u.op is Op.SUB and k else own
         self._leaves[u] = leaves
         if len(leaves) < 3:

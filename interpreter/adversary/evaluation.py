@@ -47,14 +47,14 @@ def evaluate_adversarially(
     """
     random = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
-        root, given = read_by(root, inputs or {}, profile)
+        root, values = read_by(root, inputs or {}, profile)
         root = in_core_ops(root)
         if kind_of(root).calls_kernels:
             make = partial(MovedInLaunch, random=random, push=push, profile=profile)
-            result: FullOutput = run_program(root, given, make=make)
+            result: FullOutput = run_program(root, values, make=make)
         else:
             moved = _Moved(root, random, push, profile)
-            result = Evaluation(root, given, moved).result()
+            result = Evaluation(root, values, moved).result()
         if isinstance(result, dict):
             return {slot: _filled(value, random) for slot, value in result.items()}
         if isinstance(result, tuple):
@@ -131,5 +131,5 @@ def _any_nan(like: Array, random: np.random.Generator) -> Array:
     """NaNs of random sign and payload: random bits, with those set that make them NaNs."""
     bits = BITS[like.dtype.itemsize]
     quiet = np.full(like.shape, np.nan, like.dtype).view(bits)
-    drawn = _any_bits(like, random).view(bits)
-    return np.asarray((drawn | quiet).view(like.dtype))
+    payload = _any_bits(like, random).view(bits)
+    return np.asarray((payload | quiet).view(like.dtype))

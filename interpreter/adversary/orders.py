@@ -21,7 +21,7 @@ Combine = Callable[[Array, Array], Array]
 def fold_somehow(
     op: Op, dtype: DType, steps: Array, random: np.random.Generator, max_nan: MaxNan = "either"
 ) -> Array:
-    """Fold the first axis in a way drawn at random among those a backend may take."""
+    """Fold the first axis in a random way among those that a backend may take."""
     if len(steps) < 2 or not dtype.is_float:
         return fold(op, dtype, steps)
     steps = np.ascontiguousarray(random.permutation(steps) if random.random() < 0.7 else steps)

@@ -115,15 +115,15 @@ class Cells(ABC):
         mask = self.masks[name]
         if mask is None:
             return None
-        found = self._pick(mask, place)
+        picked = self._pick(mask, place)
         if place.gate is not None:
-            found = found & place.gate
-        return found if found.any() else None
+            picked = picked & place.gate
+        return picked if picked.any() else None
 
     def write(self, place: Place, value: Value) -> None:
         self._put(self.data, place, value.data)
-        given = {"unspecified": value.unspecified, "free_nan": value.free_nan, "unwritten": None}
-        for name, new in given.items():
+        masks = {"unspecified": value.unspecified, "free_nan": value.free_nan, "unwritten": None}
+        for name, new in masks.items():
             mask = self.masks[name]
             if new is not None and mask is None:
                 self.masks[name] = mask = np.zeros(self.data.shape, np.bool_)

@@ -183,7 +183,7 @@ def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
 
 
 def spread(i: Array, own: int, before: int, rank: int) -> Array:
-    """The array of one index of `own` axes, placed behind `before` others in a shape of `rank`."""
+    """The array of one index of `own` axes, behind `before` others in a shape of `rank`."""
     lanes = lanes_of(i, own)
     shape = (*(1,) * before, *i.shape[len(lanes) :], *(1,) * (rank - before - own))
     return i.reshape((*lanes, *shape)) if shape else i

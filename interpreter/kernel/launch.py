@@ -273,8 +273,8 @@ def _node_of(item: UOp | Loop | Branch) -> UOp:
 
 
 def _loop_ranges(items: Items) -> list[UOp]:
-    found = []
+    ranges = []
     for item in items:
         if isinstance(item, Loop | Branch):
-            found += [*([item.range] if isinstance(item, Loop) else []), *_loop_ranges(item.items)]
-    return found
+            ranges += [*([item.range] if isinstance(item, Loop) else []), *_loop_ranges(item.items)]
+    return ranges

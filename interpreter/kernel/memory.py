@@ -26,7 +26,7 @@ Values = Callable[["UOp"], Value]
 
 
 class LaunchMemory:
-    """The buffers that a launch was given, its LOCAL memory and its registers."""
+    """The arguments of a launch, its LOCAL memory and its registers."""
 
     def __init__(self, body: UOp, lanes: Lanes, arguments: Sequence[Buffer]) -> None:
         self._lanes, self._axes, self._arguments = lanes, lanes.axes, arguments

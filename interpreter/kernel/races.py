@@ -159,18 +159,18 @@ class Unordered:
         before: dict[UOp, int] = {}
         accesses: list[tuple[UOp, object, frozenset[UOp]]] = []
         for u in order:
-            found = 0
+            events = 0
             for s in u.src:
-                found |= before[s]
+                events |= before[s]
             memory = shared(u.src[0]) if u.op in USES else None
             if memory is not None:
                 loops = frozenset(r for r in open_at[u] if not is_parallel(r))
                 for number, (v, held, around) in enumerate(accesses):
-                    if held is memory and not found >> number & 1 and not around & loops:
+                    if held is memory and not events >> number & 1 and not around & loops:
                         self._pair(v, u)
-                found |= 1 << len(accesses)
+                events |= 1 << len(accesses)
                 accesses.append((u, memory, loops))
-            before[u] = found
+            before[u] = events
 
     def _pair(self, v: UOp, u: UOp) -> None:
         if USES[v.op] in CONFLICTS[USES[u.op]]:

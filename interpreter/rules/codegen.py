@@ -142,10 +142,10 @@ def popcount(u: UOp, a: Array) -> Array:
 def clz(u: UOp, a: Array) -> Array:
     """The zeros above the highest bit that is set."""
     bits = a.dtype.itemsize * 8
-    found = np.zeros(a.shape, np.int64)
+    zeros = np.zeros(a.shape, np.int64)
     for shift in range(bits):
-        found += (a >> a.dtype.type(shift)) == 0
-    return found.astype(np_dtype(u.dtype))
+        zeros += (a >> a.dtype.type(shift)) == 0
+    return zeros.astype(np_dtype(u.dtype))
 
 
 @custom("max({0}, {1})")

@@ -41,7 +41,7 @@ RESIZED = {Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Sharded:
     """A value by device: the parts in the order of the devices, split along `axis` or all whole."""
 
     device: Device
@@ -57,21 +57,21 @@ class Placed:
         return self.parts[0]
 
 
-PlacedOutput = Placed | tuple[Placed, ...] | dict[int, Placed]
+ShardedOutput = Sharded | tuple[Sharded, ...] | dict[int, Sharded]
 
 
-def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> PlacedOutput:
+def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> ShardedOutput:
     """`evaluate`, each device computing from what it holds.
 
-    A value gives one Placed, a TUPLE a tuple, a SINK a dict from slot to contents. Raises as
+    A value gives one Sharded, a TUPLE a tuple, a SINK a dict from slot to contents. Raises as
     `evaluate` does, UndefinedError also where REPLICATED shards differ.
     """
     if kind_of(root).calls_kernels:
         raise lacking("CALL.n5", "kernels", root)
     root, inputs = with_numbers(root, inputs or {})
     root = in_core_ops(root)
-    given = bind_inputs(root, inputs)
-    devices = _Devices(inlined(root), given)
+    values = bind_inputs(root, inputs)
+    devices = _Devices(inlined(root), values)
     with np.errstate(all="ignore"):
         return devices.result()
 
@@ -103,18 +103,18 @@ def same(a: Value, b: Value) -> bool:
 class _Devices:
     """One evaluation. What a device receives is a PARAM of the graphs that it runs from then on."""
 
-    def __init__(self, root: UOp, given: Mapping[UOp, Value]) -> None:
+    def __init__(self, root: UOp, values: Mapping[UOp, Value]) -> None:
         self._root = root
         self._held = {
-            slot_of(u): Placed(u.device, u.axis, split(v, u.axis, _count(u.device)))
-            for u, v in given.items()
+            slot_of(u): Sharded(u.device, u.axis, split(v, u.axis, _count(u.device)))
+            for u, v in values.items()
         }
         """By slot: the inputs, and what was received."""
         leaves = [u for u in root.toposort() if u.op in LEAVES]
         self._next_slot = 1 + max((slot_of(u) for u in leaves), default=-1)
         self._received: dict[UOp, int] = {}
 
-    def result(self) -> PlacedOutput:
+    def result(self) -> ShardedOutput:
         root = self._root
         for u in root.toposort():
             if _communicates(u):
@@ -122,37 +122,37 @@ class _Devices:
                 self._received[u] = self._next_slot
                 self._next_slot += 1
         if root.op is Op.TUPLE:
-            return tuple(self._placed(s) for s in root.src)
+            return tuple(self._on_devices(s) for s in root.src)
         if root.op in (Op.SINK, Op.GROUP, Op.STORE):
             return self._stored()
-        return self._placed(root)
+        return self._on_devices(root)
 
-    def _communicated(self, u: UOp) -> Placed:
+    def _communicated(self, u: UOp) -> Sharded:
         """What each device has after an op for which they exchange or compare what they hold."""
         count = _count(u.device)
         if u.op is Op.LOAD:
-            there = self._placed(UOp(Op.LOAD, *u.src, arg=LoadArg())).whole()
-            return Placed(u.device, u.axis, split(there, u.axis, count))
-        t = self._placed(u.src[0])
+            there = self._on_devices(UOp(Op.LOAD, *u.src, arg=LoadArg())).whole()
+            return Sharded(u.device, u.axis, split(there, u.axis, count))
+        t = self._on_devices(u.src[0])
         if u.op is Op.REDUCE:
-            return Placed(u.device, None, (_alone(u, t.whole()),) * count)
+            return Sharded(u.device, None, (_alone(u, t.whole()),) * count)
         parts = tuple(_alone(u, part) for part in t.parts)
         if not all(same(parts[0], part) for part in parts[1:]):
             k = next(k for k, part in enumerate(parts) if not same(parts[0], part))
             names = cast("tuple[str, ...]", u.src[0].device)
             found = f"the shards on {names[0]} and {names[k]} differ"
             raise undefined("REPLICATED.u1", found, u)
-        return Placed(u.device, None, parts)
+        return Sharded(u.device, None, parts)
 
-    def _placed(self, u: UOp) -> Placed:
+    def _on_devices(self, u: UOp) -> Sharded:
         """A value on each of its devices."""
         parts = [self._run(self._local(u, u.device, k), k) for k in range(_count(u.device))]
-        return Placed(u.device, u.axis, tuple(cast("list[Value]", parts)))
+        return Sharded(u.device, u.axis, tuple(cast("list[Value]", parts)))
 
-    def _stored(self) -> dict[int, Placed]:
+    def _stored(self) -> dict[int, Sharded]:
         """The final contents of every buffer that is stored to, device by device."""
         stores = [u for u in self._root.toposort() if u.op is Op.STORE]
-        result: dict[int, Placed] = {}
+        result: dict[int, Sharded] = {}
         for device in {u.device: None for u in stores}:
             there = [u for u in stores if u.device == device]
             outputs: list[dict[int, Value]] = []
@@ -164,7 +164,7 @@ class _Devices:
                 if slot in result:
                     found = f"slot {slot} on {device} and on {result[slot].device}"
                     raise lacking("BUFFER.n2", found, base)
-                result[slot] = Placed(device, base.axis, tuple(o[slot] for o in outputs))
+                result[slot] = Sharded(device, base.axis, tuple(o[slot] for o in outputs))
         return dict(sorted(result.items()))
 
     def _run(self, local: UOp, k: int) -> FullOutput:
@@ -189,8 +189,8 @@ class _Devices:
 
         for u in toposort([root], sources):
             if u in self._received:
-                placed = self._held[self._received[u]]
-                done[u] = param(self._received[u], placed.parts[0].data.shape, u.dtype)
+                received = self._held[self._received[u]]
+                done[u] = param(self._received[u], received.parts[0].data.shape, u.dtype)
             elif u.op in LEAVES:
                 leaf = arg_of(u, ParamArg, BufferArg)
                 done[u] = UOp(u.op, dims(local_shape(u)), arg=replace(leaf, device=None))

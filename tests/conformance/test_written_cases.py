@@ -13,7 +13,7 @@ from uop.interpreter.accept import accept
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array, to_bits
-from uop.interpreter.tensor.devices import Placed, evaluate_by_devices
+from uop.interpreter.tensor.devices import Sharded, evaluate_by_devices
 from uop.interpreter.values import Value
 from uop.spec.case import FileCase, outputs
 from uop.spec.errors import UndefinedError
@@ -93,7 +93,7 @@ def test_the_devices_together_make_the_value(case: FileCase) -> None:
     found = by_output(evaluate_by_devices(case.root, inputs(case)))
     for k, array in case.expect.items():
         placed = found[k]
-        assert isinstance(placed, Placed)
+        assert isinstance(placed, Sharded)
         agree(placed.whole().data.reshape(-1), storage.from_literal(array).reshape(-1))
 
 

@@ -9,7 +9,7 @@ import pytest
 from sharded import check, copy, devices, distinct, replicated, reshape, summed
 
 from uop.interpreter.numeric.storage import Array
-from uop.interpreter.tensor.devices import Placed
+from uop.interpreter.tensor.devices import Sharded
 from uop.spec.args import (
     PermuteArg,
 )
@@ -68,7 +68,7 @@ def shards_of(n: int, s: int, dtype: DType = dtypes.float32) -> tuple[UOp, Array
     return param(0, (n * s,), dtype, devices(n)), distinct((n * s,), dtype)
 
 
-def expect(result: Placed, device: Any, axis: int | None, *parts: Array) -> None:
+def expect(result: Sharded, device: Any, axis: int | None, *parts: Array) -> None:
     assert (result.device, result.axis, len(result.parts)) == (device, axis, len(parts))
     for found, wanted in zip(result.parts, parts, strict=True):
         assert found.data.dtype == wanted.dtype

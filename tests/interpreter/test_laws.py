@@ -19,7 +19,7 @@ from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.check import check_of, check_value
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array, from_bits, to_bits
-from uop.interpreter.tensor.devices import Placed, evaluate_by_devices
+from uop.interpreter.tensor.devices import Sharded, evaluate_by_devices
 from uop.interpreter.values import Value
 from uop.spec.args import Arg, BinaryArg, ConstArg, DTypeArg, SourceArg
 from uop.spec.case import FileCase
@@ -246,7 +246,7 @@ def test_devices_and_axes_are_where_the_parts_lie(case: FileCase) -> None:
     assert case.root is not None
     for u, inputs in values_of(case.root, given_of(case)):
         placed = evaluate_by_devices(u, inputs)
-        assert isinstance(placed, Placed)
+        assert isinstance(placed, Sharded)
         assert (placed.device, placed.axis) == (u.device, u.axis), u
         count = len(u.device) if isinstance(u.device, tuple) else 1
         assert len(placed.parts) == count
