@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import partial
 from operator import attrgetter
 from reprlib import repr as _repr
 from typing import TYPE_CHECKING, Any, cast
@@ -205,16 +205,6 @@ class UOp:
         return None if rule is None else cast("UOp | None", rule(UOp, self))  # type: ignore[arg-type]
 
 
-class _Draft(UOp):
-    """A node under construction: its fields can be set."""
-
-    __slots__ = ()
-
-    if not TYPE_CHECKING:
-        __setattr__ = object.__setattr__
-        __delattr__ = object.__delattr__
-
-
 class _Symbolic(UOp):
     """A node with a symbolic dimension.
 
@@ -240,38 +230,33 @@ def _made(
     declaration: OpDef, op: Op, src: tuple[UOp, ...], arg: Arg | None, tag: str | None
 ) -> UOp:
     """Make a new node: check its constraints and derive its properties."""
-    u: UOp = object.__new__(_Draft)
-    u.op = op
-    u.src = src
-    u.arg = arg
-    u.tag = tag
-    kind: type[Any] = UOp
+    u = object.__new__(UOp)
+    put = partial(object.__setattr__, u)
+    put("op", op)
+    put("src", src)
+    put("arg", arg)
+    put("tag", tag)
     try:
         for constraint in declaration.constraints:
             found = constraint.broken(u)
             if found is not None:
                 raise constraint.error(described(u), found, users_line())
-        u.dtype = declaration.dtype(u)
-        u.shape = declaration.shape(u)
+        put("dtype", declaration.dtype(u))
+        put("shape", declaration.shape(u))
     except UnsupportedError as error:
-        u.dtype = declaration.dtype(u)
-        kind = _sized(u, symbolic.sizes_of(UOp, u, error))
-    u.device = declaration.device(u)
-    u.addrspace = declaration.addrspace(u)
-    u._min_max = _NOT_YET
-    u._axis = _NOT_YET
-    u._below = None
-    u.__class__ = kind
+        put("dtype", declaration.dtype(u))
+        sizes = symbolic.sizes_of(UOp, u, error)
+        if all(isinstance(size, int) for size in sizes):
+            put("shape", sizes)
+        else:
+            symbolic.SIZES[u] = sizes
+            put("__class__", _Symbolic)
+    put("device", declaration.device(u))
+    put("addrspace", declaration.addrspace(u))
+    put("_min_max", _NOT_YET)
+    put("_axis", _NOT_YET)
+    put("_below", None)
     return u
-
-
-def _sized(u: UOp, sizes: tuple[int | UOp, ...]) -> type[UOp]:
-    """The class of a node of these sizes. Sets its shape if all of them are numbers."""
-    if all(isinstance(size, int) for size in sizes):
-        u.shape = cast(Shape, sizes)
-        return UOp
-    symbolic.SIZES[u] = sizes
-    return _Symbolic
 
 
 def _sizes_text(u: UOp) -> str:
@@ -324,11 +309,6 @@ def const(value: Number, dtype: DType) -> UOp:
 
 def index_const(value: int) -> UOp:
     """A ()-shaped index constant."""
-    return _kept_index(value) if value.__class__ is int else const(value, dtypes.index)
-
-
-@lru_cache(maxsize=1024)
-def _kept_index(value: int) -> UOp:
     return const(value, dtypes.index)
 
 
