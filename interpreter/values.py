@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from uop.interpreter.numeric.storage import Array, Mask
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Value:
     """The elements of one node, in storage dtype; a mask of None means nowhere.
 
     Where `invalid` is set the element is absent, where `unspecified` is set the spec gives it no
     value; `data` holds something there that nobody may read. Where `free_nan` is set the element is
     a NaN made by arithmetic, whose payload and sign are open.
-
-    The fields are Final and the class is not frozen: an evaluation makes one for every node, and of
-    a frozen class each takes three times as long.
     """
 
-    data: Final[Array]
-    invalid: Final[Mask | None] = None
-    unspecified: Final[Mask | None] = None
-    free_nan: Final[Mask | None] = None
+    data: Array
+    invalid: Mask | None = None
+    unspecified: Mask | None = None
+    free_nan: Mask | None = None
 
     def map(self, move: Callable[[Array], Array]) -> Value:
-        """The value at other places: a movement applied to the elements and to every mask."""
+        """Apply a movement to the elements and to every mask."""
         return Value(move(self.data), *(None if m is None else move(m) for m in self.masks))
 
     @property
@@ -42,26 +38,26 @@ Join = Callable[[list[Array]], Array]
 
 
 def together(values: Sequence[Value], join: Join) -> Value:
-    """Several values as one: a join applied to their elements and to every mask."""
+    """Join several values: apply a join to their elements and to every mask."""
     arrays = [v.data for v in values]
     masks = zip(*(v.masks for v in values), strict=True)
     return Value(join(arrays), *(joined_mask(m, arrays, join) for m in masks))
 
 
 def joined_mask(masks: Sequence[Mask | None], arrays: Sequence[Array], join: Join) -> Mask | None:
-    """The masks of several arrays as one; None where none of them has any."""
+    """Join the masks of several arrays; None if there are none."""
     if all(mask is None for mask in masks):
         return None
     return join([full(m, a) for m, a in zip(masks, arrays, strict=True)])
 
 
 def full(mask: Mask | None, like: Array) -> Mask:
-    """A mask of the shape of an array, set nowhere for None."""
+    """Return a mask in the shape of an array; None is set nowhere."""
     return np.zeros(like.shape, np.bool_) if mask is None else np.broadcast_to(mask, like.shape)
 
 
 def either(*masks: Mask | None) -> Mask | None:
-    """The union of masks."""
+    """Return the union of masks."""
     result: Mask | None = None
     for mask in masks:
         if mask is not None:

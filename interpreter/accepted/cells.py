@@ -17,7 +17,7 @@ Fold = Callable[[Sets], Sets]
 
 
 class SetCells:
-    """The sets of one memory: those of the reference until something else is put there.
+    """The sets of one memory, at first those of its contents.
 
     What work items add to an element in no order is kept, term by term, until it is read.
     """
@@ -32,7 +32,7 @@ class SetCells:
         self._fold: Fold | None = None
 
     def copied(self) -> SetCells:
-        """The same sets, in memory of their own."""
+        """Copy the sets."""
         self._add_up()
         other = copy(self)
         other._parts = {name: c.beside(c.data.copy()) for name, c in self._parts.items()}
@@ -59,7 +59,7 @@ class SetCells:
         self._fold = fold
 
     def held(self) -> Sets:
-        """All sets of a Buffer, flat."""
+        """Return all sets of a Buffer, flat."""
         self._add_up()
         return _compact(Sets(*(cells.data for cells in self._parts.values())))
 
@@ -68,7 +68,7 @@ class SetCells:
             cells.write(place, Value(part))
 
     def _begin_again(self, place: Place) -> None:
-        """What is stored takes the place of a sum, and of what was to be added to it."""
+        """Replace sums by what is stored, and drop the terms before it."""
         stored = place.over()
         where = np.unique(stored.selected(stored.positions))
         for name, cells in self._parts.items():
@@ -77,7 +77,7 @@ class SetCells:
         self._terms = [(at[k], s.map(lambda a, k=k: a[k])) for at, s, k in kept]  # type: ignore[misc]
 
     def _add_up(self) -> None:
-        """Enter the sums of all terms so far, counted from what there was before the first."""
+        """Add all pending terms to the contents before the first of them."""
         if self._fold is None:
             return
         at = np.concatenate([where for where, _ in self._terms])
@@ -101,12 +101,12 @@ def by_count(at: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def with_all_masks(s: Sets) -> Sets:
-    """The same sets, every mask of their shape."""
+    """Fill in every mask, in the shape of the sets."""
     return Sets(s.lo, s.hi, *(full(m, s.lo) for m in (s.nan, s.only, s.exact, s.any)))
 
 
 def _compact(s: Sets) -> Sets:
-    """Without the masks that are set nowhere."""
+    """Drop the masks that are set nowhere."""
     return Sets(s.lo, s.hi, *(somewhere(m) for m in (s.nan, s.only, s.exact, s.any)))
 
 

@@ -62,13 +62,13 @@ def accepted_of_kernels(
 
 
 class AcceptedValues:
-    """The domain of what backends of a profile may return in one launch."""
+    """The domain of accepted values of one launch under a profile."""
 
     def __init__(self, body: UOp, lanes: Lanes, *, held: Held, profile: Profile) -> None:
         self._lanes, self._held, self._profile = lanes, held, profile
         self._arrays, self._trees = Arrays(body, lanes), Trees(body, profile)
         self._cells: dict[Buffer | Registers, SetCells] = {b: c.copied() for b, c in held.items()}
-        """What memory holds; of buffers it stays when the launch has come to its end."""
+        """The sets in memory; those of buffers outlive the launch."""
 
     def finish(self) -> None:
         self._held.update((b, c) for b, c in self._cells.items() if isinstance(b, Buffer))
@@ -134,7 +134,7 @@ class AcceptedValues:
         )
 
     def _raised(self, sets: Sequence[Sets], ranks: Sequence[int], to: int) -> list[Sets]:
-        """Sets of so many axes among those of `to`."""
+        """Insert axes so that sets of `ranks` axes have `to` of them."""
         return [
             s.map(lambda a, own=own: self._lanes.raised(a, own, to))  # type: ignore[misc]
             for s, own in zip(sets, ranks, strict=True)
@@ -148,7 +148,7 @@ class AcceptedValues:
         return sums.map(lambda a: self._lanes.kept(u, a))
 
     def load(self, access: Access[Accepted], alt: Accepted | None) -> Accepted:
-        """What a memory may hold; where the gate may be true and false, that or alt."""
+        """Read memory; where the gate may be true or false, the result may be alt too."""
         u, gate = access.node, access.gate
         value = self._arrays.load(_by_reference(access), None if alt is None else alt.value)
         cells = self._cells.get(access.memory)
@@ -177,7 +177,7 @@ class AcceptedValues:
         cells.write(place, sets)
 
     def add(self, access: Access[Accepted], value: Accepted) -> None:
-        """Of floats a REDUCE of what stands there and all terms, in no order."""
+        """Add terms; a float sum is a REDUCE of the contents and all terms in any order."""
         memory, dtype = access.memory, value.dtype
         if dtype.is_float or value.sets is not None:
             self._cells_of(memory, dtype)
@@ -193,7 +193,7 @@ class AcceptedValues:
         cells.add(place, sets, partial(folded, Op.ADD, dtype, self._profile))
 
     def _either(self, u: UOp, gate: Accepted, true: Sets, false: Sets) -> Sets:
-        """What is chosen by the gate of an access."""
+        """Choose by the gate of an access."""
         rank = len(u.src[0].shape)
         operands = (_spread(gate), true, false)
         wide = self._raised(operands, (len(u.src[2].shape), rank, rank), rank)
@@ -208,7 +208,7 @@ class AcceptedValues:
 
 
 def _by_reference(access: Access[Accepted]) -> Access[Value]:
-    """The access that the reference makes: its gate is false where it only may be true."""
+    """Return the access of the reference, where an uncertain gate has its reference value."""
     place, gate = access.place, access.gate
     if gate is None:
         return Access(access.node, access.memory, place, None)
@@ -224,19 +224,19 @@ def _spread(accepted: Accepted) -> Sets:
 
 
 def _points(value: Value, dtype: DType) -> Sets:
-    """The sets of a value, every mask of its shape."""
+    """Return the sets of a value with masks of its shape."""
     s = points(value, dtype.is_float)
     opened = None if s.any is None else np.broadcast_to(s.any, s.lo.shape)
     return Sets(s.lo, s.hi, s.nan, s.only, s.exact, opened)
 
 
 def _each(change: Callable[..., Array], *sets: Sets) -> Sets:
-    """A movement of values, applied to every part of their sets."""
+    """Apply a movement of values to every part of their sets."""
     parts = map(parts_of, map(with_all_masks, sets))
     return Sets(*(change(*part) for part in zip(*parts, strict=True)))
 
 
 def _narrowed(u: UOp, value: Value, sets: Sets) -> Accepted:
-    """The value with its sets, if they are more; it may have fewer lanes than they."""
+    """`narrowed` for a value that may have fewer lanes than its sets."""
     wide = value.map(lambda a: np.broadcast_to(a, sets.lo.shape))
     return Accepted(u.dtype, value, None if is_reference(sets, wide, u.dtype) else sets)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class AcceptedMemory:
-    """The memory of the reference, and one of numbers beside it.
+    """The memory of the reference with a memory of numbers beside it.
 
     Number k of a buffer stands for the k-th set ever put into it.
     """
@@ -53,7 +53,7 @@ class AcceptedMemory:
         return Accepted(location.dtype, self._values.read(location, reader), sets)
 
     def write(self, store: UOp, value: Accepted, gate: Accepted | None) -> None:
-        """A STORE; where its gate may be true and false, of the new and the old contents either."""
+        """Record a STORE; where its gate may be true or false, the old contents may stay."""
         self._values.write(store, value.value, _value(gate))
         base, sets, possible = base_of(store.src[0]), value.spread, None
         if gate is not None:
@@ -77,7 +77,7 @@ class AcceptedMemory:
         }
 
     def _taken(self, base: UOp, numbers: Value) -> Sets:
-        """The sets with these numbers; what a read leaves out is absent."""
+        """Return the sets with these numbers."""
         stored = together(self._stored[base], lambda parts: np.concatenate(parts))
         if len(stored.lo) == 0:
             stored = Sets(np.zeros(1, stored.lo.dtype), np.zeros(1, stored.lo.dtype))
@@ -99,7 +99,7 @@ def _value(accepted: Accepted | None) -> Value | None:
 
 
 def _initial(u: UOp, held: Accepted | None) -> Sets:
-    """What a buffer may hold at first, flat; where that is unknown, anything."""
+    """Return the initial sets of a buffer, flat; anything for None."""
     if held is None:
         return points(initial(u, None), u.dtype.is_float)
     return held.spread.map(lambda a: a.reshape(-1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Join, Value, either, full, joined_mask
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sets:
     """One set per element; a mask of None means nowhere.
 
@@ -21,19 +20,19 @@ class Sets:
     set a NaN is in the set too, where `only` is set (it implies `nan`) no ordinary value is and
     both ends are NaN, where `exact` is set (it implies `only`) the bits of the NaN are those in
     `lo`. Where `any` is set the spec gives no value, where `invalid` is set the element is absent;
-    the rest says nothing there. It is not frozen for the reason that a Value is not.
+    the rest says nothing there.
     """
 
-    lo: Final[Array]
-    hi: Final[Array]
-    nan: Final[Mask | None] = None
-    only: Final[Mask | None] = None
-    exact: Final[Mask | None] = None
-    any: Final[Mask | None] = None
-    invalid: Final[Mask | None] = None
+    lo: Array
+    hi: Array
+    nan: Mask | None = None
+    only: Mask | None = None
+    exact: Mask | None = None
+    any: Mask | None = None
+    invalid: Mask | None = None
 
     def map(self, move: Callable[[Array], Array]) -> Sets:
-        """The sets at other places: a movement applied to every part."""
+        """Apply a movement to every part of the sets."""
         lo = move(self.lo)
         hi = lo if self.hi is self.lo else move(self.hi)
         return Sets(lo, hi, *(None if mask is None else move(mask) for mask in self.masks))
@@ -51,7 +50,7 @@ class Sets:
 
 
 def points(value: Value, is_float: bool) -> Sets:
-    """The sets that hold the elements of a value and nothing else."""
+    """Return the sets that hold exactly the elements of a value."""
     data = value.data
     nan = order.is_nan(data) if is_float else None
     if nan is None or not np.count_nonzero(nan):
@@ -61,7 +60,7 @@ def points(value: Value, is_float: bool) -> Sets:
 
 
 def together(operands: Sequence[Sets], join: Join) -> Sets:
-    """Several arrays of sets as one: a join applied to every part of them."""
+    """Join several arrays of sets: apply a join to every part."""
     lo = [s.lo for s in operands]
     masks = zip(*(s.masks for s in operands), strict=True)
     return Sets(
@@ -70,7 +69,7 @@ def together(operands: Sequence[Sets], join: Join) -> Sets:
 
 
 def joined(a: Sets, b: Sets) -> Sets:
-    """What is in either of two sets."""
+    """Return the union of two sets, as an interval."""
     lo, hi = order.lower(a.lo, b.lo), order.upper(a.hi, b.hi)
     if a.only is not None:
         lo, hi = np.where(a.only, b.lo, lo), np.where(a.only, b.hi, hi)
@@ -89,15 +88,15 @@ def nan_alone(s: Sets) -> Sets:
 
 
 def both(a: Mask | None, b: Mask | None) -> Mask | None:
-    """Where both masks are set."""
+    """Return where both masks are set."""
     return None if a is None or b is None else a & b
 
 
 def without(a: Mask | None, b: Mask | None) -> Mask | None:
-    """Where the first mask is set and the second is not."""
+    """Return where the first mask is set and the second is not."""
     return a if a is None or b is None else a & ~b
 
 
 def somewhere(mask: Mask | None) -> Mask | None:
-    """The mask, or None where it is set nowhere: keeps the common case on the fast path."""
+    """Return the mask, or None if it is set nowhere, which keeps the common case fast."""
     return mask if mask is not None and np.count_nonzero(mask) else None

@@ -28,7 +28,7 @@ def accepted_of_tensors(
     profile: Profile,
     observe: Callable[[UOp, Accepted], None] | None = None,
 ) -> tuple[Accepted, ...]:
-    """What each output of a tensor graph may be; `observe` is called with what each node may be."""
+    """Return what each output of a tensor graph may be; call `observe` with that of each node."""
     sets = AcceptedValues(root, profile)
     lifted = {u: sets.lift(u, value) for u, value in inputs.items()}
     result = Evaluation(root, lifted, sets, observe).result()
@@ -39,7 +39,7 @@ def accepted_of_tensors(
 
 
 class AcceptedValues:
-    """The domain of what backends of a profile may return for the nodes of a graph."""
+    """The domain of accepted values of a tensor graph under a profile."""
 
     def __init__(self, root: UOp, profile: Profile) -> None:
         self._profile, self._trees = profile, Trees(root, profile)
@@ -58,13 +58,13 @@ class AcceptedValues:
         return AcceptedMemory(contents)
 
     def sets(self, u: UOp, operands: list[Sets]) -> Sets:
-        """What an op may return for operands taken from sets."""
+        """Return what an op may return for operands taken from sets."""
         result = _results(u, self._profile, operands)
         return self._trees.regrouped(u, operands, result, lambda _, s: s)
 
 
 def _results(u: UOp, profile: Profile, operands: list[Sets]) -> Sets:
-    """What a node may be for operands taken from sets."""
+    """Apply the set rule of an op."""
     if u.op in MOVES:
         return MOVES[u.op](u, *operands)
     if u.op is Op.SLICE:

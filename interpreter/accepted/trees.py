@@ -24,7 +24,7 @@ KINDS = {Op.ADD: Op.ADD, Op.SUB: Op.ADD, Op.MUL: Op.MUL}
 """The op that a tree is of: a difference is the sum with what is negated."""
 
 AtResult = Callable[[int, Sets], Sets]
-"""Sets of an operand, by its number, at the places of the result."""
+"""Aligns the sets of an operand, by its number, with the result."""
 
 
 class Trees:
@@ -38,7 +38,7 @@ class Trees:
         self._leaves: dict[Node, list[Sets]] = {}
 
     def regrouped(self, u: Node, operands: list[Sets], result: Sets, at_result: AtResult) -> Sets:
-        """The result of an op, or any that its tree may have."""
+        """Return the result of an op joined with the results of its regrouped tree."""
         if not (self._profile.reassociate and u.op in KINDS and u.dtype.is_float):
             return result
         leaves: list[Sets] = []

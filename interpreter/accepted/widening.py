@@ -36,7 +36,7 @@ def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
 
 
 def narrowed(dtype: DType, value: Value, sets: Sets | None) -> Accepted:
-    """The reference with its sets; without them where they hold it alone."""
+    """Return the reference with its sets, or without sets that hold it alone."""
     return Accepted(
         dtype, value, None if sets is None or is_reference(sets, value, dtype) else sets
     )

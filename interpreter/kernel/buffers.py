@@ -45,18 +45,18 @@ class Place:
         return np.broadcast_shapes(self.positions.shape, gate)
 
     def over(self, *shapes: Shape) -> Place:
-        """The same place, once for every element of a wider shape."""
+        """Broadcast the place to a wider shape."""
         shape = np.broadcast_shapes(self.shape, *shapes)
         gate = None if self.gate is None else np.broadcast_to(self.gate, shape)
         return Place(np.broadcast_to(self.positions, shape), gate, self.rank)
 
     def selected(self, array: Array) -> Array:
-        """The elements of an array that broadcasts to the place, where its gate is true."""
+        """Return the elements of an array, broadcast to the place, where the gate is true."""
         wide = np.broadcast_to(array, self.positions.shape)
         return wide if self.gate is None else wide[self.gate]
 
     def need_distinct(self) -> None:
-        """UndefinedError where one work item names one element twice."""
+        """Raise UndefinedError where one work item names an element twice."""
         own = prod(self.positions.shape[len(lanes_of(self.positions, self.rank)) :])
         if own < 2:
             return
@@ -72,7 +72,7 @@ class Place:
 
 
 def _first_unwritten(never: Mask, place: Place) -> str:
-    """The number of the first element that nobody wrote."""
+    """Name the first element that nobody wrote."""
     at = np.argwhere(np.broadcast_to(never, np.broadcast_shapes(never.shape, place.shape)))[0]
     positions = np.broadcast_to(place.positions, np.broadcast_shapes(never.shape, place.shape))
     return f"element {int(positions[tuple(at)])}"
@@ -94,7 +94,7 @@ class Cells(ABC):
     def _put(self, array: Array, place: Place, values: Array | bool) -> None: ...
 
     def read(self, place: Place) -> Value:
-        """The elements at a place; anything, but nothing open, where the gate is false."""
+        """Read a place. Where its gate is false, the elements are arbitrary and not unspecified."""
         never = self._picked("unwritten", place)
         if never is not None:
             raise undefined(
@@ -106,7 +106,7 @@ class Cells(ABC):
         )
 
     def beside(self, data: Array) -> Cells:
-        """Memory of the same layout that holds something else."""
+        """Return memory of the same layout with other contents and without masks."""
         other = copy(self)
         other.data, other.masks = data, dict.fromkeys(MASKS)
         return other
@@ -160,7 +160,7 @@ class Buffer(Cells):
         return Value(self.data, None, unspecified, free_nan)
 
     def saved(self) -> Value:
-        """A copy of the contents, for `restore`."""
+        """Copy the contents for `restore`."""
         masks = (None if m is None else m.copy() for m in map(self.masks.get, MASKS[:2]))
         return Value(self.data.copy(), None, *masks)
 
@@ -276,7 +276,7 @@ class Buffers:
         self.addresses = Addresses()
 
     def of_argument(self, argument: UOp) -> Buffer:
-        """The memory behind an argument of a CALL."""
+        """Return the memory behind an argument of a CALL."""
         u = base_of(argument)
         if u.op is Op.BINARY:
             return Buffer(np.frombuffer(arg_of(u, BinaryArg).data, np.uint8))
@@ -287,7 +287,7 @@ class Buffers:
         return self._buffers[u]
 
     def written(self) -> dict[int, Value]:
-        """Slot to contents, in the shape of the BUFFER, of what a kernel stores to."""
+        """Map slots to the contents of the BUFFERs that a kernel stores to, in their shapes."""
         stored = self.stored_to().items()
         return {slot_of(u): b.contents.map(lambda a, u=u: a.reshape(u.shape)) for u, b in stored}  # type: ignore[misc]
 

@@ -1,4 +1,4 @@
-"""What the values of a kernel are: the protocol of a domain, and the reference, an array a node."""
+"""The domains of kernel values: their protocol, and the reference, which has one array per node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Access(Generic[V]):
-    """A LOAD, STORE or ATOMICADD: its memory, where in it, and its gate, which the place knows."""
+    """A LOAD, STORE or ATOMICADD with its memory and place; the place is masked by the gate."""
 
     node: UOp
     memory: Buffer | Registers
@@ -37,22 +37,22 @@ class Access(Generic[V]):
 
 
 class Domain(Protocol[V]):
-    """What the values of one launch are. The first axes of their arrays are the lanes."""
+    """Computes the values of one launch. The leading axes of an array are the lanes."""
 
     def lift(self, u: UOp, value: Value) -> V:
-        """The value of a node that has this one and no other."""
+        """Make the value of a node that has exactly one."""
 
     def reference(self, value: V) -> Value:
-        """The value by the reference."""
+        """Return what the reference computes."""
 
     def certain(self, value: V, what: str) -> Value:
-        """The only value; UnsupportedError where there are several, which names `what` it is."""
+        """Return the only value; raise UnsupportedError, which names `what`, for several."""
 
     def possible(self, gate: V) -> Value:
-        """A gate that is true where it may be."""
+        """Return a gate that is true wherever this one may be true."""
 
     def result(self, u: UOp, operands: list[V]) -> V:
-        """The value of an op on its operands."""
+        """Compute an op on its operands."""
 
     def load(self, access: Access[V], alt: V | None) -> V: ...
 
@@ -61,7 +61,7 @@ class Domain(Protocol[V]):
     def add(self, access: Access[V], value: V) -> None: ...
 
     def finish(self) -> None:
-        """The launch has come to its end, and what it wrote stays."""
+        """Keep what the launch wrote: called once, at its end."""
 
 
 class Arrays:
@@ -137,7 +137,7 @@ def _bitcast(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
 
 
 def _opaque(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
-    """INS and CUSTOM: open where any element of an operand is."""
+    """Run an INS or CUSTOM; its result is unspecified where any operand element is."""
     data = np.asarray(meaning_of(u)(u, *(v.data for v in operands)))
     opened: Mask | None = None
     for s, v in zip(u.src, operands, strict=True):
@@ -158,7 +158,7 @@ def _wmma(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
 
 
 def _reduce(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
-    """Fold over the axes of the ranges, the first one outermost, then those of the value."""
+    """Fold the axes of the ranges, the first one outermost, then the axes of the value."""
     (value,) = operands
     data = lanes.kept(u, fold(arg_of(u, ReduceArg).op, u.dtype, lanes.terms(u, value.data)))
     unspecified = None

@@ -78,20 +78,20 @@ class Lanes:
         """The lanes of an instruction that runs in every work item."""
 
     def along(self, axis: Axis) -> Array:
-        """The positions on an axis."""
+        """Number the positions on an axis."""
         shape = [1] * self.count
         shape[axis.number] = axis.size
         return np.arange(axis.size).reshape(shape)
 
     def raised(self, array: Array, rank: int, to: int) -> Array:
-        """An array of `rank` axes among those of `to` axes, aligned as broadcasting aligns."""
+        """Insert axes of size 1 behind the lanes: an array of `rank` axes gets `to` of them."""
         if rank == to or array.ndim == rank or not self.count:
             return array
         here = lanes_of(array, rank)
         return array.reshape((*here, *(1,) * (to - rank), *array.shape[len(here) :]))
 
     def terms(self, u: UOp, array: Array) -> Array:
-        """What a REDUCE folds: the terms on one leading axis, then the axes that stay."""
+        """Bring the terms that a REDUCE folds to one leading axis; the remaining axes follow."""
         axes, lanes = self._folded_axes(u), lanes_of(array, len(u.shape))
         full = array.reshape((*(lanes or (1,) * self.count), *array.shape[len(lanes) :]))
         wanted = list(full.shape)
@@ -101,7 +101,7 @@ class Lanes:
         return moved.reshape(size(moved.shape[: len(axes)]), *moved.shape[len(axes) :])
 
     def kept(self, u: UOp, array: Array) -> Array:
-        """A result of a REDUCE, the folded axes with size 1."""
+        """Put back the axes that a REDUCE folded, with size 1."""
         return np.expand_dims(array, self._folded_axes(u))
 
     def _folded_axes(self, u: UOp) -> tuple[int, ...]:
@@ -124,13 +124,13 @@ def _kind(u: UOp) -> Kind:
 
 
 def axis_name(axis: Axis) -> str:
-    """How an axis is called: by its SPECIAL or its RANGE."""
+    """Name an axis after its SPECIAL or RANGE."""
     arg = axis.node.arg
     return arg.name if isinstance(arg, SpecialArg) else f"RANGE {cast(RangeArg, arg).id}"
 
 
 def lane_names(axes: Sequence[Axis], where: Mask) -> str:
-    """At which position of the axes a mask is true first; only axes count on which it depends."""
+    """Name the first position where a mask is true, on the axes that it depends on."""
     if not where.any():
         return ""
     position = np.argwhere(where)[0]
@@ -139,12 +139,12 @@ def lane_names(axes: Sequence[Axis], where: Mask) -> str:
 
 
 def lanes_of(array: Array, rank: int) -> Shape:
-    """The leading dimensions; none where the array is the same everywhere."""
+    """Return the leading dimensions; none if the array is the same in every lane."""
     return array.shape[: array.ndim - rank]
 
 
 def stacked(operands: list[Value], rank: int) -> Value:
-    """STACK: the operands, of `rank` axes each, along a new one before them."""
+    """Stack operands of `rank` axes along a new axis before them."""
     shape = np.broadcast_shapes(*(v.data.shape for v in operands))
 
     def join(arrays: list[Array]) -> Array:
@@ -154,7 +154,7 @@ def stacked(operands: list[Value], rank: int) -> Value:
 
 
 def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
-    """INDEX of a value that is not memory: each index picks along its own leading axis."""
+    """Index a value that is not memory: each index picks along its own leading axis."""
     shape, rank = u.src[0].shape, len(u.shape)
     grids, dim = [], 0
     for axis, (i, node) in enumerate(zip(indices, u.src[1:], strict=True)):
@@ -183,14 +183,14 @@ def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
 
 
 def spread(i: Array, own: int, before: int, rank: int) -> Array:
-    """The array of one index of `own` axes, behind `before` others in a shape of `rank`."""
+    """Move the `own` axes of an index behind `before` others in a shape of `rank` axes."""
     lanes = lanes_of(i, own)
     shape = (*(1,) * before, *i.shape[len(lanes) :], *(1,) * (rank - before - own))
     return i.reshape((*lanes, *shape)) if shape else i
 
 
 def moved(value: Value, move: Callable[[Array], Array]) -> Value:
-    """`Value.map` where masks may have fewer lanes than the data."""
+    """`Value.map` for masks that may have fewer lanes than the data."""
     return Value(
         move(value.data), *(None if m is None else move(full(m, value.data)) for m in value.masks)
     )

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 Make = Callable[["UOp", Lanes], Domain[V]]
-"""Makes the domain of a launch: from the body and its lanes."""
+"""Makes the domain of a launch from its body and lanes."""
 FIRST_ALONE = frozenset({Op.AFTER, Op.REDUCE})
-"""Ops whose other operands have no value that counts: effects, and ranges."""
+"""Ops that combine their first operand alone; the others are effects or ranges."""
 
 
 class Kernel(Generic[V]):
@@ -85,11 +85,11 @@ class Kernel(Generic[V]):
 
     @property
     def has_iterations(self) -> bool:
-        """Whether iterations run at once that a device would run one after the other."""
+        """Whether some axis is a loop that a device would run one iteration after the other."""
         return any(a.kind is Kind.ITERATION for a in self._lanes.axes)
 
     def run(self) -> None:
-        """Nothing runs without work items."""
+        """Run the body; without work items nothing runs."""
         if all(self._lanes.everywhere):
             self._run(self._items)
         self._domain.finish()
@@ -139,7 +139,7 @@ class Kernel(Generic[V]):
         self._forget(items)
 
     def _forget(self, items: Items) -> None:
-        """What a block has computed has no value outside it."""
+        """Drop the values that a block has computed: they end with it."""
         for item in items:
             if isinstance(item, Loop | Branch):
                 self._forget(item.items)
@@ -164,7 +164,7 @@ class Kernel(Generic[V]):
                 self._observe(u, value)
 
     def _of(self, u: UOp) -> V:
-        """The value of an operand; constants need not have been instructions."""
+        """Return the value of an operand; a constant need not be an instruction."""
         if u not in self._values:
             if u.op is not Op.CONST and (u.op is not Op.STACK or u.addrspace is not None):
                 where = "outside its loop or branch"
@@ -223,7 +223,7 @@ class Kernel(Generic[V]):
             self._domain.store(self._access(u, memory, place), value)
 
     def _atomic_add(self, u: UOp) -> None:
-        """Every work item adds, also one and the same number to one and the same element."""
+        """Add in every work item, also where all add the same number to the same element."""
         if len(u.src) > 2:
             self._domain.certain(self._of(u.src[2]), "the gate of an ATOMICADD")
         gate = self._gate(u)
@@ -241,7 +241,7 @@ class Kernel(Generic[V]):
         return Access(u, memory, place, self._of(u.src[2]) if len(u.src) > 2 else None)
 
     def _at(self, location: UOp, gate: Mask | None) -> tuple[Buffer | Registers, Place]:
-        """Where a location is."""
+        """Find the memory and the positions of a location."""
 
         def index(i: UOp) -> Value:
             return self._domain.certain(self._of(i), "an index")
@@ -249,7 +249,7 @@ class Kernel(Generic[V]):
         return self.memory.place(location, gate, index)
 
     def _gate(self, u: UOp) -> Mask | None:
-        """Where an access may happen: in active work items, where its gate may be true."""
+        """Return where an access may happen: in active work items whose gate may be true."""
         active = self._active
         if active is not None:
             active = self._lanes.raised(active, 0, len(u.src[0].shape))
@@ -260,7 +260,7 @@ class Kernel(Generic[V]):
 
 
 def _certain(value: Value, active: Mask | None, label: str) -> Mask:
-    """A gate; UndefinedError where it is UNSPECIFIED in an active work item."""
+    """Return a gate; raise UndefinedError where it is UNSPECIFIED in an active work item."""
     if value.unspecified is not None:
         refuse_open(value.unspecified, active, label)
     return cast(Mask, value.data)

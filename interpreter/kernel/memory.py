@@ -40,7 +40,7 @@ class LaunchMemory:
             self._unordered = Unordered(body.toposort(), self._stored_to)
 
     def _find_stores(self, linear: UOp) -> None:
-        """Which memory is stored to: accesses to the rest of it race with nothing."""
+        """Find the memory that is stored to; accesses to other memory cannot race."""
         for u in linear.toposort():
             if u.op in (Op.STORE, Op.ATOMICADD):
                 memory = self.memory_of(base_of(u.src[0]))
@@ -78,7 +78,7 @@ class LaunchMemory:
         self._ended[counter] += 1
 
     def memory_of(self, base: UOp) -> Buffer | Registers:
-        """The memory of a PARAM or BUFFER."""
+        """Return the memory of a PARAM or BUFFER."""
         if base not in self._memory:
             if base.op is Op.PARAM:
                 return self._arguments[slot_of(base)]
@@ -94,7 +94,7 @@ class LaunchMemory:
     def place(
         self, location: UOp, gate: Mask | None, values: Values
     ) -> tuple[Buffer | Registers, Place]:
-        """The memory and positions of a location; position 0 where the gate is false."""
+        """Return the memory and positions of a location; position 0 where the gate is false."""
         u = without_order(location)
         base = without_order(u.src[0]) if u.op is Op.INDEX else u
         if base.op not in LEAVES:
@@ -114,7 +114,7 @@ class LaunchMemory:
         gate: Mask | None,
         rank: int,
     ) -> Array:
-        """Row-major positions of the elements that the indices pick, each of its own rank."""
+        """Return the row-major positions of the elements that the indices pick."""
         total: Array = np.zeros((), np.int64)
         before = 0
         for axis, count in enumerate(shape):
@@ -136,7 +136,7 @@ class LaunchMemory:
         return total if gate is None else np.where(gate, total, 0)
 
     def _group(self) -> Array:
-        """The number of each workgroup."""
+        """Number the workgroups."""
         number: Array = np.zeros((1,) * self._lanes.count, np.int64)
         for axis in self._axes:
             if axis.kind is Kind.GROUP:
@@ -144,7 +144,7 @@ class LaunchMemory:
         return number
 
     def note(self, u: UOp, memory: Buffer | Registers, place: Place) -> None:
-        """Enter an access to memory that is stored to, and look for races with others."""
+        """Record an access to memory that is stored to; raise UndefinedError if it races."""
         shadow = self._shadows.get(cast(Buffer, memory))
         if shadow is None:
             return
@@ -173,7 +173,7 @@ class LaunchMemory:
             self._unordered.access(u, where, memory.data.size)
 
     def _flat(self, lanes: Array, place: Place) -> Array:
-        """One number for each element of a place, or one for all."""
+        """Spread lanes over the elements of a place; a single number stays one."""
         if lanes.ndim == 0:
             return lanes
         return place.selected(self._lanes.raised(lanes, 0, place.rank)).reshape(-1)
@@ -191,13 +191,13 @@ def _named(store: UOp) -> str:
 
 
 def refuse_open(unspecified: Mask, gate: Mask | None, label: str) -> None:
-    """UndefinedError where something that decides what runs is open, and the gate is true."""
+    """Raise UndefinedError where something that decides what runs is unspecified."""
     if (unspecified if gate is None else unspecified & gate).any():
         raise undefined(label, "an UNSPECIFIED element")
 
 
 def _outside(positions: Array, gate: Mask | None, count: int) -> Mask | None:
-    """Where positions that count leave an axis of this size; None if nowhere."""
+    """Return where gated positions leave an axis of this size; None if nowhere."""
     if gate is None and (not positions.size or (positions.min() >= 0 and positions.max() < count)):
         return None
     outside = (positions < 0) | (positions >= count)

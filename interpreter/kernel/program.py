@@ -43,7 +43,7 @@ def run_program(
 
 
 def calls_of(root: UOp, buffers: Buffers) -> Iterator[tuple[UOp, list[Buffer]]]:
-    """The body and the arguments of each CALL of a SINK, in order."""
+    """Yield the body and the arguments of each CALL of a SINK, in order."""
     order = outside(root)
     check_values(order, outside_bodies)
     for u in order:
@@ -76,7 +76,7 @@ def launch(
 
 
 def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:
-    """Run a CUSTOMFUNCTION; what it writes is open where anything that it reads is."""
+    """Run a CUSTOMFUNCTION; its results are unspecified if anything that it reads is."""
     function = custom_function_of(body)
     results = function.meaning([a.data for a in arguments], *(_number(m) for m in body.src))
     is_open = any(arguments[k].contents.unspecified is not None for k in function.reads)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NEVER = -1
 MOST_NODES = 3
-"""How many nodes are named where each of them can be the one that made an access."""
+"""The most nodes that an error names as the possible origin of an access."""
 
 
 class Use(Enum):
@@ -51,7 +51,7 @@ USES = {Op.LOAD: Use.READ, Op.STORE: Use.WRITE, Op.ATOMICADD: Use.ADD}
 
 
 class CarriedError(Exception):
-    """Iterations that run as an axis depend on each other: they have to run in turn."""
+    """Raised if iterations that run at once depend on each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Reach:
     position: Array
 
     def spelled(self, position: int) -> str:
-        """Whose access a position is."""
+        """Name the work items whose access a position is."""
         number = position % (self.axis.size + 1)
         name = axis_name(self.axis)
         return f"every {name}" if number == self.axis.size else f"{name} = {number}"
@@ -77,7 +77,7 @@ class Reach:
 
 
 class Shadow:
-    """What is remembered about one buffer during one launch."""
+    """The accesses to one buffer during one launch."""
 
     def __init__(self, size: int, name: str) -> None:
         self._size, self._name = size, name
@@ -85,7 +85,7 @@ class Shadow:
         self._nodes: dict[Use, dict[UOp, None]] = {use: {} for use in Use}
 
     def access(self, u: UOp, where: Array, reaches: Sequence[Reach]) -> None:
-        """Enter an access to the elements `where`; STORE.u2 where it races."""
+        """Record an access to the elements `where`; raise STORE.u2 if it races."""
         if not where.size:
             return
         use = USES[u.op]
@@ -123,7 +123,7 @@ class Shadow:
     def _refuse(
         self, bad: Array, where: Array, u: UOp, earlier: Use, reach: Reach, before: Array
     ) -> None:
-        """The race of one element that is bad: `before` says which position accessed it before."""
+        """Raise the race of the first bad element; `before` has the positions that accessed it."""
         if not bad.any():
             return
         if reach.axis.kind is Kind.ITERATION:
@@ -152,7 +152,7 @@ class Unordered:
     """
 
     def __init__(self, order: Sequence[UOp], shared: Callable[[UOp], object | None]) -> None:
-        """`shared` says in which memory a location stands, None where nothing is stored."""
+        """`shared` returns the memory of a location, None for memory that is not stored to."""
         self._others: dict[UOp, list[UOp]] = {}
         self._touched: dict[UOp, Mask] = {}
         open_at = open_ranges(order)
@@ -178,7 +178,7 @@ class Unordered:
             self._others.setdefault(v, [])
 
     def access(self, u: UOp, where: Array, size: int) -> None:
-        """Enter an access; STORE.u2 where another one, that nothing orders, touched one."""
+        """Record an access; raise STORE.u2 if an unordered one touched the same element."""
         if u not in self._others:
             return
         for v in self._others[u]:

@@ -35,7 +35,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What runs only in the work items where the gate of an IF is true."""
+    """The items inside an IF, which run in the work items where its gate is true."""
 
     gate: UOp
     items: Items
@@ -45,7 +45,7 @@ Items = tuple["UOp | Loop | Branch", ...]
 
 
 def of_linear(instructions: Iterable[UOp]) -> Items:
-    """The blocks of a LINEAR: RANGE and IF open one, END and ENDIF close it."""
+    """Build the blocks of a LINEAR: RANGE and IF open one, END and ENDIF close it."""
     open_blocks: list[tuple[UOp | None, list[UOp | Loop | Branch]]] = [(None, [])]
     for u in instructions:
         if u.op in (Op.RANGE, Op.IF):
@@ -94,7 +94,7 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
 
 
 def executed_sources(u: UOp) -> tuple[UOp, ...]:
-    """The sources that run: an END or REDUCE over a range without iterations runs nothing."""
+    """Return the sources that run: none below an END or REDUCE over an empty range."""
     ranges = u.src[1:] if u.op in (Op.END, Op.REDUCE) else ()
     return () if any(has_fixed_bound(r) and bound(r) == 0 for r in ranges) else u.src
 
@@ -105,7 +105,7 @@ def has_fixed_bound(u: UOp) -> bool:
 
 
 def bound(u: UOp) -> int:
-    """How often a RANGE runs, how many items a SPECIAL has."""
+    """Return how often a RANGE runs, or how many items a SPECIAL has."""
     if not has_fixed_bound(u):
         raise lacking("RANGE.n1", f"a bound by {u.src[0].op.name}", u)
     return int(cast(ConstArg, u.src[0].arg).value)
@@ -117,7 +117,7 @@ def is_parallel(u: UOp) -> bool:
 
 
 def serial_ranges(order: Iterable[UOp]) -> set[UOp]:
-    """The RANGEs that cannot be an axis, as an END shows that closes them."""
+    """Return the RANGEs that must run as loops: an END closes them and their body carries state."""
     return {
         r
         for r, body in _closed_ranges(order)
@@ -130,7 +130,7 @@ def _sequential_ranges(order: Iterable[UOp]) -> set[UOp]:
 
 
 def _closed_ranges(order: Iterable[UOp]) -> list[tuple[UOp, UOp]]:
-    """The RANGEs that an END closes and whose iterations are no work items, with their bodies."""
+    """Return the closed RANGEs whose iterations are not work items, with their bodies."""
     return [
         (u.src[1], u.src[0])
         for u in order
@@ -147,7 +147,7 @@ def _carries(u: UOp) -> bool:
 def _block(
     nodes: Iterable[UOp], open_at: dict[UOp, frozenset[UOp]], current: frozenset[UOp]
 ) -> Items:
-    """What runs directly inside the loops `current`, in topological order."""
+    """Collect what runs directly inside the loops `current`, in topological order."""
     items: list[UOp | Loop | Branch] = []
     for u in nodes:
         if u in current or not open_at[u] <= current:

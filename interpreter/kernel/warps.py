@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def need_whole_warps(axes: Sequence[Axis], active: Mask | None) -> None:
-    """UndefinedError where some work items of a warp are active and others are not."""
+    """Raise UndefinedError if only some work items of a warp are active."""
     if active is None:
         return
     counts = Warps(axes, active.shape).split(active[..., None])[..., 0].sum(axis=-1)
@@ -32,7 +32,7 @@ def need_whole_warps(axes: Sequence[Axis], active: Mask | None) -> None:
 
 
 def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis]) -> Value:
-    """WMMA on the fragments of every warp; what one open element reaches is open."""
+    """Run WMMA on the fragments of every warp; unspecified elements spread through it."""
     lanes = Warps(axes, np.broadcast_shapes(*(lanes_of(v.data, 1) for v in operands)))
     data = lanes.joined(wmma(u, *(lanes.split(v.data) for v in operands)))
     if all(v.unspecified is None for v in operands):

@@ -42,14 +42,14 @@ RESIZED = {Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
 
 @dataclass(frozen=True, slots=True)
 class Sharded:
-    """A value by device: the parts in the order of the devices, split along `axis` or all whole."""
+    """A value on devices: its parts in their order, split along `axis` or, without one, copies."""
 
     device: Device
     axis: int | None
     parts: tuple[Value, ...]
 
     def whole(self) -> Value:
-        """The value that the parts make. PassError where whole copies differ."""
+        """Return the whole value; raise PassError if copies differ."""
         if self.axis is not None:
             return joined(self.parts, self.axis)
         if not all(same(self.parts[0], part) for part in self.parts[1:]):
@@ -77,7 +77,7 @@ def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> ShardedOutpu
 
 
 def split(value: Value, axis: int | None, count: int) -> tuple[Value, ...]:
-    """Equal parts along an axis; without one `count` times the whole."""
+    """Split a value into equal parts along an axis; without one copy it `count` times."""
     if axis is None:
         return (value,) * count
     size, before = value.data.shape[axis] // count, (slice(None),) * axis
@@ -86,7 +86,7 @@ def split(value: Value, axis: int | None, count: int) -> tuple[Value, ...]:
 
 
 def joined(parts: Sequence[Value], axis: int) -> Value:
-    """The parts one after the other along an axis."""
+    """Concatenate parts along an axis."""
     return together(parts, lambda arrays: np.concatenate(arrays, axis))
 
 

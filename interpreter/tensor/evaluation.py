@@ -60,7 +60,7 @@ PASSED_ON = (Op.AFTER, Op.NOOP, Op.PRECAST)
 
 
 class Locations(Protocol[V]):
-    """What the locations of a graph hold, node by node; `tensor.memory.Memory` for arrays."""
+    """The memory of a graph; `tensor.memory.Memory` holds arrays."""
 
     def enter(self, u: UOp) -> None: ...
 
@@ -76,16 +76,16 @@ class Locations(Protocol[V]):
 
 
 class Domain(Protocol[V]):
-    """What the values of a graph are."""
+    """Computes the values of a graph."""
 
     def lift(self, u: UOp, value: Value) -> V:
-        """The value of a node that has this one and no other."""
+        """Make the value of a node that has exactly one."""
 
     def result(self, u: UOp, operands: list[V]) -> V:
-        """The value of an op on its operands."""
+        """Compute an op on its operands."""
 
     def memory(self, contents: Mapping[UOp, V | None]) -> Locations[V]:
-        """Memory with these PARAMs and BUFFERs, and what each holds at first if that is known."""
+        """Make memory for these PARAMs and BUFFERs with their initial contents, None if unknown."""
 
 
 class Arrays:
@@ -162,7 +162,7 @@ class Evaluation(Generic[V]):
         return self._domain.memory({u: self._inputs.get(u) for u in leaves})
 
     def result(self) -> V | tuple[V, ...] | dict[int, V]:
-        """The value of the root, those of a TUPLE, or by slot what a graph stores."""
+        """Return the value of the root, the values of a TUPLE, or the stored contents by slot."""
         root = self._root
         walk = _walk(root)
         order = (*walk.below, root)
@@ -219,7 +219,7 @@ class Evaluation(Generic[V]):
         return self._domain.result(u, [self._values[s] for s in value_sources(u)])
 
     def _address(self, u: UOp) -> Value:
-        """Of the first element of a location; buffers are those of the whole program (D-068)."""
+        """Return the address of a location; buffers are those of the whole program (D-068)."""
         location = u.src[0]
         base = base_of(location)
         bytes_each = location.dtype.itemsize
@@ -229,7 +229,7 @@ class Evaluation(Generic[V]):
         return Value(np.asarray(start + self._memory.first(location) * bytes_each, np.uint64))
 
     def _called(self, u: UOp) -> tuple[V, ...]:
-        """The body with each PARAM k standing for argument k, at the addresses of the caller."""
+        """Evaluate the body of a FUNCTION on its arguments, with the addresses of the caller."""
         body, arguments = u.src[0], u.src[1:]
         params = [p for p in toposort([body], _evaluated_sources) if p.op is Op.PARAM]
         passed = {p: arguments[slot_of(p)] for p in params}
@@ -240,7 +240,7 @@ class Evaluation(Generic[V]):
         return cast("tuple[V, ...]", inner.result())
 
     def _buffer_behind(self, argument: UOp) -> object:
-        """The buffer that is a whole argument of a call; one of the call alone for any other."""
+        """Return the buffer if an argument is a whole one, otherwise a new object."""
         argument = without_order(argument)
         is_whole = argument.addrspace is not None and argument is base_of(argument)
         return self._buffers.get(argument, argument) if is_whole else object()

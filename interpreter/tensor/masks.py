@@ -168,7 +168,7 @@ def index(u: UOp, t: Value, *indices: Value) -> Value:
 
 
 def over_result(u: UOp, axis: int, mask: Mask) -> Mask:
-    """A mask over one index as one over the result of the INDEX."""
+    """Broadcast a mask over one index to the result of the INDEX."""
     behind = len(u.shape) - sum(len(i.shape) for i in u.src[1 : 2 + axis])
     return np.broadcast_to(mask.reshape((*mask.shape, *(1,) * behind)), u.shape)
 

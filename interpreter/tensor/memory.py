@@ -32,17 +32,17 @@ ABSENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One read or write: which elements of which buffer, at which node."""
+    """One read or write of a buffer by a node."""
 
     node: UOp
     base: UOp
     touched: Mask
-    """Over the elements of the buffer, flat."""
+    """A mask over the flat buffer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What one STORE puts into its buffer."""
+    """A write: the value that one STORE puts into its buffer."""
 
     access: Access
     positions: Array
@@ -54,7 +54,7 @@ class Memory:
     """The buffers of one evaluation. Nodes must be announced by `enter` in topological order."""
 
     def __init__(self, contents: Mapping[UOp, Value | None]) -> None:
-        """Every PARAM and BUFFER with what it holds at first; None: nothing that is known."""
+        """`contents` has the initial contents of every PARAM and BUFFER, None if unknown."""
         self._initial = {u: initial(u, value) for u, value in contents.items()}
         self._writes: list[Write] = []
         self._reads: list[Access] = []
@@ -63,14 +63,14 @@ class Memory:
         """For each node the set of events it depends on, as bits: writes even, reads odd."""
 
     def enter(self, u: UOp) -> None:
-        """Note which events come before a node."""
+        """Record which events come before a node."""
         before = 0
         for s in u.src:
             before |= self._before.get(s, 0)
         self._before[u] = before
 
     def view(self, location: UOp, indices: Sequence[Value]) -> None:
-        """Note which elements of its buffer a location stands for; `indices` are of an INDEX."""
+        """Record which elements of its buffer a location stands for; an INDEX has `indices`."""
         u = location
         if u.op in LEAVES:
             self._views[u] = np.arange(size(u.shape)).reshape(u.shape)
@@ -101,7 +101,7 @@ class Memory:
         return view
 
     def read(self, location: UOp, reader: UOp) -> Value:
-        """The contents of a location as the node `reader` sees them."""
+        """Return the contents of a location as the node `reader` sees them."""
         base, view = base_of(location), self._views[location]
         touched = np.zeros(size(base.shape), np.bool_)
         touched[view[view != ABSENT]] = True
@@ -114,7 +114,7 @@ class Memory:
         return _take(self.contents(base, self._before[location]), view)
 
     def first(self, location: UOp) -> int:
-        """Which element of its buffer a location begins with; 0 of one without elements."""
+        """Return the number of the first element of a location; 0 if it is empty."""
         view = self._views[location].reshape(-1)
         if not view.size:
             return 0
@@ -123,12 +123,12 @@ class Memory:
         return int(view[0])
 
     def peek(self, location: UOp) -> Value:
-        """The contents of a location where it is reached, for a look that is no access."""
+        """Return the contents of a location without recording an access."""
         base = base_of(location)
         return _take(self.contents(base, self._before[location]), self._views[location])
 
     def write(self, store: UOp, value: Value, gate: Value | None) -> None:
-        """Enter a STORE; a race with what was entered before is an UndefinedError."""
+        """Record a STORE; raise UndefinedError if it races with a recorded access."""
         target = store.src[0]
         base, view = base_of(target), self._views[target]
         put = view != ABSENT
@@ -153,7 +153,7 @@ class Memory:
         self._writes.append(Write(access, positions, value.map(lambda a: a[put])))
 
     def contents(self, base: UOp, before: int | None = None) -> Value:
-        """A buffer, flat, after the writes among the events `before`; after all without it."""
+        """Return a flat buffer after the writes among the events `before`, by default after all."""
         start = self._initial[base]
         writes = [
             w
@@ -163,13 +163,13 @@ class Memory:
         return _applied(start, writes) if writes else start
 
     def written(self) -> dict[int, Value]:
-        """Slot to final contents, in the buffer's shape, for every buffer that was stored to."""
+        """Map slots to the final contents of the buffers with stores, in their shapes."""
         bases = sorted({w.access.base for w in self._writes}, key=slot_of)
         return {slot_of(b): _take(self.contents(b), self._views[b]) for b in bases}
 
 
 def reads_of(u: UOp) -> tuple[UOp, ...]:
-    """The operands of a node that are locations and whose contents it reads."""
+    """Return the locations among the operands of a node whose contents it reads."""
     sources = data_sources(u)
     if u.addrspace is not None or u.op is Op.STORE:
         sources = sources[1:]
@@ -179,7 +179,7 @@ def reads_of(u: UOp) -> tuple[UOp, ...]:
 
 
 def initial(leaf: UOp, value: Value | None) -> Value:
-    """What a PARAM or BUFFER holds at first, flat; None stands for nothing that is known."""
+    """Return the initial contents of a PARAM or BUFFER, flat; unspecified for None."""
     if value is not None:
         return value.map(lambda a: a.reshape(-1))
     count = size(leaf.shape)
@@ -198,7 +198,7 @@ def _race_unless(first: Access, second: Access, *, ordered: bool) -> None:
 
 
 def _take(contents: Value, view: Array) -> Value:
-    """The elements of flat contents at the positions of a view."""
+    """Pick the elements of flat contents at the positions of a view."""
     absent = view == ABSENT
     position = np.where(absent, 0, view)
     if contents.data.size == 0:
