@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop.cli import backend, backends
+from uop.cli.programs import backend
+from uop.cli.suite import backends
 from uop.conformance import backends as registered
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind
 from uop.spec.errors import BackendError, UndefinedError, UnsupportedError, UopError
@@ -86,7 +87,7 @@ def test_a_backend_that_does_not_start_is_exit_3(
     def refused(*_: object) -> None:
         raise BackendError("backend 'interpreter' did not start: no device")
 
-    monkeypatch.setattr(backend, "start", refused)
+    monkeypatch.setattr(backend, "started", refused)
     monkeypatch.setattr(backend, "known", lambda name: None)
     outcome = uop("run", program, "--backend", "elsewhere")
     assert (outcome.code, outcome.out) == (3, "")

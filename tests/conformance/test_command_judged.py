@@ -17,7 +17,7 @@ import pytest
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import submission_of, unsupported
 from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.protocol.messages import Input, run_request
+from uop.conformance.protocol.messages import Input, Request, run_request
 from uop.conformance.protocol.types import Hello, Program
 from uop.conformance.report.model import Conclusion
 from uop.conformance.report.terminal import summary
@@ -122,8 +122,8 @@ def test_messages_have_the_schema_of_the_protocol(tmp_path: Path) -> None:
         invalid = next(c for g in groups("invalid") if isinstance(c := g.case(0, 0), InvalidCase))
         judged.judge([case, invalid])
         judged.explain(case)
-        worker.ask({"id": 999, "do": "hello", "protocol": 1})
-        worker.ask({"id": 1000, "do": "later"})
+        worker.ask(Request(999, "hello", 1))
+        worker.ask(Request(1000, "later"))
     dos = [message["do"] for message in spoken[::2]]
     assert {*dos} == {"run", "check", "hello", "later", *offers}
     for message in spoken:
@@ -272,7 +272,7 @@ def test_a_hang_ends_at_the_timeout(tmp_path: Path) -> None:
     # Where its choices are to be observed first, that is where it hangs.
     observed = conform(replace(options, profile=""))
     assert observed.conclusion is Conclusion.INCONCLUSIVE
-    assert "it hangs on " in observed.open_because
+    assert "it hangs on " in observed.summary.open_because
     assert summary(observed, 60)[-1] == f"next: uop worker check --timeout 0.6 -- {name}"
 
 

@@ -10,6 +10,7 @@ from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Fault, Status
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.report.model import Failure
 from uop.conformance.shrink.reduce import (
     Candidate,
     is_computing,
@@ -17,7 +18,7 @@ from uop.conformance.shrink.reduce import (
     taken_members,
     with_members,
 )
-from uop.conformance.shrink.repro import Finding, find_cause, written
+from uop.conformance.shrink.repro import find_cause, written
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
 from uop.interpreter.accept import accept
@@ -88,7 +89,7 @@ def large_graph(heart: Callable[[UOp, UOp], UOp]) -> UOp:
     return z
 
 
-def find(root: UOp, backend: InterpreterBackend, slots: Sequence[int] = (0, 1)) -> Finding:
+def find(root: UOp, backend: InterpreterBackend, slots: Sequence[int] = (0, 1)) -> Failure:
     """Judge a program and shrink its failure."""
     random = np.random.default_rng(0)
     inputs = {slot: random.integers(-99, 99, (4, 6)).astype(np.int32) for slot in slots}
@@ -100,7 +101,7 @@ def find(root: UOp, backend: InterpreterBackend, slots: Sequence[int] = (0, 1)) 
     return find_cause(judge, case, verdict.fault)
 
 
-def size(finding: Finding) -> int:
+def size(finding: Failure) -> int:
     (case,) = parse_file(finding.text).cases
     assert case.root is not None
     return sum(map(is_computing, case.root.toposort()))

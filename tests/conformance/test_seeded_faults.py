@@ -17,10 +17,11 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.types import Backend, Hello, Outcome, Program
+from uop.conformance.report.model import Failure
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
 from uop.conformance.shrink.reduce import Candidate
-from uop.conformance.shrink.repro import Finding, find_cause
+from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.workers.transport import Local
 from uop.spec.dtype import dtypes
@@ -126,7 +127,7 @@ def nested_without_contraction_pragma(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(pipeline.TARGETS, "opencl", target)  # type: ignore[arg-type]
 
 
-def found(backend: Backend, options: Options) -> Finding:
+def found(backend: Backend, options: Options) -> Failure:
     """The first failure among the cases, shrunk."""
     judge = Judge(Local(backend), STRICT)
     ids = iter(selected(options))
@@ -138,7 +139,7 @@ def found(backend: Backend, options: Options) -> Finding:
     raise AssertionError("the fault was not found")
 
 
-def nodes(finding: Finding) -> int:
+def nodes(finding: Failure) -> int:
     (case,) = parse_file(finding.text).cases
     assert case.root is not None
     return Candidate(case.root, {}).size
