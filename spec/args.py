@@ -19,9 +19,9 @@ from typing import (
     overload,
 )
 
-from uop.spec.conditions.labels import ARG_C1, CONST_NUMBER
+from uop.spec.conditions.labels import ARG_C1, CONST_NUMBER, Condition
 from uop.spec.dtype import DType, Number, Scalar, dtypes
-from uop.spec.errors import InvalidError, users_line
+from uop.spec.errors import users_line
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def arg_of(u: Node, /, *kinds: type[Arg]) -> Arg:
     if isinstance(arg, kinds):
         return arg
     expected = " or ".join(kind.__name__ for kind in kinds)
-    raise InvalidError(f"{u.op.name}.arg", f"arg is {expected}", found=repr(arg))
+    raise Condition(f"{u.op.name}.arg", f"arg is {expected}").error(u.op.name, _repr(arg))
 
 
 class _Items(NamedTuple):
