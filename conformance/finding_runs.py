@@ -1,6 +1,6 @@
 """Runs the scripts of `findings/` on each device of tinygrad, and writes the table of their README.
 
-The process of a device loads tinygrad once; each script has a child of it, so that a crash is seen.
+One process per device loads tinygrad; each script runs in a child of it, so a crash is a result.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import runpy
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.tinygrad import TARGETS, load
 from uop.spec.errors import UnsupportedError
 
@@ -25,12 +25,12 @@ TITLE = re.compile(r"# (?P<title>.+)\.")
 FACTS = re.compile(r"# Class (?P<kind>[AB]), (?P<how>[^;]+); (?P<values>.+)\. Wrong on (?P<on>.+)$")
 NAMED = re.compile(r"# of tinygrad [0-9.]+ \(.+\)\. DEV=(?P<environment>\S+) ends with 1[.;].*")
 ENVIRONMENTS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU", "CPU:X86": "X86"}
-"""The devices by what a script names them, the value of DEV."""
+"""The device for each value of DEV that a script names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What the first lines of a script say."""
+class FindingScript:
+    """A script, as its first lines describe it."""
 
     name: str
     title: str
@@ -39,36 +39,45 @@ class Found:
     values: str
     devices: tuple[str, ...]
     environment: str
-    """The value of DEV under which it is said to be wrong."""
+    """The value of DEV under which the script ends with 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The task of a child: run this script."""
+
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a script ended on a device: None where something was raised; and its last line."""
+    """Whether a script found its device wrong, None where it did not end; and its last line."""
 
     wrong: bool | None
-    said: str
+    output: str
 
 
-def found() -> list[Found]:
-    """Every finding, by name. ValueError where the first lines of a script say less."""
+def scripts() -> list[FindingScript]:
+    """Every script, by name. ValueError where its first lines lack something."""
     paths = sorted(path for path in FOLDER.glob("*.py") if path.stem != "__init__")
     return [read(path) for path in paths]
 
 
-def read(path: Path) -> Found:
-    """One finding by its script."""
+def read(path: Path) -> FindingScript:
+    """Read the first lines of a script."""
     first, second, third, *_ = [*path.read_text("utf-8").splitlines(), "", "", ""]
     title, facts, named = TITLE.fullmatch(first), FACTS.fullmatch(second), NAMED.fullmatch(third)
     if title is None or facts is None or named is None:
-        raise ValueError(f"{path}: the first lines are no title, no facts and no environment")
+        raise ValueError(f"{path}: the first lines do not give title, facts and environment")
     devices = tuple(facts["on"].split(", "))
     kind, how, values = facts["kind"], facts["how"], facts["values"]
-    return Found(path.stem, title["title"], kind, how, values, devices, named["environment"])
+    return FindingScript(
+        path.stem, title["title"], kind, how, values, devices, named["environment"]
+    )
 
 
 def runs(device: str, names: Iterable[str]) -> dict[str, Run]:
-    """These scripts on a device. UnsupportedError where the device cannot be used here."""
+    """Run scripts on a device. UnsupportedError where the device cannot be used here."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "uop.conformance.finding_runs", device, *names],
         capture_output=True,
@@ -78,49 +87,42 @@ def runs(device: str, names: Iterable[str]) -> dict[str, Run]:
     )
     if done.returncode:
         raise UnsupportedError(f"tinygrad on {device}: {done.stderr.strip()[-300:]}")
-    return {name: Run(*run) for name, run in json.loads(done.stdout.splitlines()[-1]).items()}
+    return {name: Run(**run) for name, run in json.loads(done.stdout.splitlines()[-1]).items()}
 
 
 def run_here(paths: Iterable[Path]) -> dict[str, Run]:
-    """Each script in a child of this process, which has tinygrad loaded and no device open."""
-    return {path.stem: _in_child(path) for path in paths}
+    """Run each script in a child of this process, which has tinygrad loaded and no device open."""
+    child = Child(_run, Script, tasks=1)
+    results = {}
+    for path in paths:
+        try:
+            results[path.stem] = child.ask(Script(str(path)), Run)
+        except EndedError as error:
+            results[path.stem] = Run(None, str(error))
+    child.close()
+    return results
 
 
-def _in_child(path: Path) -> Run:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        with os.fdopen(writing, "w", encoding="utf-8") as pipe:
-            pipe.write(json.dumps(_run(path)))
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, encoding="utf-8") as pipe:
-        told = pipe.read()
-    os.waitpid(child, 0)
-    return Run(*json.loads(told)) if told else Run(None, "the process ended")
-
-
-def _run(path: Path) -> tuple[bool | None, str]:
-    said = io.StringIO()
+def _run(script: Script) -> Run:
+    stdout = io.StringIO()
     try:
-        with contextlib.redirect_stdout(said):
-            runpy.run_path(str(path), run_name="__main__")
+        with contextlib.redirect_stdout(stdout):
+            runpy.run_path(script.path, run_name="__main__")
     except SystemExit as end:
-        lines = said.getvalue().strip().splitlines()
-        return bool(end.code), lines[-1] if lines else ""
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is what the script did
-        return None, f"{type(error).__name__}: {error}"
-    return None, "no verdict"
+        lines = stdout.getvalue().strip().splitlines()
+        return Run(bool(end.code), lines[-1] if lines else "")
+    except BaseException as error:  # noqa: BLE001 - any error is the result of the script
+        return Run(None, f"{type(error).__name__}: {error}")
+    return Run(None, "no exit code")
 
 
 def table(results: Mapping[str, Mapping[str, Run]]) -> str:
-    """The rows of the README: what each device gave, in bold where it is wrong."""
+    """The table of the README: what each device gave, in bold where it is wrong."""
     lines = [
         f"| finding | class | values | {' | '.join(results)} |",
         f"|---|---|---|{'---|' * len(results)}",
     ]
-    for f in found():
+    for f in scripts():
         cells = " | ".join(_cell(results[device][f.name]) for device in results)
         name = f"[{f.title}]({f.name}.py)"
         lines.append(f"| {name} | {f.kind}, {f.how} | {f.values} | {cells} |")
@@ -128,8 +130,8 @@ def table(results: Mapping[str, Mapping[str, Run]]) -> str:
 
 
 def _cell(run: Run) -> str:
-    said = run.said.replace("|", "\\|")
-    return f"**{said}**" if run.wrong else said if run.wrong is False else f"({said})"
+    shown = run.output.replace("|", "\\|")
+    return f"**{shown}**" if run.wrong else shown if run.wrong is False else f"({shown})"
 
 
 MARK = "<!-- written by uop.conformance.finding_runs -->"
@@ -140,11 +142,11 @@ def main(arguments: list[str]) -> None:
         device, *names = arguments
         load(device)
         ended = run_here(FOLDER / f"{name}.py" for name in names)
-        print(json.dumps({name: [run.wrong, run.said] for name, run in ended.items()}))
+        print(json.dumps({name: asdict(run) for name, run in ended.items()}))
         return
     readme = FOLDER / "README.md"
     before, _, _ = readme.read_text("utf-8").partition(MARK)
-    results = {device: runs(device, [f.name for f in found()]) for device in TARGETS}
+    results = {device: runs(device, [f.name for f in scripts()]) for device in TARGETS}
     readme.write_text(f"{before}{MARK}\n\n{table(results)}\n", "utf-8")
 
 

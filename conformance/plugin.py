@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 DEFAULT = "interpreter"
 JUDGED = "uop_judged"
-"""The property of a test that says how many programs it has judged."""
+"""The property of a test that holds the number of programs it has judged."""
 NOTHING = "uop: inconclusive, no program was judged: the backend takes none of those chosen"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options; one that another plugin has already is left to it."""
+    """Add the options, unless another plugin has them already."""
     options = parser.getgroup("uop", "judge a backend of the UOp language")
     with contextlib.suppress(ValueError):
         options.addoption(
@@ -31,20 +31,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A run in which every test was skipped has shown nothing, and is not green."""
+    """Exit with inconclusive where no program was judged: such a run must not be green."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and _judged_nothing(reporter) and session.exitstatus == 0:
         session.exitstatus = Exit.INCONCLUSIVE
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """Say so."""
+    """Say that no program was judged."""
     if _judged_nothing(terminalreporter):
         terminalreporter.write_line(NOTHING)
 
 
 def _judged_nothing(reporter: TerminalReporter) -> bool:
-    """Whether there were tests of the suite, but no program for any of them."""
+    """Whether tests of the suite ran, but judged no program."""
     reports = chain.from_iterable(reporter.stats.values())
     counts = [n for r in reports for name, n in getattr(r, "user_properties", ()) if name == JUDGED]
     return bool(counts) and not any(counts)

@@ -1,4 +1,4 @@
-"""Hypothesis drives the builders of the suite, and shrinks what they made."""
+"""Lets Hypothesis sample and shrink the programs of the suite."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 
 class HypothesisChoices:
-    """`Choices` drawn by Hypothesis."""
+    """`Choices` sampled by Hypothesis."""
 
     def __init__(self, data: st.DataObject) -> None:
         self._data = data

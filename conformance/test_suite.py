@@ -1,4 +1,4 @@
-"""The suite as tests: one for each op and level, programs drawn and shrunk by Hypothesis.
+"""The suite as tests: one per op and level, with programs sampled and shrunk by Hypothesis.
 
 pytest --pyargs uop.conformance --backend opencl -n auto
 """
@@ -33,25 +33,25 @@ from uop.spec.errors import BackendError, UopError
 from uop.spec.text.profile_text import parse_profile
 
 TRIES = 60
-"""Programs that Hypothesis tries once one has failed; the reducer of the suite does the rest."""
+"""After a failure Hypothesis tries this many programs; the reducer of the suite does the rest."""
 COSTLY = NOT_SHRUNK | {Symptom.CRASH}
-"""Of these the first is told: each try costs a timeout, or one of the restarts of the backend."""
+"""Not shrunk by Hypothesis: each try costs a timeout, or one of the restarts of the backend."""
 CELLS = [(level, op) for level in LEVELS for op in dict.fromkeys(g.op for g in groups(level))]
 
 
 class FailedError(AssertionError):
-    """What Hypothesis shrinks: a program that the backend fails."""
+    """The backend fails a program; Hypothesis shrinks it."""
 
 
 class EndedError(BaseException):
-    """The end of shrinking, which Hypothesis lets pass."""
+    """Ends shrinking; Hypothesis does not catch it."""
 
 
 @pytest.fixture(scope="session")
 def judge(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Judge]:
-    """The backend in a process of its own, and the suite as its judge."""
+    """Judges the chosen backend, which runs in a process of its own."""
     name = cast(str, request.config.getoption("--backend"))
     try:
         known(name)
@@ -70,7 +70,7 @@ def judge(
 def test_conforms(level: str, op: str, judge: Judge, request: pytest.FixtureRequest) -> None:
     """No program of this op and level gives what the spec does not allow."""
     vocabulary = vocabulary_of([judge.session.hello])
-    chosen, reasons = listed([g for g in groups(level, vocabulary) if g.op == op], judge)
+    chosen, reasons = supported([g for g in groups(level, vocabulary) if g.op == op], judge)
     programs = cast(int, request.config.getoption("--programs"))
     trial = Trial(judge, programs, reasons)
 
@@ -83,7 +83,7 @@ def test_conforms(level: str, op: str, judge: Judge, request: pytest.FixtureRequ
     )
     @given(st.data())
     def conforms(data: st.DataObject) -> None:
-        trial.judge_one(drawn(chosen, data))
+        trial.judge_one(sample(chosen, data))
 
     try:
         if chosen:
@@ -95,15 +95,15 @@ def test_conforms(level: str, op: str, judge: Judge, request: pytest.FixtureRequ
         request.session.shouldstop = trial.lost
         pytest.fail(trial.lost, pytrace=False)
     if trial.failed:
-        # The last is the smallest.
-        pytest.fail(told(judge, *trial.failed[-1]), pytrace=False)
+        # The last one is the smallest.
+        pytest.fail(described(judge, *trial.failed[-1]), pytrace=False)
     if not trial.judged:
         pytest.skip("; ".join(sorted(reasons)))
 
 
 @dataclass(slots=True)
 class Trial:
-    """What came of the programs of one test."""
+    """The results of the programs of one test."""
 
     judge: Judge
     programs: int
@@ -112,11 +112,11 @@ class Trial:
     skipped: int = 0
     tries: int = 0
     lost: str = ""
-    """Why the backend is there no more."""
+    """Why the backend can no longer be used."""
     failed: list[tuple[Case | InvalidCase, Fault]] = field(default_factory=list)
 
     def judge_one(self, case: Case | InvalidCase) -> None:
-        """FailedError for a case to be shrunk, EndedError where that is over."""
+        """Judge a case. FailedError to shrink it, EndedError to end shrinking."""
         self.tries += bool(self.failed)
         if self.tries > TRIES:
             raise EndedError
@@ -129,21 +129,21 @@ class Trial:
         is_skipped = verdict.status is Status.SKIPPED
         self.judged += not is_skipped
         self.skipped += is_skipped
-        # Another is drawn instead, but not without end.
+        # Hypothesis samples another instead, but only so many.
         assume(not is_skipped or self.skipped > self.programs)
         if verdict.fault is not None:
             self.failed.append((case, verdict.fault))
             raise EndedError if verdict.fault.symptom in COSTLY else FailedError
 
 
-def listed(candidates: list[AnyGroup], judge: Judge) -> tuple[list[AnyGroup], set[str]]:
-    """The groups about ops and dtypes that the backend lists, and why the others are none."""
+def supported(candidates: list[AnyGroup], judge: Judge) -> tuple[list[AnyGroup], set[str]]:
+    """The groups of ops and dtypes that the backend lists, and why the others are not."""
     why = {group: not_listed(group.id(0), judge.session.hello) for group in candidates}
     return [group for group in candidates if not why[group]], set(why.values()) - {""}
 
 
-def drawn(chosen: list[AnyGroup], data: st.DataObject) -> Case | InvalidCase:
-    """A case of one of the groups; what the builder decides Hypothesis draws."""
+def sample(chosen: list[AnyGroup], data: st.DataObject) -> Case | InvalidCase:
+    """A case of one of the groups, whose builder takes its choices from Hypothesis."""
     group = data.draw(st.sampled_from(chosen))
     index = data.draw(st.integers(0, max(group.count("default"), 1) - 1))
     if not isinstance(group, Group):
@@ -151,8 +151,8 @@ def drawn(chosen: list[AnyGroup], data: st.DataObject) -> Case | InvalidCase:
     return group.made(index, HypothesisChoices(data))
 
 
-def told(judge: Judge, case: Case | InvalidCase, fault: Fault) -> str:
-    """What failed, and the program with its data, as `uop replay` reads it from a file."""
+def described(judge: Judge, case: Case | InvalidCase, fault: Fault) -> str:
+    """The fault, and the program with its data in the form that `uop replay` reads."""
     is_costly = fault.symptom in COSTLY
-    written = as_found(case, fault, judge.profile) if is_costly else find_cause(judge, case, fault)
-    return f"{fault.symptom}: {written.message}\n{written.text}"
+    failure = as_found(case, fault, judge.profile) if is_costly else find_cause(judge, case, fault)
+    return f"{fault.symptom}: {failure.message}\n{failure.text}"

@@ -98,7 +98,10 @@ def alone(driver: Driver) -> Iterator[None]:
         yield
     finally:
         for name, value in before.items():
-            _set(name, value)
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def open_loader() -> None:
@@ -119,13 +122,6 @@ def loader() -> Path | None:
     if spec is None or spec.origin is None:
         return None
     return next(iter(sorted(Path(spec.origin).parent.glob(".libs/libOpenCL*"))), None)
-
-
-def _set(name: str, value: str | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
 
 
 def _in_folder(folder: Path) -> Iterator[Driver]:

@@ -1,6 +1,6 @@
-"""The backends that can be judged: entry points of the group `uop.backends`, or `module:Class`.
+"""Finds backends by name: entry points of the group `uop.backends`, or `module:Class`.
 
-What stands behind the name of an entry point is for the backend: `opencl:1` is its second device.
+The backend gets the text behind the name: `opencl:1` is the second device of `opencl`.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from uop.spec.nearest import did_you_mean
 
 GROUP = "uop.backends"
 OWN = f"{__name__}."
-"""What the entry points of this project name something in."""
+"""The entry points of this project name something in this package."""
 COMMAND = "command:"
-"""The prefix of a backend's name that is a program which answers lines."""
+"""The prefix of the name of a worker process that answers lines."""
 MUTANT = "mutant:"
-"""The prefix of a backend's name that is a mutant of one of ours."""
+"""The prefix of the name of a mutant."""
 
 
 class NoSuchBackendError(UopError):
-    """A name that no installed package registers as a backend."""
+    """No installed package registers a backend of this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a name stands for: the entry point, and what the backend is told when it is made."""
+    """The entry point of a name, and the argument behind it."""
 
     entry: EntryPoint
     argument: str = ""
 
     def make(self) -> Backend:
-        """The adapter, not started. UnsupportedError where its package lacks something."""
+        """The adapter, not started. UnsupportedError where it cannot be imported."""
         name = self.entry.name
         try:
-            made: Callable[..., Backend] = self.entry.load()
+            backend: Callable[..., Backend] = self.entry.load()
         except (ImportError, AttributeError) as error:
-            said = f"backend {name!r} cannot be imported: {error}"
             near = did_you_mean(name.partition(":")[0], names())
-            raise UnsupportedError(f"{said}{near}") from error
-        if not callable(made):
-            raise UnsupportedError(f"backend {name!r}: {self.entry.value} is no class")
+            message = f"backend {name!r} cannot be imported: {error}{near}"
+            raise UnsupportedError(message) from error
+        if not callable(backend):
+            raise UnsupportedError(f"backend {name!r}: {self.entry.value} is not a class")
         if not self.argument:
-            return made()
-        if not inspect.signature(made).parameters:
-            raise NoSuchBackendError(f"backend {name!r} takes nothing behind its name")
-        return made(self.argument)
+            return backend()
+        if not inspect.signature(backend).parameters:
+            raise NoSuchBackendError(f"backend {name!r} takes no argument behind its name")
+        return backend(self.argument)
 
 
 def names() -> list[str]:
@@ -63,7 +63,7 @@ def load(name: str) -> Backend:
 
 
 def find(name: str) -> Named:
-    """The backend of that name, by its entry point or as `module:Class`, and what stands behind.
+    """The entry point or `module:Class` of a name, and the argument behind it.
 
     NoSuchBackendError for any other name.
     """
@@ -71,15 +71,15 @@ def find(name: str) -> Named:
     if entry := _registered().get(first):
         return Named(entry, rest)
     attribute, _, argument = rest.partition(":")
-    written = f"{first}:{attribute}"
-    if EntryPoint.pattern.match(written):
-        return Named(EntryPoint(written, written, GROUP), argument)
+    reference = f"{first}:{attribute}"
+    if EntryPoint.pattern.match(reference):
+        return Named(EntryPoint(reference, reference, GROUP), argument)
     known = ", ".join(names()) or "none, as uop is not installed"
     near = did_you_mean(first, names())
     raise NoSuchBackendError(f"no backend {name!r}; known: {known}, or module:Class{near}")
 
 
 def _registered() -> dict[str, EntryPoint]:
-    """The entry points by name. No package takes a name of this project, nor one of another."""
+    """The entry points by name: this project's before others, then the first registered."""
     entries = reversed(tuple(entry_points(group=GROUP)))
     return {e.name: e for e in sorted(entries, key=lambda e: e.value.startswith(OWN))}

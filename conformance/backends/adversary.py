@@ -1,4 +1,4 @@
-"""The adversarial conformer as a backend: it takes every liberty, and must never be accused."""
+"""The adversarial conformer as a backend: it takes every liberty, and must never fail."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from uop.spec.text.program import parse
 
 @dataclass(frozen=True, slots=True)
 class AdversaryBackend:
-    """Moves every result as far as it may go; with an op pushed, those of it a step further."""
+    """Moves every result to the far ends of its accepted set; a pushed op goes a step further."""
 
-    told: str = ""
-    """The name of an op or nothing, and behind a colon a profile whose liberties are taken."""
+    argument: str = ""
+    """`OP:PROFILE`: the op to push, and the profile whose liberties it takes; both optional."""
 
     @property
     def pushed(self) -> str:
-        return self.told.partition(":")[0]
+        return self.argument.partition(":")[0]
 
     @property
     def profile(self) -> Profile:
-        return parse_profile(self.told.partition(":")[2] or str(STRICT))
+        return parse_profile(self.argument.partition(":")[2] or str(STRICT))
 
     def hello(self) -> Hello:
         if self.pushed and self.pushed not in Op.__members__:
@@ -57,7 +57,7 @@ class AdversaryBackend:
         profile = self.profile
         if may_end(root, program.batches, profile):
             return Problem(ProblemKind.TRAP, "a division by zero")
-        # What it does must not depend on what it was sent before, and be the same when sent again.
+        # Results must not depend on earlier programs, and be the same when a program is repeated.
         seed = crc32(program.text.encode())
         moved = (
             evaluate_adversarially(root, inputs, _seed(seed, inputs), push, profile)

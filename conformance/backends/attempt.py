@@ -29,7 +29,7 @@ KINDS: tuple[tuple[type[UopError], ProblemKind], ...] = (
 
 
 def attempt(run: Callable[[], Outcome]) -> Outcome:
-    """What is run gives, or the problem that an error of this project stands for."""
+    """The outcome of `run`, or the problem for the error that it raises."""
     try:
         return run()
     except UopError as error:
@@ -37,7 +37,7 @@ def attempt(run: Callable[[], Outcome]) -> Outcome:
 
 
 def problem_of(error: UopError) -> Problem:
-    """The problem that an error stands for."""
+    """The problem that reports an error."""
     label = error.label if isinstance(error, LabelledError) else ""
     for kind, problem in KINDS:
         if isinstance(error, kind):

@@ -1,4 +1,4 @@
-"""A child of this process that does its work: one that ends costs the task it had, and no other."""
+"""Runs tasks in a forked child: a crash costs its task and no other."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from uop.conformance.workers.processes import how_it_ended
 A = TypeVar("A")
 
 TASKS = 64
-"""After so many a child is made anew: what it keeps must not grow without end."""
+"""A child is replaced after this many tasks: its memory must not grow without bound."""
 
 
 class EndedError(Exception):
-    """The child has ended in the middle of a task: says how."""
+    """The child ended during a task: says how."""
 
 
 class Child:
@@ -62,23 +62,23 @@ class Child:
         self._end = weakref.finalize(self, _ended, child, self._tasks_to, self._answers_from)
 
     def _answer(self, tasks: int, answers: int) -> NoReturn:
-        """Never returns: the child must not go on as its parent would."""
+        """Answer tasks. Never returns: the child must not continue as its parent would."""
         code = 1
         try:
             while True:
                 wire.write(answers, self._work(wire.read(tasks, *self._kinds)))
         except wire.ClosedError:
             code = 0
-        except BaseException:  # noqa: BLE001 - whatever it is, the parent hears that the child ended
+        except BaseException:  # noqa: BLE001 - the parent sees that the child ended
             traceback.print_exc()
         finally:
             os._exit(code)
 
 
 def _ended(child: int, *pipes: int) -> int:
-    """The exit code of a child that nobody speaks to any more, at the latest from now on.
+    """Kill a child and return its exit code.
 
-    That its pipe is closed would not tell it: a later fork may hold that end too.
+    Closing its pipe would not end it: a later fork may hold that end too.
     """
     for pipe in pipes:
         os.close(pipe)

@@ -1,4 +1,4 @@
-"""The project's own compiler as a backend; memory is poisoned before each run and fenced."""
+"""The project's compiler as a backend; memory is poisoned before each run and fenced."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
 from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, Problem, Program
+from uop.interpreter.evaluate import Output
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.latitude import STRICT
 from uop.spec.text.program import parse
 
 PROGRAMS = 128
-"""Programs that share one source: the driver takes as long for a few as for one."""
+"""The most programs in one source: a driver takes as long for a few as for one."""
 
 
 class CompiledBackend:
@@ -44,7 +45,7 @@ class CompiledBackend:
 
     @property
     def variant(self) -> str:
-        """The driver of the opened device, in a word; empty where a target has but one."""
+        """The short name of the device's driver; empty where a target has only one."""
         return ""
 
     def opened(self) -> Device:
@@ -52,23 +53,14 @@ class CompiledBackend:
         return open_device(self.target)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        built = [self._compiled(program) for program in programs]
+        compiled = [self._compiled(program) for program in programs]
         jobs = [
-            Job(found, program.batches)
-            for found, program in zip(built, programs, strict=True)
-            if isinstance(found, Compiled)
+            Job(c, program.batches)
+            for c, program in zip(compiled, programs, strict=True)
+            if isinstance(c, Compiled)
         ]
         results = iter(run_many(jobs, device=self.device))
-        outcomes: list[Outcome] = []
-        for found in built:
-            result = next(results) if isinstance(found, Compiled) else found
-            if isinstance(result, Problem):
-                outcomes.append(result)
-            elif isinstance(result, UopError):
-                outcomes.append(problem_of(result))
-            else:
-                outcomes.append(Outputs(tuple(map(in_order, result))))
-        return outcomes
+        return [_outcome(next(results)) if isinstance(c, Compiled) else c for c in compiled]
 
     def _compiled(self, program: Program) -> Compiled | Problem:
         """The program compiled, or why it is not."""
@@ -81,8 +73,14 @@ class CompiledBackend:
             return problem_of(error)
 
 
+def _outcome(result: UopError | Sequence[Output]) -> Outcome:
+    if isinstance(result, UopError):
+        return problem_of(result)
+    return Outputs(tuple(map(in_order, result)))
+
+
 class OpenCLBackend(CompiledBackend):
-    """An OpenCL device, the first that can be used; `place` names one: pocl, intel or 0:1."""
+    """The first OpenCL device that can be used, or the one that `place` names: pocl, intel, 0:1."""
 
     target = "opencl"
 

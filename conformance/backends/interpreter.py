@@ -1,4 +1,4 @@
-"""The reference as a backend: it proves the suite, and judges that the text form loses nothing."""
+"""The interpreter as a backend: it tests the suite, and that the text form loses nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uop.spec.uop import UOp
 
 
 class InterpreterBackend:
-    """Evaluates every program, each value checked against its derived properties."""
+    """Evaluates programs, and checks each value against its derived properties."""
 
     def hello(self) -> Hello:
         return Hello(
@@ -54,13 +54,13 @@ def is_sharded(root: UOp) -> bool:
 
 
 def evaluate_whole(root: UOp, inputs: Inputs) -> Output:
-    """Each device on what it holds, and what they hold put together."""
-    placed = evaluate_by_devices(root, inputs)
-    if isinstance(placed, dict):
-        return {slot: p.whole().data for slot, p in placed.items()}
-    if isinstance(placed, tuple):
-        return tuple(p.whole().data for p in placed)
-    return placed.whole().data
+    """Evaluate on several devices, and join their parts."""
+    results = evaluate_by_devices(root, inputs)
+    if isinstance(results, dict):
+        return {slot: parts.whole().data for slot, parts in results.items()}
+    if isinstance(results, tuple):
+        return tuple(parts.whole().data for parts in results)
+    return results.whole().data
 
 
 def in_order(output: Output) -> tuple[Array, ...]:

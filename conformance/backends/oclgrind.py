@@ -1,8 +1,7 @@
-"""The OpenCL kernels on a simulator that watches memory: what it finds are failures.
+"""Runs OpenCL kernels on Oclgrind, a simulator that checks memory; what it reports is a failure.
 
-Oclgrind runs them work item by work item, and writes a log of accesses out of bounds, races,
-divergent barriers and uses of what nobody wrote. Each is traced to the node that was rendered as
-the line it names.
+Oclgrind runs kernels work item by work item, and logs accesses out of bounds, races, divergent
+barriers and uses of uninitialized memory. Each report names the node that its source line renders.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.uop import described
 
 UNOPTIMIZED = "-cl-opt-disable"
-"""Optimised code holds instructions that the simulator does not know."""
+"""Optimised code has instructions that the simulator does not know."""
 LIBRARY = Path("lib", "oclgrind", "liboclgrind-rt-icd.so")
 WATCHED = ("OCLGRIND_DATA_RACES", "OCLGRIND_UNINITIALIZED")
 KERNEL = re.compile(r"Kernel:\s+(\w+)")
 LINE = re.compile(r"At line (\d+)")
 ADDRESS = re.compile(r" address 0x[0-9a-f]+")
 OWN_FAULT = "OCLGRIND FATAL ERROR"
-FINDINGS = 3
-"""Findings of one program that are told; one fault gives one for each work item."""
+REPORTS = 3
+"""The most reports shown for a program; one fault gives one per work item."""
 
 
 class OclgrindBackend(CompiledBackend):
@@ -57,65 +56,62 @@ class OclgrindBackend(CompiledBackend):
         return [self._watched(program) for program in programs]
 
     def _watched(self, program: Program) -> Outcome:
-        found = self._compiled(program)
-        if isinstance(found, Problem):
-            return found
+        compiled = self._compiled(program)
+        if isinstance(compiled, Problem):
+            return compiled
         outputs: list[tuple[Array, ...]] = []
         for inputs in program.batches:
             try:
-                outputs.append(self._run(found, inputs))
+                outputs.append(self._run(compiled, inputs))
             except UopError as error:
                 return Problem(ProblemKind.COMPILE, str(error))
-            said = self._said()
-            if OWN_FAULT in said:
-                return Problem(ProblemKind.UNSUPPORTED, f"the simulator gives up: {_reason(said)}")
-            if complaints := list(dict.fromkeys(_complaints(said, found))):
-                return Problem(ProblemKind.TRAP, "\n".join(complaints[:FINDINGS]))
+            # Each context starts a new log.
+            log = self.log.read_text("utf-8", "replace").strip() if self.log.exists() else ""
+            if OWN_FAULT in log:
+                return Problem(ProblemKind.UNSUPPORTED, f"the simulator gives up: {_reason(log)}")
+            if reports := list(dict.fromkeys(_reports(log, compiled))):
+                return Problem(ProblemKind.TRAP, "\n".join(reports[:REPORTS]))
         return Outputs(tuple(outputs))
 
-    def _said(self) -> str:
-        """What the simulator has written; each context begins the log anew."""
-        return self.log.read_text("utf-8", "replace").strip() if self.log.exists() else ""
-
-    def _run(self, found: Compiled, inputs: Mapping[int, Array]) -> tuple[Array, ...]:
-        program = found.executable
+    def _run(self, compiled: Compiled, inputs: Mapping[int, Array]) -> tuple[Array, ...]:
+        program = compiled.executable
         program.check_inputs(inputs)
         contents = program.contents(inputs)
         if program.steps:
-            # What it knows of the bytes of a buffer outlives the buffer, but not the context.
+            # The state of its memory checker outlives a buffer, but not a context.
             simulator = self.simulator.alone()
-            built = simulator.build(found.source)
-            fresh = program.unwritten(inputs)
-            contents = simulator.run(built, program.launches(), contents, fresh)
+            built = simulator.build(compiled.source)
+            unwritten = program.unwritten(inputs)
+            contents = simulator.run(built, program.launches(), contents, unwritten)
         return in_order(program.output(contents))
 
 
-def _complaints(said: str, found: Compiled) -> Iterator[str]:
+def _reports(log: str, compiled: Compiled) -> Iterator[str]:
     """The paragraphs of a log, one line each, with the nodes that they are about."""
-    source, target = found.source.splitlines(), found.executable.target
-    linears = {name: linear for linear, name in found.executable.names().items()}
-    for paragraph in said.split("\n\n"):
+    source, target = compiled.source.splitlines(), compiled.executable.target
+    linears = {name: linear for linear, name in compiled.executable.names().items()}
+    for paragraph in log.split("\n\n"):
         kernel = KERNEL.search(paragraph)
         if kernel is None or kernel[1] not in linears:
             continue
         lines = [source[int(number) - 1].strip() for number in LINE.findall(paragraph)]
         nodes = [(line, node_at(line, linears[kernel[1]], target)) for line in lines]
-        told = " and ".join(line if u is None else described(u) for line, u in nodes)
+        places = " and ".join(line if u is None else described(u) for line, u in nodes)
         what = ADDRESS.sub("", paragraph.partition("\n")[0].strip())
-        yield f"{what} in {kernel[1]}: {told}"
+        yield f"{what} in {kernel[1]}: {places}"
 
 
-def _reason(said: str) -> str:
+def _reason(log: str) -> str:
     """What the simulator lacks, without the place in its own source."""
-    return said[said.index(OWN_FAULT) :].partition("\n")[2].strip().partition("\n")[0]
+    return log[log.index(OWN_FAULT) :].partition("\n")[2].strip().partition("\n")[0]
 
 
 def library() -> Path:
     """The simulator's driver. UnsupportedError where it is not installed."""
     command = shutil.which("oclgrind")
-    found = None if command is None else Path(command).resolve().parent.parent / LIBRARY
-    if found is None or not found.exists():
+    path = None if command is None else Path(command).resolve().parent.parent / LIBRARY
+    if path is None or not path.exists():
         raise UnsupportedError(
             "Oclgrind is not installed; on Debian and Ubuntu: apt install oclgrind"
         )
-    return found
+    return path

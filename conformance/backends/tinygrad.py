@@ -40,19 +40,19 @@ from uop.spec.text.program import parse
 from uop.spec.uop import UOp
 
 TARGETS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU:CLANG", "X86": "CPU:X86"}
-"""What can be asked for, and how tinygrad names it: X86 is its own assembler on the device CPU."""
+"""The names of targets here and in tinygrad: X86 is its own assembler on its device CPU."""
 
 PROFILE = "pad_fill=zero fp8_saturate=true"
-"""Its PAD has no other fill, and its fp8 saturates as that of its makers' headers does."""
+"""Its PAD has no other fill; its fp8 saturates as NVIDIA's headers do by default."""
 ENDED_BY_ZERO = " int_div_traps=true"
-"""Its device CPU divides by the instruction of the processor, which ends the process."""
+"""Its device CPU divides by the instruction of the processor, which traps."""
 
 PROGRAMS = 16
 ERRORS = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError),
     *(OSError, RuntimeError, SubprocessError, TypeError, ValueError),
 )
-"""What tinygrad raises where it fails: it has an error class of its own for the compiler only."""
+"""What tinygrad raises where it fails: its one error class is for compilers."""
 SHOWN = 300
 WITHOUT_WORK_ITEMS = frozenset({"CPU"})
 AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.CONST, Op.GROUP})
@@ -74,60 +74,58 @@ class Probed:
 class TinygradBackend:
     """Schedules and compiles each program once, then runs it on each batch.
 
-    This process opens no device: its child does, and a program that ends it costs only that one.
+    A child of this process opens the device, so that a crash costs only its program.
     """
 
     def __init__(self, device: str = "PYTHON") -> None:
-        self.asked = device.upper()
+        self.target = device.upper()
 
     def hello(self) -> Hello:
-        if self.asked not in TARGETS:
+        if self.target not in TARGETS:
             targets = ", ".join(TARGETS)
-            raise UnsupportedError(f"tinygrad on {self.asked!r}: expected one of {targets}")
-        self.tinygrad = load(self.asked)
-        self.language, self.device = Language(self.tinygrad), TARGETS[self.asked].partition(":")[0]
+            raise UnsupportedError(f"tinygrad on {self.target!r}: expected one of {targets}")
+        self.tinygrad = load(self.target)
+        self.language, self.device = Language(self.tinygrad), TARGETS[self.target].partition(":")[0]
         self.child = Child(self._answer, Probe, wire.Run)
         try:
             probed = self.child.ask(Probe(), Probed)
         except (EndedError, wire.RefusedError) as error:
-            raise UnsupportedError(f"tinygrad on {self.asked}: {error}") from None
-        ops = frozenset(op.name for op in Op)
-        found = f"{self.asked} ({probed.renderer})"
+            raise UnsupportedError(f"tinygrad on {self.target}: {error}") from None
         return Hello(
             "tinygrad",
             version("tinygrad"),
-            found,
-            ops,
+            f"{self.target} ({probed.renderer})",
+            frozenset(op.name for op in Op),
             probed.dtypes,
             Limits(PROGRAMS, devices=1),
             forms=frozenset({"tensor", "kernel"}),
             profile=PROFILE + ENDED_BY_ZERO * (self.device == "CPU"),
-            variant=self.asked,
+            variant=self.target,
         )
 
-    def _probed(self) -> Probed | wire.Refused:
+    def _capabilities(self) -> Probed | wire.Refused:
         try:
             renderer = type(self.tinygrad.device.Device[self.device].renderer).__name__
         except ERRORS as error:
-            return wire.Refused(_said(error))
+            return wire.Refused(_message(error))
         program = "%0 = PARAM [1] {slot=0, dtype=bfloat16}\n%1 = NEG %0"
         inputs = {0: np.zeros(1, np_dtype(DTYPES["bfloat16"]))}
         has = isinstance(self._outcome(Program(program, (inputs,))), Outputs)
         return Probed(renderer, EVERY_DTYPE if has else EVERY_DTYPE - {"bfloat16"})
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [self._asked(program) for program in programs]
+        return [self._ask(program) for program in programs]
 
-    def _asked(self, program: Program) -> Outcome:
+    def _ask(self, program: Program) -> Outcome:
         try:
             return self.child.ask(wire.Run((program,)), wire.Ran).outcomes[0]
         except EndedError as ended:
             return Problem(ProblemKind.CRASH, str(ended))
 
     def _answer(self, task: Probe | wire.Run) -> object:
-        """What the child does."""
+        """Answer a task, in the child."""
         if isinstance(task, Probe):
-            return self._probed()
+            return self._capabilities()
         return wire.Ran(tuple(map(self._outcome, task.programs)))
 
     def _outcome(self, program: Program) -> Outcome:
@@ -136,14 +134,14 @@ class TinygradBackend:
         except UopError as error:
             return Problem(ProblemKind.UNSUPPORTED, f"refused before tinygrad saw it: {error}")
         try:
-            plan = self._planned(root)
+            plan = self._plan(root)
             return Outputs(tuple(plan.run(batch) for batch in program.batches))
         except (UnsupportedError, NotImplementedError) as error:
             return Problem(ProblemKind.UNSUPPORTED, str(error))
         except (self.tinygrad.device.CompileError, *ERRORS) as error:
-            return Problem(ProblemKind.COMPILE, _said(error))
+            return Problem(ProblemKind.COMPILE, _message(error))
 
-    def _planned(self, root: UOp) -> Plan:
+    def _plan(self, root: UOp) -> Plan:
         if is_sharded(root):
             raise UnsupportedError("a program for several devices")
         memory = Memory(self.tinygrad, self.language, self.device)
@@ -157,7 +155,7 @@ class TinygradBackend:
 
 
 class Memory:
-    """The buffers of a program on a device, by slot; a leaf without elements has none."""
+    """The buffers of a program on a device, by slot."""
 
     def __init__(self, tinygrad: ModuleType, language: Language, device: str) -> None:
         self.tinygrad, self.language, self.device = tinygrad, language, device
@@ -193,14 +191,14 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A scheduled program, which buffers it fills, and of which values."""
+    """A scheduled program, and the buffers that it fills with values."""
 
     memory: Memory
     linear: Any
     filled: tuple[tuple[UOp, Node], ...]
 
     def run(self, batch: Mapping[int, Array]) -> tuple[Array, ...]:
-        """The outputs on one batch. Outputs hold garbage before, so that none is left unwritten."""
+        """Run one batch. Outputs are poisoned before, so that an unwritten one shows."""
         for u, buffer in self.filled:
             self.memory.write(buffer, b"\xa5" * (prod(u.shape) * u.dtype.itemsize))
         for slot, buffer in self.memory.buffers.items():
@@ -211,12 +209,11 @@ class Plan:
         return tuple(self._result(u, buffer) for u, buffer in self.filled)
 
     def _result(self, u: UOp, buffer: Node) -> Array:
-        found = np.frombuffer(self.memory.read(buffer), np_dtype(u.dtype))
-        return found.reshape(u.shape)
+        return np.frombuffer(self.memory.read(buffer), np_dtype(u.dtype)).reshape(u.shape)
 
 
 def _values(root: UOp, graph: Graph, memory: Memory) -> Plan:
-    """Each output stored to a buffer of its own, as Tensor.clone does it."""
+    """Store each output to a buffer of its own, as Tensor.clone does."""
     roots = root.src if root.op is Op.TUPLE else (root,)
     if any(u.dtype is dtypes.index for u in roots):
         raise UnsupportedError("tinygrad has no storage for integers of any size")
@@ -231,7 +228,7 @@ def _values(root: UOp, graph: Graph, memory: Memory) -> Plan:
 
 
 def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
-    """Buffers that are stored to, which keep what they held before where nothing is stored."""
+    """Store to buffers, which keep their contents elsewhere."""
     stores = [u for u in outside(root) if u.op is Op.STORE]
     if any(u.op is not Op.STORE for u in root.src) or any(
         u.src[0].op is not Op.BUFFER for u in stores
@@ -246,7 +243,7 @@ def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
 
 
 def _kernels(root: UOp, kernels: Kernels, memory: Memory) -> Plan:
-    """The CALLs in order, each of a kernel on buffers as they are."""
+    """Run the CALLs in order, each of a kernel on whole buffers."""
     calls: list[Node] = []
     written: dict[int, UOp] = {}
     for u in outside(root):
@@ -272,8 +269,8 @@ def _scheduled(memory: Memory, stores: list[Node]) -> Any:
 
 
 def load(device: str) -> ModuleType:
-    """tinygrad with its parts, told to run on a device and to keep nothing on disk."""
-    # Read when tinygrad is imported. A cache would outlive the run that filled it.
+    """Import tinygrad and its parts, set to run on a device and to cache nothing on disk."""
+    # tinygrad reads these when it is imported. A cache would outlive the run that filled it.
     os.environ["DEV"] = TARGETS[device]
     os.environ["CCACHE"] = "0"
     # Compilers in further processes would outlive a program that crashes or hangs.
@@ -292,9 +289,9 @@ def load(device: str) -> ModuleType:
 
 
 def _find_opencl() -> None:
-    """Let tinygrad load the loader that comes with pyopencl, and that a driver which builds.
+    """Let tinygrad load the loader of pyopencl with a driver that builds.
 
-    pyopencl comes first: without it loaded the loader ends the process.
+    pyopencl must be loaded before: else the loader ends the process.
     """
     if (library := loader()) is None:
         return
@@ -304,5 +301,5 @@ def _find_opencl() -> None:
         import_module("pyopencl._cl")
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:SHOWN]

@@ -1,14 +1,14 @@
-"""Tensor graphs in the words of tinygrad, op by op, by its node constructors.
+"""Translates tensor graphs to tinygrad's, op by op, by its node constructors.
 
-Its Tensor would promote and simplify on the way. An op that its tensor language lacks is written as
-its Tensor writes it: SUB, NEG, DIV, MULACC, NOT and the comparisons other than CMPLT and CMPNE.
+Its Tensor would promote and simplify. Ops that its tensor graphs lack are written as its Tensor
+writes them: SUB, NEG, DIV, MULACC, NOT and the comparisons other than CMPLT and CMPNE.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from uop.spec.args import (
     ConstArg,
@@ -19,6 +19,7 @@ from uop.spec.args import (
     ParamArg,
     PermuteArg,
     ReduceArg,
+    arg_of,
 )
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
@@ -41,13 +42,13 @@ NAMES: dict[Op, str] = {
     Op.MOD: "FLOORMOD",
     Op.CONTIGUOUSBACKWARD: "CONTIGUOUS_BACKWARD",
 }
-"""The ops that tinygrad has too, on the same operands and without an arg."""
+"""The ops of tinygrad with the same operands and no arg."""
 
 REDUCES = (Op.ADD, Op.MUL, Op.MAX)
 
 
 class Language:
-    """The names of tinygrad that a translation needs, and its constructors."""
+    """The constructors of tinygrad's nodes."""
 
     def __init__(self, tinygrad: ModuleType) -> None:
         self.uop, self.dtypes = tinygrad.uop.ops.UOp, tinygrad.dtypes
@@ -57,11 +58,11 @@ class Language:
         return self.uop(self.ops[op], src=src, arg=arg)
 
     def dtype(self, dtype: DType) -> Any:
-        """`index` is an integer of any size there too, until it is stored."""
+        """tinygrad's dtype; `index` is its integer of any size, which it cannot store."""
         return self.dtypes.weakint if dtype is dtypes.index else getattr(self.dtypes, dtype.name)
 
     def constant(self, arg: ConstArg) -> Node:
-        """UnsupportedError for a NaN with a payload: a constant there is a Python number."""
+        """A constant, a Python number in tinygrad. UnsupportedError for a NaN with a payload."""
         dtype = arg.dtype
         if dtype.is_float and dtype.format.is_nan(arg.bits) and arg.bits != dtype.format.nan_bits:
             raise UnsupportedError("tinygrad keeps no payload and no sign of a constant NaN")
@@ -83,7 +84,7 @@ class Graph:
         self.language, self.leaves = language, leaves
 
     def translated(self, roots: Sequence[UOp]) -> list[Node]:
-        """The nodes of these values; UnsupportedError for what tinygrad cannot say."""
+        """The nodes of values. UnsupportedError for what tinygrad cannot express."""
         done: dict[UOp, Node] = {}
         for u in toposort(roots, outside_bodies):
             done[u] = self._node(u, done)
@@ -93,7 +94,7 @@ class Graph:
         if u.op in LEAVES:
             return self.leaves(u)
         if u.op is Op.CONST:
-            return self.language.constant(cast(ConstArg, u.arg))
+            return self.language.constant(arg_of(u, ConstArg))
         if u.op is Op.FUNCTION:
             return self._function(u, [done[s] for s in u.src[1:]])
         if u.op is Op.STORE and len(u.src) > 2:
@@ -111,7 +112,7 @@ class Graph:
         body = u.src[0]
 
         def param(p: UOp) -> Node:
-            arg = cast(ParamArg, p.arg)
+            arg = arg_of(p, ParamArg)
             return language.uop.param(
                 arg.slot, language.dtype(p.dtype), p.shape, device=arguments[arg.slot].device
             )
@@ -162,7 +163,7 @@ def _mulacc(language: Language, u: UOp, src: list[Node]) -> Node:
 
 
 def _shift(language: Language, u: UOp, src: list[Node]) -> Node:
-    """The count has the dtype of what is shifted there, which holds every count in range."""
+    """In tinygrad the count has the dtype of the value, which holds every count in range."""
     value, count = src
     if u.src[1].dtype is not u.dtype:
         count = language.node("CAST", count, arg=language.dtype(u.dtype))
@@ -170,7 +171,7 @@ def _shift(language: Language, u: UOp, src: list[Node]) -> Node:
 
 
 def _convert(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node(u.op.name, *src, arg=language.dtype(cast(DTypeArg, u.arg).dtype))
+    return language.node(u.op.name, *src, arg=language.dtype(arg_of(u, DTypeArg).dtype))
 
 
 def _reshape(language: Language, u: UOp, src: list[Node]) -> Node:
@@ -178,15 +179,15 @@ def _reshape(language: Language, u: UOp, src: list[Node]) -> Node:
 
 
 def _permute(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("PERMUTE", src[0], arg=cast(PermuteArg, u.arg).order)
+    return language.node("PERMUTE", src[0], arg=arg_of(u, PermuteArg).order)
 
 
 def _flip(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("FLIP", src[0], arg=cast(FlipArg, u.arg).flags)
+    return language.node("FLIP", src[0], arg=arg_of(u, FlipArg).flags)
 
 
 def _expand(language: Language, u: UOp, src: list[Node]) -> Node:
-    """EXPAND puts new axes in front there: drop those of size 1 first, move the new ones after."""
+    """tinygrad's EXPAND adds leading axes: drop axes of size 1 first, permute after."""
     old, new = u.src[0].shape, u.shape
     grown = [k for k in range(len(new)) if old[k] != new[k]]
     if not grown:
@@ -199,7 +200,7 @@ def _expand(language: Language, u: UOp, src: list[Node]) -> Node:
 
 
 def _window(language: Language, u: UOp, src: list[Node]) -> Node:
-    """PAD fills with zeros, whatever the arg says: the knob `pad_fill` of a profile."""
+    """PAD fills with zeros, whatever its arg: the profile says so by `pad_fill`."""
     if not u.shape:
         return src[0]
     offset, size = (language.dims(index_values(s)) for s in u.src[1:])
@@ -207,22 +208,22 @@ def _window(language: Language, u: UOp, src: list[Node]) -> Node:
 
 
 def _index(language: Language, u: UOp, src: list[Node]) -> Node:
-    """Numbers as indices are windows of size 1; tinygrad writes no other ones without a fold."""
+    """An INDEX by constants is a window of size 1; tinygrad has no other without a fold."""
     indices = u.src[1:]
     if any(i.op is not Op.CONST for i in indices):
         raise UnsupportedError("tinygrad has no INDEX by data in tensor graphs")
     if not indices:
         return src[0]
     rest = u.src[0].shape[len(indices) :]
-    offsets = [int(cast(ConstArg, i.arg).value) for i in indices] + [0] * len(rest)
+    offsets = [int(arg_of(i, ConstArg).value) for i in indices] + [0] * len(rest)
     sizes = [1] * len(indices) + list(rest)
     window = language.node("SHRINK", src[0], language.dims(offsets), language.dims(sizes))
     return language.reshape(window, u.shape)
 
 
 def _reduce(language: Language, u: UOp, src: list[Node]) -> Node:
-    """REDUCE takes leading axes there, none of size 1, and removes them."""
-    arg, shape = cast(ReduceArg, u.arg), u.src[0].shape
+    """tinygrad's REDUCE removes leading axes, none of size 1."""
+    arg, shape = arg_of(u, ReduceArg), u.src[0].shape
     if arg.op not in REDUCES or len(u.src) > 1:
         raise UnsupportedError(f"tinygrad has no REDUCE by {arg.op.name} in tensor graphs")
     axes = tuple(a for a in arg.axes if shape[a] != 1)
@@ -243,15 +244,15 @@ def _stack(language: Language, u: UOp, src: list[Node]) -> Node:
 
 
 def _load(language: Language, u: UOp, src: list[Node]) -> Node:
-    """A copy of a value; a gate chooses between it and alt, which is no LOAD there."""
-    if cast(LoadArg, u.arg).device is not None:
+    """A LOAD of a value is a copy; tinygrad has no gate there, so WHERE chooses."""
+    if arg_of(u, LoadArg).device is not None:
         raise UnsupportedError("a program for several devices")
     copy = language.node("CONTIGUOUS", src[0])
     return copy if len(src) < 3 else language.node("WHERE", src[2], copy, src[1])
 
 
 def _member(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("GETTUPLE", src[0], arg=cast(GetTupleArg, u.arg).idx)
+    return language.node("GETTUPLE", src[0], arg=arg_of(u, GetTupleArg).idx)
 
 
 Rule = Callable[[Language, UOp, list[Node]], Node]
@@ -282,4 +283,4 @@ RULES: dict[Op, Rule] = {
     Op.LOAD: _load,
     Op.GETTUPLE: _member,
 }
-"""The ops that are written otherwise there."""
+"""The ops that tinygrad writes in another way."""

@@ -1,23 +1,26 @@
-"""Kernels as graphs in the words of tinygrad: what its scheduler hands to its code generator.
+"""Translates kernels to the graphs that tinygrad's scheduler passes to its code generator.
 
-A gate stands in the index there: where it is false the index is Invalid, and nothing is touched.
+tinygrad puts a gate into the index: where it is false, the index is Invalid and accesses nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from uop.conformance.backends.tinygrad_graph import NAMES, RULES, Language, Node
-from uop.spec.args import AxisType, ConstArg, RangeArg, ReduceArg, SpecialArg
+from uop.spec.args import AxisType, ConstArg, RangeArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
-PLAIN = frozenset(NAMES) - {Op.STORE, Op.AFTER, Op.TUPLE, Op.CONTIGUOUS, Op.DETACH}
-"""The ops on scalars that are written as in tensor graphs."""
+IN_TENSOR_GRAPHS = (Op.STORE, Op.AFTER, Op.TUPLE, Op.CONTIGUOUS, Op.DETACH)
+PLAIN = {op: name for op, name in NAMES.items() if op not in IN_TENSOR_GRAPHS} | {
+    op: op.name for op in (Op.END, Op.GROUP)
+}
+"""The ops of tinygrad's kernels with the same operands and no arg."""
 
 SPELLED = frozenset(
     {
@@ -26,7 +29,7 @@ SPELLED = frozenset(
     }
 )
 AXES = {AxisType.LOOP: "LOOP", AxisType.REDUCE: "REDUCE"}
-"""The loops that no optimization has touched; the others ask for one."""
+"""The loops before any optimization."""
 
 
 class Kernels:
@@ -53,7 +56,7 @@ class Kernels:
     def _node(self, u: UOp, done: dict[UOp, Node]) -> Node:
         src = [done[s] for s in u.src]
         if u.op in PLAIN:
-            return self.language.node(NAMES[u.op], *src)
+            return self.language.node(PLAIN[u.op], *src)
         if u.op in SPELLED:
             return RULES[u.op](self.language, u, src)
         rule = KERNEL_RULES.get(u.op)
@@ -63,22 +66,22 @@ class Kernels:
 
 
 def used_slots(body: UOp) -> list[int]:
-    """The arguments that a body uses: tinygrad numbers the buffers of a kernel without gaps."""
+    """The slots that a body uses: tinygrad numbers the buffers of a kernel without gaps."""
     return sorted({slot_of(u) for u in body.toposort() if u.op is Op.PARAM})
 
 
 def written_slots(call: UOp) -> list[int]:
-    """Which arguments of a CALL its body stores to."""
+    """The arguments of a CALL that its body stores to."""
     stores = (u for u in call.src[0].toposort() if u.op is Op.STORE)
     return sorted({slot_of(base_of(u.src[0])) for u in stores})
 
 
 def _constant(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    return kernels.language.constant(cast(ConstArg, u.arg))
+    return kernels.language.constant(arg_of(u, ConstArg))
 
 
 def _shape(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    """The operand of a PARAM, which the PARAM there makes for itself."""
+    """The shape operand of a PARAM, which tinygrad's PARAM makes itself."""
     if u.dtype is not dtypes.index or any(s.op is not Op.CONST for s in u.src):
         raise UnsupportedError("tinygrad's code generator makes vectors itself")
     return None
@@ -92,7 +95,7 @@ def _param(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
 
 
 def _range(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    arg = cast(RangeArg, u.arg)
+    arg = arg_of(u, RangeArg)
     if arg.axis_type not in AXES:
         raise UnsupportedError(f"tinygrad decides itself what a {arg.axis_type.name} loop becomes")
     axis = kernels.codegen.AxisType[AXES[arg.axis_type]]
@@ -102,7 +105,7 @@ def _range(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
 def _special(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
     if not kernels.work_items:
         raise UnsupportedError("this device of tinygrad has no work items")
-    return kernels.language.node("SPECIAL", src[0], arg=cast(SpecialArg, u.arg).name)
+    return kernels.language.node("SPECIAL", src[0], arg=arg_of(u, SpecialArg).name)
 
 
 def _index(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
@@ -131,16 +134,8 @@ def _store(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
     return kernels.language.node("STORE", place, src[1])
 
 
-def _end(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    return kernels.language.node("END", *src)
-
-
-def _group(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    return kernels.language.node("GROUP", *src)
-
-
 def _reduce(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    arg = cast(ReduceArg, u.arg)
+    arg = arg_of(u, ReduceArg)
     if arg.axes or arg.op is Op.MIN:
         raise UnsupportedError("tinygrad's code generator folds by ADD, MUL and MAX over loops")
     if len(src) == 1:
@@ -159,7 +154,5 @@ KERNEL_RULES: dict[Op, Rule] = {
     Op.INDEX: _index,
     Op.LOAD: _load,
     Op.STORE: _store,
-    Op.END: _end,
-    Op.GROUP: _group,
     Op.REDUCE: _reduce,
 }

@@ -1,5 +1,5 @@
-"""The static corpus: cases as files, with what is accepted as raw bits (`uop-corpus/1`).
+"""The suite as files, with accepted results as raw bits (`uop-corpus/1`).
 
-Whoever can read a folder can check results: no code of this project is needed. docs/corpus.md
-describes the files; `export` writes them, `score` judges outputs that somebody else has written.
+A checker in any language can read them. docs/corpus.md describes the files; `export` writes them,
+`score` judges the outputs that somebody has written for them.
 """

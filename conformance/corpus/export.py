@@ -1,4 +1,4 @@
-"""Writes a corpus: one folder per case, and a manifest that is written last."""
+"""Writes a corpus: a folder per case, and at last the manifest."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from uop.conformance.corpus.files import (
     GRAPH,
@@ -20,12 +17,13 @@ from uop.conformance.corpus.files import (
     CorpusError,
     Described,
     dtype_table,
+    joined,
     set_files,
 )
 from uop.conformance.judging.expected import accepted_on
 from uop.conformance.protocol.codec import NAMES
-from uop.conformance.suite.case import EFFORTS, LEVELS, Case, CaseId
-from uop.conformance.suite.generate import AnyGroup, groups
+from uop.conformance.suite.case import EFFORTS, LEVELS, Case
+from uop.conformance.suite.generate import groups
 from uop.interpreter.accepted.result import Accepted
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import UndefinedError, UnsupportedError
@@ -34,12 +32,12 @@ from uop.spec.text.profile_text import parse_profile
 
 MEBIBYTE = 1 << 20
 MOST_BYTES = MEBIBYTE // 4
-"""What one case may take: a few large ones would crowd out hundreds."""
+"""The largest case that is written: a few larger ones would leave no room for hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written, and how many cases were left out because they are large or many."""
+    """The number of cases and bytes written, and of cases left out because they did not fit."""
 
     cases: int
     bytes: int
@@ -54,10 +52,10 @@ def export(
     profile: str = "strict",
     most_bytes: int = 20 * MEBIBYTE,
 ) -> Exported:
-    """Write cases, as many as fit; the manifest says which seed they were made from.
+    """Write as many cases as fit; the manifest states the seed that generated them.
 
-    A folder that holds anything is refused: CorpusError. So is one that cannot be written; what was
-    written stays, without a manifest.
+    CorpusError for a folder that is not empty or cannot be written; files written before that
+    stay, without a manifest.
     """
     if folder.exists() and any(folder.iterdir()):
         raise CorpusError(f"{folder} is not empty")
@@ -65,11 +63,11 @@ def export(
     used = left_out = 0
     try:
         for case in cases:
-            files = _files_of(case, profile)
-            size = sum(len(data) for _, data in files.parts) + len(files.line)
-            if files.parts and size <= MOST_BYTES and used + size <= most_bytes:
-                _write(folder / str(case.id), files.parts)
-                lines.append(files.line)
+            line, files = _case_files(case, profile)
+            size = sum(len(data) for _, data in files) + len(line)
+            if files and size <= MOST_BYTES and used + size <= most_bytes:
+                _write(folder / str(case.id), files)
+                lines.append(line)
                 used += size
             else:
                 left_out += 1
@@ -79,40 +77,28 @@ def export(
     return Exported(len(lines), used, left_out)
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The files of a case and its line in the manifest; no files where nothing is promised."""
-
-    line: str = ""
-    parts: Sequence[tuple[str, bytes]] = ()
-
-
 def cases_of_all(seed: int) -> Iterator[Case]:
-    """Cases of every group, the first of each before the second."""
+    """Cases of every group: the first of each group, then the second."""
     every = [group for level in LEVELS if level != "invalid" for group in groups(level)]
-    for row in zip_longest(*(_ids(group) for group in every)):
-        for group, id in zip(every, row, strict=True):
-            case = None if id is None else group.case(id.index, seed)
+    counts = [group.count(EFFORTS[0]) for group in every]
+    for index in range(max(counts)):
+        for group, count in zip(every, counts, strict=True):
+            case = group.case(index, seed) if index < count else None
             if isinstance(case, Case):
                 yield case
 
 
-def _ids(group: AnyGroup) -> Iterator[CaseId]:
-    return (group.id(index) for index in range(group.count(EFFORTS[0])))
-
-
-def _files_of(case: Case, profile: str) -> _Files:
+def _case_files(case: Case, profile: str) -> tuple[str, list[tuple[str, bytes]]]:
+    """The line of a case in the manifest, and its files; none where it cannot be judged."""
     try:
         accepted = accepted_on(case, 0, parse_profile(profile))
     except (UndefinedError, UnsupportedError):
-        return _Files()
+        return "", []
     inputs = case.batches[0].inputs
-    parts = [(GRAPH, json_form.dumps(case.root).encode())]
+    files = [(GRAPH, json_form.dumps(case.root).encode())]
     if inputs:
-        data = b"".join(np.ascontiguousarray(a).tobytes() for a in inputs.values())
-        parts.append((INPUTS, data))
-    parts += set_files(accepted)
-    return _Files(json.dumps(_line(case, accepted)), parts)
+        files.append((INPUTS, joined(inputs.values())))
+    return json.dumps(_line(case, accepted)), [*files, *set_files(accepted)]
 
 
 def _line(case: Case, accepted: Sequence[Accepted]) -> dict[str, Any]:
@@ -139,7 +125,7 @@ def _header(seed: int, profile: str) -> str:
     )
 
 
-def _write(folder: Path, parts: Sequence[tuple[str, bytes]]) -> None:
+def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name, data in parts:
+    for name, data in files:
         (folder / name).write_bytes(data)

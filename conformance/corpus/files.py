@@ -1,4 +1,4 @@
-"""The files of a corpus: names, flags, and accepted sets as raw bits."""
+"""Reads and writes the files of a corpus: arrays and accepted sets as raw bits."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ GRAPH = "graph.json"
 INPUTS = "inputs.bin"
 OUTPUTS = "outputs.bin"
 LOW, HIGH, FLAGS, REFERENCE = "low.bin", "high.bin", "flags.bin", "reference.bin"
-"""The sets of a case. A file that is missing: high and reference equal low, all flags are 0."""
+"""The sets of a case. Where a file is missing, high and reference equal low, flags are 0."""
 
 
 class Flag(IntFlag):
-    """What else than the values from low to high an element may be; one byte each."""
+    """What an element may be other than a value from low to high; one byte per element."""
 
     ANYTHING = 1
     NAN = 2
@@ -37,7 +37,7 @@ class Flag(IntFlag):
 
 
 class CorpusError(UopError):
-    """A folder that is no corpus, or a file of it that is cut off: says which and why."""
+    """A folder is not a corpus, or one of its files is missing or truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class Described:
         return {"dtype": self.dtype.name, "shape": list(self.shape)}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Described:
-        dtype, shape = DTYPES[found["dtype"]], found["shape"]
+    def from_json(cls, described: Mapping[str, Any]) -> Described:
+        dtype, shape = DTYPES[described["dtype"]], described["shape"]
         if not is_shape(shape, np_dtype(dtype).itemsize):
             raise ValueError(f"expected a shape, found {shape}")
         return cls(dtype, tuple(shape))
@@ -63,11 +63,11 @@ class Described:
 
 
 def dtype_table() -> dict[str, dict[str, Any]]:
-    """What a checker must know of each dtype: its bits, its order, its last pattern before NaN."""
-    return {dtype.name: _row(dtype) for dtype in DTYPES.values() if dtype.name != "void"}
+    """What a checker needs of each dtype: its bits, its order, its last pattern before NaN."""
+    return {dtype.name: _dtype_row(dtype) for dtype in DTYPES.values() if dtype.name != "void"}
 
 
-def _row(dtype: DType) -> dict[str, Any]:
+def _dtype_row(dtype: DType) -> dict[str, Any]:
     bits = 8 * np_dtype(dtype).itemsize
     if dtype.is_float:
         last = dtype.format.max_bits + dtype.format.has_inf
@@ -76,11 +76,11 @@ def _row(dtype: DType) -> dict[str, Any]:
 
 
 def set_files(accepted: Sequence[Accepted]) -> Iterator[tuple[str, bytes]]:
-    """The files of the sets of a case that are needed."""
-    low = _bytes(a.lo for a in accepted)
-    high = _bytes(a.hi for a in accepted)
-    flags = _bytes(_flags(a.spread) for a in accepted)
-    reference = _bytes(a.value.data for a in accepted)
+    """The files of the sets of a case, without those that may be missing."""
+    low = joined(a.lo for a in accepted)
+    high = joined(a.hi for a in accepted)
+    flags = joined(_flags(a.spread) for a in accepted)
+    reference = joined(a.value.data for a in accepted)
     yield LOW, low
     if high != low:
         yield HIGH, high
@@ -91,7 +91,7 @@ def set_files(accepted: Sequence[Accepted]) -> Iterator[tuple[str, bytes]]:
 
 
 def read_sets(folder: Path, outputs: Sequence[Described]) -> tuple[Accepted, ...]:
-    """The accepted sets of a case, from its files. CorpusError where one is cut off."""
+    """Read the accepted sets of a case. CorpusError where a file has another size."""
     low = read_arrays(folder / LOW, outputs)
     high, reference = (
         read_arrays(folder / name, outputs) if (folder / name).exists() else low
@@ -105,22 +105,22 @@ def read_sets(folder: Path, outputs: Sequence[Described]) -> tuple[Accepted, ...
 
 
 def read_arrays(path: Path, described: Sequence[Described]) -> list[Array]:
-    """Arrays that stand one after the other. CorpusError for another number of bytes."""
+    """Read consecutive arrays. CorpusError for another number of bytes."""
     expected = sum(d.elements * np_dtype(d.dtype).itemsize for d in described)
     if path.exists() and not path.is_file():
         # A pipe or a device may have no end.
         raise CorpusError(f"{path}: expected a file of {expected} bytes")
     try:
-        found = path.stat().st_size
-        data = path.read_bytes() if found == expected else b""
+        size = path.stat().st_size
+        data = path.read_bytes() if size == expected else b""
     except OSError as error:
         raise CorpusError(f"cannot read {path}: {error.strerror}") from error
     if len(data) != expected:
-        raise CorpusError(f"{path}: expected {expected} bytes, found {found}")
+        raise CorpusError(f"{path}: expected {expected} bytes, found {size}")
     arrays, at = [], 0
     for d in described:
         storage = np_dtype(d.dtype)
-        # A byte of a bool that is neither 0 nor 1 stays, and equals neither.
+        # A bool byte that is neither 0 nor 1 is kept: it equals neither.
         arrays.append(np.frombuffer(data, storage, d.elements, at).reshape(d.shape))
         at += d.elements * storage.itemsize
     return arrays
@@ -149,13 +149,14 @@ def _accepted(
 
 def _flags(s: Sets) -> Array:
     flags = np.zeros(s.lo.shape, np.uint8)
-    found = ((Flag.ANYTHING, either(s.any, s.invalid)), (Flag.NAN, s.nan),
+    masks = ((Flag.ANYTHING, either(s.any, s.invalid)), (Flag.NAN, s.nan),
              (Flag.ONLY_NAN, s.only), (Flag.EXACT, s.exact))  # fmt: skip
-    for flag, mask in found:
+    for flag, mask in masks:
         if mask is not None:
             flags |= np.where(mask, np.uint8(flag), np.uint8(0))
     return flags
 
 
-def _bytes(arrays: Iterable[Array]) -> bytes:
+def joined(arrays: Iterable[Array]) -> bytes:
+    """The bytes of consecutive arrays."""
     return b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)

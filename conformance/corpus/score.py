@@ -1,4 +1,4 @@
-"""Judges outputs that somebody has written as files, by the sets of a corpus."""
+"""Judges output files by the accepted sets of a corpus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uop.conformance.corpus.files import (
     read_arrays,
     read_sets,
 )
-from uop.conformance.judging.compare import Mismatch, Symptom, compare
+from uop.conformance.judging.compare import Symptom, compare
 from uop.conformance.judging.verdict import Fault, Status, Verdict
 from uop.conformance.protocol.untrusted import sanitized
 from uop.conformance.report.asked import Asked
@@ -28,11 +28,11 @@ from uop.conformance.report.tally import Tally
 from uop.conformance.suite.case import CaseId
 
 SKIPPED = "skipped.txt"
-"""In the folder of a case: why there are no outputs."""
+"""This file in the folder of a case says why there are no outputs."""
 REASON = 200
-"""Characters of it, at most."""
+"""The report keeps this many characters of it."""
 HEADER = {"uop": str, "profile": str, "seed": int}
-"""What the first line of a manifest says, and of which type."""
+"""The fields of the first line of a manifest, and their types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Entry:
 def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
     """Judge every case of a corpus by the file `outputs/ID/outputs.bin`.
 
-    A case without one is skipped, one of another size fails. CorpusError for a corpus that is none
-    or is cut off.
+    A case without that file is skipped; a file of another size fails. CorpusError where the corpus
+    is missing or truncated.
     """
     begun = time.monotonic()
     if not outputs.is_dir():
-        raise CorpusError(f"{outputs} is no folder")
+        raise CorpusError(f"{outputs} is not a folder")
     header, entries = read_manifest(corpus)
     tally, failures = Tally(), []
     for entry in entries:
@@ -62,12 +62,12 @@ def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
     info = BackendInfo(outputs.name or str(outputs), header["uop"], "files")
     seconds = time.monotonic() - begun
     options = Asked(info.name, header["seed"], levels=(), effort="", corpus=corpus, outputs=outputs)
-    found = tally.report(info, header["profile"], options, seconds, tuple(failures))
-    return replace(found, origin=Origin.now(command))
+    report = tally.report(info, header["profile"], options, seconds, tuple(failures))
+    return replace(report, origin=Origin.now(command))
 
 
 def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[Entry]]:
-    """The header and the cases. CorpusError for what is no manifest of this schema, or cut off."""
+    """Read the header and the cases. CorpusError for another schema or a truncated file."""
     path = corpus / MANIFEST
     try:
         header, *lines = path.read_text(encoding="utf-8").splitlines()
@@ -81,51 +81,47 @@ def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[Entry]]:
     except OSError as error:
         raise CorpusError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise CorpusError(f"{path} is no manifest, or cut off: {error}") from error
+        raise CorpusError(f"{path} is not a manifest, or is truncated: {error}") from error
 
 
 def _entries(lines: list[str]) -> Iterator[Entry]:
     for line in lines:
-        found = json.loads(line)
-        outputs = tuple(Described.from_json(output) for output in found["outputs"])
-        yield Entry(str(CaseId.parse(str(found["id"]))), outputs)
+        entry = json.loads(line)
+        outputs = tuple(Described.from_json(output) for output in entry["outputs"])
+        yield Entry(str(CaseId.parse(str(entry["id"]))), outputs)
 
 
-def _verdict(case: Path, given: Path, entry: Entry) -> Verdict:
-    skipped = given / SKIPPED
+def _verdict(case: Path, results: Path, entry: Entry) -> Verdict:
+    skipped = results / SKIPPED
     if skipped.is_file():
         with skipped.open(encoding="utf-8", errors="replace") as file:
             reason = sanitized(file.read(REASON).strip())
         return Verdict(entry.id, Status.SKIPPED, reason=reason)
-    if not (given / OUTPUTS).exists():
+    if not (results / OUTPUTS).exists():
         return Verdict(entry.id, Status.SKIPPED, reason="no outputs")
     accepted = read_sets(case, entry.outputs)
     try:
-        outputs = read_arrays(given / OUTPUTS, entry.outputs)
+        outputs = read_arrays(results / OUTPUTS, entry.outputs)
     except CorpusError as error:
         fault = Fault(Symptom.VALUE, str(error))
         return Verdict(entry.id, Status.FAILED, 1, fault=fault)
-    found = compare(accepted, outputs)
-    wrong = found.mismatch
+    compared = compare(accepted, outputs)
+    wrong = compared.mismatch
     return Verdict(
         entry.id,
         Status.PASSED if wrong is None else Status.FAILED,
         checks=1,
-        elements=found.elements,
-        single=found.single,
-        constrained=found.constrained,
-        max_ulp=found.max_ulp,
-        fault=None if wrong is None else _fault(wrong),
+        elements=compared.elements,
+        single=compared.single,
+        constrained=compared.constrained,
+        max_ulp=compared.max_ulp,
+        fault=None
+        if wrong is None
+        else Fault(wrong.symptom, wrong.message, 0, wrong.output, wrong.element),
     )
 
 
-def _fault(wrong: Mismatch) -> Fault:
-    return Fault(wrong.symptom, wrong.message, 0, wrong.output, wrong.element)
-
-
 def _failure(verdict: Verdict, fault: Fault, folder: Path) -> Failure:
-    id = CaseId.parse(verdict.id)
-    signature = f"{fault.symptom} {id.op} {id.dtype}"
-    label = str(fault.symptom)
-    ops, dtypes = (id.op,), (id.dtype,)
+    id, label = CaseId.parse(verdict.id), str(fault.symptom)
+    signature, ops, dtypes = f"{label} {id.op} {id.dtype}", (id.op,), (id.dtype,)
     return Failure(verdict.id, signature, label, id.level, ops, dtypes, fault.message, str(folder))

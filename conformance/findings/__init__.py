@@ -1,4 +1,4 @@
 """Wrong answers of tinygrad, each a script that needs tinygrad alone and a program that shows it.
 
-The scripts are run, not imported: `uop.conformance.finding_runs` does it on each device.
+`uop.conformance.finding_runs` runs the scripts on each device; nothing imports them.
 """

@@ -1,1 +1,1 @@
-"""Seeded faults: what the suite must find, each one change to the text of one module."""
+"""Seeded faults that the suite must find: each changes the code of one module."""

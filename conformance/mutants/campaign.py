@@ -1,4 +1,4 @@
-"""Hunts many mutants and adds up: how strong the suite is, in numbers (`uop-mutants/1`)."""
+"""Hunts many mutants in worker processes, and counts those killed (`uop-mutants/1`)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from uop.conformance.protocol.codec import to_json
 from uop.conformance.run.pool import Member, Pool
 
 SCHEMA = "uop-mutants/1"
-HUNTER = "uop.conformance.mutants.hunter"
+HUNTER = "uop.conformance.mutants.hunt"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The sums of a campaign; seconds are from the start of a mutant's process to its death.
-
-    Where it was interrupted, they are of the mutants hunted so far.
-    """
+    """The results of a campaign; an interrupted one has the mutants hunted so far."""
 
     hunted: tuple[Hunted, ...]
     interrupted: bool = False
@@ -36,7 +33,7 @@ class Summary:
         return [h for h in self.hunted if h.fate is Fate.SURVIVED]
 
     def to_json(self) -> dict[str, Any]:
-        """The sums, those of each class, and every mutant with what killed it."""
+        """The counts, also by class, and every mutant with the case that killed it."""
         seconds = [h.seconds for h in self.killed]
         return {
             "schema": SCHEMA,
@@ -56,7 +53,7 @@ class Summary:
 
 
 def hunt_all(chosen: Sequence[Mutant], workers: int) -> Iterator[Hunted]:
-    """Hunt mutants in as many processes, as they come. BackendError where one cannot start."""
+    """Hunt mutants in worker processes, results as they come. BackendError where none starts."""
     pool = Pool([Member.start(HUNTER) for _ in range(min(workers, len(chosen)))])
     try:
         yield from pool.answers(Hunt(mutant.name) for mutant in chosen)

@@ -1,12 +1,18 @@
-"""Hunts a mutant: runs the cases about what it breaks, then all others, until one fails."""
+"""Hunts a mutant: runs the cases about the ops it breaks, then all others, until one fails.
+
+Run as a process it hunts the mutants that tasks name.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import chain, islice, repeat
 from sys import maxsize
 from typing import Protocol
@@ -17,30 +23,32 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant
 from uop.conformance.mutants.order import in_order
-from uop.conformance.mutants.pushed import PUSHED, accused, pushed
+from uop.conformance.mutants.pushed import PUSHED, pushed, rejected
+from uop.conformance.protocol import wire
 from uop.conformance.report.model import Failure
 from uop.conformance.run import tasks
 from uop.conformance.run.pool import MEMBER, SAY_HELLO, Member, Task
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id
+from uop.conformance.workers.processes import own_stdout, when_alone
 from uop.conformance.workers.sessions import RUN, started
-from uop.spec.errors import BackendError, PassError
+from uop.spec.errors import BackendError, PassError, UopError
 from uop.spec.ops.names import Op
 from uop.spec.text.profile_text import parse_profile
 
 TOGETHER = 64
-"""Cases of one task, at most; the first tasks are smaller, for most mutants die early."""
+"""The largest number of cases in a task; the first tasks are smaller, as most mutants die early."""
 FIRST = (2, 6, 16, 32)
 SEED = 0
 ADVERSARY = f"{PUSHED}:"
-"""The backend that a faulty judge is held against: it takes every liberty, and has no fault."""
+"""The backend that a faulty judge judges: it takes every liberty, and has no fault."""
 NOT_BUILT = "refuses the source"
-"""What runtimes say of a source that is none: nothing has been computed, and nothing judged."""
+"""Runtimes report this for a source that does not build: no result was judged."""
 
 
 class Fate(StrEnum):
-    """What became of a mutant."""
+    """Whether a mutant was killed."""
 
     KILLED = "killed"
     SURVIVED = "survived"
@@ -51,8 +59,8 @@ class Fate(StrEnum):
 class Hunted:
     """A mutant and its fate: `case` killed it after so many seconds.
 
-    The seconds are until that case failed. `by_name` says whether it is about what the mutant
-    breaks. `note` says what was seen, or the proof that nothing can be.
+    `by_name` says whether the case is about an op or label that the mutant breaks. `note` is the
+    message of the case, or the proof that no program shows the fault.
     """
 
     mutant: str
@@ -74,17 +82,18 @@ class Hunt(Task[Hunted]):
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """The case that showed a mutant, what it saw and when, and the ops and labels it is about."""
+    """The case that killed a mutant, its message and time, and the ops and labels it is about."""
 
     case: str
-    saw: str
+    message: str
     at: float
     about: frozenset[str]
 
 
 def hunt(mutant: Mutant) -> Hunted:
-    """Run cases until one fails for the mutant, which must not fail without it. A crash of its
-    process is no kill, nor is a source that the driver refuses.
+    """Run cases until one fails with the fault and passes without it.
+
+    A crash of the process is no kill, nor is a source that does not build.
     """
     if mutant.equivalent:
         return Hunted(mutant.name, mutant.kind, Fate.EQUIVALENT, note=mutant.equivalent)
@@ -99,11 +108,11 @@ def hunt(mutant: Mutant) -> Hunted:
     if kill is None:
         return Hunted(mutant.name, mutant.kind, Fate.SURVIVED, seconds=seconds)
     by_name = not kill.about.isdisjoint(mutant.breaks)
-    return Hunted(mutant.name, mutant.kind, Fate.KILLED, kill.case, by_name, seconds, kill.saw)
+    return Hunted(mutant.name, mutant.kind, Fate.KILLED, kill.case, by_name, seconds, kill.message)
 
 
 class Setup(Protocol):
-    """Judges cases with the fault in one of its two sides, and shrinks what failed."""
+    """Judges cases with the fault in the judge or in the backend, and shrinks failures."""
 
     def judge(self, ids: Sequence[CaseId]) -> list[Verdict]: ...
 
@@ -111,8 +120,8 @@ class Setup(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """The suite as it is, in this process, and a backend that may have the fault."""
+class SoundJudge:
+    """The judge without the fault, in this process; its backend may have it."""
 
     judging: Judge
 
@@ -126,7 +135,7 @@ class Here:
 
 @dataclass(frozen=True, slots=True)
 class FaultyJudge:
-    """A suite with the fault, and a backend as it is."""
+    """The judge with the fault, in another process; its backend has none."""
 
     member: Member
 
@@ -139,9 +148,9 @@ class FaultyJudge:
 
 
 @contextmanager
-def judged_here(backend: str, profile: str) -> Iterator[Setup]:
+def sound_judge(backend: str, profile: str) -> Iterator[Setup]:
     with started(backend) as session:
-        yield Here(Judge(session, parse_profile(profile)))
+        yield SoundJudge(Judge(session, parse_profile(profile)))
 
 
 @contextmanager
@@ -156,17 +165,17 @@ def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Setup]:
 
 def _kill(mutant: Mutant) -> Kill | None:
     if mutant.backend != JUDGE:
-        opened = judged_here(MUTANT + mutant.name, mutant.profile)
-        return _by_failure(opened, mutant, mutant.backend)
+        setup = sound_judge(MUTANT + mutant.name, mutant.profile)
+        return _by_failure(setup, mutant, mutant.backend)
     if mutant.against:
         return _by_acquittal(mutant)
-    adversary = _with_liberties(ADVERSARY, mutant)
+    adversary = _with_profile(ADVERSARY, mutant)
     return _by_failure(faulty_judge(mutant, adversary), mutant, adversary)
 
 
-def _by_failure(opened: AbstractContextManager[Setup], mutant: Mutant, backend: str) -> Kill | None:
-    """The first case that fails: with a faulty judge, of a backend that does nothing wrong."""
-    with opened as setup:
+def _by_failure(setups: AbstractContextManager[Setup], mutant: Mutant, backend: str) -> Kill | None:
+    """The first case that fails with the fault, and passes without it on `backend`."""
+    with setups as setup:
         for ids in _tasks(in_order(mutant)):
             for verdict in setup.judge(ids):
                 at = time.monotonic()
@@ -179,50 +188,48 @@ def _by_failure(opened: AbstractContextManager[Setup], mutant: Mutant, backend: 
 
 
 def without_fault(backend: str, id: str, profile: str) -> Verdict:
-    """What the suite as it is says of a backend as it is."""
-    with judged_here(backend, profile) as setup:
+    """The verdict of the judge on a backend, both without the fault."""
+    with sound_judge(backend, profile) as setup:
         (verdict,) = setup.judge([CaseId.parse(id)])
     return verdict
 
 
 def shows(verdict: Verdict) -> bool:
-    """Whether a verdict is about what was computed, or rejected."""
+    """Whether a verdict is a failure of a program that was run, or wrongly accepted."""
     if verdict.status is not Status.FAILED or verdict.fault is None:
         return False
     return verdict.fault.symptom is not Symptom.REFUSED or NOT_BUILT not in verdict.fault.message
 
 
 def _by_acquittal(mutant: Mutant) -> Kill | None:
-    """The first program of which fewer elements are accused than a backend got wrong, and than are
-    accused without the fault.
-    """
+    """The first program with fewer rejected elements than are wrong, and than without the fault."""
     for backend in mutant.against:
-        named = _with_liberties(backend, mutant)
-        with faulty_judge(mutant, named) as setup, judged_here(named, mutant.profile) as sound:
+        name = _with_profile(backend, mutant)
+        with faulty_judge(mutant, name) as setup, sound_judge(name, mutant.profile) as sound:
             for id, wrong in _wrong_results(backend, mutant):
                 (verdict,) = setup.judge([CaseId.parse(id)])
-                at, found = time.monotonic(), accused(verdict)
-                if found >= wrong:
+                at, count = time.monotonic(), rejected(verdict)
+                if count >= wrong:
                     continue
                 (right,) = sound.judge([CaseId.parse(id)])
-                if found < (known := accused(right)):
-                    saw = f"{found} of {min(wrong, known)} wrong elements are accused"
-                    # The op that is pushed is what was got wrong, whatever the case is about.
+                if count < (known := rejected(right)):
+                    message = f"{count} of {min(wrong, known)} wrong elements are rejected"
+                    # The pushed op gives the wrong results, whatever the case is about.
                     about = _about(sound, right, mutant) | {backend.partition(":")[2]}
-                    return Kill(id, saw, at, about)
+                    return Kill(id, message, at, about)
     return None
 
 
-def _with_liberties(backend: str, mutant: Mutant) -> str:
-    """A backend; an adversary takes the liberties that a mutant is about if it is told no other."""
-    kind, _, rest = backend.partition(":")
-    return backend if kind != PUSHED or ":" in rest else f"{backend}:{mutant.profile}"
+def _with_profile(backend: str, mutant: Mutant) -> str:
+    """A backend; an adversary without a profile gets that of the mutant."""
+    kind, _, argument = backend.partition(":")
+    return backend if kind != PUSHED or ":" in argument else f"{backend}:{mutant.profile}"
 
 
 def _wrong_results(backend: str, mutant: Mutant) -> Iterator[tuple[str, int]]:
-    """Programs that a backend gets wrong, by id, and in how many elements at least.
+    """Programs by id, and the least number of elements that a backend gets wrong in each.
 
-    In those of the level that a mutant names, if it names one, it may also get nothing wrong.
+    Where the mutant names a level, that number is not known, and may be 0.
     """
     kind, _, name = backend.partition(":")
     if kind == PUSHED and mutant.level:
@@ -234,7 +241,7 @@ def _wrong_results(backend: str, mutant: Mutant) -> Iterator[tuple[str, int]]:
 
 
 def _about(setup: Setup, verdict: Verdict, mutant: Mutant) -> frozenset[str]:
-    """The op or the label of a case; of a case about many, those of what it shrinks to."""
+    """The op and label of a case; for a case about many ops, those of its shrunk program."""
     op = CaseId.parse(verdict.id).op
     case = case_by_id(verdict.id, SEED)
     label = case.label if isinstance(case, InvalidCase) else ""
@@ -250,3 +257,23 @@ def _tasks(ids: Iterator[CaseId]) -> Iterator[list[CaseId]]:
         if not task:
             return
         yield task
+
+
+def main() -> None:
+    """Answer tasks until the other side closes the pipe."""
+    out = own_stdout()
+    when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
+    with suppress(wire.ClosedError):
+        while True:
+            wire.write(out, _answer(wire.read(0, Hunt).mutant))
+
+
+def _answer(name: str) -> Hunted | wire.Refused:
+    try:
+        return hunt(find_mutant(name))
+    except UopError as error:
+        return wire.Refused(f"{name}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""In which order the cases hunt a mutant: those about what it breaks come first."""
+"""Orders the cases that hunt a mutant: those about the ops and labels it breaks come first."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from uop.conformance.suite.generate import AnyGroup, groups
 from uop.conformance.suite.levels.invalid import InvalidGroup
 
 HAND = "hand"
-"""What the names of groups written by hand begin with."""
+"""The names of groups written by hand begin with this."""
 DRAWN = "drawn"
 """The name of the groups of one op that break any of its constraints."""
 
 
 def in_order(mutant: Mutant) -> Iterator[CaseId]:
-    """All cases: those about what a mutant breaks come first, and of those a few of each kind.
+    """All cases: a few of each group about a broken op or label, then the rest of those groups.
 
-    What is written by hand is small, and the surest to show something; where it is about another
-    op, and only holds one that is broken, it comes behind those few. What is about many ops at once
-    comes behind what is about one.
+    Groups written by hand come before others: they are small and the surest to fail. Those about
+    another op that hold a broken one come between. Groups of many ops come after those of one.
     """
     every = [group for level in LEVELS for group in groups(level)]
-    # False sorts before True, and what is alike keeps its order.
+    # False sorts before True.
     every.sort(
         key=lambda group: (
             group.level != mutant.level,
@@ -43,7 +42,7 @@ def in_order(mutant: Mutant) -> Iterator[CaseId]:
 
 
 def is_about(group: AnyGroup, mutant: Mutant) -> bool:
-    """Whether the cases of a group are named for what a mutant breaks."""
+    """Whether a group is named for an op or label that a mutant breaks."""
     if not isinstance(group, InvalidGroup):
         return group.op in mutant.breaks
     if group.name == DRAWN:
@@ -57,17 +56,14 @@ def is_by_hand(group: AnyGroup) -> bool:
 
 @cache
 def ops_by_hand(group: AnyGroup) -> frozenset[str]:
-    """The ops of a program written by hand; none for what is drawn."""
+    """The ops of a program written by hand; none for a random one."""
     case = group.case(0, 0) if is_by_hand(group) else None
-    return (
-        frozenset(u.op.name for u in case.root.toposort())
-        if isinstance(case, Case)
-        else frozenset()
-    )
+    nodes = case.root.toposort() if isinstance(case, Case) else []
+    return frozenset(u.op.name for u in nodes)
 
 
 def _ids(chosen: Iterable[AnyGroup], from_effort: str, to: str) -> Iterator[CaseId]:
-    """The cases of groups that an effort has and a smaller one, if one is given, has not."""
+    """The cases of groups at one effort, without those of a smaller one, if any."""
     for group in chosen:
         start = group.count(from_effort) if from_effort else 0
         yield from (group.id(index) for index in range(start, group.count(to)))

@@ -1,7 +1,7 @@
-"""Puts a fault into the text of a module: an expression, or a few statements, become others.
+"""Replaces an expression, or a few statements, in the text of a module.
 
-A place is named by the definition around it and by the code itself. Code is compared as syntax
-trees: edits elsewhere, or another layout, leave a fault where it is.
+The definition around it and the code itself name the place. Code is compared as syntax trees, so
+edits elsewhere and changes of layout keep a fault in place.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Code = Sequence[ast.expr] | Sequence[ast.stmt]
 
 
 class PlaceError(ValueError):
-    """A place that does not stand in a module once: says how often it does."""
+    """A place does not stand in a module exactly once: says how often it does."""
 
 
 class Text:
-    """The text of a module, and where the nodes of its syntax tree stand in its bytes."""
+    """The text of a module, with the byte positions of the nodes of its syntax tree."""
 
     def __init__(self, text: str) -> None:
         self.bytes, self.tree = text.encode(), ast.parse(text)
@@ -28,7 +28,7 @@ class Text:
         self._starts = list(accumulate(lengths, initial=0))
 
     def span(self, first: ast.expr | ast.stmt, last: ast.expr | ast.stmt) -> slice:
-        """The bytes from a node to another; a decorator is a part of what it decorates."""
+        """The bytes from one node to another; decorators belong to their definition."""
         above: ast.expr | ast.stmt = next(iter(getattr(first, "decorator_list", ())), first)
         start = self._starts[above.lineno - 1] + first.col_offset
         end_line, end_column = last.end_lineno, last.end_col_offset
@@ -43,8 +43,8 @@ class Text:
 def with_fault(text: str, inside: str, before: str, after: str) -> str:
     """The text of a module with `after` for `before`, which stands once `inside` a definition.
 
-    `inside` is a dotted name of classes and functions that ends in one of them or in a table; if it
-    is empty, the whole module. What is no Python, such as the C in a string, is compared as text.
+    `inside` is a dotted name of classes and functions that ends in one of them or in a table; empty
+    means the whole module. Code that is not Python, such as C in a string, is compared as text.
     """
     module = Text(text)
     scope = _definition(module.tree, inside)
@@ -63,14 +63,14 @@ def with_fault(text: str, inside: str, before: str, after: str) -> str:
 
 
 def _definition(tree: ast.Module, name: str) -> ast.Module | Definition:
-    found: ast.Module | Definition = tree
+    scope: ast.Module | Definition = tree
     for part in filter(None, name.split(".")):
-        body = getattr(found, "body", ())
+        body = getattr(scope, "body", ())
         named = [s for s in body if isinstance(s, Definition) and _name(s) == part]
         if len(named) != 1:
             raise PlaceError(f"expected a definition {name}, found {part} {len(named)} times")
-        (found,) = named
-    return found
+        (scope,) = named
+    return scope
 
 
 def _name(definition: Definition) -> str:
@@ -81,7 +81,7 @@ def _name(definition: Definition) -> str:
 
 
 def _code(text: str) -> Code:
-    """An expression, or statements; nothing where a text is no Python."""
+    """Parse an expression, or statements; empty for text that is not Python."""
     try:
         return [ast.parse(f"({text})", mode="eval").body]
     except SyntaxError:
@@ -93,7 +93,7 @@ def _code(text: str) -> Code:
 
 
 def _equal(scope: ast.AST, code: Code) -> Iterator[Code]:
-    """Where the same code stands."""
+    """The places in a scope with the same syntax tree."""
     wanted = [ast.dump(node) for node in code]
     for parent in ast.walk(scope):
         for _, held in ast.iter_fields(parent):

@@ -1,4 +1,4 @@
-"""Results that are wrong on purpose: those of an adversary whose one op is pushed outside."""
+"""Counts wrong results: those of an adversary that pushes one op outside its accepted set."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 PUSHED = "adversary"
-"""The backend whose op may be pushed."""
+"""The name of the backend that pushes an op."""
 EXHAUSTIVE = "exhaustive"
 TWIN = "twin"
-"""The name of groups whose programs do not hold the op that they are about."""
+"""The name of groups whose programs do not contain their op."""
 SEVERAL = re.compile(r"\((\d+) of \d+ elements are outside\)$")
 
 
 def pushed(op: Op, seed: int, profile: Profile) -> Iterator[tuple[str, int]]:
-    """The first program of each group about an op, and how many of its elements are pushed outside;
-    only programs of one output and one set of inputs, those by hand first, those of every value of
-    a dtype last.
+    """The first program of each group about an op, and the number of elements pushed outside.
+
+    Only programs of one output and one set of inputs; those written by hand first, exhaustive ones
+    last.
     """
     about = [g for g in groups("op") if g.op == op.name and g.name != TWIN]
     for group in sorted(about, key=lambda g: (g.name == EXHAUSTIVE, not is_by_hand(g))):
@@ -44,8 +45,8 @@ def pushed(op: Op, seed: int, profile: Profile) -> Iterator[tuple[str, int]]:
                 yield str(case.id), wrong
 
 
-def accused(verdict: Verdict) -> int:
-    """How many elements a verdict says are wrong."""
+def rejected(verdict: Verdict) -> int:
+    """The number of elements that a verdict rejects."""
     if verdict.status is not Status.FAILED or verdict.fault is None:
         return 0
     several = SEVERAL.search(verdict.fault.message)
@@ -53,9 +54,7 @@ def accused(verdict: Verdict) -> int:
 
 
 def _moved(root: UOp, inputs: Inputs, op: Op, profile: Profile) -> int:
-    """In how many elements the adversary gives something else than the reference, which there is
-    a value; 0 for a program of several outputs.
-    """
+    """The number of specified elements that the adversary changes; 0 for several outputs."""
     value = evaluate_full(root, inputs)
     data = evaluate_adversarially(root, inputs, push=op, profile=profile)
     if not isinstance(value, Value) or not isinstance(data, np.ndarray):

@@ -1,5 +1,6 @@
-"""Runs a module of the suite with one seeded fault: `python -m uop.conformance.mutants.run NAME
-MODULE ARGUMENT...`. Nothing of the project is imported before the fault is in place.
+"""Runs a module of the project with one seeded fault, before anything that may hold it is imported.
+
+`python -m uop.conformance.mutants.run NAME MODULE ARGUMENT...`
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ class Fault(SourceFileLoader):
     mutant: Mutant
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compiled anew each time: what is cached on disk is the module without the fault."""
+        """Compile always: the bytecode cached on disk has no fault."""
         text = mutated(self.mutant, self.get_source(fullname) or "")
         code: CodeType = compile(text, self.path, "exec", dont_inherit=True)
         return code
 
 
 class Finder(MetaPathFinder):
-    """Finds the one module that has the fault, as Python would, and loads it by `Fault`."""
+    """Finds the module with the fault as Python would, and loads it by `Fault`."""
 
     def __init__(self, mutant: Mutant) -> None:
         self.mutant = mutant
@@ -46,7 +47,7 @@ class Finder(MetaPathFinder):
 
 
 def install(mutant: Mutant) -> None:
-    """From now on the module of the mutant is loaded with its fault."""
+    """Load the module of the mutant with its fault from now on."""
     if mutant.module in sys.modules:
         raise ImportError(f"{mutant.module} is loaded already")
     sys.meta_path.insert(0, Finder(mutant))

@@ -1,7 +1,7 @@
-"""A backend of twelve ops on int32 and float32, for faults to be put into: a compiler to numpy.
+"""A small compiler to numpy, with twelve ops on int32 and float32, that mutants seed faults into.
 
-It shares no meaning with the interpreter, and has what small compilers have: rules that simplify
-(`small_graph`), views with strides, fused expressions, buffers that are used again.
+It shares no evaluation with the interpreter, and has what small compilers have: rules that simplify
+(`small_graph`), views with strides, fused expressions, reused buffers.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ CODE: Mapping[Op, str] = {
     Op.CAST: "cast({}, {dtype})",
     Op.CONST: "word({bits}, {dtype})",
 }
-"""The ops that an expression is made of; MAX is what a WHERE may become."""
+"""The ops of expressions; a WHERE may become a MAX."""
 OPS = "PARAM CONST ADD SUB MUL NEG CMPLT WHERE CAST RESHAPE EXPAND REDUCE"
 DEEPEST = 8
-"""Ops in a row that one expression holds."""
+"""The longest chain of ops in one expression."""
 BLOCK = 1024
-"""Elements that an expression is evaluated on at a time."""
+"""An expression is evaluated on so many elements at a time."""
 
 
 class SmallBackend:
@@ -70,7 +70,7 @@ def answer(program: Program) -> Outputs:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A buffer, by the node that it holds, as a shape: a step of each axis, in elements."""
+    """A strided view of the buffer of `owner`: a step per axis, in elements."""
 
     owner: Node
     shape: Shape
@@ -78,7 +78,7 @@ class View:
 
     @classmethod
     def of(cls, owner: Node, shape: Shape) -> View:
-        """All of it, row by row."""
+        """The whole buffer, row-major."""
         return cls(owner, shape, tuple(prod(shape[axis + 1 :]) for axis in range(len(shape))))
 
     @property
@@ -99,7 +99,7 @@ class View:
         )
 
     def places(self, start: int, stop: int) -> Array:
-        """Where some elements stand in the buffer."""
+        """The positions of a range of elements in the buffer."""
         rest = np.arange(start, stop)
         places = np.zeros_like(rest)
         for n, step in zip(reversed(self.shape), reversed(self.steps), strict=True):
@@ -179,7 +179,7 @@ class Plan:
                 self.view(u)
 
     def view(self, u: Node) -> View:
-        """Where a node is; an expression is stored first."""
+        """The view of a node; an expression is stored first."""
         if u not in self.views:
             views: dict[Node, View] = {}
             body = self.expression(u, u, views)
@@ -193,7 +193,7 @@ class Plan:
         self.views[u] = View.of(u, u.shape)
 
     def reshape(self, u: Node) -> None:
-        """The same buffer in another shape, or a copy where its elements do not stand in order."""
+        """View the same buffer in another shape, or copy it where its elements are not in order."""
         view = self.view(u.src[0])
         if view.is_plain:
             self.views[u] = View.of(view.owner, u.shape)
@@ -204,7 +204,7 @@ class Plan:
             self.store(u, Map(u, (view,), compiled("lambda v0: v0")))
 
     def expression(self, u: Node, root: Node, views: dict[Node, View]) -> str:
-        """The code of a node; the views that it reads are added."""
+        """The code of a node; adds the views that it reads."""
         if u in self.views:
             views.setdefault(u, self.views[u].broadcast(root.shape))
             return name(list(views).index(u))
@@ -212,7 +212,7 @@ class Plan:
         return CODE[u.op].format(*src, dtype=u.dtype.name, bits=u.arg)
 
     def last_reads(self) -> list[list[Node]]:
-        """For each step the buffers that it is the last to read."""
+        """For each step the buffers that no later step reads."""
         last = {v.owner: k for k, step in enumerate(self.steps) for v in step.views}
         last.pop(self.root.owner, None)
         return [[u for u, at in last.items() if at == k] for k in range(len(self.steps))]
@@ -223,8 +223,8 @@ class Plan:
             self.memory[u][:] = np.ravel(inputs[u.arg])
         for step, dying in zip(self.steps, self.dying, strict=True):
             memories = [self.memory[view.owner] for view in step.views]
-            # What is read for the last time may be written in place: of as many elements each is
-            # read before it is written.
+            # A buffer may be written by the step that reads it last: each element is read before it
+            # is written.
             for u in dying:
                 self.release(u)
             out = self.memory[step.node] = self.buffer(step.node)
@@ -247,7 +247,7 @@ class Plan:
 
 
 def taken(memory: Array, places: Array) -> Array:
-    """The elements at some places; none lies outside, and clip is the fast way."""
+    """The elements at some places; none lies outside, and mode clip is fast."""
     return memory.take(places, mode="clip")
 
 
@@ -256,7 +256,7 @@ def name(position: int) -> str:
 
 
 def word(bits: int, dtype: np.dtype[Any]) -> Any:
-    """The number of some bits: in decimals a float would be rounded."""
+    """The number with these bits: decimal digits would round a float."""
     return np.array(bits, np.uint8 if dtype == BOOL else np.uint32).view(dtype)[()]
 
 
@@ -266,10 +266,10 @@ def cast(values: Array, dtype: np.dtype[Any]) -> Array:
 
 @cache
 def compiled(source: str) -> Callable[..., Array]:
-    """The function of a source, which is made of names, numbers and CODE."""
+    """Compile a source, which consists of names, numbers and CODE."""
     kernel: Callable[..., Array] = eval(source, KNOWN)
     return kernel
 
 
 KNOWN = {"np": np, "word": word, "cast": cast, "bool": BOOL, "int32": INT, "float32": FLOAT}
-"""What the names of a source stand for."""
+"""The names in a source."""

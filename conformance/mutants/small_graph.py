@@ -1,4 +1,4 @@
-"""The graphs of the small backend: nodes by value number, made in their simplest form."""
+"""The graphs of the small compiler: each node is made once, in its simplest form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORD = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """A value. `arg` is the bits of a CONST, the slot of a PARAM, the op and axes of a REDUCE."""
+    """A node. `arg` is the bits of a CONST, the slot of a PARAM, the op and axes of a REDUCE."""
 
     op: Op
     src: tuple[Node, ...]
@@ -37,15 +37,15 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Graph:
-    """Makes nodes, each of them once."""
+    """Makes nodes, each of them once, by value numbering."""
 
     known: dict[Any, Node] = field(default_factory=dict)
 
     def read(self, root: UOp) -> Node:
-        """The value of a program. UnsupportedError for a node that it cannot have."""
+        """The node of a program. UnsupportedError for a dtype that is not supported."""
         made: dict[UOp, Node] = {}
         for u in root.toposort():
-            # What is of dtype index is part of a shape, which every node says.
+            # Nodes of dtype index are parts of shapes, which every node has.
             if u.dtype is dtypes.index:
                 continue
             if u.dtype.name not in KINDS:
@@ -57,7 +57,7 @@ class Graph:
     def make(
         self, op: Op, src: tuple[Node, ...], dtype: DType, shape: Shape, arg: Any = None
     ) -> Node:
-        """The simplest node that is worth the same."""
+        """The simplest node of the same value."""
         new = Node(op, src, dtype, shape, arg)
         for rule in RULES.get(op, ()):
             simpler = rule(self, new)
@@ -77,14 +77,14 @@ class Graph:
 
 
 def bits_of(number: Number, dtype: DType) -> int:
-    """Of a number of any size: integers wrap, floats round once."""
+    """The bits of a number of any size: integers wrap, floats round once."""
     if dtype == FLOAT:
         return int(np.array(number, FLOAT).view(np.uint32))
     return int(number) & WORD if dtype == INT else int(bool(number))
 
 
 def number_of(u: Node) -> Number:
-    """What a CONST holds."""
+    """The value of a CONST."""
     if u.dtype == BOOL:
         return bool(u.arg)
     number: Number = np.array(u.arg, np.uint32).view(u.dtype).item()
@@ -105,12 +105,12 @@ def _is(u: Node, number: Number) -> bool:
 
 
 def _zero(u: Node) -> Number:
-    """What can be added to anything of a dtype: 0.0 would make a plus of -0.0."""
+    """The neutral element of ADD: 0.0 would turn -0.0 into 0.0."""
     return -0.0 if u.dtype == FLOAT else 0
 
 
 def fold(graph: Graph, u: Node) -> Node | None:
-    """An op on numbers is a number, where it is an ordinary one."""
+    """Fold an op on constants, where they are finite."""
     if any(s.op is not Op.CONST for s in u.src):
         return None
     numbers = [number_of(s) for s in u.src]

@@ -1,4 +1,4 @@
-"""Points that no knob is about: the spec gives no value, or leaves bits open; only observed."""
+"""The points of no knob, which are only observed: the spec gives no value or leaves bits open."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uop.spec.uop import UOp, param
 F32, I32 = dtypes.float32, dtypes.int32
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
 CANONICAL = Bits(0x7FC00000)
-"""The float32 NaN of RISC-V, Wasm and CUDA's documents; x86 makes the negative one."""
+"""The float32 NaN of RISC-V, Wasm and CUDA's documents; x86 generates the negative one."""
 NEGATIVE = Bits(0xFFC00000)
 ALL_ONES = Bits(0x7FFFFFFF)
 EVEN = 2.0**24
@@ -31,7 +31,7 @@ FREE = {
     "float to int out of range": "Anything: it has no value.",
     "division by zero": "Anything: it has no value.",
 }
-"""What the language says at each point, by its name."""
+"""The rule of the spec at each point."""
 
 
 @cache
@@ -53,13 +53,13 @@ def _payload() -> tuple[Witness, ...]:
     quiet, signalling = Bits(0x7FC01234), Bits(0x7F801234)
     others = {"canonical": CANONICAL, "all ones": ALL_ONES, "negative": NEGATIVE}
     rows = [row(nan, 1.0, kept=quiet, **others) for nan in (quiet, signalling)]
-    return tuple(elementwise(partial(UOp, op), F32, *rows) for op in (Op.ADD, Op.MUL))
+    return tuple(elementwise(op, F32, *rows) for op in (Op.ADD, Op.MUL))
 
 
 def _two_nans() -> Witness:
     first, second = Bits(0x7FC00001), Bits(0x7FC00002)
     return elementwise(
-        partial(UOp, Op.ADD),
+        Op.ADD,
         F32,
         row(first, second, the_first=first, the_second=second, canonical=CANONICAL),
     )
@@ -68,15 +68,15 @@ def _two_nans() -> Witness:
 def _made() -> tuple[Witness, ...]:
     words = {"plus": CANONICAL, "minus": NEGATIVE, "all_ones": ALL_ONES}
     return (
-        elementwise(partial(UOp, Op.ADD), F32, row(inf, -inf, **words)),
-        elementwise(partial(UOp, Op.MUL), F32, row(inf, 0.0, **words)),
-        elementwise(partial(UOp, Op.SQRT), F32, row(-1.0, **words)),
+        elementwise(Op.ADD, F32, row(inf, -inf, **words)),
+        elementwise(Op.MUL, F32, row(inf, 0.0, **words)),
+        elementwise(Op.SQRT, F32, row(-1.0, **words)),
     )
 
 
 def _zeros() -> Witness:
     words = {"plus": 0.0, "minus": -0.0}
-    return elementwise(partial(UOp, Op.MAX), F32, row(0.0, -0.0, **words), row(-0.0, 0.0, **words))
+    return elementwise(Op.MAX, F32, row(0.0, -0.0, **words), row(-0.0, 0.0, **words))
 
 
 def _order() -> Witness:
@@ -88,21 +88,19 @@ def _shifts() -> tuple[Witness, ...]:
     """Counts of the width and above, and below zero: by steps of one, or modulo the width."""
     return (
         elementwise(
-            partial(UOp, Op.SHL),
+            Op.SHL,
             I32,
             row(1, 32, shifted_out=0, modulo_the_width=1),
             row(1, 33, shifted_out=0, modulo_the_width=2),
             row(1, -1, shifted_out=0, modulo_the_width=LOWEST),
         ),
         elementwise(
-            partial(UOp, Op.SHR),
+            Op.SHR,
             I32,
             row(-8, 32, shifted_out=-1, modulo_the_width=-8, zero=0),
             row(-8, 33, shifted_out=-1, modulo_the_width=-4, zero=0),
         ),
-        elementwise(
-            partial(UOp, Op.SHL), dtypes.uint8, row(1, 8, shifted_out=0, modulo_the_width=1)
-        ),
+        elementwise(Op.SHL, dtypes.uint8, row(1, 8, shifted_out=0, modulo_the_width=1)),
     )
 
 

@@ -1,4 +1,4 @@
-"""The points where the spec leaves a choice: a few witnesses of each, on single elements."""
+"""The points of the knobs: for each choice that a profile may declare, programs that show it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ADD, SUB, MUL = (partial(UOp, op) for op in (Op.ADD, Op.SUB, Op.MUL))
 
 @cache
 def knob_points() -> tuple[Point, ...]:
-    """What each knob of a profile is about, in the order of its fields."""
+    """The points of all knobs, in the order of the fields of a profile."""
     return (
         _max_nan(),
         _cmp_nan(),
@@ -56,8 +56,8 @@ def _max_nan() -> Point:
     return Point(
         "max_nan",
         (
-            *(elementwise(partial(UOp, Op.MAX), dtype, *rows) for dtype in FLOATS),
-            elementwise(partial(UOp, Op.MIN), F32, *rows),
+            *(elementwise(Op.MAX, dtype, *rows) for dtype in FLOATS),
+            elementwise(Op.MIN, F32, *rows),
             *(whole(folded(op), F32, one) for op in (Op.MAX, Op.MIN) for one in rows),
         ),
         "max_nan",
@@ -70,7 +70,7 @@ def _cmp_nan() -> Point:
     rows = [row(*ab, ieee=False, decomposed=True) for ab in ((NAN, 1.0), (1.0, NAN), (NAN, NAN))]
     return Point(
         "cmp_nan",
-        tuple(elementwise(partial(UOp, op), F32, *rows) for op in (Op.CMPGE, Op.CMPLE)),
+        tuple(elementwise(op, F32, *rows) for op in (Op.CMPGE, Op.CMPLE)),
         "cmp_nan",
         {"ieee": "ieee", "decomposed": "either"},
         "either",
@@ -79,23 +79,23 @@ def _cmp_nan() -> Point:
 
 def _contract() -> Point:
     """(1 + e)(1 - e) is 1 - e^2, which rounds to 1."""
-    found: list[Witness] = []
+    witnesses: list[Witness] = []
     for dtype, e in ((F32, 2.0**-23), (F64, 2.0**-52)):
         minus = row(1 + e, 1 - e, -1.0, rounded_twice=0.0, rounded_once=-(e**2))
         plus = row(1 + e, 1 - e, 1.0, rounded_twice=0.0, rounded_once=-(e**2))
         turned = row(1 + e, 1 - e, 1.0, rounded_twice=0.0, rounded_once=e**2)
-        found += [
+        witnesses += [
             elementwise(lambda a, b, c: ADD(MUL(a, b), c), dtype, minus),
             elementwise(lambda a, b, c: SUB(MUL(a, b), c), dtype, plus),
             elementwise(lambda a, b, c: SUB(c, MUL(a, b)), dtype, turned),
-            elementwise(partial(UOp, Op.MULACC), dtype, minus),
+            elementwise(Op.MULACC, dtype, minus),
         ]
-    return _allowed("contract", "rounded twice", "rounded once", found)
+    return _allowed("contract", "rounded twice", "rounded once", witnesses)
 
 
 def _reassociate() -> Point:
     one, big = const(1, F32), const(2.0**100, F32)
-    found = [
+    witnesses = [
         elementwise(
             lambda a, b, c: ADD(ADD(a, b), c),
             F32,
@@ -118,13 +118,13 @@ def _reassociate() -> Point:
             row(2.0**100, 2.0**-100, in_order=inf, regrouped=2.0**100),
         ),
     ]
-    return _allowed("reassociate", "in order", "regrouped", found)
+    return _allowed("reassociate", "in order", "regrouped", witnesses)
 
 
 def _ftz(dtype: DType) -> Point:
-    """A subnormal that is read, one that is written, and both."""
+    """A subnormal operand, a subnormal result, and both."""
     least = 2.0 ** (1 - dtype.format.bias)
-    found = [
+    witnesses = [
         elementwise(
             MUL,
             dtype,
@@ -132,9 +132,9 @@ def _ftz(dtype: DType) -> Point:
             row(least, 0.5, kept=least / 2, flushed=0.0),
         ),
         elementwise(ADD, dtype, row(least / 2, least / 4, kept=least * 3 / 4, flushed=0.0)),
-        elementwise(partial(UOp, Op.CMPLT), dtype, row(0.0, least / 2, kept=True, flushed=False)),
+        elementwise(Op.CMPLT, dtype, row(0.0, least / 2, kept=True, flushed=False)),
     ]
-    return _member("ftz", dtype.name, "kept", "flushed", found)
+    return _member("ftz", dtype.name, "kept", "flushed", witnesses)
 
 
 def _fp8_saturate() -> Point:
@@ -146,18 +146,18 @@ def _fp8_saturate() -> Point:
         row(65000.0, overflows=inf, saturates=57344.0),
         row(-inf, overflows=-inf, saturates=-57344.0),
     ]
-    found = [
+    witnesses = [
         *(elementwise(_cast(dtypes.fp8e4m3), source, *e4m3) for source in (F32, F16)),
         elementwise(_cast(dtypes.fp8e5m2), F32, *e5m2),
     ]
     declares = {"overflows": "false", "saturates": "true"}
-    return Point("fp8_saturate", tuple(found), "fp8_saturate", declares, "")
+    return Point("fp8_saturate", tuple(witnesses), "fp8_saturate", declares, "")
 
 
 def _decomposed() -> tuple[Point, Point]:
-    roots = elementwise(partial(UOp, Op.SQRT), F32, row(-0.0, own=-0.0, decomposed=0.0))
+    roots = elementwise(Op.SQRT, F32, row(-0.0, own=-0.0, decomposed=0.0))
     powers = elementwise(
-        partial(UOp, Op.POW),
+        Op.POW,
         F32,
         row(-2.0, 3.0, own=-8.0, decomposed=NAN),
         row(1.0, NAN, own=1.0, decomposed=NAN),
@@ -170,20 +170,20 @@ def _decomposed() -> tuple[Point, Point]:
 
 
 def _wmma() -> Point:
-    """Of the sums of products only one product is not zero, and it is exact in float32."""
-    found: list[Witness] = []
+    """In each sum of products one product is not zero, and it is exact in float32."""
+    witnesses: list[Witness] = []
     for value in (1 + 2.0**-12, 1 + 2.0**-17):
         a, b = (np.zeros((SIDE, SIDE), np_dtype(F32)) for _ in range(2))
         a[:, 0], b[0, :] = value, 1.0
         x, y = param(0, (SIDE, SIDE, 1), F32), param(1, (1, SIDE, SIDE), F32)
         root = UOp(Op.REDUCE, MUL(x, y), arg=ReduceArg(Op.ADD, (1,)))
         inputs = {0: a.reshape(x.shape), 1: b.reshape(y.shape)}
-        found.append(Witness(root, inputs, ({"exact": value, "fewer bits": 1.0},)))
-    return _allowed("wmma", "exact", "fewer bits", found)
+        witnesses.append(Witness(root, inputs, ({"exact": value, "fewer bits": 1.0},)))
+    return _allowed("wmma", "exact", "fewer bits", witnesses)
 
 
 def _int_div_traps() -> Point:
-    found = [
+    witnesses = [
         Witness(
             UOp(op, param(0, (1,), dtypes.int32), param(1, (1,), dtypes.int32)),
             {0: data(dtypes.int32, (1,)), 1: data(dtypes.int32, (0,))},
@@ -193,20 +193,20 @@ def _int_div_traps() -> Point:
         )
         for op in (Op.IDIV, Op.MOD)
     ]
-    return _allowed("int_div_traps", "goes on", "traps", found)
+    return _allowed("int_div_traps", "goes on", "traps", witnesses)
 
 
 def _int_div() -> Point:
     two, four = const(2, dtypes.int32), const(4, dtypes.int32)
     quotients = (row(-7, 2, floor=-4, trunc=-3), row(7, -2, floor=-4, trunc=-3))
     rests = (row(-7, 2, floor=1, trunc=-1), row(7, -2, floor=-1, trunc=1))
-    found = [elementwise(partial(UOp, Op.IDIV), dtype, *quotients) for dtype in INTS]
-    found += [elementwise(partial(UOp, Op.MOD), dtype, *rests) for dtype in INTS]
-    found += [
+    witnesses = [elementwise(Op.IDIV, dtype, *quotients) for dtype in INTS]
+    witnesses += [elementwise(Op.MOD, dtype, *rests) for dtype in INTS]
+    witnesses += [
         elementwise(lambda a: UOp(Op.IDIV, a, two), dtypes.int32, row(-7, floor=-4, trunc=-3)),
         elementwise(lambda a: UOp(Op.MOD, a, four), dtypes.int32, row(-7, floor=1, trunc=-3)),
     ]
-    return Point("int_div", tuple(found), "int_div", {"floor": "floor", "trunc": "trunc"}, "")
+    return Point("int_div", tuple(witnesses), "int_div", {"floor": "floor", "trunc": "trunc"}, "")
 
 
 def _excess_precision(dtype: DType, even: float, e: float) -> Point:
@@ -214,19 +214,19 @@ def _excess_precision(dtype: DType, even: float, e: float) -> Point:
     sums = row(even, 1.0, rounded=even, unrounded=even + 1)
     squares = row(1 + e, 1 + e, rounded=1 + 2 * e, unrounded=1 + 2 * e + e**2)
     differs = row(even, 1.0, rounded=False, unrounded=True)
-    found = [
+    witnesses = [
         elementwise(lambda a, b: _cast(F32)(ADD(a, b)), dtype, sums),
         elementwise(lambda a, b: _cast(F32)(MUL(a, b)), dtype, squares),
         elementwise(lambda a, b: UOp(Op.CMPNE, ADD(a, b), a), dtype, differs),
     ]
-    return _member("excess_precision", dtype.name, "rounded", "unrounded", found)
+    return _member("excess_precision", dtype.name, "rounded", "unrounded", witnesses)
 
 
 def _pad_fill() -> Point:
-    found = []
+    witnesses = []
     for dtype in (dtypes.int32, F32):
         one = const(1, dtype)
-        found += [
+        witnesses += [
             whole(lambda t: folded(Op.MUL)(_padded(t)), dtype, row(3, 5, invalid=15, zero=0)),
             whole(lambda t: folded(Op.MAX)(_padded(t)), dtype, row(-3, -5, invalid=-3, zero=0)),
             whole(
@@ -235,13 +235,15 @@ def _pad_fill() -> Point:
                 row(3, 5, invalid=10, zero=12),
             ),
         ]
-    return Point("pad_fill", tuple(found), "pad_fill", {"invalid": "invalid", "zero": "zero"}, "")
+    return Point(
+        "pad_fill", tuple(witnesses), "pad_fill", {"invalid": "invalid", "zero": "zero"}, ""
+    )
 
 
 def _algebra() -> Point:
     zero = const(0.0, F32)
     nothing = (row(inf, computed=NAN, folded=0.0), row(NAN, computed=NAN, folded=0.0))
-    found = [
+    witnesses = [
         elementwise(lambda a: MUL(a, zero), F32, *nothing, row(-1.0, computed=-0.0, folded=0.0)),
         elementwise(lambda a: SUB(a, a), F32, *nothing),
         elementwise(lambda a: ADD(a, UOp(Op.NEG, a)), F32, *nothing),
@@ -252,7 +254,7 @@ def _algebra() -> Point:
             row(inf, computed=NAN, folded=1.0),
         ),
     ]
-    return _allowed("algebra", "computed", "folded", found)
+    return _allowed("algebra", "computed", "folded", witnesses)
 
 
 def _allowed(knob: str, strict: str, free: str, witnesses: list[Witness]) -> Point:
@@ -271,7 +273,7 @@ def folded(op: Op) -> Callable[[UOp], UOp]:
 
 
 def _padded(t: UOp) -> UOp:
-    """A vector with an element more on each side."""
+    """A vector with one more element on each side."""
     return UOp(Op.PAD, t, dims((1,)), dims((t.shape[0] + 2,)), arg=PadArg())
 
 

@@ -1,4 +1,4 @@
-"""A probe: a program on data, and what each answer to it would mean."""
+"""Defines probes: programs on data whose results show what a backend chooses."""
 
 from __future__ import annotations
 
@@ -16,41 +16,43 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 
 NAN = float("nan")
+SHOWN = 4
+"""An expression shows this many elements of an operand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A value by its bits: of a NaN these bits alone. A float NaN stands for any NaN."""
+    """A value by its bits. A NaN by its bits is that NaN alone; a float nan is any NaN."""
 
     bits: int
 
 
-Given = Number | Bits
+Operand = Number | Bits
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The operands of one element, or all elements of the one operand; what answers mean."""
+    """The operands of one element, or all elements of one operand; the word for each answer."""
 
-    values: tuple[Given, ...]
-    answers: Mapping[str, Given]
+    values: tuple[Operand, ...]
+    answers: Mapping[str, Operand]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Witness:
-    """A program with one output, its inputs, and for its first elements what answers mean.
+    """A program with one output, its inputs, and the word for each answer in its first elements.
 
-    `ended` is the word for a program that a trap or a crash ends, `otherwise` for other values.
+    `ended` is the word for a trap or a crash, `otherwise` that for other values.
     """
 
     root: UOp
     inputs: Mapping[int, Array]
-    answers: tuple[Mapping[str, Given], ...]
+    answers: tuple[Mapping[str, Operand], ...]
     ended: str = ""
     otherwise: str = ""
 
     def meaning(self, element: int, output: Array) -> str:
-        """What an element of the output means; the empty word for none of the answers."""
+        """The word for an element of the output, `otherwise` for none of the answers."""
         bits = int(to_bits(output.reshape(-1)[element : element + 1])[0])
         for word, number in self.answers[element].items():
             if _is(number, bits, self.root.dtype):
@@ -64,10 +66,10 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """Where the spec leaves a choice, and several witnesses of what a backend chooses.
+    """A choice that the spec leaves, with programs that show what a backend chooses.
 
-    Of a knob, `declares` gives what a word declares, as text of the knob, and `mixed` what allows
-    all of them; a point without a knob is only observed.
+    A point of a knob maps each word to a value of the knob in `declares`; the value `mixed` allows
+    all of them. A point without a knob is only observed.
     """
 
     name: str
@@ -77,20 +79,18 @@ class Point:
     mixed: str = ""
 
 
-def row(*values: Given, **answers: Given) -> Row:
+def row(*values: Operand, **answers: Operand) -> Row:
     """A row whose answers are words; `_` in a word stands for a space."""
     return Row(values, {word.replace("_", " "): number for word, number in answers.items()})
 
 
-def elementwise(
-    build: Callable[..., UOp], dtypes: DType | tuple[DType, ...], *rows: Row
-) -> Witness:
-    """A program over one PARAM per operand, each row an element of all."""
-    count = len(rows[0].values)
-    kinds = dtypes if isinstance(dtypes, tuple) else (dtypes,) * count
-    params = [param(slot, (len(rows),), kind) for slot, kind in enumerate(kinds)]
-    inputs = {slot: data(kind, (r.values[slot] for r in rows)) for slot, kind in enumerate(kinds)}
-    return Witness(build(*params), inputs, tuple(r.answers for r in rows))
+def elementwise(build: Op | Callable[..., UOp], dtype: DType, *rows: Row) -> Witness:
+    """A program over one PARAM per operand; each row is an element of all of them."""
+    columns = list(zip(*(r.values for r in rows), strict=True))
+    params = [param(slot, (len(rows),), dtype) for slot in range(len(columns))]
+    inputs = {slot: data(dtype, column) for slot, column in enumerate(columns)}
+    root = UOp(build, *params) if isinstance(build, Op) else build(*params)
+    return Witness(root, inputs, tuple(r.answers for r in rows))
 
 
 def whole(build: Callable[[UOp], UOp], dtype: DType, one: Row) -> Witness:
@@ -99,19 +99,19 @@ def whole(build: Callable[[UOp], UOp], dtype: DType, one: Row) -> Witness:
     return Witness(root, {0: data(dtype, one.values)}, (one.answers,))
 
 
-def data(dtype: DType, numbers: Iterable[Given]) -> Array:
+def data(dtype: DType, numbers: Iterable[Operand]) -> Array:
     """Numbers, each rounded once, in storage dtype."""
     return array(dtype, (bits_of(number, dtype) for number in numbers))
 
 
-def bits_of(number: Given, dtype: DType) -> int:
+def bits_of(number: Operand, dtype: DType) -> int:
     return number.bits if isinstance(number, Bits) else ConstArg.of(number, dtype).bits
 
 
-def _is(number: Given, bits: int, dtype: DType) -> bool:
+def _is(number: Operand, bits: int, dtype: DType) -> bool:
     if isinstance(number, float) and number != number:
-        found = array(dtype, (bits,))
-        return bool((found != found)[0])
+        value = array(dtype, (bits,))
+        return bool((value != value)[0])
     return bits_of(number, dtype) == bits
 
 
@@ -134,7 +134,3 @@ def _operand(a: Array, dtype: DType, element: int, alike: bool) -> str:
         return spelled(bits[element], dtype)
     shown = ", ".join(spelled(b, dtype) for b in bits[:SHOWN])
     return f"[{shown}{', ...' if len(bits) > SHOWN else ''}]"
-
-
-SHOWN = 4
-"""Elements of an operand that are shown."""

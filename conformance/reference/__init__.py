@@ -1,1 +1,1 @@
-"""Says what the spec says: about an op, a constraint, a decision, a row, an op on given values."""
+"""Explains the spec: ops, constraints, decisions, rows of documents, and an op on given values."""

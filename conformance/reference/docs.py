@@ -1,7 +1,7 @@
-"""Writes what is generated of the folder docs: `python -m uop.conformance.reference.docs docs`.
+"""Writes the generated pages of the folder docs: `python -m uop.conformance.reference.docs docs`.
 
-A page in docs/ops holds what `uop explain` prints of an op, and a drawing of its example;
-docs/glossary.md holds every word of the glossary.
+A page in docs/ops has what `uop explain` prints about an op, and a drawing of its example;
+docs/glossary.md has every word of the glossary.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from uop.conformance.reference.elsewhere import FINDINGS
 from uop.conformance.reference.glossary import chapters, legend
-from uop.conformance.reference.page import Page, op_page
+from uop.conformance.reference.page import FINDINGS, Page, op_page
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import field_words
 from uop.spec.decisions import decisions
@@ -53,17 +52,17 @@ The `value` of a CONST is a number, `true` or `false`; of a float dtype it is a 
 
 def files() -> dict[str, str]:
     """Every generated file by its path in the folder docs."""
-    found = {GLOSSARY: glossary(), f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
+    pages = {GLOSSARY: glossary(), f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
     for op, declaration in DECLARATIONS.items():
         page = op_page(declaration)
-        found[f"{OPS}/{op.name}.md"] = markdown(page, declaration)
+        pages[f"{OPS}/{op.name}.md"] = markdown(page, declaration)
         if page.example is not None:
-            found[f"{OPS}/{GRAPHS}/{op.name}.svg"] = svg(page.example.root)
-    return found
+            pages[f"{OPS}/{GRAPHS}/{op.name}.svg"] = svg(page.example.root)
+    return pages
 
 
 def write(folder: Path) -> None:
-    """Bring a folder up to date: pages of ops that are no more go."""
+    """Bring a folder up to date; remove the pages of ops that no longer exist."""
     wanted = files()
     for path in stale(folder, wanted):
         if path in wanted:
@@ -74,7 +73,7 @@ def write(folder: Path) -> None:
 
 
 def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
-    """What differs in a folder from what it should hold: missing, changed, or left over in ops."""
+    """The paths in a folder that are missing, changed, or left over in ops."""
     there = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
         for path in [folder / GLOSSARY, *(folder / OPS).rglob("*")]
@@ -123,7 +122,7 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
 
 
 def _row(cells: tuple[str, ...]) -> str:
-    # A star, a bar or an angle in a cell is itself.
+    # Markdown must not read a star, a bar or an angle bracket in a cell.
     escaped = (c.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*") for c in cells)
     return "| " + " | ".join(_linked(c.replace("<", "&lt;")) for c in escaped) + " |"
 
@@ -135,7 +134,7 @@ def _linked(cell: str) -> str:
 
 
 def anchor(number: str) -> str:
-    """Where the heading of a decision is in DECISIONS.md, as GitHub names it."""
+    """The anchor that GitHub gives the heading of a decision in DECISIONS.md."""
     heading = f"{number} {decisions()[number].title}".lower()
     return re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
 

@@ -1,14 +1,17 @@
-"""One small program per op, run by the interpreter."""
+"""Finds or builds a small program per op, and per word of an edition."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 
+from uop.conformance.judging.storage import from_literal
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.evaluate import evaluate_full
@@ -19,6 +22,8 @@ from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.case import FileCase
 from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.editions import EDITIONS
+from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.text.program import print_program
@@ -34,7 +39,7 @@ _BOOLS = ((True, False, True, False), (True, True, False, False), (True, True, T
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A program, its inputs by slot, and what the interpreter gives."""
+    """A program that shows an op, and its inputs by slot."""
 
     op: Op
     root: UOp
@@ -74,7 +79,7 @@ def results_text(result: FullOutput) -> list[str]:
 
 
 def example_of(op: Op) -> Example | None:
-    """The example of an op; None for one that no program shows."""
+    """The example of an op; None where no program shows it."""
     declaration = DECLARATIONS[op]
     if declaration.takes_values:
         return _elementwise(declaration)
@@ -94,11 +99,7 @@ def _written() -> tuple[FileCase, ...]:
 
 def _of_case(op: Op, case: FileCase) -> Example:
     assert case.root is not None
-    inputs = {
-        slot: np.frombuffer(a.data, np_dtype(a.dtype)).reshape(a.shape)
-        for slot, a in case.inputs.items()
-    }
-    return Example(op, case.root, inputs)
+    return Example(op, case.root, {slot: from_literal(a) for slot, a in case.inputs.items()})
 
 
 def usual_dtype(declaration: OpDef) -> DType:
@@ -111,13 +112,39 @@ def usual_dtype(declaration: OpDef) -> DType:
 
 def _elementwise(declaration: OpDef) -> Example:
     usual = usual_dtype(declaration)
-    taken = operand_dtypes(declaration, usual)
+    kinds = operand_dtypes(declaration, usual)
     columns = []
-    for position, dtype in enumerate(taken):
+    for position, dtype in enumerate(kinds):
         table = _FLOATS if dtype.is_float else _BOOLS if dtype.kind is Kind.BOOL else _INTS
         row = (_WORDS if dtype is dtypes.uint64 else table)[position]
         if declaration.op in (Op.SHL, Op.SHR) and position == 1:
             row = _COUNTS
         columns.append(np.array(row, np_dtype(dtype)))
-    params = [param(k, (4,), dtype) for k, dtype in enumerate(taken)]
+    params = [param(k, (4,), dtype) for k, dtype in enumerate(kinds)]
     return Example(declaration.op, UOp(declaration.op, *params), dict(enumerate(columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A program of an edition, and the core program that it is parsed to."""
+
+    text: str
+    core: str
+
+
+@cache
+def readings(edition: str) -> Mapping[str, Reading]:
+    """For each word of an edition the shortest program here that contains it."""
+    file = files("uop.conformance.reference") / "readings.toml"
+    programs = tomllib.loads(file.read_text("utf-8")).get(edition, [])
+    texts = [f"edition {edition}\n{program}" for program in programs]
+    for example in filter(None, map(example_of, DECLARATIONS)):
+        with suppress(UnsupportedError):
+            texts.append(EDITIONS[edition].print(example.root))
+    by_word: dict[str, Reading] = {}
+    for text in sorted(texts, key=len):
+        words = {line.split()[2] for line in text.splitlines()[1:]}
+        if not words <= by_word.keys():
+            core = print_program(EDITIONS[edition].parse(text))
+            by_word |= {word: Reading(text, core) for word in words - by_word.keys()}
+    return by_word

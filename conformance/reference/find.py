@@ -1,4 +1,4 @@
-"""Finds what a name means: an op, a word of an edition, a label, a decision or a row."""
+"""Finds the subject of a name: an op, a word of an edition, a label, a decision or a row."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NEAREST = 4
 
 
 class NoSuchNameError(UopError):
-    """A name that means nothing here; says the nearest ones."""
+    """Nothing has this name; says the nearest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of the ledger that a name stands for."""
+    """The rows of the ledger with a name."""
 
     name: str
     rows: tuple[Row, ...]
@@ -47,10 +47,10 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a label stands for, in each place that has it: an edition, a target, or everywhere."""
+    """The condition of a label in each place: an edition, a target, or "" for everywhere."""
 
     label: str
-    found: tuple[tuple[str, Condition], ...]
+    places: tuple[tuple[str, Condition], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ Subject = OpDef | Constraint | Clause | Conditions | Words | Decision | Rows | K
 
 
 def find(name: str) -> Subject:
-    """What a name means, in any case of letters. NoSuchNameError where it means nothing.
+    """The subject of a name, in any case of letters. NoSuchNameError where there is none.
 
-    Words are found by their spelling as types too: BufferView is BUFFER_VIEW. Of an op and a knob
-    or a word of the glossary, such as `WMMA` and `wmma`, the op is the one in capitals.
+    Words may be spelled as types: BufferView is BUFFER_VIEW. Where an op and a knob or a word of
+    the glossary share a name, such as `WMMA` and `wmma`, capitals name the op.
     """
     if name in KNOBS:
         return Knob(name)
@@ -76,11 +76,11 @@ def find(name: str) -> Subject:
     if name.upper() in Op.__members__:
         return DECLARATIONS[Op[name.upper()]]
     known = _known()
-    found = known.get(name.casefold())
-    if found is None or isinstance(found, Rows):
-        found = _joined(known).get(name.casefold(), found)
-    if found is not None:
-        return found
+    subject = known.get(name.casefold())
+    if subject is None or isinstance(subject, Rows):
+        subject = _joined(known).get(name.casefold(), subject)
+    if subject is not None:
+        return subject
     if not name.strip():
         raise NoSuchNameError("expected a name, found nothing")
     near = get_close_matches(name.casefold(), known, NEAREST, 0.6)
@@ -98,17 +98,17 @@ def _joined(known: Mapping[str, Subject]) -> dict[str, Subject]:
 
 
 LONGEST = 60
-"""Characters of a name that is quoted."""
+"""A message quotes this many characters of a name."""
 
 
 @cache
 def words_of(name: str) -> tuple[tuple[str, Word], ...]:
-    """The editions that have a word of this name, with it."""
+    """The word of this name in each edition that has it."""
     return tuple((e.name, e.words[name]) for e in EDITIONS.values() if name in e.words)
 
 
 def own_conditions(word: Word) -> tuple[Condition, ...]:
-    """What reading a word may find broken, besides the constraints of the core nodes."""
+    """The conditions on reading a word, besides the constraints of the core nodes."""
     counted = (word.arity,) if word.least or word.most is not None else ()
     typed = (word.typed,) if word.needs_arg else ()
     return (*counted, *typed, *word.conditions)
@@ -117,14 +117,14 @@ def own_conditions(word: Word) -> tuple[Condition, ...]:
 @cache
 def conditions() -> dict[str, Conditions]:
     """Every label that is no constraint of an op alone."""
-    found: dict[str, list[tuple[str, Condition]]] = {}
-    for place, condition in _placed():
-        found.setdefault(condition.label, []).append((place, condition))
-    return {label: Conditions(label, tuple(known)) for label, known in found.items()}
+    by_label: dict[str, list[tuple[str, Condition]]] = {}
+    for place, condition in _conditions_by_place():
+        by_label.setdefault(condition.label, []).append((place, condition))
+    return {label: Conditions(label, tuple(places)) for label, places in by_label.items()}
 
 
-def _placed() -> Iterator[tuple[str, Condition]]:
-    # The compiler is long to load, and few ask for what a target lacks.
+def _conditions_by_place() -> Iterator[tuple[str, Condition]]:
+    # The compiler takes long to load, and few subjects need it.
     from uop.compiler.pipeline import TARGETS
     from uop.compiler.stages.select import selected_for
 
@@ -140,14 +140,14 @@ def _placed() -> Iterator[tuple[str, Condition]]:
 
 
 def _known() -> dict[str, Subject]:
-    """Every name in lower case. Where two things share one, the op wins, then the label."""
+    """Every name in lower case. Where subjects share one, the op wins, then the label."""
     table: dict[str, Subject] = {}
     by_tail: dict[str, list[Row]] = {}
     for row in rows().values():
         table[row.id.casefold()] = Rows(row.id, (row,))
         by_tail.setdefault(row.id.rpartition("/")[2].casefold(), []).append(row)
-    for tail, found in by_tail.items():
-        table[tail] = Rows(found[0].id.rpartition("/")[2], tuple(found))
+    for tail, same in by_tail.items():
+        table[tail] = Rows(same[0].id.rpartition("/")[2], tuple(same))
     for edition in EDITIONS.values():
         table |= {name.casefold(): Words(name, words_of(name)) for name in edition.words}
     table |= glossary.terms()
@@ -162,7 +162,7 @@ def _known() -> dict[str, Subject]:
 
 
 def _written(name: str, subject: Subject) -> str:
-    """A name as it is written."""
+    """A name in its usual case."""
     match subject:
         case OpDef(op=op):
             return op.name

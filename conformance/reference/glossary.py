@@ -1,4 +1,4 @@
-"""The words of this project: what each means, and the legend of the figures under a verdict."""
+"""Reads the glossary: the words of this project, and the legend of the figures under a verdict."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from importlib.resources import files
 from typing import Any
 
 LOOK = "what these words mean: uop explain figures"
-"""The line under a verdict that says where its legend is."""
+"""The line under a verdict that names its legend."""
 LEGEND = "figures"
-"""What `uop explain` calls the legend."""
+"""The name of the legend for `uop explain`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word: one sentence, what else there is to say, and where it stands under a verdict."""
+    """A word: its meaning in one sentence, then more, and its figure under a verdict."""
 
     word: str
     says: str
@@ -43,7 +43,10 @@ class Legend:
 def chapters() -> Mapping[str, tuple[Term, ...]]:
     """The words by chapter, in the order of the file."""
     return {
-        title: tuple(_term(word, said) for word, said in words.items())
+        title: tuple(
+            Term(word, **{**fields, "see": tuple(fields.get("see", ()))})
+            for word, fields in words.items()
+        )
         for title, words in _file().items()
         if title != "legend"
     }
@@ -51,19 +54,15 @@ def chapters() -> Mapping[str, tuple[Term, ...]]:
 
 @cache
 def terms() -> Mapping[str, Term]:
-    """Every word in small letters, in the singular and in the plural."""
+    """Every word in lower case, in the singular and in the plural."""
     known = {t.word.casefold(): t for words in chapters().values() for t in words}
     return {f"{word.removesuffix('s')}s": t for word, t in known.items()} | known
 
 
 @cache
 def legend() -> Legend:
-    """What stands under a verdict."""
+    """The figures under a verdict."""
     return Legend(tuple(terms()[word] for word in _file()["legend"]))
-
-
-def _term(word: str, said: dict[str, Any]) -> Term:
-    return Term(word, **{**said, "see": tuple(said.get("see", ()))})
 
 
 @cache

@@ -1,15 +1,18 @@
-"""What is said about a subject, as sections: the terminal and the pages in docs/ print the same."""
+"""Builds the page of a subject as sections, which the terminal and the pages in docs/ print."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from typing import TypeVar, cast
 
+from uop.conformance.judging.storage import from_literal
 from uop.conformance.reference.answers.knobs import knob_sections, knobs_of
 from uop.conformance.reference.answers.specials import special_values
-from uop.conformance.reference.elsewhere import facts
-from uop.conformance.reference.examples import Example, example_of
+from uop.conformance.reference.examples import Example, example_of, readings
 from uop.conformance.reference.find import (
     Conditions,
     Knob,
@@ -21,8 +24,6 @@ from uop.conformance.reference.find import (
     words_of,
 )
 from uop.conformance.reference.glossary import Legend, Term, chapters, legend
-from uop.conformance.reference.meaningless import clause_sections
-from uop.conformance.reference.readings import reading_of
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import (
     latitude_words,
@@ -31,26 +32,33 @@ from uop.conformance.reference.words import (
     word_signature,
 )
 from uop.conformance.suite.levels import invalid
+from uop.interpreter.evaluate import evaluate_full
+from uop.spec.case import FileCase, UopFile
+from uop.spec.conditions.labels import Condition
 from uop.spec.decisions import Decision, decisions
 from uop.spec.documents.rows import Row, rows, rows_of
 from uop.spec.editions.edition import Word
-from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError, UopError
 from uop.spec.graph import slots_of
 from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op
 from uop.spec.registry import Clause, Constraint, OpDef
 from uop.spec.text.program import parse, print_program
+from uop.spec.text.uop_file import parse_file, print_file
 from uop.spec.uop import UOp, param
 
 T = TypeVar("T")
 
 ELSE = {"u": "else no meaning", "n": "else unsupported"}
-"""What becomes of a program for which a clause does not hold, by the letter of its label."""
+"""What a program is for which a clause does not hold, by the letter of its label."""
+FINDINGS = "conformance/findings"
+UNDEFINED_CASES = ("undefined", "op", "kernel")
+"""The folders of cases in which programs without meaning stand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that is said about a subject."""
+    """The page of a subject: sections below a title and a leading sentence."""
 
     title: str
     lead: str
@@ -58,15 +66,32 @@ class Page:
     example: Example | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What another implementation does: an expression and what it prints, or a sentence."""
+
+    who: str
+    ask: str = ""
+    gives: str = ""
+    says: str = ""
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        """``-7 / 2` is -3: rounds toward zero`."""
+        example = f"`{self.ask}` is {self.gives}" if self.ask else ""
+        return ": ".join(filter(None, (example, self.says)))
+
+
 def page_of(subject: Subject) -> Page:
+    """The page of what `find` found."""
     match subject:
         case OpDef():
             return op_page(subject)
         case Constraint():
             return label_page(subject)
-        case Clause(label, title):
-            lead = f"{label.partition('.')[0]}: {title}; {ELSE[label[-2]]}."
-            return Page(label, lead, tuple(clause_sections(subject)))
+        case Clause():
+            return clause_page(subject)
         case Conditions():
             return conditions_page(subject)
         case Words(name, words):
@@ -75,8 +100,8 @@ def page_of(subject: Subject) -> Page:
             return Page(f"{number} {title}", "", (Section("", text=text),))
         case Knob(name):
             return Page(name, KNOBS[name], tuple(knob_sections(name)))
-        case Rows(name, found):
-            return Page(name, "", (_row_section(found),))
+        case Rows(name, of_name):
+            return Page(name, "", (_row_section(of_name),))
         case Term():
             return term_page(subject)
         case Legend(lines=lines):
@@ -96,11 +121,7 @@ def op_page(declaration: OpDef) -> Page:
         Section("No value", text=declaration.undefined),
         Section("Words", ("word", "means"), _words_about(name)),
         _elsewhere(name),
-        Section(
-            "Constraints",
-            ("label", "holds"),
-            tuple((c.label, c.title) for c in declaration.constraints),
-        ),
+        _constraints(declaration.constraints),
         Section(
             "When it runs",
             ("label", "holds"),
@@ -113,8 +134,7 @@ def op_page(declaration: OpDef) -> Page:
         _row_section(rows_of(name)),
         _decision_section(rows_of(name)),
     ]
-    kept = tuple(s for s in sections if s.table or s.code or s.text)
-    return Page(signature(declaration), declaration.doc, kept, example)
+    return Page(signature(declaration), declaration.doc, _filled(sections), example)
 
 
 def label_page(constraint: Constraint) -> Page:
@@ -130,67 +150,98 @@ def label_page(constraint: Constraint) -> Page:
     try:
         parse(texts[0])
     except InvalidError as error:
-        said = str(error).partition("\n  at:")[0]
-        sections.append(Section("Said", code=said + "\n"))
+        sections.append(_error(error))
     return Page(constraint.label, lead, tuple(sections))
+
+
+@cache
+def undefined_cases() -> dict[str, list[FileCase]]:
+    """The cases written by hand that have no meaning, by the clause that does not hold."""
+    by_label: dict[str, list[FileCase]] = {}
+    for name in UNDEFINED_CASES:
+        folder = files("uop.conformance.suite") / "cases" / name
+        for file in sorted(folder.iterdir(), key=lambda f: f.name):
+            for case in parse_file(file.read_text("utf-8"), file.name).cases:
+                if case.undefined_label:
+                    by_label.setdefault(case.undefined_label, []).append(case)
+    return by_label
+
+
+def clause_page(clause: Clause) -> Page:
+    """The page of a clause, with a program that breaks it and the error; none for a limit."""
+    label = clause.label
+    lead = f"{label.partition('.')[0]}: {clause.title}; {ELSE[label[-2]]}."
+    cases = undefined_cases().get(label)
+    if not cases:
+        return Page(label, lead)
+    case = cases[0]
+    sections = [Section("Without meaning", code=print_file(UopFile((replace(case, id=""),))))]
+    assert case.root is not None
+    try:
+        evaluate_full(case.root, {k: from_literal(a) for k, a in case.inputs.items()})
+    except UndefinedError as error:
+        sections.append(_error(error))
+    return Page(label, lead, tuple(sections))
+
+
+def _error(error: UopError) -> Section:
+    """The message of an error without the line of the user's code."""
+    return Section("Said", code=str(error).partition("\n  at:")[0] + "\n")
 
 
 def conditions_page(subject: Conditions) -> Page:
     """The page of a label that is no constraint of an op."""
-    where = subject.label.partition(".")[0]
-    places = _places(subject)
-    lead = f"{where}: {subject.found[0][1].title}."
-    return Page(subject.label, lead, (places,) if places.table else ())
+    lead = f"{subject.label.partition('.')[0]}: {subject.places[0][1].title}."
+    return Page(subject.label, lead, _filled([_places(subject)]))
 
 
 def words_page(name: str, words: tuple[tuple[str, Word], ...]) -> Page:
     """The page of a word that the core does not have: what each edition means by it."""
-    found = tuple(row for row in rows().values() if row.id.rpartition("/")[2] == name)
+    of_word = tuple(row for row in rows().values() if row.id.rpartition("/")[2] == name)
     sections = []
     for edition, word in words:
         sections.append(Section(f"Edition {edition}", text=word_signature(word)))
-        own = own_conditions(word)
-        sections.append(
-            Section("Constraints", ("label", "holds"), tuple((c.label, c.title) for c in own))
-        )
-        reading = reading_of(edition, name)
+        sections.append(_constraints(own_conditions(word)))
+        reading = readings(edition).get(name)
         if reading is not None:
             sections.append(Section("Example", code=reading.text))
             sections.append(Section("In core ops", code=reading.core))
-    sections += [_row_section(found), _decision_section(found)]
-    lead = next((row.says for row in found), words[0][1].doc)
-    kept = tuple(s for s in sections if s.table or s.code or s.text)
-    return Page(name, lead, kept)
+    sections += [_row_section(of_word), _decision_section(of_word)]
+    lead = next((row.says for row in of_word), words[0][1].doc)
+    return Page(name, lead, _filled(sections))
+
+
+def _filled(sections: Iterable[Section]) -> tuple[Section, ...]:
+    return tuple(s for s in sections if s.table or s.code or s.text)
+
+
+def _constraints(conditions: Iterable[Condition]) -> Section:
+    rows = tuple((c.label, c.title) for c in conditions)
+    return Section("Constraints", ("label", "holds"), rows)
 
 
 def term_page(term: Term) -> Page:
-    """The page of a word; of one that stands under a verdict, with all that stands there."""
-    sections = []
-    if term.more:
-        sections.append(Section("", text=term.more))
-    if term.see:
-        sections.append(
-            Section("See", text=", ".join(f"uop explain {_quoted(s)}" for s in term.see))
-        )
-    if term.figure:
-        sections.append(Section("Under a verdict", ("", ""), legend().lines))
-    return Page(term.word, term.says, tuple(sections))
-
-
-def _quoted(name: str) -> str:
-    return f"'{name}'" if " " in name else name
+    """The page of a word; with all figures where it is one of those under a verdict."""
+    see = ", ".join(f"uop explain '{s}'" if " " in s else f"uop explain {s}" for s in term.see)
+    figures = legend().lines if term.figure else ()
+    sections = [
+        Section("", text=term.more),
+        Section("See", text=see),
+        Section("Under a verdict", ("", ""), figures),
+    ]
+    return Page(term.word, term.says, _filled(sections))
 
 
 def _places(subject: Conditions) -> Section:
-    """Where a label is one of an edition or a target, with what it says there."""
-    table = tuple((place, c.title) for place, c in subject.found if place)
+    """The editions and targets that have a label, with its meaning there."""
+    table = tuple((place, c.title) for place, c in subject.places if place)
     return Section("Where", ("in", "holds"), table)
 
 
 def _editions(name: str) -> Section:
-    """How the editions write a node of this name; one without such a word is not listed."""
-    written = ((word_signature(word), edition) for edition, word in words_of(name))
-    return Section("Editions", ("edition", "signature"), _by_said(written))
+    """The signature of an op in each edition that has it."""
+    signatures = ((word_signature(word), edition) for edition, word in words_of(name))
+    return Section("Editions", ("edition", "signature"), _grouped(signatures))
 
 
 def _dtypes(declaration: OpDef) -> Section:
@@ -205,7 +256,7 @@ def _decomposition(declaration: OpDef, u: UOp | None) -> Section:
 
 
 def _gradient(declaration: OpDef, u: UOp | None) -> Section:
-    """What each operand gets of the gradient g of the example's node."""
+    """The gradient of each operand of the example's node, for the gradient g of its result."""
     if declaration.gradient is None or u is None or not u.dtype.is_float:
         return Section("Gradient")
     slot = max((*slots_of(u), 0)) + 1
@@ -223,19 +274,21 @@ def _gradient(declaration: OpDef, u: UOp | None) -> Section:
     return Section("Gradient", code=f"{head}\n{print_program(made)}")
 
 
-def _row_section(found: tuple[Row, ...]) -> Section:
-    """The rows of the documents; what several say in the same words stands once."""
-    documents = (((row.id.partition("/")[2], row.says, row.status), row.document) for row in found)
-    rows = tuple((said[0], *said[1]) for said in _by_said(documents))
-    return Section("In the documents", ("document", "row", "says", "here"), rows)
+def _row_section(of_subject: tuple[Row, ...]) -> Section:
+    """The rows of the documents; equal rows of several documents are one."""
+    documents = (
+        ((row.id.partition("/")[2], row.says, row.status), row.document) for row in of_subject
+    )
+    table = tuple((names, *row) for names, row in _grouped(documents))
+    return Section("In the documents", ("document", "row", "says", "here"), table)
 
 
-def _by_said(pairs: Iterable[tuple[T, str]]) -> tuple[tuple[str, T], ...]:
-    """What was said, each once, behind the names of those who say it."""
-    found: dict[T, list[str]] = {}
-    for said, name in pairs:
-        found.setdefault(said, []).append(name)
-    return tuple((" ".join(names), said) for said, names in found.items())
+def _grouped(pairs: Iterable[tuple[T, str]]) -> tuple[tuple[str, T], ...]:
+    """Each value once, behind the names of all that have it."""
+    names: dict[T, list[str]] = {}
+    for value, name in pairs:
+        names.setdefault(value, []).append(name)
+    return tuple((" ".join(of_value), value) for value, of_value in names.items())
 
 
 def _words_about(name: str) -> tuple[tuple[str, str], ...]:
@@ -244,14 +297,34 @@ def _words_about(name: str) -> tuple[tuple[str, str], ...]:
     return tuple((t.word, f"{t.says} {t.more}") for t in about if t.word.upper() != name)
 
 
+@cache
+def facts() -> Mapping[str, tuple[Fact, ...]]:
+    """What other implementations do, by the name of the op."""
+    text = files("uop.conformance.reference").joinpath("elsewhere.toml").read_text("utf-8")
+    return {
+        op: tuple(
+            _finding(row["finding"])
+            if "finding" in row
+            else Fact(row["in"], **{key: value for key, value in row.items() if key != "in"})
+            for row in rows_of_op
+        )
+        for op, rows_of_op in tomllib.loads(text).items()
+    }
+
+
+def _finding(name: str) -> Fact:
+    """A program that tinygrad gets wrong; its first line says how."""
+    script = files("uop.conformance").joinpath("findings", f"{name}.py").read_text("utf-8")
+    title = script.partition("\n")[0].removeprefix("# ").rstrip(".")
+    return Fact("tinygrad 0.14", says=title, source=f"{FINDINGS}/{name}.py")
+
+
 def _elsewhere(name: str) -> Section:
-    """What others do."""
     rows = tuple((fact.who, fact.text, fact.source) for fact in facts().get(name, ()))
     return Section("Elsewhere", ("in", "what happens", "source"), rows)
 
 
-def _decision_section(found: tuple[Row, ...]) -> Section:
-    numbers = sorted({n for row in found for n in row.decisions if n in decisions()})
-    return Section(
-        "Decisions", ("number", "title"), tuple((n, decisions()[n].title) for n in numbers)
-    )
+def _decision_section(of_subject: tuple[Row, ...]) -> Section:
+    numbers = sorted({n for row in of_subject for n in row.decisions if n in decisions()})
+    table = tuple((n, decisions()[n].title) for n in numbers)
+    return Section("Decisions", ("number", "title"), table)

@@ -1,4 +1,4 @@
-"""An op's declaration in words: its signature, the rules of its properties, its latitude."""
+"""Describes the declaration of an op: its signature, the rules of its properties, its latitude."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def signature(declaration: OpDef) -> str:
 
 
 def word_signature(word: Word) -> str:
-    """The same of a word of an edition."""
+    """The signature of a word of an edition."""
     if word.name in Op.__members__ and word.src == ("src*",):
         return _signature(word.name, DECLARATIONS[Op[word.name]].src, word.arg, None)
     return _signature(word.name, word.src, word.arg, None)
 
 
-def _signature(name: str, src: tuple[str, ...], arg: type[Arg] | None, given: Arg | None) -> str:
+def _signature(name: str, src: tuple[str, ...], arg: type[Arg] | None, default: Arg | None) -> str:
     text = f"{name}({', '.join(src)})"
-    return text if arg is None else f"{text} {{{field_words(arg, given)}}}"
+    return text if arg is None else f"{text} {{{field_words(arg, default)}}}"
 
 
-def field_words(arg: type[Arg], given: Arg | None = None) -> str:
+def field_words(arg: type[Arg], default: Arg | None = None) -> str:
     """`fill: INVALID|ZERO = INVALID`, the fields of an arg."""
     hints = get_type_hints(arg)
     shown = []
     for field in fields(arg):
-        value = field.default if given is None else getattr(given, field.name)
-        default = f" = {value.name}" if isinstance(value, Enum | Op) else ""
-        shown.append(f"{field.name}: {type_words(hints[field.name])}{default}")
+        value = field.default if default is None else getattr(default, field.name)
+        suffix = f" = {value.name}" if isinstance(value, Enum | Op) else ""
+        shown.append(f"{field.name}: {type_words(hints[field.name])}{suffix}")
     return ", ".join(shown)
 
 
@@ -69,15 +69,15 @@ def property_words(declaration: OpDef) -> list[tuple[str, str]]:
 
 
 def rule_words(prop: str, declaration: OpDef) -> str:
-    """The rule of a property in words, as a phrase."""
+    """The rule of a property as a phrase."""
     words = words_of(getattr(declaration, prop), declaration.src)
     sentence = re.sub(r" \(D-\d{3}\)", "", words).rstrip(".")
-    # A sentence becomes a phrase, but for names of ops and operands.
+    # Names of ops and operands keep their capitals.
     return sentence[0].lower() + sentence[1:] if sentence[1:2].islower() else sentence
 
 
 def latitude_words(declaration: OpDef) -> list[tuple[str, str]]:
-    """What may be returned besides the reference: a sentence, and the dtypes it holds for."""
+    """The latitude of an op: a sentence, and the dtypes that it holds for."""
     allowed = declaration.dtypes or tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)
     by_sentence: dict[str, list[str]] = {}
     for dtype in allowed:

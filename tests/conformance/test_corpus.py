@@ -291,7 +291,7 @@ def test_a_corpus_that_is_cut_off_is_named(corpus: Path, outputs: Path, tmp_path
         score(broken, outputs)
     manifest = broken / "manifest.jsonl"
     manifest.write_text(manifest.read_text()[:-20])
-    with pytest.raises(CorpusError, match="no manifest, or cut off"):
+    with pytest.raises(CorpusError, match="not a manifest, or is truncated"):
         read_manifest(broken)
 
 
@@ -320,5 +320,5 @@ def test_what_does_not_fit_is_left_out(tmp_path: Path) -> None:
 def test_folders_that_are_missing_are_named(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="cannot read"):
         score(tmp_path / "nothing", tmp_path)
-    with pytest.raises(CorpusError, match="is no folder"):
+    with pytest.raises(CorpusError, match="is not a folder"):
         score(tmp_path, tmp_path / "nothing")

@@ -7,7 +7,7 @@ import pytest
 
 from uop.conformance.checks import OptionError
 from uop.conformance.reference.answers.dependence import needed_of
-from uop.conformance.reference.answers.derivation import Asked, as_walked, derive
+from uop.conformance.reference.answers.derivation import Query, as_walked, derive
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.generate import groups
 from uop.interpreter.evaluate import evaluate_full
@@ -102,7 +102,7 @@ def test_a_contraction_is_told_by_its_knob() -> None:
     root = UOp(Op.ADD, UOp(Op.MUL, a, b), c)
     # 1 + 2^-12 squared is 1 + 2^-11 + 2^-24, of which one rounding drops the last bit.
     x, less = np.float32([1 + 2**-12]), np.float32([-1 - 2**-11])
-    found = derive(case_of(root, x, x, less), Asked())
+    found = derive(case_of(root, x, x, less), Query())
     assert found.demanded == "0.0"
     assert "contract=true" in dict(found.knobs)
     ops = [step.line.split()[2] for step in found.steps]
@@ -111,14 +111,14 @@ def test_a_contraction_is_told_by_its_knob() -> None:
 
 def test_what_no_knob_changes_has_none() -> None:
     root = UOp(Op.ADD, param(0, (), dtypes.int8), const(1, dtypes.int8))
-    found = derive(case_of(root, np.array(127, np.int8)), Asked())
+    found = derive(case_of(root, np.array(127, np.int8)), Query())
     assert (found.demanded, found.knobs) == ("-128", ())
 
 
 def test_an_output_without_elements_has_none() -> None:
     root = UOp(Op.NEG, param(0, (0, 2), dtypes.int8))
     with pytest.raises(OptionError, match=r"--element: the output has none, its shape is \[0, 2\]"):
-        derive(case_of(root, np.zeros((0, 2), np.int8)), Asked())
+        derive(case_of(root, np.zeros((0, 2), np.int8)), Query())
 
 
 @pytest.mark.parametrize("level", ["function", "property", "twin", "kernel", "schedule", "device"])
@@ -128,6 +128,6 @@ def test_cases_of_every_level_are_explained(level: str) -> None:
     for group in chosen:
         case = group.case(0, 0)
         assert isinstance(case, Case)
-        found = derive(case, Asked())
+        found = derive(case, Query())
         assert found.demanded
         assert found.steps or any("kernels" in note for note in found.notes)

@@ -62,7 +62,7 @@ def test_every_clause_that_is_broken_somewhere_is_declared() -> None:
 
 def test_every_condition_of_every_module_is_explained() -> None:
     assert uop.__path__
-    known = [c for found in conditions().values() for _, c in found.found]
+    known = [c for found in conditions().values() for _, c in found.places]
     seen = 0
     for name, module in list(sys.modules.items()):
         if name.startswith("uop."):
@@ -85,7 +85,7 @@ def test_every_label_is_found_and_says_what_holds(label: str) -> None:
         found = find(label)
         assert isinstance(found, Conditions)
         said = page.lead + str(page.sections)
-        assert all(c.title in said for _, c in found.found)
+        assert all(c.title in said for _, c in found.places)
 
 
 @pytest.mark.parametrize("name", WORDS)

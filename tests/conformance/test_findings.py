@@ -20,18 +20,18 @@ from uop.conformance.backends.tinygrad import TARGETS
 from uop.conformance.finding_runs import (
     ENVIRONMENTS,
     FOLDER,
-    Found,
+    FindingScript,
     Run,
-    found,
     read,
     runs,
+    scripts,
     table,
 )
 from uop.conformance.judging.verdict import Status
 from uop.conformance.run.replay import replay
 
-FOUND = found()
-NAMES = [f.name for f in FOUND]
+SCRIPTS = scripts()
+NAMES = [f.name for f in SCRIPTS]
 DRIVERS = sorted((FOLDER / "opencl").glob("[!_]*.py"))
 NEEDS = {
     "PYTHON": lambda: find_spec("tinygrad"),
@@ -51,13 +51,13 @@ OF_POCL = {
 
 
 def test_there_are_enough_and_most_need_ordinary_values_only() -> None:
-    ordinary = [f for f in FOUND if f.values == "ordinary values"]
-    assert len(FOUND) >= 8
-    assert len(ordinary) > len(FOUND) / 2
+    ordinary = [f for f in SCRIPTS if f.values == "ordinary values"]
+    assert len(SCRIPTS) >= 8
+    assert len(ordinary) > len(SCRIPTS) / 2
 
 
-@pytest.mark.parametrize("f", FOUND, ids=NAMES)
-def test_a_script_is_short_and_needs_tinygrad_alone(f: Found) -> None:
+@pytest.mark.parametrize("f", SCRIPTS, ids=NAMES)
+def test_a_script_is_short_and_needs_tinygrad_alone(f: FindingScript) -> None:
     text = (FOLDER / f"{f.name}.py").read_text()
     assert len(text.splitlines()) <= 20
     assert "tinygrad 0.14.0" in text
@@ -67,11 +67,11 @@ def test_a_script_is_short_and_needs_tinygrad_alone(f: Found) -> None:
     assert ENVIRONMENTS[f.environment] in f.devices
 
 
-@pytest.mark.parametrize("environment", sorted({f.environment for f in FOUND}))
+@pytest.mark.parametrize("environment", sorted({f.environment for f in SCRIPTS}))
 def test_a_script_ends_with_1_in_the_environment_that_it_names(environment: str) -> None:
     if not NEEDS[ENVIRONMENTS[environment]]():
         pytest.skip(f"needs tinygrad and what runs {environment} here")
-    first = next(f for f in FOUND if f.environment == environment)
+    first = next(f for f in SCRIPTS if f.environment == environment)
     run = subprocess.run(
         [sys.executable, FOLDER / f"{first.name}.py"],
         env={**os.environ, "DEV": environment},
@@ -156,11 +156,11 @@ def run_on(driver: Driver, path: Path, **defaults: str) -> subprocess.CompletedP
 def test_a_script_without_facts_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.py"
     path.write_text("# A title.\n# nothing else\n")
-    with pytest.raises(ValueError, match="no title, no facts"):
+    with pytest.raises(ValueError, match="do not give title"):
         read(path)
 
 
-def test_each_finding_has_a_program_that_says_how_it_was_found() -> None:
+def test_each_finding_has_a_program_that_says_how_it_was_scripts() -> None:
     programs = {path.stem: path.read_text() for path in FOLDER.glob("*.uop")}
     assert sorted(programs) == NAMES
     firsts = [text.splitlines()[0] for text in programs.values()]
@@ -179,7 +179,7 @@ def test_the_suite_finds_each_by_its_program() -> None:
     failed = {
         r.case for r in replay([FOLDER], "tinygrad:PYTHON") if r.verdict.status is Status.FAILED
     }
-    assert failed == {f.name for f in FOUND if "PYTHON" in f.devices}
+    assert failed == {f.name for f in SCRIPTS if "PYTHON" in f.devices}
 
 
 @pytest.mark.parametrize("device", TARGETS)
@@ -187,10 +187,10 @@ def test_the_scripts_say_what_the_readme_says(device: str) -> None:
     if not NEEDS[device]():
         pytest.skip(f"needs the extra tinygrad, and for {device} what it builds with")
     # What is wrong everywhere is the same rule everywhere: one device is enough.
-    names = [f.name for f in FOUND if device == "PYTHON" or len(f.devices) < len(TARGETS)]
+    names = [f.name for f in SCRIPTS if device == "PYTHON" or len(f.devices) < len(TARGETS)]
     results = runs(device, names)
     assert list(results) == names
-    claimed = {f.name: device in f.devices for f in FOUND}
+    claimed = {f.name: device in f.devices for f in SCRIPTS}
     of_driver = OF_POCL if device == "CL" and choose().seen.variant != "pocl" else set()
     free = BY_COMPILER | of_driver
     exact = [name for name in names if device in ("PYTHON", "X86") or name not in free]
@@ -206,7 +206,7 @@ def test_the_table_of_the_readme_names_each() -> None:
 
 
 def test_a_table_shows_what_is_wrong_in_bold() -> None:
-    results = {"X": {f.name: Run(f.kind == "A", "a|b") for f in FOUND}}
+    results = {"X": {f.name: Run(f.kind == "A", "a|b") for f in SCRIPTS}}
     lines = table(results).splitlines()
     assert lines[0] == "| finding | class | values | X |"
     assert all(line.endswith("| **a\\|b** |") for line in lines[2:])

@@ -26,7 +26,7 @@ from uop.conformance.mutants.catalogue import (
 from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.place import with_fault
-from uop.conformance.mutants.pushed import PUSHED, accused, pushed
+from uop.conformance.mutants.pushed import PUSHED, pushed, rejected
 from uop.conformance.run.pool import MEMBER, SAY_HELLO, Member
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import groups
@@ -158,8 +158,8 @@ def test_what_judges_as_it_should_accuses_each_element_that_is_pushed() -> None:
             member.answer(SAY_HELLO)
             (verdict,) = FaultyJudge(member).judge([CaseId.parse(id)])
         finally:
-            member.process.end()
-        assert accused(verdict) == wrong, id
+            member.end()
+        assert rejected(verdict) == wrong, id
 
 
 def test_a_hunt_has_every_case_once_and_what_is_about_the_fault_first() -> None:

@@ -10,8 +10,7 @@ import uop.conformance
 from uop.__main__ import main
 from uop.conformance.judging import storage
 from uop.conformance.reference.find import find
-from uop.conformance.reference.meaningless import FOLDERS, shown
-from uop.conformance.reference.page import page_of
+from uop.conformance.reference.page import UNDEFINED_CASES, page_of, undefined_cases
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.spec.case import FileCase
@@ -22,7 +21,7 @@ from uop.spec.text.uop_file import read_file
 CASES = Path(uop.conformance.__path__[0]) / "suite" / "cases"
 SHOWN = [
     pytest.param(path, case, id=f"{path.stem}-{case.id}")
-    for folder in FOLDERS
+    for folder in UNDEFINED_CASES
     for path in sorted((CASES / folder).glob("*.uop"))
     for case in read_file(path).cases
     if case.undefined_label
@@ -30,7 +29,7 @@ SHOWN = [
 
 
 def test_every_clause_has_a_program_that_shows_it() -> None:
-    assert set(shown()) == undefined_labels()
+    assert set(undefined_cases()) == undefined_labels()
     assert all(
         case.undefined and case.undefined_label
         for case in read_file(CASES / "undefined" / "clauses.uop").cases

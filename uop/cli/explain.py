@@ -203,7 +203,7 @@ def case_lines(
 ) -> Iterator[str]:
     """The accepted values of an element of a case, and their derivation."""
     from uop.conformance.checks import STRICT
-    from uop.conformance.reference.answers.derivation import Asked, derive
+    from uop.conformance.reference.answers.derivation import Query, derive
     from uop.conformance.run.options import profile_named
     from uop.conformance.suite.case import InvalidCase
     from uop.spec.text.profile_text import parse_profile
@@ -217,7 +217,7 @@ def case_lines(
         return
     asked = parse_profile(STRICT if profile is None else profile_named(profile))
     demanded = own.profile(id, asked)
-    found = derive(case, Asked(*at, place_of(element), demanded, own.stated(id, demanded)))
+    found = derive(case, Query(*at, place_of(element), demanded, own.stated(id, demanded)))
     yield f"{id} under the profile {demanded}: {found.where}"
     yield from (f"  {note}" for note in found.notes)
     for step in found.steps:

@@ -1,1 +1,1 @@
-"""What is asked about given values: an op, an element of a case, a knob."""
+"""Explains given values: an op on them, an element of a case, a knob."""

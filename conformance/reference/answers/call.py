@@ -1,4 +1,4 @@
-"""One op on given values: what it gives, by which rule, and what else is accepted."""
+"""Applies one op to values: its result, the rule for it, and the accepted set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INVALID = "invalid"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An op over PARAMs that hold the given values, and what the interpreter makes of it."""
+    """An op over PARAMs that hold the values, its result and its accepted set."""
 
     words: tuple[str, ...]
     root: UOp
@@ -51,9 +51,9 @@ class Call:
     def facts(self) -> list[tuple[str, str]]:
         """The rule, the constraints that hold, the readings and rows, and the accepted set."""
         declaration = self.root.declaration
-        found = rows_of(self.root.op.name)
-        numbers = sorted({n for row in found for n in row.decisions if n in decisions()})
-        own = [row.id for row in found if row.id.endswith(f"/{self.root.op.name}")]
+        rows = rows_of(self.root.op.name)
+        numbers = sorted({n for row in rows for n in row.decisions if n in decisions()})
+        own = [row.id for row in rows if row.id.endswith(f"/{self.root.op.name}")]
         lines = [("meaning", declaration.doc), ("rule", rule_name(self.root.op))]
         lines += [("holds", f"{c.label} {c.title}") for c in declaration.constraints]
         lines += [("reading", f"{n} {decisions()[n].title}") for n in numbers]
@@ -71,29 +71,29 @@ class Call:
 
 
 def rule_name(op: Op) -> str:
-    """Where the interpreter holds the meaning of an op."""
+    """The function of the interpreter that evaluates an op."""
     rule = RULES.get(op)
     return "the operand itself" if rule is None else f"{rule.__module__}.{rule.__qualname__}"
 
 
 def call(declaration: OpDef, words: Sequence[str], dtype: DType | None, to: DType | None) -> Call:
-    """Evaluate an op on values that are written as in an expression; `invalid` is an absent one.
+    """Evaluate an op on values written as in an expression; `invalid` is an absent one.
 
-    InvalidError where a constraint is broken, MalformedError for a word that is no value,
+    InvalidError where a constraint is broken, MalformedError for a word that is not a value,
     UnsupportedError for an op that takes more than values.
     """
     arg = _arg(declaration, to)
     chosen = dtype or _own_dtype(declaration, words)
-    taken = _operand_dtypes(declaration, chosen, len(words))
-    arrays = [_array(word, d) for word, d in zip(words, taken, strict=True)]
+    kinds = _operand_dtypes(declaration, chosen, len(words))
+    arrays = [_array(word, d) for word, d in zip(words, kinds, strict=True)]
     operands = [
         _operand(k, array, d, word == INVALID)
-        for k, (array, d, word) in enumerate(zip(arrays, taken, words, strict=True))
+        for k, (array, d, word) in enumerate(zip(arrays, kinds, words, strict=True))
     ]
     try:
         root = UOp(declaration.op, *operands, arg=arg)
     except InvalidError as error:
-        # No line of the user's made this node.
+        # The error must not show a line of this file as the user's.
         raise InvalidError(error.label, error.title, error.node, error.found) from None
     inputs = dict(enumerate(arrays))
     value = evaluate_full(root, inputs)
@@ -115,12 +115,12 @@ def _arg(declaration: OpDef, to: DType | None) -> DTypeArg | None:
 
 
 def _own_dtype(declaration: OpDef, words: Sequence[str]) -> DType:
-    """What the words are on their own, as far as the op takes that."""
-    given = [word for word in words if word != INVALID]
-    own = [_read(word).dtype for word in given if "(" in word]
-    found = own or [_read(word).dtype for word in given]
-    joined = next((d for d in found if d.is_float), found[-1] if found else dtypes.int32)
-    # An integer without a dtype may stand for any number; what has one is left to the constraints.
+    """The dtype of the words themselves, as far as the op takes it."""
+    present = [word for word in words if word != INVALID]
+    own = [_read(word).dtype for word in present if "(" in word]
+    kinds = own or [_read(word).dtype for word in present]
+    joined = next((d for d in kinds if d.is_float), kinds[-1] if kinds else dtypes.int32)
+    # An integer without a dtype may be any number; constraints judge one with a dtype.
     if declaration.dtypes and joined is dtypes.int32 and joined not in declaration.dtypes:
         return usual_dtype(declaration)
     return joined
@@ -134,7 +134,7 @@ def _read(word: str) -> UOp:
 
 
 def _operand_dtypes(declaration: OpDef, dtype: DType, count: int) -> Sequence[DType]:
-    """A dtype for each word; where they do not fit the op, its own constraints say so."""
+    """A dtype for each word; the constraints of the op report those that do not fit."""
     if declaration.arg is None and dtype in declaration.dtypes and count == len(declaration.src):
         return operand_dtypes(declaration, dtype)
     return (dtype,) * count
@@ -152,11 +152,11 @@ def _array(word: str, dtype: DType) -> Array:
 
 
 def _operand(slot: int, array: Array, dtype: DType, absent: bool) -> UOp:
-    """A PARAM; of an absent value the one element of a PAD that lies beside it."""
-    given = param(slot, array.shape, dtype)
+    """A PARAM; for an absent value the absent element that a PAD adds to it."""
+    value = param(slot, array.shape, dtype)
     if not absent:
-        return given
-    row = UOp(Op.RESHAPE, given, dims((1,)))
+        return value
+    row = UOp(Op.RESHAPE, value, dims((1,)))
     beside = UOp(Op.SHRINK, UOp(Op.PAD, row, dims((0,)), dims((2,))), dims((1,)), dims((1,)))
     return UOp(Op.RESHAPE, beside, dims(()))
 

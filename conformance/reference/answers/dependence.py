@@ -1,4 +1,4 @@
-"""On which elements of its operands an element of a node depends."""
+"""Finds the elements of its operands that an element of a node depends on."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from uop.spec.uop import UOp
 MOVING = frozenset(
     {Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.STACK, Op.SLICE} | {Op.INDEX}
 )
-"""Ops that copy elements: where each one comes from is seen on numbers that are all different."""
-
-
+"""Ops that copy elements: evaluating them on distinct numbers shows where each comes from."""
 TOGETHER = frozenset({Op.REDUCE, Op.REPLICATED})
-"""Ops of which an element needs all that stand along an axis of the operand."""
+"""Ops whose elements need all elements along an axis of the operand."""
 
 
 def needed_of(root: UOp, mask: Mask, values: Mapping[UOp, Value]) -> dict[UOp, Mask]:
-    """The elements of each node below, and of the root, that some elements of the root need."""
+    """The elements of each node that the elements `mask` of the root need."""
     needed = {root: mask}
     for u in reversed(root.toposort()):
         if u not in needed or u not in values:
@@ -35,12 +33,12 @@ def needed_of(root: UOp, mask: Mask, values: Mapping[UOp, Value]) -> dict[UOp, M
 
 
 def _needed_by(u: UOp, mask: Mask, values: Mapping[UOp, Value]) -> dict[UOp, Mask]:
-    """The elements of its operands that some elements of a node need, all where that is open."""
+    """The elements of each operand that the elements `mask` of a node need; all where unknown."""
     sources = [s for s in value_sources(u) if s in values]
     # A SLICE may read the bytes of one dtype as another.
     if u.op in MOVING and u.dtype is u.src[0].dtype:
         return _moved(u, mask, sources, values)
-    found: dict[UOp, Mask] = {}
+    needed: dict[UOp, Mask] = {}
     for s in sources:
         shape = values[s].data.shape
         if u.op in TOGETHER and mask.ndim == len(shape):
@@ -49,12 +47,12 @@ def _needed_by(u: UOp, mask: Mask, values: Mapping[UOp, Value]) -> dict[UOp, Mas
             part = _unbroadcast(mask, shape)
         else:
             part = np.ones(shape, np.bool_)
-        found[s] = found[s] | part if s in found else part
-    return found
+        needed[s] = needed[s] | part if s in needed else part
+    return needed
 
 
 def _moved(u: UOp, mask: Mask, sources: list[UOp], values: Mapping[UOp, Value]) -> dict[UOp, Mask]:
-    """Of an INDEX the numbers that say where count as well."""
+    """The elements that a movement op copies from; for an INDEX also its index numbers."""
     first: dict[UOp, int] = {}
     numbered: list[Value] = []
     start = 1
@@ -68,19 +66,19 @@ def _moved(u: UOp, mask: Mask, sources: list[UOp], values: Mapping[UOp, Value]) 
         start = max(start, begin + data.size)
     came_from = MEANINGS[u.op](u, *numbered).data
     chosen = came_from[mask]
-    found: dict[UOp, Mask] = {}
+    needed: dict[UOp, Mask] = {}
     for s in sources:
-        shape = values[s].data.shape
-        if s not in first:
-            found[s] = np.ones(shape, np.bool_)
-            continue
-        part = np.isin(np.arange(first[s], first[s] + values[s].data.size), chosen)
-        found[s] = part.reshape(shape)
-    return found
+        data = values[s].data
+        if s in first:
+            part = np.isin(np.arange(first[s], first[s] + data.size), chosen)
+            needed[s] = part.reshape(data.shape)
+        else:
+            needed[s] = np.ones(data.shape, np.bool_)
+    return needed
 
 
 def _unbroadcast(mask: Mask, shape: tuple[int, ...]) -> Mask:
-    """The elements of an operand of this shape that were stretched to those of a mask."""
+    """The elements of an operand of this shape that broadcast to those of a mask."""
     lead = mask.ndim - len(shape)
     stretched = tuple(
         k for k in range(mask.ndim) if k < lead or (shape[k - lead] == 1 and mask.shape[k] != 1)

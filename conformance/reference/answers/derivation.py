@@ -1,4 +1,4 @@
-"""What is demanded of one element of a case, node by node: values, rules, readings, knobs."""
+"""Derives the accepted set of one element of a case, node by node, with rules and knobs."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from uop.spec.text.program import Scope, print_program
 from uop.spec.uop import UOp
 
 MANY = 4
-"""Elements of a node that are shown, at most."""
-GIVEN = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
+"""A step shows at most this many elements of a node."""
+SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Of which element one wants to know: by batch, output and place; None for the first one."""
+class Query:
+    """The element to explain: its batch, output and place; None is the first place."""
 
     batch: int = 0
     output: int = 0
     place: tuple[int, ...] | None = None
     profile: Profile = STRICT
     stated: Sequence[Accepted] | None = None
-    """What the file of the case says of each output itself."""
+    """The sets that the file of the case states for each output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node: its line, its elements that count here, each with what it may be, and why."""
+    """A node: its line, the accepted sets of the elements that matter here, and the reasons."""
 
     line: str
     elements: tuple[tuple[str, str], ...]
@@ -58,7 +58,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The nodes that an element depends on, sources first; what it may be; knobs that change it."""
+    """The nodes that an element depends on, its accepted set, and the knobs that change that."""
 
     where: str
     notes: tuple[str, ...]
@@ -67,38 +67,38 @@ class Derivation:
     knobs: tuple[tuple[str, str], ...]
 
 
-def derive(case: Case, asked: Asked) -> Derivation:
-    """How the accepted set of an element comes about.
+def derive(case: Case, query: Query) -> Derivation:
+    """Derive the accepted set of an element.
 
-    OptionError for an element that there is not, UndefinedError for a program without meaning.
+    OptionError for an element that does not exist, UndefinedError for a program without meaning.
     """
-    # What kernels, or other words, are judged by is the graph that they were made of.
+    # A lowered program is judged by its source.
     root = case.root if case.source is None else case.source.root
     batches = case.batches if case.source is None else case.source.batches
-    if not 0 <= asked.batch < len(batches):
-        raise OptionError(f"--batch: expected a number below {len(batches)}, found {asked.batch}")
-    inputs = batches[asked.batch].inputs
-    accepted = accept(root, inputs, asked.profile)
-    if not 0 <= asked.output < len(accepted):
-        found = f"expected a number below {len(accepted)}, found {asked.output}"
-        raise OptionError(f"--output: {found}")
-    shape = accepted[asked.output].value.data.shape
-    flat, place = _place(shape, asked.place)
+    if not 0 <= query.batch < len(batches):
+        raise OptionError(f"--batch: expected a number below {len(batches)}, found {query.batch}")
+    inputs = batches[query.batch].inputs
+    accepted = accept(root, inputs, query.profile)
+    if not 0 <= query.output < len(accepted):
+        message = f"expected a number below {len(accepted)}, found {query.output}"
+        raise OptionError(f"--output: {message}")
+    shape = accepted[query.output].value.data.shape
+    flat, place = _place(shape, query.place)
     where = (
-        f"batch {asked.batch} of {len(batches)}, output {asked.output} of {len(accepted)}, "
+        f"batch {query.batch} of {len(batches)}, output {query.output} of {len(accepted)}, "
         f"element [{place}] of [{','.join(map(str, shape))}]"
     )
     return Derivation(
         where,
-        tuple(_notes(case, root, asked)),
-        () if kind_of(root).calls_kernels else tuple(_steps(root, inputs, asked, flat)),
-        accepted_words((accepted if asked.stated is None else asked.stated)[asked.output], flat),
-        tuple(_knobs(root, inputs, asked, flat)) if asked.stated is None else (),
+        tuple(_notes(case, root, query)),
+        () if kind_of(root).calls_kernels else tuple(_steps(root, inputs, query, flat)),
+        accepted_words((accepted if query.stated is None else query.stated)[query.output], flat),
+        tuple(_knobs(root, inputs, query, flat)) if query.stated is None else (),
     )
 
 
 def _place(shape: tuple[int, ...], place: tuple[int, ...] | None) -> tuple[int, str]:
-    """An element counted row-major, and in words."""
+    """The row-major number of an element, and its index as `1,0`."""
     if 0 in shape:
         raise OptionError(f"--element: the output has none, its shape is {list(shape)}")
     chosen = (0,) * len(shape) if place is None else place
@@ -111,8 +111,8 @@ def _place(shape: tuple[int, ...], place: tuple[int, ...] | None) -> tuple[int, 
     return flat, ",".join(map(str, chosen))
 
 
-def _notes(case: Case, root: UOp, asked: Asked) -> Iterator[str]:
-    if asked.stated is not None:
+def _notes(case: Case, root: UOp, query: Query) -> Iterator[str]:
+    if query.stated is not None:
         yield "its file says what is accepted; the steps show what the spec accepts"
     if case.source is not None:
         yield "judged by the graph that the program was made of, which is shown"
@@ -125,35 +125,35 @@ def _notes(case: Case, root: UOp, asked: Asked) -> Iterator[str]:
 def as_walked(
     root: UOp, inputs: Mapping[int, Array], profile: Profile
 ) -> tuple[UOp, dict[UOp, Value]]:
-    """A program as it is shown, and its inputs: in the ops of the core, calls written out."""
-    root, given = read_by(root, inputs, profile)
+    """The program in core ops with calls inlined, and its inputs."""
+    root, values = read_by(root, inputs, profile)
     root = in_core_ops(root)
     if any(u.op in (Op.FUNCTION, Op.GETTUPLE) for u in root.toposort()):
         root = inlined(root)
-    return root, given
+    return root, values
 
 
-def _steps(root: UOp, inputs: Mapping[int, Array], asked: Asked, flat: int) -> Iterator[Step]:
-    root, given = as_walked(root, inputs, asked.profile)
-    found: dict[UOp, Accepted] = {}
+def _steps(root: UOp, inputs: Mapping[int, Array], query: Query, flat: int) -> Iterator[Step]:
+    root, values = as_walked(root, inputs, query.profile)
+    accepted: dict[UOp, Accepted] = {}
     with np.errstate(all="ignore"):
-        accepted_of_tensors(root, given, asked.profile, found.__setitem__)
-    needed = _needed(root, found, asked.output, flat)
+        accepted_of_tensors(root, values, query.profile, accepted.__setitem__)
+    needed = _needed(root, accepted, query.output, flat)
     lines = _lines(root)
-    told: set[Op] = set()
+    explained: set[Op] = set()
     for u in root.toposort():
         if u not in needed or u not in lines or not needed[u].any():
             continue
-        yield _step(lines[u], u, needed, found, u.op not in told)
-        told.add(u.op)
+        yield _step(lines[u], u, needed, accepted, u.op not in explained)
+        explained.add(u.op)
 
 
-def _needed(root: UOp, found: Mapping[UOp, Accepted], output: int, flat: int) -> dict[UOp, Mask]:
+def _needed(root: UOp, accepted: Mapping[UOp, Accepted], output: int, flat: int) -> dict[UOp, Mask]:
     """The elements of each node on which an element of an output depends."""
-    values = {u: accepted.value for u, accepted in found.items()}
+    values = {u: sets.value for u, sets in accepted.items()}
     target = root.src[output] if root.op is Op.TUPLE else root
     if any(u.addrspace is not None for u in root.toposort()):
-        # Which elements of a location are read and written is for the memory to say.
+        # Only execution shows which elements of a location are read and written.
         return {u: np.ones(value.data.shape, np.bool_) for u, value in values.items()}
     mask = np.zeros(values[target].data.shape, np.bool_)
     mask.reshape(-1)[flat] = True
@@ -172,23 +172,23 @@ def _step(
     line: str,
     u: UOp,
     needed: Mapping[UOp, Mask],
-    found: Mapping[UOp, Accepted],
+    accepted: Mapping[UOp, Accepted],
     is_first: bool,
 ) -> Step:
     places = np.flatnonzero(needed[u])
-    shape = found[u].value.data.shape
+    shape = accepted[u].value.data.shape
     elements = [
-        (f"[{','.join(map(str, np.unravel_index(k, shape)))}]", accepted_words(found[u], int(k)))
+        (f"[{','.join(map(str, np.unravel_index(k, shape)))}]", accepted_words(accepted[u], int(k)))
         for k in places[:MANY]
     ]
-    reasons = [] if u.op in GIVEN else list(_reasons(u, needed, found, is_first))
+    reasons = [] if u.op in SOURCES else list(_reasons(u, needed, accepted, is_first))
     return Step(line, tuple(elements), max(0, len(places) - MANY), tuple(reasons))
 
 
 def _reasons(
-    u: UOp, needed: Mapping[UOp, Mask], found: Mapping[UOp, Accepted], is_first: bool
+    u: UOp, needed: Mapping[UOp, Mask], accepted: Mapping[UOp, Accepted], is_first: bool
 ) -> Iterator[tuple[str, str]]:
-    """Why a node may be what it may be; of an op its rules are told once."""
+    """Why a node has its accepted set; the rules of an op only where it is first."""
     if is_first:
         declaration = u.declaration
         yield "meaning", declaration.doc
@@ -200,35 +200,35 @@ def _reasons(
             yield "row", ", ".join(row.id for row in rows)
         numbers = sorted({n for row in rows for n in row.decisions if n in decisions()})
         yield from (("reading", f"{n} {decisions()[n].title}") for n in numbers)
-    if not _is_wide(u, needed, found):
+    if not _is_wide(u, needed, accepted):
         return
-    wide = [s for s in u.src if s in found and _is_wide(s, needed, found)]
+    wide = [s for s in u.src if s in accepted and _is_wide(s, needed, accepted)]
     own = "its operands have one value each, the op may give several"
     yield "several", "its operands may be several values" if wide else own
 
 
-def _is_wide(u: UOp, needed: Mapping[UOp, Mask], found: Mapping[UOp, Accepted]) -> bool:
-    return u in needed and bool((needed[u] & ~found[u].single).any())
+def _is_wide(u: UOp, needed: Mapping[UOp, Mask], accepted: Mapping[UOp, Accepted]) -> bool:
+    return u in needed and bool((needed[u] & ~accepted[u].single).any())
 
 
 def _knobs(
-    root: UOp, inputs: Mapping[int, Array], asked: Asked, flat: int
+    root: UOp, inputs: Mapping[int, Array], query: Query, flat: int
 ) -> Iterator[tuple[str, str]]:
-    """Each setting of a knob under which something else is demanded, and what."""
+    """Each setting of a knob under which the accepted set differs, and that set."""
 
     def demanded(profile: Profile) -> str:
         try:
-            return accepted_words(accept(root, inputs, profile)[asked.output], flat)
+            return accepted_words(accept(root, inputs, profile)[query.output], flat)
         except UndefinedError:
             return "no meaning"
         except UnsupportedError as error:
             return str(error)
 
-    now = demanded(asked.profile)
+    now = demanded(query.profile)
     for knob in KNOBS:
         for text in knob_choices(knob):
             other = getattr(profile_of({knob: text}), knob)
-            if other != getattr(asked.profile, knob):
-                then = demanded(replace(asked.profile, **{knob: other}))
+            if other != getattr(query.profile, knob):
+                then = demanded(replace(query.profile, **{knob: other}))
                 if then != now:
                     yield f"{knob}={text}", then

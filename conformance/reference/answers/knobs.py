@@ -1,4 +1,4 @@
-"""A knob of a profile in words: what it may be, and the programs that show what a backend does."""
+"""Explains a knob of a profile: its values, and the programs that observe it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uop.spec.ops.names import Op
 from uop.spec.text.profile_text import knob_values
 
 PROGRAMS = 6
-"""Programs of one point that are shown, each on its first element."""
+"""A section shows at most this many programs, each on its first element."""
 
 
 def knobs_of(op: Op) -> list[tuple[str, str]]:
@@ -38,9 +38,9 @@ def knob_sections(name: str) -> Iterator[Section]:
     for point in knob_points():
         if point.knob != name:
             continue
-        shown = {w.asked(0): w for w in reversed(point.witnesses)}
+        by_program = {w.asked(0): w for w in reversed(point.witnesses)}
         rows = [
-            (asked, " | ".join((*w.answers[0], *filter(None, (w.ended, w.otherwise)))))
-            for asked, w in reversed(shown.items())
+            (program, " | ".join((*w.answers[0], *filter(None, (w.ended, w.otherwise)))))
+            for program, w in reversed(by_program.items())
         ]
         yield Section(f"Probed by: {point.name}", ("program", "answers"), tuple(rows[:PROGRAMS]))

@@ -41,7 +41,7 @@ FOLDED = ((1.0, NAN), (INF, -INF), (-0.0, -0.0), (-0.0, 0.0), (LARGEST, LARGEST)
 
 
 def special_values(declaration: OpDef) -> tuple[Section, ...]:
-    """The tables of an op; none where it only moves bits."""
+    """The tables of an op; none for an op that only moves elements."""
     op = declaration.op
     if op is Op.CAST:
         return tuple(_casts(dtype) for dtype in (dtypes.float32, dtypes.int32))
@@ -56,13 +56,13 @@ def special_values(declaration: OpDef) -> tuple[Section, ...]:
 
 
 def cell(accepted: Accepted, i: int) -> str:
-    """The reference, or what is accepted where that is another kind of value."""
+    """The reference, or the accepted set where it also holds another kind of value."""
     value = accepted.value
     flat = Value(
         value.data.reshape(-1),
         None if value.invalid is None else value.invalid.reshape(-1),
         None if value.unspecified is None else value.unspecified.reshape(-1),
-        # The bits of a NaN are no concern of a table.
+        # A table does not show the bits of a NaN.
         np.ones(value.data.size, np.bool_),
     )
     reference = word(flat, i)
@@ -77,13 +77,13 @@ def cell(accepted: Accepted, i: int) -> str:
 
 
 def _table(declaration: OpDef, dtype: DType) -> Section:
-    taken = operand_dtypes(declaration, dtype)
+    kinds = operand_dtypes(declaration, dtype)
     title = f"Special values, {dtype.name}"
-    if len(taken) == 2:
-        return _matrix(title, declaration.op, taken)
-    rows = [(v,) for v in _values(dtype)] if len(taken) == 1 else _triples(taken)
-    columns = [np.array([row[k] for row in rows], np_dtype(d)) for k, d in enumerate(taken)]
-    accepted = _accepted(declaration.op, taken, columns)
+    if len(kinds) == 2:
+        return _matrix(title, declaration.op, kinds)
+    rows = [(v,) for v in _values(dtype)] if len(kinds) == 1 else _triples(kinds)
+    columns = [np.array([row[k] for row in rows], np_dtype(d)) for k, d in enumerate(kinds)]
+    accepted = _accepted(declaration.op, kinds, columns)
     names = tuple(name.rstrip("?*") for name in declaration.src)
     cells = [
         (*(_plain(column, i) for column in columns), cell(accepted, i)) for i in range(len(rows))
@@ -91,13 +91,13 @@ def _table(declaration: OpDef, dtype: DType) -> Section:
     return Section(title, (*names, declaration.op.name), tuple(cells))
 
 
-def _matrix(title: str, op: Op, taken: Sequence[DType]) -> Section:
-    first, second = (_values(d, paired=True) for d in taken)
+def _matrix(title: str, op: Op, kinds: Sequence[DType]) -> Section:
+    first, second = (_values(d, paired=True) for d in kinds)
     if op in (Op.SHL, Op.SHR):
         second = COUNTS
     pairs = list(product(first, second))
-    columns = [np.array([p[k] for p in pairs], np_dtype(d)) for k, d in enumerate(taken)]
-    accepted = _accepted(op, taken, columns)
+    columns = [np.array([p[k] for p in pairs], np_dtype(d)) for k, d in enumerate(kinds)]
+    accepted = _accepted(op, kinds, columns)
     heads = [_plain(columns[1], i) for i in range(len(second))]
     lines = [
         (
@@ -154,12 +154,12 @@ def _empty_folds() -> Section:
 
 def _accepted(
     op: Op,
-    taken: Sequence[DType],
+    kinds: Sequence[DType],
     columns: Sequence[Array],
     arg: DTypeArg | ReduceArg | None = None,
 ) -> Accepted:
     params = [
-        param(k, column.shape, d) for k, (d, column) in enumerate(zip(taken, columns, strict=True))
+        param(k, column.shape, d) for k, (d, column) in enumerate(zip(kinds, columns, strict=True))
     ]
     (accepted,) = accept(UOp(op, *params, arg=arg), dict(enumerate(columns)))
     return accepted
@@ -173,15 +173,15 @@ def _values(dtype: DType, *, paired: bool = False) -> tuple[float | int | bool, 
     return INTEGERS if dtype.is_signed else (0, 1, int(dtype.max))
 
 
-def _triples(taken: Sequence[DType]) -> list[tuple[float | int | bool, ...]]:
-    if taken[0].kind is Kind.BOOL:
-        ends: tuple[float | int, float | int] = (1.0, NAN) if taken[1].is_float else (1, 2)
+def _triples(kinds: Sequence[DType]) -> list[tuple[float | int | bool, ...]]:
+    if kinds[0].kind is Kind.BOOL:
+        ends: tuple[float | int, float | int] = (1.0, NAN) if kinds[1].is_float else (1, 2)
         return [(False, *ends), (True, *ends)]
-    if taken[0].is_float:
+    if kinds[0].is_float:
         return list(TRIPLES)
     return [(7, -7, 1), (127, 2, 0), (-128, -1, -1)]
 
 
 def _plain(column: Array, i: int) -> str:
-    """An operand: a NaN is one, whatever its bits."""
+    """An operand, with every NaN as nan."""
     return word(Value(column, free_nan=np.ones(column.shape, np.bool_)), i)
