@@ -73,7 +73,7 @@ DRAWS = (draw_ordinary, draw_mixed)
 
 
 def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Program:
-    """As the documents write it, on 1 to 8 devices in turn."""
+    """A collective as the documents write it, on 1 to 8 devices in turn."""
     n = 1 + index % MOST
     size = n * n * between(choices, 1, 4)
     on = devices(n)

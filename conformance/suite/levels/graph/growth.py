@@ -31,12 +31,12 @@ MOST_OPEN = 0.04
 """The largest share of absent or unspecified elements a node may have that others build on."""
 
 MOST_NAN = 0.3
-"""The largest share of NaNs: behind more, the rest of the graph is not seen."""
+"""The largest share of NaNs: more of them hide the rest of the graph."""
 
 MOST_OUTPUTS = 4
 
 DEEPEST_WIDE = 2
-"""How many ops with a budget may follow one another: behind more the accepted set tells nothing."""
+"""How many ops with a budget may follow one another: after more, any result is accepted."""
 
 SMALL = (1, 2, 3, 5, 7, 10)
 

@@ -1,4 +1,4 @@
-"""Level property: intervals of what counts loops and work items, reads memory or is returned.
+"""Level property: intervals of loop counters, work items, elements of memory and results.
 
 A comparison stands at a bound of the interval that its operand has, or one beside it: there a rule
 that is off by one decides wrong.
@@ -70,7 +70,7 @@ KERNELS = (
     ("loops", _loops, (Op.RANGE, Op.END)),
     ("items", _items, (Op.SPECIAL, Op.RANGE, Op.END)),
 )
-"""Each with the ops that it counts by."""
+"""Each with the ops of its counters."""
 COMPARED = (Op.WHERE, Op.CMPLT, Op.CMPNE, Op.CAST, Op.CONST)
 """The ops by which a value is compared at a bound."""
 RESTS = (Op.MOD, Op.ADD, Op.MUL, Op.MAX, Op.SUB)
@@ -109,7 +109,7 @@ def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
 
 
 def _stepped(scalars: Scalars, i: UOp) -> UOp:
-    """A sum, product, quotient or rest; the divisor may be larger than every dividend."""
+    """A sum, product, quotient or remainder; the divisor may be larger than every dividend."""
     ops = scalars.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.IDIV, Op.MOD, Op.MAX))
     op = pick(scalars.choices, ops)
     ends = {Op.IDIV: (1, LARGEST), Op.MOD: (1, LARGEST), Op.MUL: (-3, 3)}

@@ -74,7 +74,7 @@ NEEDS: dict[Step, tuple[Op, ...]] = {
     biases.absent: (Op.PAD,),
     biases.with_constants: (Op.CONST,),
 }
-"""The ops without which a step leads nowhere."""
+"""The ops without which a step has no result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def flavour_in(vocabulary: Vocabulary, name: str) -> Flavour:
-    """A flavour in the words of a vocabulary."""
+    """A flavour without what the vocabulary lacks."""
     flavour = FLAVOURS[name]
     homes, palette = map(vocabulary.of_dtypes, (flavour.homes, flavour.palette))
     table = tuple((step, n) for step, n in flavour.table if vocabulary.has(*NEEDS.get(step, ())))

@@ -72,7 +72,7 @@ def binary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
 
 @cache
 def comparisons(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    """Without those that may answer either way on a NaN."""
+    """The comparisons, without those that may return either bool for a NaN."""
     ops = _elementwise(dtype, 2, vocabulary, _compares)
     return tuple(
         op
@@ -108,7 +108,7 @@ def binary(g: Growth, u: UOp) -> UOp | None:
 
 
 def unguarded(g: Growth, dtype: DType) -> tuple[Op, ...]:
-    """The ops of two operands that have a value whatever these are."""
+    """The ops of two operands that have a value for all operands."""
     return tuple(o for o in binary_ops(dtype, g.vocabulary) if o not in GUARDED)
 
 
@@ -148,7 +148,7 @@ def compare(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(is_number)
 def select(g: Growth, u: UOp) -> UOp | None:
-    """WHERE by a condition that is there, or by a comparison made for it."""
+    """WHERE by a candidate, or by a comparison that is made for it."""
     condition = g.take(lambda v: v.dtype is dtypes.bool and not g.width(v))
     if condition is None or chance(g.choices, 30):
         condition = compare(g)

@@ -116,7 +116,7 @@ def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int
 
 
 def copied(growth: Growth, u: UOp) -> UOp:
-    """The value, from a place of its own."""
+    """The value, read from memory of its own."""
     return UOp(Op.CONTIGUOUS, u)
 
 

@@ -1,4 +1,4 @@
-"""Level op, absent elements: every op on what a PAD leaves empty, and what takes the result.
+"""Level op, absent elements: every op on a PAD that leaves elements empty, and its consumers.
 
 The PAD stands before each operand in turn. REDUCE must skip what is absent, STORE leave the buffer
 as it was, WHERE and LOAD choose something else: a fill by any value shows in one of them.
@@ -25,9 +25,9 @@ from uop.spec.uop import UOp, param
 
 SHAPE: Shape = (2, 8)
 SIZES: Shape = (3, 24)
-"""Of what is padded, and of what becomes of it: its rows are whole elements of the widest dtype."""
+"""Shapes of the padded value and of the PAD, whose rows are whole elements of the widest dtype."""
 OTHER, KEPT = 8, 9
-"""Slots of what stands where an element is absent, and of the buffer that is stored to."""
+"""Slots of the value in place of absent elements, and of the buffer that is stored to."""
 
 Consumer = Callable[[Choices, UOp, UOp], tuple[UOp, dict[int, Array]]]
 """Makes a program of a value and of where it is present; returns its further inputs too."""
@@ -89,7 +89,7 @@ def _changed(
     choices: Choices,
     index: int,
 ) -> Program:
-    """What moves or copies absent elements too."""
+    """Ops that move or copy absent elements, and a consumer of the result."""
     t = param(0, SHAPE, dtype)
     value = change(nodes.pad(t, random_offset(choices, SHAPE, SIZES), SIZES))
     root, more = consumers[index % 2](choices, value, value)

@@ -75,7 +75,7 @@ def _at_size(build: Build, first: int, dtype: DType, choices: Choices, index: in
 
 
 def _at_rank(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Program:
-    """No axis to six, which the first programs of the dtypes cover together; no element too."""
+    """A rank from none to six; the first programs of all dtypes cover every one. Some are empty."""
     shape = list(shape_of_rank(choices, first + index))
     if shape and index % 3 == 2:
         shape[choices.below(len(shape))] = 0
@@ -212,7 +212,7 @@ KINDS: dict[Op, tuple[Build, DType]] = {
     Op.STORE: (_stored, dtypes.float64),
     Op.INDEX: (_picked, dtypes.float32),
 }
-"""Each with the dtype of which it is large in a default run; a full one has all of them."""
+"""Each with the dtype that is large in a default run; a full run has large data of all dtypes."""
 UINTS = tuple(DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
 RESULTS: dict[Op, Result] = {
     Op.RESHAPE: lambda choices, shape, input: nodes.reshape(
