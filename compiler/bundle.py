@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from uop.compiler.pipeline import Compiled
 from uop.compiler.runtime.device import Device, Launch
 from uop.compiler.stages.grid import grid_of, is_grouped, runs
 from uop.compiler.stages.render import BundledKernel, grouped_name, render_bundle
+from uop.compiler.targets.c import CTarget
 from uop.spec.errors import BackendError, LaunchError, UopError
 
 KERNELS = 256
@@ -42,7 +44,8 @@ def run_many(
 ) -> list[Outcome]:
     """Run jobs; each has its own outcome, whatever happens to the others.
 
-    Without a device each job runs on the default device of its target.
+    Jobs of a target in C share sources. Without a device each job runs on the default device of
+    its target.
     """
     outcomes: dict[int, Outcome] = {}
     for number, job in enumerate(jobs):
@@ -53,10 +56,19 @@ def run_many(
             outcomes[number] = error
         if not job.inputs:
             outcomes[number] = []
+        elif not isinstance(job.program.executable.target, CTarget):
+            outcomes.setdefault(number, _alone(job))
     fitting = [number for number in range(len(jobs)) if number not in outcomes]
     for chosen in _sources(jobs, fitting, kernels):
         outcomes.update(_bisected(jobs, chosen, device))
     return [outcomes[number] for number in range(len(jobs))]
+
+
+def _alone(job: Job) -> Outcome:
+    try:
+        return [job.program.run(inputs) for inputs in job.inputs]
+    except UopError as error:
+        return error
 
 
 def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Iterator[list[int]]:
@@ -117,7 +129,8 @@ class Bundle:
         kernels = [self._kernel(p, number) for phase in self._phases for p, number in phase]
         grouped = [k for k in kernels if is_grouped(k.linear)]
         cases = [k for k in kernels if not is_grouped(k.linear)]
-        return render_bundle(cases, NAME, self._programs[0].target, grouped)
+        dialect = cast(CTarget, self._programs[0].target).dialect
+        return render_bundle(cases, NAME, dialect, grouped)
 
     def _kernel(self, p: int, number: int) -> BundledKernel:
         step = self._programs[p].steps[number]
@@ -141,7 +154,7 @@ class Bundle:
         """A function from the arena before the launches to the arena after them."""
         if not any(self._phases):
             return lambda arena: arena
-        device = self.device or open_device(self._programs[0].target.name)
+        device = self.device or open_device(self._programs[0].target)
         built = device.build(self.source)
         launches, first, grouped = [], 0, 0
         for phase in self._phases:

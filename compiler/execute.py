@@ -4,18 +4,15 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uop.compiler.runtime.cuda import open_cuda
-from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.runtime.device import Built, Device, Launch
-from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.stages.grid import grid_of, is_grouped, runs, work_items
 from uop.compiler.stages.render import params, written_params
 from uop.compiler.targets.target import Target
@@ -23,7 +20,6 @@ from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg, arg_of
 from uop.spec.conditions.inputs import check_slots, misfit
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, calls, slot_of, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
@@ -110,8 +106,8 @@ class Executable:
         contents = self.contents(inputs)
         if not self.steps:
             return self.output(contents)
-        device = open_device(self.target.name)
-        built = build(self.target.name, source)
+        device = open_device(self.target)
+        built = build(self.target, source)
         return self.output(device.run(built, self.launches(), contents))
 
     def launches(self) -> list[Launch]:
@@ -171,21 +167,12 @@ def _typed(contents: Array, u: UOp) -> Array:
 
 
 @cache
-def open_device(target: str) -> Device:
+def open_device(target: Target) -> Device:
     """The device of a target, opened once per process."""
-    if target not in OPEN:
-        raise UnsupportedError(f"no runtime for target {target}")
-    return cast(Device, OPEN[target]())
+    return target.open()
 
 
 @lru_cache(maxsize=64)
-def build(target: str, source: str) -> Built:
+def build(target: Target, source: str) -> Built:
     """Build a source, with a cache."""
     return open_device(target).build(source)
-
-
-OPEN: Mapping[str, Callable[[], Any]] = {
-    "opencl": open_opencl,
-    "cuda": open_cuda,
-    "cuda-host": open_cuda_host,
-}

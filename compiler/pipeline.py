@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from uop.compiler.execute import Executable, Inputs, Output, executable
@@ -15,7 +15,7 @@ from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.optimize import Sequences, optimize
 from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify import rangeify
-from uop.compiler.stages.render import render, render_kernel, render_source
+from uop.compiler.stages.render import render
 from uop.compiler.stages.select import select, selected_for
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
@@ -23,7 +23,17 @@ from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import ProgramKind, beside_calls, kind_of, written
-from uop.spec.kernel.forms import FORMS, Form, verify
+from uop.spec.kernel.forms import (
+    CALLIFIED,
+    EXPANDED,
+    LINEARIZED,
+    OPTIMIZED,
+    PLANNED,
+    RANGED,
+    RENDERED,
+    Form,
+    verify,
+)
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, checked_root
@@ -33,12 +43,28 @@ Observe = Callable[[str, str, UOp, UOp], None]
 stage as a whole.
 """
 
-Stage = Callable[[UOp, Fired], UOp]
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a program is compiled for."""
+
+    target: Target
+    optimizations: Sequences = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A step of the compiler: a rewrite of programs, and the form of its output."""
+
+    name: str
+    run: Callable[[UOp, Setting, Fired], UOp]
+    form: Callable[[Setting], Form]
+
 
 WITH_MIN = frozenset({Op.MIN, Op.REDUCE})
 """The extension ops that stages take; select decomposes MIN for a target without it."""
 
-TARGETS: Mapping[str, Target] = {target.name: target for target in (OPENCL, CUDA, CUDA_HOST)}
+TARGETS: dict[str, Target] = {target.name: target for target in (OPENCL, CUDA, CUDA_HOST)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,10 +79,8 @@ class Compiled:
     def source(self) -> str:
         """The source of all kernels in the language of the target."""
         target = self.executable.target
-        kernels = [
-            render_kernel(linear, name, target) for linear, name in self.executable.names().items()
-        ]
-        return render_source(kernels, target)
+        names = self.executable.names()
+        return target.source([target.kernel(linear, name) for linear, name in names.items()])
 
     def run(self, inputs: Inputs | None = None) -> Output:
         """Run the program on inputs by slot. Returns an array, a tuple for a TUPLE, or for a SINK a
@@ -79,7 +103,7 @@ def compile(
     """
     chosen = find_target(target)
     root = _entered(root)
-    stages = dict(_left(root, chosen, optimizations, observe))
+    stages = dict(_left(root, Setting(chosen, optimizations), observe))
     if "callify" in stages:
         results = [store.src[0] for store in stages["callify"].src]
     else:
@@ -91,7 +115,8 @@ def lower(
     root: UOp, stage: str, target: str | Target = "opencl", optimizations: Sequences = ()
 ) -> UOp:
     """The output of a stage for a program; UnsupportedError for a stage that does not run."""
-    for name, program in _left(_entered(root), find_target(target), optimizations, None):
+    setting = Setting(find_target(target), optimizations)
+    for name, program in _left(_entered(root), setting, None):
         if name == stage:
             return program
     raise UnsupportedError(f"no stage {stage} is left for this program")
@@ -102,36 +127,34 @@ def _entered(root: UOp) -> UOp:
     return without_binaries(in_core_ops(checked_root(root), WITH_MIN))
 
 
-def _left(
-    program: UOp, target: Target, optimizations: Sequences, observe: Observe | None
-) -> Iterator[tuple[str, UOp]]:
+def _left(program: UOp, setting: Setting, observe: Observe | None) -> Iterator[tuple[str, UOp]]:
     """Run the stages that a program needs; yield the name and the output of each."""
-    for name, stage, form in _stages_for(program, target, optimizations):
-        after = stage(program, quietly if observe is None else partial(observe, name))
-        verify(after, form)
+    for stage in _stages_for(program, setting):
+        fired = quietly if observe is None else partial(observe, stage.name)
+        after = stage.run(program, setting, fired)
+        verify(after, stage.form(setting))
         if observe is not None:
-            observe(name, "", program, after)
+            observe(stage.name, "", program, after)
         program = after
-        yield name, program
+        yield stage.name, program
 
 
-def _stages_for(
-    root: UOp, target: Target, optimizations: Sequences
-) -> list[tuple[str, Stage, Form]]:
+def _stages_for(root: UOp, setting: Setting) -> list[Stage]:
     """The stages that a program needs."""
-    stages = _stages(target, optimizations)
     kind = kind_of(root)
     if kind is ProgramKind.MIXED:
         raise UnsupportedError(f"{beside_calls(root)[0].op.name} beside CALLs of kernels")
     if not kind.calls_kernels:
-        return stages
-    names = [name for name, _, _ in stages]
-    first = first_stage(root, target)
-    if optimizations and names.index(first) > names.index("optimize"):
+        return STAGES
+    names = [stage.name for stage in STAGES]
+    first = first_stage(root, setting.target)
+    if setting.optimizations and names.index(first) > names.index("optimize"):
         raise UnsupportedError(f"optimizations of a program that enters behind them, at {first}")
-    left = stages[names.index(first) :]
     # The caller sees every buffer of a kernel program, so `plan` must not share memory.
-    return [(name, keep if name == "plan" else stage, form) for name, stage, form in left]
+    return [
+        replace(stage, run=_keep) if stage.name == "plan" else stage
+        for stage in STAGES[names.index(first) :]
+    ]
 
 
 def find_target(target: str | Target) -> Target:
@@ -143,22 +166,32 @@ def find_target(target: str | Target) -> Target:
     return TARGETS[target]
 
 
-def _stages(target: Target, optimizations: Sequences) -> list[tuple[str, Stage, Form]]:
-    """All stages with their names and output forms."""
-    forms = {**FORMS, "select": selected_for(target)}
-    stages: Mapping[str, Stage] = {
-        "callify": callify,
-        "rangeify": rangeify,
-        "optimize": lambda u, fired: optimize(u, fired, optimizations),
-        "expand": expand,
-        "select": lambda u, fired: select(u, target, fired),
-        "linearize": linearize,
-        "plan": plan,
-        "render": lambda u, fired: render(u, target),
-    }
-    return [(name, stage, forms[name]) for name, stage in stages.items()]
-
-
-def keep(root: UOp, fired: Fired) -> UOp:
+def _keep(root: UOp, setting: Setting, fired: Fired) -> UOp:
     """The stage that changes nothing."""
     return root
+
+
+def add_stage(stage: Stage, before: str) -> None:
+    """Add a stage before the one of this name."""
+    names = [stage.name for stage in STAGES]
+    STAGES.insert(names.index(before), stage)
+
+
+def _rewriting(run: Callable[[UOp, Fired], UOp], form: Form) -> Stage:
+    """A stage that does not depend on the setting."""
+    return Stage(form.stage, lambda u, _, fired: run(u, fired), lambda _: form)
+
+
+STAGES = [
+    _rewriting(callify, CALLIFIED),
+    _rewriting(rangeify, RANGED),
+    Stage("optimize", lambda u, s, fired: optimize(u, fired, s.optimizations), lambda _: OPTIMIZED),
+    _rewriting(expand, EXPANDED),
+    Stage(
+        "select", lambda u, s, fired: select(u, s.target, fired), lambda s: selected_for(s.target)
+    ),
+    _rewriting(linearize, LINEARIZED),
+    _rewriting(plan, PLANNED),
+    Stage("render", lambda u, s, fired: render(u, s.target), lambda _: RENDERED),
+]
+"""The stages in their order."""

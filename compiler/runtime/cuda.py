@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from uop.compiler.runtime.device import Contents, Launch, check_group, require
-from uop.compiler.targets.cuda import OPTIONS
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
+OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
+"""What NVRTC is told: IEEE arithmetic, one rounding per operation."""
 ARCHITECTURE = "compute_80"
 MOST_ITEMS = 1024
 """The most work items of a group on any CUDA device."""

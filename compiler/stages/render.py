@@ -45,7 +45,7 @@ def render(root: UOp, target: Target) -> UOp:
 
 
 def _program(linear: UOp, name: str, target: Target) -> UOp:
-    text = render_source([render_kernel(linear, name, target)], target)
+    text = target.source([target.kernel(linear, name)])
     return UOp(
         Op.PROGRAM,
         linear,
@@ -54,12 +54,11 @@ def _program(linear: UOp, name: str, target: Target) -> UOp:
     )
 
 
-def render_kernel(linear: UOp, name: str, target: Target) -> str:
+def render_kernel(linear: UOp, name: str, dialect: Dialect) -> str:
     """Render a kernel as a function of its PARAMs in the order of their slots.
 
     A launch may have more work items than the kernel needs; the others do nothing.
     """
-    dialect = target.dialect
     parameters = ", ".join(f"{_pointer(u, dialect)} {param_name(u)}" for u in params(linear))
     if is_grouped(linear):
         lines = [*_in_group(linear, dialect), *statements(linear, dialect).lines]
@@ -68,9 +67,9 @@ def render_kernel(linear: UOp, name: str, target: Target) -> str:
     return "\n".join([f"{dialect.kernel} {name}({parameters}) {{", *_indented(lines, 1), "}"])
 
 
-def node_at(line: str, linear: UOp, target: Target) -> UOp | None:
+def node_at(line: str, linear: UOp, dialect: Dialect) -> UOp | None:
     """The instruction of a line of a rendered kernel; None for a line of the frame."""
-    written = statements(linear, target.dialect)
+    written = statements(linear, dialect)
     pairs = zip(written.lines, written.origins, strict=True)
     return next((origin for text, origin in pairs if text.strip() == line), None)
 
@@ -114,7 +113,7 @@ def _indented(lines: Iterable[str], depth: int) -> list[str]:
 def render_bundle(
     kernels: Sequence[BundledKernel],
     name: str,
-    target: Target,
+    dialect: Dialect,
     grouped: Sequence[BundledKernel] = (),
 ) -> str:
     """Render many kernels as one, with a switch over their number: it builds many times faster.
@@ -123,7 +122,6 @@ def render_bundle(
     the kernels, with a loop over its work items. Kernels that use workgroups cannot be such a
     loop: each is rendered on its own, and takes the arena.
     """
-    dialect = target.dialect
     cases = []
     for number, kernel in enumerate(kernels):
         frames = [_looped(u) for u in specials(kernel.linear)]
@@ -170,9 +168,9 @@ def _arena(dialect: Dialect) -> str:
     return f"{dialect.pointer} u8* arena".lstrip()
 
 
-def render_source(kernels: Sequence[str], target: Target) -> str:
+def render_source(kernels: Sequence[str], dialect: Dialect) -> str:
     """Join rendered kernels to a source, with the dialect's header and the helpers they call."""
-    return _source(kernels, target.dialect, target.dialect.function)
+    return _source(kernels, dialect, dialect.function)
 
 
 def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:

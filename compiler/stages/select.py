@@ -14,16 +14,16 @@ from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrit
 from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.launch import launched
 from uop.compiler.stages.optimize.axes import id_of
-from uop.compiler.targets.target import Target
+from uop.compiler.targets.target import COPIES, Target
 from uop.compiler.validity import identity
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg, arg_of
+from uop.spec.errors import IncompleteError
 from uop.spec.graph import calls
 from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, BodyNodes, Form, Invariant, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
 
-COPIES = (Op.WHERE, Op.CAST, Op.BITCAST)
-"""Elementwise ops that a target applies to the bits of an emulated dtype."""
+SPELLING = "a spelling for {}, in compiler/targets/, or else a decomposition in its declaration"
 ROUNDED_TWICE = (Op.MULACC,)
 """Ops with several roundings, which a device compiler might contract in one expression."""
 
@@ -39,11 +39,13 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
 
 @cache
 def selected_for(target: Target) -> Form:
-    """The output form of select for a target."""
+    """The output form of select for a target; IncompleteError for an op without a spelling."""
 
     def lacking(nodes: BodyNodes) -> UOp | None:
         for u in nodes.order:
             if u.op in ELEMENTWISE and not has(target, u):
+                if u.op not in target.ops and u.decompose() is None:
+                    raise IncompleteError(u.op.name, SPELLING.format(target.name))
                 return u
         return None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from uop.compiler.stages.grid import name_of
-from uop.compiler.targets.cstyle import SPELLED, Dialect, Operation, c_type, literal, spell
+from uop.compiler.targets.cstyle import SPELLINGS, Dialect, Operation, c_type, literal, spell
 from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
@@ -73,7 +73,7 @@ class _Body:
 
     def instructions(self, linear: UOp) -> Statements:
         for u in linear.src:
-            if u.op not in RENDER and u.op not in SPELLED:
+            if u.op not in RENDER and u.op not in SPELLINGS:
                 raise UnsupportedError(f"render: {u.op.name}")
             self.current = u
             RENDER.get(u.op, _elementwise)(self, u)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from uop.compiler.targets.target import COPIES
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
@@ -61,13 +62,12 @@ class Operation:
 
 def spell(operation: Operation) -> str:
     """The C expression of an elementwise node."""
-    if operation.op in BIT_COPIES:
-        return BIT_COPIES[operation.op](operation)
-    if small := [dtype.name for dtype in operation.of if storage(dtype) is not dtype]:
+    small = [dtype.name for dtype in operation.of if storage(dtype) is not dtype]
+    if small and operation.op not in COPIES:
         raise UnsupportedError(f"{operation.op.name} on {small[0]}: only its bits exist in C")
-    if operation.op not in ARITHMETIC:
+    if operation.op not in SPELLINGS:
         raise UnsupportedError(f"{operation.op.name} has no spelling in C")
-    return ARITHMETIC[operation.op](operation)
+    return SPELLINGS[operation.op](operation)
 
 
 def c_type(dtype: DType) -> str:
@@ -245,14 +245,10 @@ def _where(node: Operation) -> str:
     return f"{gate} ? {a} : {b}"
 
 
-BIT_COPIES: Mapping[Op, Callable[[Operation], str]] = {
+SPELLINGS: dict[Op, Callable[[Operation], str]] = {
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
     Op.WHERE: _where,
-}
-"""Ops that take a small float as its bits; CAST converts it to a float of C."""
-
-ARITHMETIC: Mapping[Op, Callable[[Operation], str]] = {
     Op.ADD: _infix("+"),
     Op.MUL: _infix("*"),
     Op.SUB: _infix("-"),
@@ -280,5 +276,3 @@ ARITHMETIC: Mapping[Op, Callable[[Operation], str]] = {
     **{op: _helper(op.name.lower()) for op in (Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.POW)},
     Op.THREEFRY: lambda node: f"threefry({', '.join(node.args)})",
 }
-
-SPELLED: frozenset[Op] = frozenset([*BIT_COPIES, *ARITHMETIC])

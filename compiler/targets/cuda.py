@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from uop.compiler.runtime.cuda import open_cuda
+from uop.compiler.runtime.cuda_host import open_cuda_host
+from uop.compiler.targets.c import c_target
 from uop.compiler.targets.cstyle import Dialect
-from uop.compiler.targets.target import c_target
 from uop.spec.dtype import dtypes
 
 HEADER = """\
@@ -21,9 +23,6 @@ typedef double f64;
 #define bits_to_f32(x) __uint_as_float((u32)(x))
 #define f64_to_bits(x) ((u64)__double_as_longlong(x))
 #define bits_to_f64(x) __longlong_as_double((i64)(x))"""
-
-OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
-"""The options of NVRTC: IEEE arithmetic, one rounding per operation."""
 
 DIALECT = Dialect(
     name="CUDA C++",
@@ -52,6 +51,6 @@ DIALECT = Dialect(
     target="cuda",
 )
 
-CUDA = c_target("cuda", DIALECT, local_size=256)
-CUDA_HOST = c_target("cuda-host", DIALECT, local_size=256)
+CUDA = c_target("cuda", DIALECT, open_cuda, local_size=256)
+CUDA_HOST = c_target("cuda-host", DIALECT, open_cuda_host, local_size=256)
 """The same sources, compiled for the CPU."""

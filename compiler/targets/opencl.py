@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from uop.compiler.runtime.opencl import open_opencl
+from uop.compiler.targets.c import c_target
 from uop.compiler.targets.cstyle import Dialect
-from uop.compiler.targets.target import c_target
 from uop.spec.dtype import dtypes
 
 # Workaround contraction: the pragma.
@@ -47,4 +48,4 @@ DIALECT = Dialect(
     target="opencl",
 )
 
-OPENCL = c_target("opencl", DIALECT, local_size=64)
+OPENCL = c_target("opencl", DIALECT, open_opencl, local_size=64)

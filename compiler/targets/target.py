@@ -1,33 +1,49 @@
-"""What a device can do, as data: the dtypes it computes in and those it only stores."""
+"""What a target is: what it computes in, which ops it spells, how it writes and runs kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from uop.compiler.targets.cstyle import SPELLED, Dialect
-from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
+from uop.compiler.runtime.device import Device
+from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
 
-SMALL_FLOATS = tuple(dtype for dtype in FLOATS if dtype.bits < 32)
+COPIES = (Op.CAST, Op.BITCAST, Op.WHERE)
+"""Elementwise ops that a target applies to the bits of a dtype it only stores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
-    """One device family: what it computes natively, what it emulates, and its dialect of C.
+class Target(ABC):
+    """One device family: what it computes natively, what it emulates, and its language.
 
     A dtype in `emulated` is stored as its bits and computed in the dtype it maps to, rounded back
     at every node. Moves (LOAD, STORE, WHERE, BITCAST) of it stay bit copies.
     """
 
     name: str
-    dialect: Dialect
-    native: frozenset[DType]
+    native: AbstractSet[DType]
     emulated: Mapping[DType, DType]
-    ops: frozenset[Op]
+    ops: AbstractSet[Op]
+    """The elementwise ops that the language spells."""
     local_size: int
     """Work items of a group, for every launch: another size is another build of the kernel."""
+
+    @abstractmethod
+    def kernel(self, linear: UOp, name: str) -> str:
+        """The text of one kernel: a function of its PARAMs in the order of their slots."""
+
+    @abstractmethod
+    def source(self, kernels: Sequence[str]) -> str:
+        """Kernels as one source, with what stands around them."""
+
+    @abstractmethod
+    def open(self) -> Device:
+        """The device that runs such sources. UnsupportedError where there is none."""
 
     def computes_as(self, dtype: DType) -> DType:
         """The dtype in which ALU ops on `dtype` are done; UnsupportedError where there is none."""
@@ -36,16 +52,3 @@ class Target:
         if dtype in self.emulated:
             return self.emulated[dtype]
         raise UnsupportedError(f"{self.name} cannot compute in {dtype.name}")
-
-
-NATIVE = frozenset(DTYPES.values()) - frozenset(SMALL_FLOATS) - {dtypes.void}
-"""The dtypes that every C dialect here computes in itself."""
-
-EMULATED: Mapping[DType, DType] = dict.fromkeys(SMALL_FLOATS, dtypes.float32)
-"""float32 keeps twice the digits of each of these and two more: rounding its correctly rounded +,
-*, / and sqrt once more gives the correctly rounded result."""
-
-
-def c_target(name: str, dialect: Dialect, local_size: int) -> Target:
-    """A target with 64-bit floats and integers whose small floats live as their bits."""
-    return Target(name, dialect, NATIVE, EMULATED, SPELLED, local_size)

@@ -8,7 +8,7 @@ from typing import cast
 
 from uop.compiler.bundle import Job, run_many
 from uop.compiler.execute import open_device
-from uop.compiler.pipeline import Compiled, compile
+from uop.compiler.pipeline import Compiled, compile, find_target
 from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
@@ -50,7 +50,7 @@ class CompiledBackend:
 
     def opened(self) -> Device:
         """The device that runs the programs."""
-        return open_device(self.target)
+        return open_device(find_target(self.target))
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         compiled = [self._compiled(program) for program in programs]

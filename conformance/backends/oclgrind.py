@@ -20,6 +20,7 @@ from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.drivers import Driver
 from uop.compiler.runtime.opencl import open_driver
 from uop.compiler.stages.render import node_at
+from uop.compiler.targets.opencl import DIALECT
 from uop.conformance.backends.compiled import CompiledBackend
 from uop.conformance.backends.interpreter import in_order
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
@@ -88,14 +89,14 @@ class OclgrindBackend(CompiledBackend):
 
 def _reports(log: str, compiled: Compiled) -> Iterator[str]:
     """The paragraphs of a log, one line each, with the nodes that they are about."""
-    source, target = compiled.source.splitlines(), compiled.executable.target
+    source = compiled.source.splitlines()
     linears = {name: linear for linear, name in compiled.executable.names().items()}
     for paragraph in log.split("\n\n"):
         kernel = KERNEL.search(paragraph)
         if kernel is None or kernel[1] not in linears:
             continue
         lines = [source[int(number) - 1].strip() for number in LINE.findall(paragraph)]
-        nodes = [(line, node_at(line, linears[kernel[1]], target)) for line in lines]
+        nodes = [(line, node_at(line, linears[kernel[1]], DIALECT)) for line in lines]
         places = " and ".join(line if u is None else described(u) for line, u in nodes)
         what = ADDRESS.sub("", paragraph.partition("\n")[0].strip())
         yield f"{what} in {kernel[1]}: {places}"

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from uop.compiler import bundle, execute
 from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.stages.render import render_source
 from uop.compiler.targets.cstyle import Operation, c_type, spell
 from uop.compiler.targets.opencl import OPENCL
 from uop.spec.dtype import DType
@@ -42,7 +41,7 @@ def run_ops(opencl: OpenCLDevice) -> RunOps:
         size = len(inputs[0])
         body = "\n  ".join([f"i64 i = get_global_id(0);\n  if (i >= {size}) return;", *lines])
         kernel = f"kernel void k({', '.join(pointers)}) {{\n  {body}\n}}"
-        built = opencl.build(render_source([kernel], OPENCL))
+        built = opencl.build(OPENCL.source([kernel]))
         buffers = [*inputs, *(np.zeros(size, NUMPY[c_type(d)]) for _, d in results)]
         launch = Launch("k", tuple(range(len(buffers))), (-(-size // 64),), (64,))
         return opencl.run(built, [launch], buffers)[len(of) :]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from uop.compiler.runtime.cuda import nvrtc_compile
-from uop.compiler.stages.render import render_source
 from uop.compiler.targets.cstyle import Operation, c_type, spell
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.prelude import HELPERS
@@ -57,7 +56,7 @@ def test_every_spelled_op_compiles() -> None:
     chosen = operations()
     assert {operation.op for operation in chosen} == CUDA.ops
     kernels = [kernel(f"k{i}", chosen[i : i + 50]) for i in range(0, len(chosen), 50)]
-    ptx = nvrtc_compile(render_source(kernels, CUDA))
+    ptx = nvrtc_compile(CUDA.source(kernels))
     assert ptx.count(b".visible .entry") == len(kernels)
 
 
@@ -76,7 +75,7 @@ def float_ops(dtype: DType) -> list[Operation]:
 
 @pytest.mark.parametrize("dtype", [d for d in FLOATS if d in CUDA.native], ids=lambda d: d.name)
 def test_arithmetic_rounds_once_per_op(dtype: DType) -> None:
-    ptx = nvrtc_compile(render_source([kernel("k", float_ops(dtype))], CUDA)).decode()
+    ptx = nvrtc_compile(CUDA.source([kernel("k", float_ops(dtype))])).decode()
     body = ptx[ptx.index(".visible .entry") :]
     suffix = f"rn.f{dtype.bits}"
     for instruction in ("mul", "add", "div", "rcp", "sqrt"):
@@ -91,7 +90,7 @@ def test_float32_functions_stay_float32() -> None:
         Operation(op, dtypes.float32, (dtypes.float32,) * arity, ("x0", "x1")[:arity])
         for op, arity in ((Op.EXP2, 1), (Op.LOG2, 1), (Op.POW, 2), (Op.SQRT, 1), (Op.TRUNC, 1))
     ]
-    assert b".f64" not in nvrtc_compile(render_source([kernel("k", chosen)], CUDA))
+    assert b".f64" not in nvrtc_compile(CUDA.source([kernel("k", chosen)]))
 
 
 def test_a_refused_source_says_why() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,16 @@ import pytest
 from graphs import contents
 from numpy.typing import NDArray
 
+from uop.cli.names import stages
 from uop.compiler import pipeline
 from uop.compiler.bundle import Job, run_many
-from uop.compiler.pipeline import compile
+from uop.compiler.pipeline import Setting, Stage, add_stage, compile
+from uop.compiler.rewrite import Fired
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import BufferArg, FlipArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, PassError, UnsupportedError
-from uop.spec.kernel.forms import FORMS
+from uop.spec.kernel.forms import EXPANDED, FORMS
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, param
 
@@ -123,9 +126,38 @@ def test_everything_is_observed_and_every_stage_kept() -> None:
 
 
 def test_a_stage_that_breaks_its_form_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "linearize", lambda root, fired: root)
+    broken = [
+        replace(stage, run=lambda u, _, fired: u) if stage.name == "linearize" else stage
+        for stage in pipeline.STAGES
+    ]
+    monkeypatch.setattr(pipeline, "STAGES", broken)
     with pytest.raises(PassError, match=r"linearize: a body is a LINEAR .*SINK"):
         compile(param(0, (2,), dtypes.int32))
+
+
+def test_a_stage_is_added_by_registration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that puts the factor 2 in the place of an addition, between two of the box."""
+
+    def doubled(root: UOp, setting: Setting, fired: Fired) -> UOp:
+        sums = [u for u in root.toposort() if u.op is Op.ADD and u.src[0] is u.src[1]]
+        new = {u: UOp(Op.MUL, u.src[0], const(2, u.dtype)) for u in sums}
+        for before, after in new.items():
+            fired("double", before, after)
+        return root.substitute(new)
+
+    monkeypatch.setattr(pipeline, "STAGES", [*pipeline.STAGES])
+    form = replace(EXPANDED, stage="double")
+    add_stage(Stage("double", doubled, lambda setting: form), before="select")
+    seen: list[tuple[str, str]] = []
+    a = param(0, (3,), dtypes.float32)
+    program = compile(UOp(Op.ADD, a, a), observe=lambda stage, rule, *_: seen.append((stage, rule)))
+    assert list(program.stages)[3:5] == ["expand", "double"]
+    assert ("double", "double") in seen
+    assert "* 0x1.0000000000000p+1f" in program.source
+    assert "double" in stages()
+    add_stage(Stage("bad", lambda u, s, f: u.src[0], lambda setting: form), before="select")
+    with pytest.raises(PassError, match="double"):
+        compile(UOp(Op.ADD, a, a))
 
 
 def test_an_unknown_target_is_named() -> None:

@@ -17,8 +17,6 @@ from uop.compiler.stages.render import (
     params,
     render,
     render_bundle,
-    render_kernel,
-    render_source,
 )
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
@@ -70,7 +68,7 @@ def linear(*effects: UOp) -> UOp:
 
 
 def run(device: OpenCLDevice, kernel: UOp, *buffers: Array) -> list[Array]:
-    source = render_source([render_kernel(kernel, "k", OPENCL)], OPENCL)
+    source = OPENCL.source([OPENCL.kernel(kernel, "k")])
     slots = tuple(range(len(buffers)))
     launch = Launch.covering("k", slots, work_items(kernel), OPENCL.local_size)
     return device.run(device.build(source), [launch], buffers)
@@ -97,7 +95,7 @@ kernel void k(global f32* b0, global f32* b1) {
 
 
 def test_one_statement_per_node() -> None:
-    assert render_kernel(doubled(), "k", OPENCL) == DOUBLED
+    assert OPENCL.kernel(doubled(), "k") == DOUBLED
 
 
 def test_more_work_items_than_elements_do_no_harm(opencl: OpenCLDevice) -> None:
@@ -240,7 +238,7 @@ def test_many_kernels_in_one_agree_with_each_alone(opencl: OpenCLDevice) -> None
         for at, contents in zip(offsets, buffers, strict=True):
             arena[at : at + contents.nbytes] = contents.view(np.uint8)
             places.append((at, contents))
-    built = opencl.build(render_bundle(placed, "all_of_them", OPENCL))
+    built = opencl.build(render_bundle(placed, "all_of_them", OPENCL.dialect))
     waves = [Launch("all_of_them", (0,), (2,), (1,), (first,)) for first in (0, 2)]
     (together,) = opencl.run(built, waves, [arena])
     alone = [out for kernel, buffers in kernels for out in run(opencl, kernel, *buffers)]
@@ -257,7 +255,7 @@ def test_a_source_has_only_the_helpers_it_uses() -> None:
             cast(load(pointer(0, 1, dtypes.int64), index_const(0)), dtypes.bfloat16),
         )
     )
-    source = render_source([render_kernel(kernel, "k", OPENCL)], OPENCL)
+    source = OPENCL.source([OPENCL.kernel(kernel, "k")])
     helpers = [line.split("(")[0] for line in source.splitlines() if line.startswith("FN ")]
     assert helpers == [
         "FN f32 f64_to_odd",
@@ -265,15 +263,17 @@ def test_a_source_has_only_the_helpers_it_uses() -> None:
         "FN f32 i64_to_odd",
         "FN u16 f32_to_bfloat16",
     ]
-    assert "FN" not in render_source([render_kernel(doubled(), "k", OPENCL)], OPENCL)
+    assert "FN" not in OPENCL.source([OPENCL.kernel(doubled(), "k")])
 
 
 @pytest.mark.cuda
 def test_the_same_kernels_compile_for_cuda() -> None:
     kernels = [doubled(), row_sums(3, 4), shifted_copy(8, 1)]
-    texts = [render_kernel(kernel, f"k{n}", CUDA) for n, kernel in enumerate(kernels)]
-    nvrtc_compile(render_source(texts, CUDA))
-    nvrtc_compile(render_bundle([BundledKernel(kernel, (0, 64)) for kernel in kernels], "k", CUDA))
+    texts = [CUDA.kernel(kernel, f"k{n}") for n, kernel in enumerate(kernels)]
+    nvrtc_compile(CUDA.source(texts))
+    nvrtc_compile(
+        render_bundle([BundledKernel(kernel, (0, 64)) for kernel in kernels], "k", CUDA.dialect)
+    )
 
 
 def test_the_stage_makes_programs() -> None:
@@ -291,7 +291,7 @@ def test_a_value_used_outside_its_loop_is_refused() -> None:
     end = UOp(Op.END, store(pointer(1, 4, dtypes.int32), j, value), j)
     late = store(pointer(1, 4, dtypes.int32), index_const(0), value)
     with pytest.raises(PassError, match="outside its loop"):
-        render_kernel(linear(end, late), "k", OPENCL)
+        OPENCL.kernel(linear(end, late), "k")
 
 
 def test_crossing_loops_are_refused() -> None:
@@ -300,13 +300,13 @@ def test_crossing_loops_are_refused() -> None:
     second = store(pointer(0, 4, dtypes.int32), inner, const(2, dtypes.int32))
     crossing = UOp(Op.LINEAR, outer, inner, UOp(Op.END, first, outer), UOp(Op.END, second, inner))
     with pytest.raises(PassError):
-        render_kernel(crossing, "k", OPENCL)
+        OPENCL.kernel(crossing, "k")
 
 
 def test_what_a_kernel_cannot_have_is_named() -> None:
     i = item(4, "idx0")
     with pytest.raises(UnsupportedError, match="idx0"):
-        render_kernel(linear(store(pointer(0, 4, dtypes.index), i, i)), "k", OPENCL)
+        OPENCL.kernel(linear(store(pointer(0, 4, dtypes.index), i, i)), "k")
     value = UOp(Op.DETACH, pointer(0, 4, dtypes.int32))
     with pytest.raises(UnsupportedError, match="DETACH"):
-        render_kernel(UOp(Op.LINEAR, value), "k", OPENCL)
+        OPENCL.kernel(UOp(Op.LINEAR, value), "k")

@@ -9,7 +9,6 @@ import pytest
 
 from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.stages.render import render_source
 from uop.compiler.targets.cstyle import Operation, c_type, literal, spell
 from uop.compiler.targets.opencl import OPENCL
 from uop.spec.dtype import DTYPES, DType, dtypes
@@ -51,7 +50,7 @@ def test_literals_fold_to_what_is_computed(opencl: OpenCLDevice, of: DType) -> N
         for i in range(0, len(statements), 100)
     ]
     launches = [Launch(f"k{i}", (0,), (1,), (1,)) for i in range(0, len(statements), 100)]
-    built = opencl.build(render_source(kernels, OPENCL))
+    built = opencl.build(OPENCL.source(kernels))
     (out,) = opencl.run(built, launches, [np.zeros(2 * len(cases))])
     folded, run = out[::2], out[1::2]
     # Of a function with a budget only the special results are fixed.
@@ -68,6 +67,6 @@ def test_truncating_a_literal_nan_gives_nan(opencl: OpenCLDevice, of: DType) -> 
     name = c_type(of)
     truncated = spell(Operation(Op.TRUNC, of, (of,), (literal(of, of.format.nan_bits),)))
     kernel = f"kernel void k(global {name}* out) {{ out[get_global_id(0)] = {truncated}; }}"
-    built = opencl.build(render_source([kernel], OPENCL))
+    built = opencl.build(OPENCL.source([kernel]))
     (out,) = opencl.run(built, [Launch("k", (0,), (1,), (64,))], [np.zeros(64, of.name)])
     assert np.isnan(out).all()

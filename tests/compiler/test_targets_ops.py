@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.stages.render import render_source
 from uop.compiler.targets.cstyle import Operation, c_type, spell
 from uop.compiler.targets.opencl import OPENCL
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
@@ -291,7 +290,7 @@ def test_complements_around_an_extremum(
     numbers = np.arange(64, dtype=storage(dtype))
     a, b = numbers, numbers[::-1].copy()
     launches = [Launch(f"k{n}", (0, 1, 2 + n), (64 // group,), (group,)) for n in range(3)]
-    built = opencl.build(render_source(kernels, OPENCL))
+    built = opencl.build(OPENCL.source(kernels))
     below, subtracted, above = opencl.run(built, launches, [a, b, *(np.zeros_like(a),) * 3])[2:]
     np.testing.assert_array_equal(below, ~extremum(a, b))
     np.testing.assert_array_equal(subtracted, ~extremum(a, b))

@@ -14,7 +14,6 @@ from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import Launch, check_group
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.grid import Grid, grid_of, is_grouped, runs
-from uop.compiler.stages.render import render_kernel
 from uop.compiler.stages.select import select
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
@@ -188,7 +187,7 @@ def test_an_atomic_addition_that_a_target_lacks_is_named() -> None:
     body = linear(UOp(Op.ATOMICADD, there, const(1, dtypes.int8)))
     for target in (OPENCL, CUDA):
         with pytest.raises(UnsupportedError, match="no atomic addition of int8"):
-            render_kernel(body, "k", target)
+            target.kernel(body, "k")
 
 
 def test_instructions_are_spelled_by_the_target() -> None:
@@ -197,12 +196,12 @@ def test_instructions_are_spelled_by_the_target() -> None:
     named = UOp(Op.INS, read, arg=InsArg("popcount", dtypes.int32))
     text = UOp(Op.CUSTOM, read, named, arg=CustomArg("max({0}, {1})", dtypes.int32))
     body = linear(UOp(Op.STORE, place(i), text))
-    opencl, cuda = (render_kernel(body, "k", target) for target in (OPENCL, CUDA))
+    opencl, cuda = (target.kernel(body, "k") for target in (OPENCL, CUDA))
     assert "(i32)(popcount(t0))" in opencl
     assert "(i32)(__popc(t0))" in cuda
     for source in (opencl, cuda):
         assert "(i32)(max(t0, t1))" in source
     with pytest.raises(UnsupportedError, match="no instruction 'fused'"):
-        render_kernel(linear(UOp(Op.INS, read, arg=InsArg("fused", dtypes.int32))), "k", OPENCL)
+        OPENCL.kernel(linear(UOp(Op.INS, read, arg=InsArg("fused", dtypes.int32))), "k")
     with pytest.raises(UnsupportedError, match="names operand 1 of 1"):
         filled("max({0}, {1})", ["x"])

@@ -55,7 +55,7 @@ class WithFault:
 
 
 def cmplt_true_on_nan(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(cstyle.ARITHMETIC, Op.CMPLT, lambda node: f"!({node.args[0]} >= {node.args[1]})")  # type: ignore[arg-type]
+    patch.setitem(cstyle.SPELLINGS, Op.CMPLT, lambda node: f"!({node.args[0]} >= {node.args[1]})")
 
 
 def uint8_addition_in_int(patch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def nested_without_contraction_pragma(patch: pytest.MonkeyPatch) -> None:
     header = HEADER.replace("#pragma OPENCL FP_CONTRACT OFF\n", "")
     assert header != HEADER
     target = replace(OPENCL, dialect=replace(OPENCL.dialect, header=header))
-    patch.setitem(pipeline.TARGETS, "opencl", target)  # type: ignore[arg-type]
+    patch.setitem(pipeline.TARGETS, "opencl", target)
 
 
 def found(backend: Backend, options: Options) -> Failure:

@@ -103,9 +103,9 @@ def targets() -> list[str]:
 
 def stages() -> list[str]:
     """The stages of the compiler."""
-    from uop.spec.kernel.forms import FORMS
+    from uop.compiler.pipeline import STAGES
 
-    return list(FORMS)
+    return [stage.name for stage in STAGES]
 
 
 def backends() -> list[str]:

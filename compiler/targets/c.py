@@ -1,0 +1,46 @@
+"""A target whose language is a dialect of C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from uop.compiler.runtime.device import Device
+from uop.compiler.stages.render import render_kernel, render_source
+from uop.compiler.targets.cstyle import SPELLINGS, Dialect
+from uop.compiler.targets.target import Target
+from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
+from uop.spec.uop import UOp
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CTarget(Target):
+    """A device whose kernels are C, in its dialect."""
+
+    dialect: Dialect
+    opener: Callable[[], Any]
+
+    def kernel(self, linear: UOp, name: str) -> str:
+        return render_kernel(linear, name, self.dialect)
+
+    def source(self, kernels: Sequence[str]) -> str:
+        return render_source(kernels, self.dialect)
+
+    def open(self) -> Device:
+        return cast(Device, self.opener())
+
+
+SMALL_FLOATS = tuple(dtype for dtype in FLOATS if dtype.bits < 32)
+
+NATIVE = frozenset(DTYPES.values()) - frozenset(SMALL_FLOATS) - {dtypes.void}
+"""The dtypes that every C dialect here computes in itself."""
+
+EMULATED: Mapping[DType, DType] = dict.fromkeys(SMALL_FLOATS, dtypes.float32)
+"""float32 keeps twice the digits of each of these and two more: rounding its correctly rounded +,
+*, / and sqrt once more gives the correctly rounded result."""
+
+
+def c_target(name: str, dialect: Dialect, opener: Callable[[], Any], local_size: int) -> CTarget:
+    """A target with 64-bit floats and integers whose small floats live as their bits."""
+    return CTarget(name, NATIVE, EMULATED, SPELLINGS.keys(), local_size, dialect, opener)
