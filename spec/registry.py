@@ -91,7 +91,8 @@ class OpDef(Operands):
 
     `src` has the spec's names of the operands.
     `undefined` describes the elements without a value, `clauses` are the conditions on a run.
-    `decomposition` builds the op from others, `gradient` the gradients of the operands.
+    `decomposition` builds the op from others, `gradient` the gradients of the operands. `cases` is
+    the text of a file of cases, for an op without a file in conformance/suite/cases.
     """
 
     op: Op
@@ -113,6 +114,7 @@ class OpDef(Operands):
     clauses: tuple[Clause, ...] = ()
     decomposition: Callable[[Build, Node], Node | None] | None = None
     gradient: Gradient | None = None
+    cases: str = ""
 
     @property
     def is_elementwise(self) -> bool:

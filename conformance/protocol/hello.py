@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 
 from uop.conformance.protocol.types import FORMS, OFFERS, Hello, Limits
@@ -25,8 +25,8 @@ NAMES_OF_DTYPES = tuple(name for name in DTYPES if name != dtypes.void.name)
 LONGEST = 200
 """Characters of a name of a backend."""
 VARIANT = re.compile(r"[A-Za-z0-9._+-]{0,60}")
-NAMED = {
-    "ops": tuple(Op.__members__),
+NAMED: Mapping[str, Collection[str]] = {
+    "ops": Op.__members__,
     "dtypes": NAMES_OF_DTYPES,
     "forms": FORMS,
     "offers": OFFERS,
@@ -98,7 +98,7 @@ def _check_limits(limits: object) -> None:
             raise DeviationError(f"hello: limits: {name}", expected, found)
 
 
-def _one_of(known: Sequence[str]) -> str:
+def _one_of(known: Collection[str]) -> str:
     if len(known) > len(NAMES_OF_DTYPES):
         return "names that `uop explain` knows"
     return f"some of {', '.join(known)}"

@@ -16,6 +16,7 @@ from uop.conformance.reference.glossary import chapters, legend
 from uop.conformance.reference.page import FINDINGS, Page, op_page
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import field_words
+from uop.spec.additions import load_additions
 from uop.spec.decisions import decisions
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
@@ -162,4 +163,5 @@ def _args() -> str:
 if __name__ == "__main__":
     if not Path(sys.argv[1], OPS).is_dir():
         sys.exit(f"expected the folder docs, found {sys.argv[1]}")
+    load_additions()
     write(Path(sys.argv[1]))

@@ -11,12 +11,13 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 
 from uop.conformance.protocol import wire
 from uop.conformance.workers.processes import own_stdout, when_alone
 from uop.conformance.workers.sessions import start
 from uop.conformance.workers.transport import Allowance
+from uop.spec.additions import load_additions
 from uop.spec.errors import UopError
 
 JUDGING = "uop.conformance.judging.judging"
@@ -38,7 +39,7 @@ def main(
         ExitStack() as last,
     ):
         # What is told to end while it starts must end what it starts: that is for this thread.
-        loading = meanwhile.submit(import_module, JUDGING)
+        loading = meanwhile.submit(_judging)
         last.callback(_ignore)
         try:
             worker = start(backend, Path(scratch), allowance, Path(log) if log else None)
@@ -48,6 +49,11 @@ def main(
         last.callback(worker.close)
         last.callback(_ignore)
         loading.result().answer(worker, profile, int(seed), out, folder)
+
+
+def _judging() -> ModuleType:
+    load_additions()
+    return import_module(JUDGING)
 
 
 def _leave(signal_number: int, frame: FrameType | None) -> None:

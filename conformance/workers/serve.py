@@ -19,6 +19,7 @@ from uop.conformance.protocol.codec import NAMES
 from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Backend, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.workers.processes import end, own_stdout, when_alone
+from uop.spec.additions import load_additions
 from uop.spec.errors import UopError
 
 STATM = Path("/proc/self/statm")
@@ -39,6 +40,7 @@ def _serve(name: str) -> None:
     # For a backend written as module:Class; at the end, where it hides nothing that is installed.
     sys.path.append(str(Path.cwd()))
     try:
+        load_additions()
         backend = load(name)
         hello = checked(backend.hello())
     except UopError as error:

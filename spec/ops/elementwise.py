@@ -47,6 +47,7 @@ def elementwise(
     gradient: Gradient | None = None,
     one_dtype_at: tuple[int, ...] | None = None,
     arg: type[Arg] | None = None,
+    cases: str = "",
     extra: tuple[Constraint, ...] = (),
     axis_label: str = "c5",
 ) -> OpDef:
@@ -71,6 +72,7 @@ def elementwise(
             undefined=undefined,
             decomposition=decomposition,
             gradient=gradient,
+            cases=cases,
             constraints=(
                 dtype_among(f"{name}.c1", shared[0], allowed),
                 *((one_dtype(f"{name}.c2", *shared),) if len(shared) > 1 else ()),

@@ -68,6 +68,7 @@ def test_wrong_usage_is_exit_2(uop: Any, arguments: list[str]) -> None:
         (UndefinedError("INDEX.u1", "out of bounds"), Exit.USAGE),
         (UnsupportedError("no float64"), Exit.USAGE),
         (errors.LackingError("INS.n1", "no meaning"), Exit.USAGE),
+        (errors.IncompleteError("ABS", "a meaning"), Exit.USAGE),
         (PassError("rangeify"), Exit.FAILED),
         (BackendError("crashed"), Exit.NO_BACKEND),
         (errors.LaunchError("wrote outside"), Exit.NO_BACKEND),

@@ -34,12 +34,12 @@ def groups(level: str) -> Iterator[Group]:
 
 @cache
 def by_file(level: str) -> dict[str, tuple[FileCase, ...]]:
-    """The cases by the name of their file, without its suffix."""
+    """The cases by the name of their file, without its suffix, or that of the op that has them."""
     folder = files("uop.conformance.suite") / "cases" / level
-    return {
-        file.name.removesuffix(".uop"): parse_file(file.read_text("utf-8"), file.name).cases
-        for file in sorted(folder.iterdir(), key=lambda f: f.name)
-    }
+    texts = {file.name.removesuffix(".uop"): file.read_text("utf-8") for file in folder.iterdir()}
+    if level == "op":
+        texts |= {op.name: d.cases for op, d in DECLARATIONS.items() if d.cases}
+    return {name: parse_file(text, f"{name}.uop").cases for name, text in sorted(texts.items())}
 
 
 def dtype_of(root: UOp, case: FileCase, op: Op | None) -> DType:

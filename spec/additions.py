@@ -1,0 +1,25 @@
+"""What other packages add to the language: modules that register ops, stages or targets."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from uop.spec.errors import UnsupportedError
+
+GROUP = "uop.additions"
+
+
+@cache
+def load_additions() -> None:
+    """Import the entry points of the group; before anything else that asks which ops there are."""
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        # The ops of this package come first.
+        import_module("uop.spec.ops.declared")
+        try:
+            entry.load()
+        except (ImportError, AttributeError) as error:
+            raise UnsupportedError(
+                f"addition {entry.name!r} cannot be imported: {error}"
+            ) from error
