@@ -110,25 +110,6 @@ OF_BOOLS: dict[Op, Callable[..., Scalar]] = {
     Op.NOT: lambda a: not a,
     Op.MULACC: lambda a, b, c: (a and b) or c,
 }
-OF_INTS: dict[Op, Callable[..., int]] = {
-    Op.ADD: lambda a, b: a + b,
-    Op.SUB: lambda a, b: a - b,
-    Op.MUL: lambda a, b: a * b,
-    Op.MULACC: lambda a, b, c: a * b + c,
-    Op.NEG: lambda a: -a,
-    Op.TRUNC: lambda a: a,
-    Op.MAX: max,
-    Op.MIN: min,
-    Op.IDIV: lambda a, b: a // b,
-    Op.MOD: lambda a, b: a % b,
-    Op.CDIV: lambda a, b: _truncated(a, b),
-    Op.CMOD: lambda a, b: a - b * _truncated(a, b),
-    Op.XOR: lambda a, b: a ^ b,
-    Op.OR: lambda a, b: a | b,
-    Op.AND: lambda a, b: a & b,
-    Op.SHL: lambda a, b: a << b,
-    Op.SHR: lambda a, b: a >> b,
-}
 FAR = 1200
 THREEFRY = {
     (0, 0): 0x99BA4EFE6B200159,
@@ -139,11 +120,6 @@ THREEFRY = {
 """Published results of the function, which none here computes."""
 
 
-def _truncated(a: int, b: int) -> int:
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
 def _of_ints(op: Op, dtype: DType, *x: int) -> Allowed:
     if op is Op.THREEFRY:
         return at(THREEFRY[x[0], x[1]])
@@ -151,7 +127,7 @@ def _of_ints(op: Op, dtype: DType, *x: int) -> Allowed:
         return ANYTHING
     if op in (Op.SHL, Op.SHR) and not 0 <= x[1] < dtype.bits:
         return ANYTHING
-    result = OF_INTS[op](*x)
+    result = exact.INTS[op](*x)
     return at(result if dtype.kind is Kind.INDEX else exact.wrapped(dtype, result))
 
 

@@ -147,6 +147,33 @@ BINARY: dict[Op, Callable[[DType, float, float], Bits]] = {
 }
 
 
+def _truncated(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+INTS: dict[Op, Callable[..., int]] = {
+    Op.ADD: lambda a, b: a + b,
+    Op.SUB: lambda a, b: a - b,
+    Op.MUL: lambda a, b: a * b,
+    Op.MULACC: lambda a, b, c: a * b + c,
+    Op.NEG: lambda a: -a,
+    Op.TRUNC: lambda a: a,
+    Op.MAX: max,
+    Op.MIN: min,
+    Op.IDIV: lambda a, b: a // b,
+    Op.MOD: lambda a, b: a % b,
+    Op.CDIV: lambda a, b: _truncated(a, b),
+    Op.CMOD: lambda a, b: a - b * _truncated(a, b),
+    Op.XOR: lambda a, b: a ^ b,
+    Op.OR: lambda a, b: a | b,
+    Op.AND: lambda a, b: a & b,
+    Op.SHL: lambda a, b: a << b,
+    Op.SHR: lambda a, b: a >> b,
+}
+"""Before they wrap."""
+
+
 def floor_div(dtype: DType, x: int, y: int) -> int:
     return wrapped(dtype, x // y)
 
