@@ -158,7 +158,7 @@ def test_what_judges_as_it_should_accuses_each_element_that_is_pushed() -> None:
             member.answer(SAY_HELLO)
             (verdict,) = FaultyJudge(member).judge([CaseId.parse(id)])
         finally:
-            member.end()
+            member.process.end()
         assert rejected(verdict) == wrong, id
 
 
