@@ -7,7 +7,7 @@ from typing import Any
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.elements import Element, Errors
 from uop.conformance.judging.verdict import Fault, Status, Verdict
-from uop.conformance.profile.card import Entry
+from uop.conformance.profile.card import Observation
 from uop.conformance.report.model import BackendInfo, Failure, LedgerSums, Report
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally
@@ -60,7 +60,7 @@ def report(
     *verdicts: Verdict,
     failures: tuple[Failure, ...] = (),
     backend: str = "some",
-    card: tuple[Entry, ...] | None = None,
+    card: tuple[Observation, ...] | None = None,
     ledger: LedgerSums | None = None,
     origin: Origin | None = None,
     **fields: Any,

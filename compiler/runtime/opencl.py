@@ -16,7 +16,7 @@ import numpy as np
 
 from uop.compiler.runtime.device import Contents, Launch, check_group, empty_like, require
 from uop.compiler.runtime.drivers import Driver, alone, open_loader
-from uop.compiler.runtime.trials import Seen, choose
+from uop.compiler.runtime.trials import TriedDevice, choose
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 SHORT = {"Portable Computing Language": "pocl", "Intel(R) OpenCL": "intel"}
@@ -90,7 +90,7 @@ def _try(library: str) -> dict[str, Any]:
     return {"devices": seen, "failure": "" if seen else _why_none(driver)}
 
 
-def _see(cl: Any, platform: Any, number: int, device: int) -> Seen:
+def _see(cl: Any, platform: Any, number: int, device: int) -> TriedDevice:
     found = platform.get_devices()[device]
     refusal = "" if found.double_fp_config else "it has no float64"
     try:
@@ -98,7 +98,7 @@ def _see(cl: Any, platform: Any, number: int, device: int) -> Seen:
     except (cl.Error, BackendError) as error:
         refusal = _brief(str(error))
     names = platform.name, platform.version, variant_of(platform.name)
-    return Seen(*names, number, device, found.name.strip(), refusal)
+    return TriedDevice(*names, number, device, found.name.strip(), refusal)
 
 
 def _brief(log: str) -> str:

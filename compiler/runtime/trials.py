@@ -42,7 +42,7 @@ INSTALL = 'install one with: pip install "uop[opencl]"; `uop backends` tells oth
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TriedDevice:
     """A device in the result of a trial."""
 
     platform: str
@@ -64,7 +64,7 @@ class Trial:
     """The result of trying a driver: its devices, or why there are none."""
 
     driver: Driver
-    devices: tuple[Seen, ...]
+    devices: tuple[TriedDevice, ...]
     failure: str = ""
 
     @property
@@ -74,14 +74,14 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ChosenDevice:
     """A device and its driver."""
 
     driver: Driver
-    seen: Seen
+    seen: TriedDevice
 
 
-def choose(place: str = "") -> Found:
+def choose(place: str = "") -> ChosenDevice:
     """The first usable device of a name or number; UnsupportedError if there is none.
 
     `place` defaults to UOP_OPENCL_PLATFORM, and then to any device.
@@ -96,19 +96,19 @@ def choose(place: str = "") -> Found:
             if place not in ("", seen.variant):
                 continue
             if not (refusal := _refusal(seen)):
-                return Found(trial.driver, seen)
+                return ChosenDevice(trial.driver, seen)
             refusals.append(f"{seen.variant} of {trial.driver.source}: {refusal}")
     what = f"OpenCL device {place!r}" if place else "OpenCL device"
     raise UnsupportedError(f"no {what} can be used: " + "; ".join([*refusals, INSTALL]))
 
 
-def by_number(trials: Iterable[Trial]) -> dict[str, Found]:
+def by_number(trials: Iterable[Trial]) -> dict[str, ChosenDevice]:
     """The devices of all drivers by platform number and device number, as 0:1."""
-    found: dict[str, Found] = {}
+    found: dict[str, ChosenDevice] = {}
     first = 0
     for trial in trials:
         for seen in trial.devices:
-            found[f"{first + seen.number}:{seen.device}"] = Found(trial.driver, seen)
+            found[f"{first + seen.number}:{seen.device}"] = ChosenDevice(trial.driver, seen)
         first += max((seen.number + 1 for seen in trial.devices), default=0)
     return found
 
@@ -151,7 +151,7 @@ def _preferred(name: str) -> Iterator[Trial]:
     yield from (trial for trial in system if trial.variant not in known)
 
 
-def _choose_by_number(place: str) -> Found:
+def _choose_by_number(place: str) -> ChosenDevice:
     found = by_number(trial_of(driver) for driver in (*listed(), *embedded()))
     if place not in found:
         there = ", ".join(f"{number} {each.seen.name}" for number, each in found.items())
@@ -161,7 +161,7 @@ def _choose_by_number(place: str) -> Found:
     return found[place]
 
 
-def _refusal(seen: Seen) -> str:
+def _refusal(seen: TriedDevice) -> str:
     return seen.refusal or (why_it_keeps_nothing() if seen.variant == "pocl" else "")
 
 
@@ -185,7 +185,7 @@ def _tried(driver: Driver, folder: str) -> Trial:
 
 
 def _read(driver: Driver, found: Mapping[str, Any]) -> Trial:
-    return Trial(driver, tuple(Seen(**seen) for seen in found["devices"]), found["failure"])
+    return Trial(driver, tuple(TriedDevice(**seen) for seen in found["devices"]), found["failure"])
 
 
 def _ending(done: subprocess.CompletedProcess[str]) -> str:

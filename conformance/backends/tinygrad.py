@@ -144,7 +144,7 @@ class TinygradBackend:
     def _plan(self, root: UOp) -> Plan:
         if is_sharded(root):
             raise UnsupportedError("a program for several devices")
-        memory = Memory(self.tinygrad, self.language, self.device)
+        memory = DeviceBuffers(self.tinygrad, self.language, self.device)
         if kind_of(root).calls_kernels:
             work_items = self.device not in WITHOUT_WORK_ITEMS
             return _kernels(root, Kernels(self.language, self.tinygrad.uop.ops, work_items), memory)
@@ -154,7 +154,7 @@ class TinygradBackend:
         return _values(root, graph, memory)
 
 
-class Memory:
+class DeviceBuffers:
     """The buffers of a program on a device, by slot."""
 
     def __init__(self, tinygrad: ModuleType, language: Language, device: str) -> None:
@@ -193,7 +193,7 @@ class Memory:
 class Plan:
     """A scheduled program, and the buffers that it fills with values."""
 
-    memory: Memory
+    memory: DeviceBuffers
     linear: Any
     filled: tuple[tuple[UOp, Node], ...]
 
@@ -212,7 +212,7 @@ class Plan:
         return np.frombuffer(self.memory.read(buffer), np_dtype(u.dtype)).reshape(u.shape)
 
 
-def _values(root: UOp, graph: Graph, memory: Memory) -> Plan:
+def _values(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
     """Store each output to a buffer of its own, as Tensor.clone does."""
     roots = root.src if root.op is Op.TUPLE else (root,)
     if any(u.dtype is dtypes.index for u in roots):
@@ -227,7 +227,7 @@ def _values(root: UOp, graph: Graph, memory: Memory) -> Plan:
     return Plan(memory, _scheduled(memory, stores), filled)
 
 
-def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
+def _effects(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
     """Store to buffers, which keep their contents elsewhere."""
     stores = [u for u in outside(root) if u.op is Op.STORE]
     if any(u.op is not Op.STORE for u in root.src) or any(
@@ -242,7 +242,7 @@ def _effects(root: UOp, graph: Graph, memory: Memory) -> Plan:
     return Plan(memory, _scheduled(memory, effects), filled)
 
 
-def _kernels(root: UOp, kernels: Kernels, memory: Memory) -> Plan:
+def _kernels(root: UOp, kernels: Kernels, memory: DeviceBuffers) -> Plan:
     """Run the CALLs in order, each of a kernel on whole buffers."""
     calls: list[Node] = []
     written: dict[int, UOp] = {}
@@ -259,7 +259,7 @@ def _kernels(root: UOp, kernels: Kernels, memory: Memory) -> Plan:
     return Plan(memory, memory.language.node("LINEAR", *calls), filled)
 
 
-def _scheduled(memory: Memory, stores: list[Node]) -> Any:
+def _scheduled(memory: DeviceBuffers, stores: list[Node]) -> Any:
     if not stores:
         return None
     sink = memory.language.uop.sink(*stores)

@@ -36,7 +36,7 @@ HEADER = {"uop": str, "profile": str, "seed": int}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CorpusCase:
     """A case of a corpus, as its manifest describes it."""
 
     id: str
@@ -66,7 +66,7 @@ def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
     return replace(report, origin=Origin.now(command))
 
 
-def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[Entry]]:
+def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[CorpusCase]]:
     """Read the header and the cases. CorpusError for another schema or a truncated file."""
     path = corpus / MANIFEST
     try:
@@ -84,14 +84,14 @@ def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[Entry]]:
         raise CorpusError(f"{path} is not a manifest, or is truncated: {error}") from error
 
 
-def _entries(lines: list[str]) -> Iterator[Entry]:
+def _entries(lines: list[str]) -> Iterator[CorpusCase]:
     for line in lines:
         entry = json.loads(line)
         outputs = tuple(Described.from_json(output) for output in entry["outputs"])
-        yield Entry(str(CaseId.parse(str(entry["id"]))), outputs)
+        yield CorpusCase(str(CaseId.parse(str(entry["id"]))), outputs)
 
 
-def _verdict(case: Path, results: Path, entry: Entry) -> Verdict:
+def _verdict(case: Path, results: Path, entry: CorpusCase) -> Verdict:
     skipped = results / SKIPPED
     if skipped.is_file():
         with skipped.open(encoding="utf-8", errors="replace") as file:

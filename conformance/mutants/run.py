@@ -15,7 +15,7 @@ from types import CodeType, ModuleType
 from uop.conformance.mutants.catalogue import Mutant, mutants, mutated
 
 
-class Fault(SourceFileLoader):
+class MutantLoader(SourceFileLoader):
     """Loads a module from its text with the fault."""
 
     mutant: Mutant
@@ -40,7 +40,7 @@ class Finder(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path)
         if spec is not None and spec.origin is not None:
-            loader = Fault(fullname, spec.origin)
+            loader = MutantLoader(fullname, spec.origin)
             loader.mutant = self.mutant
             spec.loader = loader
         return spec

@@ -10,7 +10,7 @@ from uop.conformance.judging import storage
 from uop.conformance.judging.lowering import Submission, submission_of
 from uop.conformance.profile.free import free_points
 from uop.conformance.profile.points import knob_points
-from uop.conformance.profile.probe import Point, Witness, data
+from uop.conformance.profile.probe import Probe, Witness, data
 from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.workers.transport import Session
@@ -27,7 +27,7 @@ SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Observation:
     """What a backend does at one point.
 
     `declares` is the text that its knob would have, empty where nothing is to be declared, and
@@ -57,7 +57,7 @@ class Entry:
 class Card:
     """The points on which a backend gave an answer, those of the knobs first."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Observation, ...]
 
     @property
     def profile(self) -> Profile:
@@ -65,7 +65,7 @@ class Card:
         return profile_of(self.knobs())
 
     @property
-    def twofold(self) -> tuple[Entry, ...]:
+    def twofold(self) -> tuple[Observation, ...]:
         """The points of knobs at which it does two things."""
         return tuple(e for e in self.entries if e.knob and not e.consistent)
 
@@ -137,7 +137,7 @@ class _Answer:
     witness: Witness
 
 
-def _entry(point: Point, outcomes: dict[Witness, Outcome]) -> Entry | None:
+def _entry(point: Probe, outcomes: dict[Witness, Outcome]) -> Observation | None:
     """The entry of a point, None where a backend gave no answer."""
     answers = [a for w in point.witnesses if w in outcomes for a in _read(w, outcomes[w])]
     if not answers:
@@ -149,19 +149,19 @@ def _entry(point: Point, outcomes: dict[Witness, Outcome]) -> Entry | None:
     lines = tuple(a.line for a in answers)
     if len(shown) < 2:
         declares = "".join(point.declares.get(word, "") for word in shown)
-        return Entry(point.name, point.knob, "".join(shown) or NEITHER, declares, True, lines)
+        return Observation(point.name, point.knob, "".join(shown) or NEITHER, declares, True, lines)
     observed, conflict, repro = " and ".join(shown), tuple(a.line for a in shown.values())[:2], ""
     if _may_differ(point, answers):
         lines = tuple(dict.fromkeys([*conflict, *lines]))
-        return Entry(point.name, point.knob, observed, point.mixed, True, lines)
+        return Observation(point.name, point.knob, observed, point.mixed, True, lines)
     if point.knob:
         # The strict answer comes first: the repro is right by the spec.
         first, second = (word for word in point.declares if word in shown)
         repro = _repro(point, first, shown[second].witness)
-    return Entry(point.name, point.knob, observed, point.mixed, False, lines, conflict, repro)
+    return Observation(point.name, point.knob, observed, point.mixed, False, lines, conflict, repro)
 
 
-def _may_differ(point: Point, answers: Sequence[_Answer]) -> bool:
+def _may_differ(point: Probe, answers: Sequence[_Answer]) -> bool:
     """Whether a knob lets programs differ, and each of them does one thing.
 
     To contract sums alone is one choice; of numbers and NaNs one MAX cannot make both.
@@ -170,7 +170,7 @@ def _may_differ(point: Point, answers: Sequence[_Answer]) -> bool:
     return point.mixed in point.declares.values() and len(meant) == len({w for w, _ in meant})
 
 
-def _repro(point: Point, word: str, witness: Witness) -> str:
+def _repro(point: Probe, word: str, witness: Witness) -> str:
     """A witness that answers otherwise, with the answers that a word stands for."""
     root = witness.root
     given = {slot: storage.to_literal(a) for slot, a in witness.inputs.items()}

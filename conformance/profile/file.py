@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.checks import PROFILE_SUFFIX
-from uop.conformance.profile.card import Card, Entry
+from uop.conformance.profile.card import Card, Observation
 from uop.conformance.protocol.types import Hello
 from uop.conformance.run.commands import uop_command
 from uop.spec.errors import UopError
@@ -64,7 +64,7 @@ def read_profile(path: Path) -> Profile:
     return profile
 
 
-def _comments(entries: Iterable[Entry]) -> list[str]:
+def _comments(entries: Iterable[Observation]) -> list[str]:
     """What was observed of a knob, and some of the evidence."""
     told = list(entries)
     if not told:

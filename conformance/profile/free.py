@@ -7,7 +7,7 @@ from functools import cache, partial
 from math import inf
 
 from uop.conformance.profile.points import folded
-from uop.conformance.profile.probe import Bits, Point, Witness, data, elementwise, row, whole
+from uop.conformance.profile.probe import Bits, Probe, Witness, data, elementwise, row, whole
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
@@ -35,16 +35,16 @@ FREE = {
 
 
 @cache
-def free_points() -> tuple[Point, ...]:
+def free_points() -> tuple[Probe, ...]:
     return (
-        Point("NaN payload", _payload()),
-        Point("NaN of two NaNs", (_two_nans(),)),
-        Point("sign of a made NaN", _made()),
-        Point("MAX of two zeros", (_zeros(),)),
-        Point("order of a sum", (_order(),)),
-        Point("shift count out of range", _shifts()),
-        Point("float to int out of range", _casts()),
-        Point("division by zero", _divisions()),
+        Probe("NaN payload", _payload()),
+        Probe("NaN of two NaNs", (_two_nans(),)),
+        Probe("sign of a made NaN", _made()),
+        Probe("MAX of two zeros", (_zeros(),)),
+        Probe("order of a sum", (_order(),)),
+        Probe("shift count out of range", _shifts()),
+        Probe("float to int out of range", _casts()),
+        Probe("division by zero", _divisions()),
     )
 
 

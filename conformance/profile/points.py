@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from uop.conformance.profile.probe import NAN, Point, Witness, data, elementwise, row, whole
+from uop.conformance.profile.probe import NAN, Probe, Witness, data, elementwise, row, whole
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import DTypeArg, PadArg, ReduceArg
 from uop.spec.dtype import DType, dtypes
@@ -27,7 +27,7 @@ ADD, SUB, MUL = (partial(UOp, op) for op in (Op.ADD, Op.SUB, Op.MUL))
 
 
 @cache
-def knob_points() -> tuple[Point, ...]:
+def knob_points() -> tuple[Probe, ...]:
     """The points of all knobs, in the order of the fields of a profile."""
     return (
         _max_nan(),
@@ -47,13 +47,13 @@ def knob_points() -> tuple[Point, ...]:
     )
 
 
-def _max_nan() -> Point:
+def _max_nan() -> Probe:
     rows = (
         row(NAN, 1.0, propagate=NAN, number=1.0),
         row(1.0, NAN, propagate=NAN, number=1.0),
         row(NAN, -inf, propagate=NAN, number=-inf),
     )
-    return Point(
+    return Probe(
         "max_nan",
         (
             *(elementwise(Op.MAX, dtype, *rows) for dtype in FLOATS),
@@ -66,9 +66,9 @@ def _max_nan() -> Point:
     )
 
 
-def _cmp_nan() -> Point:
+def _cmp_nan() -> Probe:
     rows = [row(*ab, ieee=False, decomposed=True) for ab in ((NAN, 1.0), (1.0, NAN), (NAN, NAN))]
-    return Point(
+    return Probe(
         "cmp_nan",
         tuple(elementwise(op, F32, *rows) for op in (Op.CMPGE, Op.CMPLE)),
         "cmp_nan",
@@ -77,7 +77,7 @@ def _cmp_nan() -> Point:
     )
 
 
-def _contract() -> Point:
+def _contract() -> Probe:
     """(1 + e)(1 - e) is 1 - e^2, which rounds to 1."""
     witnesses: list[Witness] = []
     for dtype, e in ((F32, 2.0**-23), (F64, 2.0**-52)):
@@ -93,7 +93,7 @@ def _contract() -> Point:
     return _allowed("contract", "rounded twice", "rounded once", witnesses)
 
 
-def _reassociate() -> Point:
+def _reassociate() -> Probe:
     one, big = const(1, F32), const(2.0**100, F32)
     witnesses = [
         elementwise(
@@ -121,7 +121,7 @@ def _reassociate() -> Point:
     return _allowed("reassociate", "in order", "regrouped", witnesses)
 
 
-def _ftz(dtype: DType) -> Point:
+def _ftz(dtype: DType) -> Probe:
     """A subnormal operand, a subnormal result, and both."""
     least = 2.0 ** (1 - dtype.format.bias)
     witnesses = [
@@ -137,7 +137,7 @@ def _ftz(dtype: DType) -> Point:
     return _member("ftz", dtype.name, "kept", "flushed", witnesses)
 
 
-def _fp8_saturate() -> Point:
+def _fp8_saturate() -> Probe:
     e4m3 = [
         row(1000.0, overflows=NAN, saturates=448.0),
         row(-1000.0, overflows=NAN, saturates=-448.0),
@@ -151,10 +151,10 @@ def _fp8_saturate() -> Point:
         elementwise(_cast(dtypes.fp8e5m2), F32, *e5m2),
     ]
     declares = {"overflows": "false", "saturates": "true"}
-    return Point("fp8_saturate", tuple(witnesses), "fp8_saturate", declares, "")
+    return Probe("fp8_saturate", tuple(witnesses), "fp8_saturate", declares, "")
 
 
-def _decomposed() -> tuple[Point, Point]:
+def _decomposed() -> tuple[Probe, Probe]:
     roots = elementwise(Op.SQRT, F32, row(-0.0, own=-0.0, decomposed=0.0))
     powers = elementwise(
         Op.POW,
@@ -169,7 +169,7 @@ def _decomposed() -> tuple[Point, Point]:
     )
 
 
-def _wmma() -> Point:
+def _wmma() -> Probe:
     """In each sum of products one product is not zero, and it is exact in float32."""
     witnesses: list[Witness] = []
     for value in (1 + 2.0**-12, 1 + 2.0**-17):
@@ -182,7 +182,7 @@ def _wmma() -> Point:
     return _allowed("wmma", "exact", "fewer bits", witnesses)
 
 
-def _int_div_traps() -> Point:
+def _int_div_traps() -> Probe:
     witnesses = [
         Witness(
             UOp(op, param(0, (1,), dtypes.int32), param(1, (1,), dtypes.int32)),
@@ -196,7 +196,7 @@ def _int_div_traps() -> Point:
     return _allowed("int_div_traps", "goes on", "traps", witnesses)
 
 
-def _int_div() -> Point:
+def _int_div() -> Probe:
     two, four = const(2, dtypes.int32), const(4, dtypes.int32)
     quotients = (row(-7, 2, floor=-4, trunc=-3), row(7, -2, floor=-4, trunc=-3))
     rests = (row(-7, 2, floor=1, trunc=-1), row(7, -2, floor=-1, trunc=1))
@@ -206,10 +206,10 @@ def _int_div() -> Point:
         elementwise(lambda a: UOp(Op.IDIV, a, two), dtypes.int32, row(-7, floor=-4, trunc=-3)),
         elementwise(lambda a: UOp(Op.MOD, a, four), dtypes.int32, row(-7, floor=1, trunc=-3)),
     ]
-    return Point("int_div", tuple(witnesses), "int_div", {"floor": "floor", "trunc": "trunc"}, "")
+    return Probe("int_div", tuple(witnesses), "int_div", {"floor": "floor", "trunc": "trunc"}, "")
 
 
-def _excess_precision(dtype: DType, even: float, e: float) -> Point:
+def _excess_precision(dtype: DType, even: float, e: float) -> Probe:
     """A sum and a product that need more bits than the dtype has, read in a wider one."""
     sums = row(even, 1.0, rounded=even, unrounded=even + 1)
     squares = row(1 + e, 1 + e, rounded=1 + 2 * e, unrounded=1 + 2 * e + e**2)
@@ -222,7 +222,7 @@ def _excess_precision(dtype: DType, even: float, e: float) -> Point:
     return _member("excess_precision", dtype.name, "rounded", "unrounded", witnesses)
 
 
-def _pad_fill() -> Point:
+def _pad_fill() -> Probe:
     witnesses = []
     for dtype in (dtypes.int32, F32):
         one = const(1, dtype)
@@ -235,12 +235,12 @@ def _pad_fill() -> Point:
                 row(3, 5, invalid=10, zero=12),
             ),
         ]
-    return Point(
+    return Probe(
         "pad_fill", tuple(witnesses), "pad_fill", {"invalid": "invalid", "zero": "zero"}, ""
     )
 
 
-def _algebra() -> Point:
+def _algebra() -> Probe:
     zero = const(0.0, F32)
     nothing = (row(inf, computed=NAN, folded=0.0), row(NAN, computed=NAN, folded=0.0))
     witnesses = [
@@ -257,14 +257,14 @@ def _algebra() -> Point:
     return _allowed("algebra", "computed", "folded", witnesses)
 
 
-def _allowed(knob: str, strict: str, free: str, witnesses: list[Witness]) -> Point:
+def _allowed(knob: str, strict: str, free: str, witnesses: list[Witness]) -> Probe:
     """A point of a knob that is false or true."""
-    return Point(knob, tuple(witnesses), knob, {strict: "false", free: "true"}, "true")
+    return Probe(knob, tuple(witnesses), knob, {strict: "false", free: "true"}, "true")
 
 
-def _member(knob: str, member: str, strict: str, free: str, witnesses: list[Witness]) -> Point:
+def _member(knob: str, member: str, strict: str, free: str, witnesses: list[Witness]) -> Probe:
     """A point of a knob that is a set."""
-    return Point(f"{knob} {member}", tuple(witnesses), knob, {strict: "", free: member}, member)
+    return Probe(f"{knob} {member}", tuple(witnesses), knob, {strict: "", free: member}, member)
 
 
 def folded(op: Op) -> Callable[[UOp], UOp]:

@@ -65,7 +65,7 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Point:
+class Probe:
     """A choice that the spec leaves, with programs that show what a backend chooses.
 
     A point of a knob maps each word to a value of the knob in `declares`; the value `mixed` allows

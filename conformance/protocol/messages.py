@@ -102,7 +102,7 @@ def hello_request(folder: Path | None = None) -> Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class EditionText:
     """A program in the words of an edition, and what they read as.
 
     That has flat memory where the edition knows a BUFFER by its size alone.
@@ -113,18 +113,18 @@ class Said:
     root: UOp
 
 
-def in_words(program: Program, hello: Hello) -> Said:
+def in_words(program: Program, hello: Hello) -> EditionText:
     """A program as a worker reads it. UnsupportedError where none of its editions can say it."""
     root, reason = parse(program.text), "the worker reads no edition"
     for edition in hello.editions:
         if edition == CORE:
-            return Said(edition, print_core(root), root)
+            return EditionText(edition, print_core(root), root)
         try:
             text = print_program(root, edition)
         except UnsupportedError as error:
             reason = str(error)
         else:
-            return Said(edition, text, parse_edition(text, edition))
+            return EditionText(edition, text, parse_edition(text, edition))
     raise UnsupportedError(reason)
 
 
@@ -296,7 +296,7 @@ PROPERTIES = ("dtype", "shape", "device", "addrspace")
 """The derived properties that the nodes of a program carry."""
 
 
-def _request(id: int, do: str, words: Said) -> Request:
+def _request(id: int, do: str, words: EditionText) -> Request:
     form, twin = kind_of(words.root), to_json_form(words.root)
     return Request(id, do, form=form, edition=words.edition, text=words.text, program=twin)
 

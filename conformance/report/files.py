@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from uop.conformance.profile.card import Entry
+from uop.conformance.profile.card import Observation
 from uop.conformance.report.format import report_text
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
@@ -25,7 +25,7 @@ def written_to(failure: Failure, folder: Path) -> Failure:
     return replace(failure, repro=str(path))
 
 
-def failure_at(entry: Entry, folder: Path) -> Failure:
+def failure_at(entry: Observation, folder: Path) -> Failure:
     """What a report says of a backend that does two things where it declares nothing."""
     id = CaseId("card", MIXED, MIXED, in_names(entry.point), 0)
     said, text, point = entry.message, entry.repro, f"card {entry.point}"

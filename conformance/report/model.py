@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import Fault
-from uop.conformance.profile.card import Entry
+from uop.conformance.profile.card import Observation
 from uop.conformance.report.asked import Asked
 from uop.conformance.report.origin import Origin
 from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
@@ -271,7 +271,7 @@ class Report:
     """The lines of the file of known failures that the run is about."""
     cases: Mapping[str, str]
     """By group a mark for each index, as in `tally.MARKS`."""
-    card: tuple[Entry, ...] | None = None
+    card: tuple[Observation, ...] | None = None
     ledger: LedgerSums | None = None
     origin: Origin | None = None
     strength: Strength | None = None

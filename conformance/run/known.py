@@ -26,7 +26,7 @@ class KnownError(UopError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KnownLine:
     """One line: what fails, why, and the program that shows it, as a path from the file's folder.
 
     `backend` is a name in a hello, alone or with a variant, as `tinygrad:X86`; empty for any. Or it
@@ -56,7 +56,7 @@ class KnownFile:
     """The entries of a file, in order."""
 
     path: Path = KNOWN_FILE
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[KnownLine, ...] = ()
 
     def of(self, backend: BackendInfo, named: str) -> KnownFile:
         """Only those about a backend, which is so named on the command line."""
@@ -67,7 +67,7 @@ class KnownFile:
         """Whether failures of a case id or a signature are known, and may still be."""
         return any(key == e.key and not e.has_expired(today) for e in self.entries)
 
-    def repro_of(self, entry: Entry) -> Path:
+    def repro_of(self, entry: KnownLine) -> Path:
         return self.path.parent / entry.repro
 
 
@@ -89,7 +89,7 @@ def known_in(text: str, path: Path) -> KnownFile:
         raise KnownError(f"{path}: expected TOML: {error}") from None
 
 
-def _entries(found: Mapping[str, Any], path: Path, text: str) -> tuple[Entry, ...]:
+def _entries(found: Mapping[str, Any], path: Path, text: str) -> tuple[KnownLine, ...]:
     lines = [n for n, line in enumerate(text.splitlines(), 1) if ENTRY.match(line)]
     unknown = sorted(found.keys() - {"known"})
     if unknown or "known" not in found:
@@ -101,7 +101,7 @@ def _entries(found: Mapping[str, Any], path: Path, text: str) -> tuple[Entry, ..
     # Where entries are written in another way than one to a line the lines are not known.
     places = lines if len(lines) == len(given) else [0] * len(given)
     entries = tuple(_entry(one, path, n) for one, n in zip(given, places, strict=True))
-    seen: dict[tuple[str, str], Entry] = {}
+    seen: dict[tuple[str, str], KnownLine] = {}
     for entry in entries:
         first = seen.setdefault((entry.key, entry.backend), entry)
         if first is not entry:
@@ -109,7 +109,7 @@ def _entries(found: Mapping[str, Any], path: Path, text: str) -> tuple[Entry, ..
     return entries
 
 
-def _entry(given: Mapping[str, Any], path: Path, line: int) -> Entry:
+def _entry(given: Mapping[str, Any], path: Path, line: int) -> KnownLine:
     place = f"{path}:{line}" if line else str(path)
     for key, value in given.items():
         if key not in (*TEXTS, EXPIRES):
@@ -130,7 +130,7 @@ def _entry(given: Mapping[str, Any], path: Path, line: int) -> Entry:
             CaseId.parse(given["case"])
         except UopError as error:
             raise KnownError(f"{place}: case: {error}") from None
-    entry = Entry(**{"case": "", "signature": "", **given, "line": line})
+    entry = KnownLine(**{"case": "", "signature": "", **given, "line": line})
     _check_repro(path.parent / entry.repro, place)
     return entry
 
@@ -167,16 +167,18 @@ class Settled:
             self.covered.setdefault(key, []).extend(ids if is_known else ())
         return is_known
 
-    def asked(self, ids: Collection[str] | None) -> list[Entry]:
+    def asked(self, ids: Collection[str] | None) -> list[KnownLine]:
         """The entries whose programs decide: all, or in a run narrowed to `ids` those it met."""
         entries = self.file.entries
         return [e for e in entries if ids is None or e.key in self.covered or e.case in ids]
 
-    def results(self, asked: Iterable[Entry], now: Mapping[Path, Conclusion]) -> list[KnownFailure]:
+    def results(
+        self, asked: Iterable[KnownLine], now: Mapping[Path, Conclusion]
+    ) -> list[KnownFailure]:
         """Each entry with what its program shows now, where it was run."""
         return [self._result(e, now.get(self.file.repro_of(e))) for e in asked]
 
-    def _result(self, entry: Entry, now: Conclusion | None) -> KnownFailure:
+    def _result(self, entry: KnownLine, now: Conclusion | None) -> KnownFailure:
         place, state, stale = f"{self.file.path}:{entry.line}", "known", ""
         ids = self.covered.get(entry.key, [])
         if now is Conclusion.CONFORMS:

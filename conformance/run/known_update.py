@@ -17,9 +17,9 @@ from uop.conformance.report.model import Conclusion, Report, conclusion_of
 from uop.conformance.run.known import (
     EXPIRES,
     TEXTS,
-    Entry,
     KnownError,
     KnownFile,
+    KnownLine,
     known_in,
     read_known,
 )
@@ -53,7 +53,7 @@ class Update:
 def require_editable(path: Path) -> None:
     """KnownError where a file is not written so that entries can join it and leave it."""
     text, old = _text_and_entries(path)
-    sample = Entry("", "a signature", "a reason", "a program")
+    sample = KnownLine("", "a signature", "a reason", "a program")
     try:
         longer = tomllib.loads(_edited(text, old, (), [sample])).get("known", [])
         shorter = tomllib.loads(_edited(text, old, old.entries, ())).get("known", [])
@@ -74,7 +74,7 @@ def write_known(path: Path, report: Report, backend: str) -> Update:
     own = old.of(report.backend, backend).entries
     gone = {e for e in own if e.key in fixed}
     kept = [e for e in old.entries if e not in gone]
-    new: list[Entry] = []
+    new: list[KnownLine] = []
     taken = {e.repro for e in old.entries}
     problems: list[str] = []
     for failure in report.failures:
@@ -85,7 +85,7 @@ def write_known(path: Path, report: Report, backend: str) -> Update:
             problems.append(write_file(path.parent / name, failure.text))
             why = UNEXPLAINED + in_one_line(failure.message)
             who = report.backend.identity
-            new.append(Entry(failure.id, failure.signature, why, name, backend=who))
+            new.append(KnownLine(failure.id, failure.signature, why, name, backend=who))
     problems += [] if any(problems) else [_write(path, _edited(text, old, gone, new), kept + new)]
     if any(problems):
         return Update(problems=tuple(filter(None, problems)))
@@ -120,7 +120,7 @@ def _free_name(folder: str, repro: Path, taken: Collection[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _write(path: Path, text: str, entries: Sequence[Entry]) -> str:
+def _write(path: Path, text: str, entries: Sequence[KnownLine]) -> str:
     """Write the text if it holds these entries; what went wrong, or nothing."""
     with suppress(KnownError):
         if sorted(map(_pairs, known_in(text, path).entries)) == sorted(map(_pairs, entries)):
@@ -128,7 +128,9 @@ def _write(path: Path, text: str, entries: Sequence[Entry]) -> str:
     return f"cannot write {path}: {NOT_EDITABLE}"
 
 
-def _edited(text: str, old: KnownFile, gone: Collection[Entry], new: Sequence[Entry]) -> str:
+def _edited(
+    text: str, old: KnownFile, gone: Collection[KnownLine], new: Sequence[KnownLine]
+) -> str:
     """The text without the lines of some entries, and with lines for others."""
     lines = NO_ENTRY.sub(r"\1\2\n]", text).splitlines(keepends=True)
     end = len(lines)
@@ -163,7 +165,7 @@ def _remove_programs(path: Path, repros: Collection[str]) -> None:
                 program.unlink()
 
 
-def _pairs(entry: Entry) -> list[str]:
+def _pairs(entry: KnownLine) -> list[str]:
     texts = [(name, getattr(entry, name)) for name in TEXTS]
     pairs = [f"{name} = {_quoted(text)}" for name, text in texts if text]
     return [*pairs, *([f"{EXPIRES} = {entry.expires}"] if entry.expires else [])]

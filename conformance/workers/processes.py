@@ -92,7 +92,7 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProcessInfo:
     """What the system tells of a process."""
 
     pid: int
@@ -164,11 +164,11 @@ def _marked(mark: str) -> Iterator[int]:
                 yield int(folder.name)
 
 
-def _entries() -> Iterator[Entry]:
+def _entries() -> Iterator[ProcessInfo]:
     for folder in PROC.glob("[0-9]*"):
         try:
             # The name of a program may hold spaces and parentheses: the numbers stand behind it.
             fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         except OSError:
             continue
-        yield Entry(int(folder.name), int(fields[1]), int(fields[3]), int(fields[21]) * PAGE)
+        yield ProcessInfo(int(folder.name), int(fields[1]), int(fields[3]), int(fields[21]) * PAGE)

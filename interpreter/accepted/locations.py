@@ -11,7 +11,7 @@ import numpy as np
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.sets import Sets, points, together, without
-from uop.interpreter.tensor.memory import Memory, initial
+from uop.interpreter.tensor.memory import TensorMemory, initial
 from uop.interpreter.values import Value
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, slot_of
@@ -31,8 +31,8 @@ class AcceptedMemory:
 
     def __init__(self, contents: Mapping[UOp, Accepted | None]) -> None:
         self._stored = {u: [_initial(u, held)] for u, held in contents.items()}
-        self._values = Memory({u: _value(held) for u, held in contents.items()})
-        self._numbers = Memory({u: Value(np.arange(size(u.shape))) for u in contents})
+        self._values = TensorMemory({u: _value(held) for u, held in contents.items()})
+        self._numbers = TensorMemory({u: Value(np.arange(size(u.shape))) for u in contents})
 
     def enter(self, u: UOp) -> None:
         self._values.enter(u)

@@ -19,7 +19,7 @@ from uop.interpreter.footprint import bound, check_values, limit
 from uop.interpreter.numeric.storage import constant
 from uop.interpreter.rules.movement import data_sources, value_sources
 from uop.interpreter.tensor import masks
-from uop.interpreter.tensor.memory import Memory, reads_of
+from uop.interpreter.tensor.memory import TensorMemory, reads_of
 from uop.interpreter.values import Value
 from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg, arg_of
 from uop.spec.conditions.clauses import lacking, located, undefined
@@ -106,8 +106,8 @@ class Arrays:
             return operands[0]
         raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
 
-    def memory(self, contents: Mapping[UOp, Value | None]) -> Memory:
-        return Memory(contents)
+    def memory(self, contents: Mapping[UOp, Value | None]) -> TensorMemory:
+        return TensorMemory(contents)
 
 
 ARRAYS = Arrays()

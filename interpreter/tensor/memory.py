@@ -50,7 +50,7 @@ class Write:
     """Flat, one element a position."""
 
 
-class Memory:
+class TensorMemory:
     """The buffers of one evaluation. Nodes must be announced by `enter` in topological order."""
 
     def __init__(self, contents: Mapping[UOp, Value | None]) -> None:

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from uop.compiler.runtime import drivers, kernel_cache, trials
 from uop.compiler.runtime.drivers import VENDORS, Driver, alone, embedded, listed, loader
 from uop.compiler.runtime.opencl import open_opencl
-from uop.compiler.runtime.trials import Seen, Trial, by_number, choose, trial_of, try_anew
+from uop.compiler.runtime.trials import Trial, TriedDevice, by_number, choose, trial_of, try_anew
 from uop.spec.errors import UnsupportedError
 
 ROOT = Path(__file__).parents[2]
@@ -51,8 +51,10 @@ def which(**variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def seen(variant: str = "pocl", number: int = 0, device: int = 0, refusal: str = "") -> Seen:
-    return Seen(variant.upper(), "1.0", variant, number, device, f"{variant} {device}", refusal)
+def seen(variant: str = "pocl", number: int = 0, device: int = 0, refusal: str = "") -> TriedDevice:
+    return TriedDevice(
+        variant.upper(), "1.0", variant, number, device, f"{variant} {device}", refusal
+    )
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from uop.conformance.backends import load
 from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.checks import OBSERVED
-from uop.conformance.profile.card import Card, Entry, observe
+from uop.conformance.profile.card import Card, Observation, observe
 from uop.conformance.profile.file import ProfileFileError, profile_text, read_profile
 from uop.conformance.profile.free import free_points
 from uop.conformance.profile.points import knob_points
-from uop.conformance.profile.probe import Point
+from uop.conformance.profile.probe import Probe
 from uop.conformance.protocol.codec import from_json, to_json
 from uop.conformance.protocol.types import Backend, Outcome, Problem, ProblemKind
 from uop.conformance.report.format import as_json
@@ -205,7 +205,7 @@ FREE = {
 
 
 def test_every_knob_reads_back_from_its_file(tmp_path: Path) -> None:
-    entries = (Entry(p.name, p.knob, "seen", text, True, ()) for p, text in FREE.items())
+    entries = (Observation(p.name, p.knob, "seen", text, True, ()) for p, text in FREE.items())
     card, path = Card(tuple(entries)), tmp_path / "profile.toml"
     assert set(card.profile.declared()) == set(KNOBS)
     path.write_text(profile_text(card, InterpreterBackend().hello(), "interpreter"))
@@ -213,7 +213,7 @@ def test_every_knob_reads_back_from_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("point", FREE, ids=lambda point: point.name)
-def test_an_edited_knob_is_what_is_demanded(point: Point, tmp_path: Path) -> None:
+def test_an_edited_knob_is_what_is_demanded(point: Probe, tmp_path: Path) -> None:
     path, free = tmp_path / "profile.toml", profile_of({point.knob: FREE[point]})
     strict, edited = (
         next(
@@ -221,7 +221,10 @@ def test_an_edited_knob_is_what_is_demanded(point: Point, tmp_path: Path) -> Non
             for line in profile_text(card, InterpreterBackend().hello(), "x").splitlines()
             if line.startswith(f"{point.knob} = ")
         )
-        for card in (Card(()), Card((Entry(point.name, point.knob, "", FREE[point], True, ()),)))
+        for card in (
+            Card(()),
+            Card((Observation(point.name, point.knob, "", FREE[point], True, ()),)),
+        )
     )
     text = profile_text(Card(()), InterpreterBackend().hello(), "x")
     path.write_text(text.replace(strict, edited))

@@ -15,7 +15,7 @@ from uop.conformance.strategies import HypothesisChoices
 from uop.conformance.suite import generate, values
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.levels.graph import random_graph as graph
-from uop.conformance.suite.levels.group import Group, Program
+from uop.conformance.suite.levels.group import Generated, Group
 from uop.conformance.suite.levels.op import absent, sizes
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.values import Value
@@ -208,6 +208,6 @@ def test_hypothesis_drives_the_builder_of_absent_elements(
         )
 
 
-def has_a_meaning(program: Program) -> None:
+def has_a_meaning(program: Generated) -> None:
     for batch in program.batches:
         evaluate(program.root, batch.inputs)

@@ -17,7 +17,7 @@ from uop.conformance.report.model import BackendInfo, Conclusion, Report
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.terminal import known_lines
 from uop.conformance.run.exits import Exit
-from uop.conformance.run.known import Entry, KnownError, KnownFile, Settled, read_known
+from uop.conformance.run.known import KnownError, KnownFile, KnownLine, Settled, read_known
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
 
@@ -56,8 +56,8 @@ def test_entries_are_read_with_their_lines(file: Write) -> None:
         f'  {{ signature = "s", {REST}, expires = 2030-01-02, link = "l", backend = "b" }},\n]\n'
     )
     first, second = read_known(path).entries
-    assert first == Entry(CASE, "", "r", "r.uop", line=3)
-    assert second == Entry("", "s", "r", "r.uop", "l", "b", date(2030, 1, 2), 5)
+    assert first == KnownLine(CASE, "", "r", "r.uop", line=3)
+    assert second == KnownLine("", "s", "r", "r.uop", "l", "b", date(2030, 1, 2), 5)
     assert (first.key, second.key) == (CASE, "s")
     assert read_known(path).of(BackendInfo("c", "1", ""), "module:Class").entries == (first,)
 
@@ -212,11 +212,11 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, file: Write) -> None:
         read_known(path)
 
 
-def entry(expires: date | None = None) -> Entry:
-    return Entry(CASE, SIGNATURE, "r", "r.uop", expires=expires, line=4)
+def entry(expires: date | None = None) -> KnownLine:
+    return KnownLine(CASE, SIGNATURE, "r", "r.uop", expires=expires, line=4)
 
 
-def settled(*entries: Entry) -> Settled:
+def settled(*entries: KnownLine) -> Settled:
     return Settled(KnownFile(Path("f.toml"), entries), TODAY)
 
 
@@ -273,7 +273,7 @@ def test_a_narrowed_run_tells_an_expired_line_that_it_met() -> None:
 
 
 def test_a_narrowed_run_asks_what_it_met() -> None:
-    found = settled(entry(), Entry("op/SIN/int8/edges/0@2", "other", "r", "r.uop"))
+    found = settled(entry(), KnownLine("op/SIN/int8/edges/0@2", "other", "r", "r.uop"))
     assert found.asked({CASE}) == [entry()]
     assert found.asked(set()) == []
     found.covers("other", ["op/SIN/int8/edges/3@2"])

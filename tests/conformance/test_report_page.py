@@ -29,7 +29,7 @@ from reports import (
 
 from uop.conformance.judging.elements import BINS
 from uop.conformance.judging.verdict import Status
-from uop.conformance.profile.card import Entry
+from uop.conformance.profile.card import Observation
 from uop.conformance.profile.free import FREE, free_points
 from uop.conformance.protocol.codec import from_json
 from uop.conformance.report.html.markup import in_decimals
@@ -55,10 +55,10 @@ LEDGER = from_json(
     },
 )
 SEEN = ("MAX(0x1p+0) = 1", "MAX(0x1p+1) = 2", "MAX(0x1p+2) = 3")
-ENTRY = Entry(
+ENTRY = Observation(
     "max_nan", "max_nan", "propagate and number", "either", False, SEEN, SEEN[:2], "a program"
 )
-OPEN = Entry("NaN payload", "", "kept", "", True, SEEN, repro="a program")
+OPEN = Observation("NaN payload", "", "kept", "", True, SEEN, repro="a program")
 SECTIONS: dict[str, Any] = {"card": (ENTRY, OPEN), "ledger": LEDGER}
 KNOWN = KnownFailure("op/A/int8/b/0@2", "old", "http://a.b", "2030-12-31", "a.uop", (), "known", "")
 PROBE = """<script>
@@ -281,7 +281,7 @@ def test_what_a_backend_says_stays_text() -> None:
     fault = replace(WRONG, got=evil, accepted=evil, place=evil, inputs=(evil,))
     cause = replace(FAILURE, signature=evil, message=evil, repro=evil, values=(fault,), text=evil)
     skipped = replace(SKIPPED, reason=evil)
-    card = (Entry(evil, evil, evil, evil, False, (evil,), (evil,), evil),)
+    card = (Observation(evil, evil, evil, evil, False, (evil,), (evil,), evil),)
     texts = dict.fromkeys(("key", "reason", "link", "expires", "repro", "stale"), evil)
     known = (KnownFailure(**texts, cases=(evil,), state="fixed"),)
     made = report(FAILED, skipped, failures=(cause,), backend=evil, card=card, known=known)

@@ -16,7 +16,7 @@ import pytest
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.lowering import submission_of
 from uop.conformance.profile.points import knob_points
-from uop.conformance.profile.probe import Point, Witness, bits_of, data
+from uop.conformance.profile.probe import Probe, Witness, bits_of, data
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
@@ -58,7 +58,7 @@ def inside(root: UOp, inputs: dict[int, Array], profile: Profile, actual: Array)
 # What the card asks is what is judged.
 
 
-def answered(point: Point) -> Iterator[tuple[Witness, str]]:
+def answered(point: Probe) -> Iterator[tuple[Witness, str]]:
     """The witnesses of a point with each word that answers all their elements."""
     for witness in point.witnesses:
         for word in point.declares:
@@ -66,7 +66,7 @@ def answered(point: Point) -> Iterator[tuple[Witness, str]]:
                 yield witness, word
 
 
-def allows(point: Point, text: str, witness: Witness, word: str) -> list[bool]:
+def allows(point: Probe, text: str, witness: Witness, word: str) -> list[bool]:
     """Which elements may be what a word stands for, with this text for the knob."""
     root = witness.root
     (accepted,) = accept(root, witness.inputs, profile_of({point.knob: text} if text else {}))
@@ -80,7 +80,7 @@ ASKED = [point for point in knob_points() if point.knob != "int_div_traps"]
 
 
 @pytest.mark.parametrize("point", ASKED, ids=lambda point: point.name)
-def test_a_declared_answer_is_accepted(point: Point) -> None:
+def test_a_declared_answer_is_accepted(point: Probe) -> None:
     for witness, word in answered(point):
         assert all(allows(point, point.declares[word], witness, word)), witness.asked(0)
         if point.mixed:
@@ -88,7 +88,7 @@ def test_a_declared_answer_is_accepted(point: Point) -> None:
 
 
 @pytest.mark.parametrize("point", ASKED, ids=lambda point: point.name)
-def test_an_answer_that_is_not_declared_is_not_accepted(point: Point) -> None:
+def test_an_answer_that_is_not_declared_is_not_accepted(point: Probe) -> None:
     strict = next(iter(point.declares))
     for witness, word in answered(point):
         if word == strict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from html import escape
 
-from uop.conformance.profile.card import Entry
+from uop.conformance.profile.card import Observation
 from uop.conformance.profile.free import FREE
 from uop.conformance.report.html.markup import Html, block, code, in_decimals, table, tag
 from uop.conformance.report.model import Report
@@ -33,7 +33,7 @@ def card(report: Report) -> Html:
     return said + "".join(parts) + table("What else is open", HEADER, rows, "wide card")
 
 
-def _of_knobs(entries: Sequence[Entry], failed: Collection[str]) -> Iterator[Sequence[Html]]:
+def _of_knobs(entries: Sequence[Observation], failed: Collection[str]) -> Iterator[Sequence[Html]]:
     """A row per point; the points of one knob share its words, which stand with the first."""
     explained: set[str] = set()
     for entry in entries:
@@ -48,7 +48,7 @@ def _knob(name: str) -> Html:
     return f"{escape(KNOBS[name])}<br>{tag('small', escape(knob_values(name)))}"
 
 
-def _seen(entry: Entry, failed: Collection[str]) -> tuple[Html, Html]:
+def _seen(entry: Observation, failed: Collection[str]) -> tuple[Html, Html]:
     """What was observed, with the words of a profile for it, and the programs that show it."""
     observed = tag("strong", escape(entry.observed))
     if entry.declares:

@@ -18,7 +18,7 @@ Args = TypeVarTuple("Args")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
+class Generated:
     """A root and the inputs it is run on; the graph it is made of, and what must agree with it."""
 
     root: UOp
@@ -43,7 +43,7 @@ class Group:
     dtype: str
     name: str
     counts: Counts
-    build: Callable[[Choices, int], Program]
+    build: Callable[[Choices, int], Generated]
     needs: tuple[Op, ...] = ()
     shared: bool = False
 
@@ -73,13 +73,13 @@ def group(
     dtype: DType,
     name: str,
     counts: Counts,
-    build: Callable[[*Args, Choices, int], Program],
+    build: Callable[[*Args, Choices, int], Generated],
     *args: *Args,
     needs: tuple[Op, ...] = (),
 ) -> Group:
     """A group of a level about an op, or about many; `build` takes `args` first."""
 
-    def built(choices: Choices, index: int) -> Program:
+    def built(choices: Choices, index: int) -> Generated:
         return build(*args, choices, index)
 
     return Group(level, op.name if op else MIXED, dtype.name, name, counts, built, needs)
@@ -90,7 +90,7 @@ def op_group(
     dtype: DType,
     name: str,
     counts: Counts,
-    build: Callable[[*Args, Choices, int], Program],
+    build: Callable[[*Args, Choices, int], Generated],
     *args: *Args,
 ) -> Group:
     """A group of level `op`."""
@@ -106,7 +106,7 @@ def copying_group(
     dtype: DType,
     name: str,
     counts: Counts,
-    build: Callable[[*Args, Choices, int], Program],
+    build: Callable[[*Args, Choices, int], Generated],
     *args: *Args,
 ) -> Group:
     """A group of level `op` whose op copies bits: in a smoke run some dtypes stand for all."""
@@ -119,7 +119,7 @@ def program(
     root: UOp,
     *inputs: Batch | Mapping[int, Array] | Iterable[Array],
     source: Source | None = None,
-) -> Program:
+) -> Generated:
     """A program with a batch for each mapping, or each sequence of arrays for slots 0, 1, ...
 
     Inputs that the program does not read are left out.
@@ -130,4 +130,4 @@ def program(
         data = batch.inputs if isinstance(batch, Batch) else batch
         by_slot = data if isinstance(data, Mapping) else dict(enumerate(data))
         batches.append(Batch({slot: a for slot, a in by_slot.items() if slot in used}))
-    return Program(root, tuple(batches), source)
+    return Generated(root, tuple(batches), source)

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from uop.conformance.judging import storage
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.group import Group, Program, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.interpreter.numeric.storage import Array
 from uop.spec.case import FileCase
 from uop.spec.dtype import DType
@@ -59,5 +59,5 @@ def inputs_of(case: FileCase) -> dict[int, Array]:
     return {slot: storage.from_literal(a) for slot, a in case.inputs.items()}
 
 
-def _program(root: UOp, case: FileCase, choices: Choices, index: int) -> Program:
+def _program(root: UOp, case: FileCase, choices: Choices, index: int) -> Generated:
     return program(root, inputs_of(case))

@@ -14,7 +14,7 @@ from uop.conformance.suite.choices import Choices, between, chance, pick, weight
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.steps import GUARDED, binary_ops, unary_ops
-from uop.conformance.suite.levels.group import Group, Program, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.op.movement import random_permute
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary, computed
@@ -72,7 +72,7 @@ COLLECTIVES: dict[str, Callable[[Tensor, tuple[str, ...]], Tensor]] = {
 DRAWS = (draw_ordinary, draw_mixed)
 
 
-def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Program:
+def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Generated:
     """A collective as the documents write it, on 1 to 8 devices in turn."""
     n = 1 + index % MOST
     size = n * n * between(choices, 1, 4)
@@ -82,7 +82,7 @@ def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Progra
     return program(root, *([sample(draw, dtype, size, choices)] for draw in DRAWS))
 
 
-def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Between single devices: a chain of copies, with an op on each device."""
     shape: Shape = pick(choices, ((7,), (3, 4), (2, 3, 2)))
     t = param(0, shape, dtype, "D0")
@@ -92,7 +92,7 @@ def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     return program(t, *([sample(draw, dtype, shape, choices)] for draw in DRAWS))
 
 
-def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """A random graph on shards: ops that keep them, folds over them, copies to other devices."""
     walk = Walk(choices, dtype, vocabulary)
     for _ in range(40):
@@ -156,7 +156,7 @@ class Walk:
     def batches(self) -> list[dict[int, Array]]:
         return [{slot: data[k] for slot, data in self.inputs.items()} for k in range(len(DRAWS))]
 
-    def program(self) -> Program:
+    def program(self) -> Generated:
         """What nothing uses: together, or stored into buffers on the devices it is on."""
         computed = [u for u in self.made if u.op not in LEAVES]
         results = [u for u in computed if u not in self.used][-4:] or computed[-1:]

@@ -8,7 +8,7 @@ from typing import cast
 
 from uop.conformance.suite.choices import Choices, between
 from uop.conformance.suite.levels import written
-from uop.conformance.suite.levels.group import Group, Program, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.op.absent import positive
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.spec.args import BufferArg, DTypeArg, ParamArg
@@ -53,7 +53,7 @@ def _ops(case: FileCase) -> set[Op]:
     return set() if any(u.device is not None for u in nodes) else {u.op for u in nodes}
 
 
-def _on_device(case: FileCase, choices: Choices, index: int) -> Program:
+def _on_device(case: FileCase, choices: Choices, index: int) -> Generated:
     """Every input and buffer on the same device, also those of the bodies of calls."""
     root = cast(UOp, case.root)
     new = {
@@ -76,7 +76,7 @@ def _dtype(declaration: OpDef) -> DType:
     return next((d for d in PREFERRED if d in taken), taken[0])
 
 
-def _on_shards(declaration: OpDef, dtype: DType, choices: Choices, index: int) -> Program:
+def _on_shards(declaration: OpDef, dtype: DType, choices: Choices, index: int) -> Generated:
     """One operand in turn is a whole value that goes with each shard; the others are split."""
     arg = DTypeArg(dtypes.float32) if declaration.arg is not None else None
     dts = operand_dtypes(declaration, dtype) if arg is None else (dtype,)

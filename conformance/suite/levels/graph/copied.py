@@ -12,7 +12,7 @@ from functools import partial
 from uop.conformance.suite.choices import Choices, between
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.intervals import compared
-from uop.conformance.suite.levels.group import Group, Program, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel.scalar import loop
 from uop.conformance.suite.levels.op.memory import MARKERS
 from uop.conformance.suite.levels.op.movement import VIEWS
@@ -57,7 +57,7 @@ def ops_that_copy() -> dict[Op, Copy]:
     }
 
 
-def _copied(copy: Copy, dtype: DType, choices: Choices, index: int) -> Program:
+def _copied(copy: Copy, dtype: DType, choices: Choices, index: int) -> Generated:
     """A remainder, which has a narrow interval, through the op, compared at a bound."""
     narrow = UOp(Op.MOD, param(0, (LENGTH,), dtype), const(between(choices, 2, 100), dtype))
     root = compared(choices, copy(choices, narrow))
@@ -92,13 +92,13 @@ def _range(choices: Choices) -> UOp:
     return UOp(Op.PARAM, nodes.dims(()), arg=arg)
 
 
-def _variable(choices: Choices, index: int) -> Program:
+def _variable(choices: Choices, index: int) -> Generated:
     """Its value is data: at one of the ends, or between them."""
     variable = _range(choices)
     return program(compared(choices, variable), [_within(choices, variable)])
 
 
-def _bound(choices: Choices, index: int) -> Program:
+def _bound(choices: Choices, index: int) -> Generated:
     """Its value stands in the program."""
     variable = _range(choices)
     value = index_const(int(_within(choices, variable)))

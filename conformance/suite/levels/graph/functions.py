@@ -17,7 +17,7 @@ from uop.conformance.suite.levels.graph.random_graph import (
     homes_in,
     on_data,
 )
-from uop.conformance.suite.levels.group import Group, Program, group
+from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import call, outputs
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.rules.movement import data_sources
@@ -49,20 +49,20 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 yield group("function", None, home, kind, counts, build, *args, needs=NEEDS)
 
 
-def _nested(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _nested(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """FUNCTIONs that call FUNCTIONs, with arguments that other FUNCTIONs return."""
     growth = grown(home, flavour, choices)
     return on_data(growth, outputs(*outlined(choices, growth.outputs(), DEEPEST)))
 
 
-def _twin(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _twin(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """A graph that holds FUNCTIONs beside the same graph without any."""
     growth = grown(home, flavour, choices)
     called = outputs(*outlined(choices, growth.outputs(), DEEPEST - 1))
     return on_data(growth, outputs(*called.src, *inlined(called).src))
 
 
-def _shared(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _shared(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """One body called twice: with its arguments in another order, or with what it returned."""
     growth = grown(home, flavour, choices)
     first = outlined(choices, growth.outputs(), 1)

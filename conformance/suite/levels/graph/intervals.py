@@ -12,7 +12,7 @@ from uop.conformance.suite.choices import Choices, between, chance, pick
 from uop.conformance.suite.levels.graph.functions import outlined
 from uop.conformance.suite.levels.graph.growth import Growth
 from uop.conformance.suite.levels.graph.random_graph import on_data
-from uop.conformance.suite.levels.group import Group, Program, group
+from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.kernel.scalar import (
     KERNEL_OPS,
     Memory,
@@ -52,7 +52,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         yield group("property", None, dtype, name, counts, _functions, *args, needs=needs)
 
 
-def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Loops over the outputs, and folds over loops of their own: no work items yet."""
     scalars = Scalars(choices, dtype, vocabulary)
     counters = _pair(choices, lambda n: loop(0, n), lambda n: loop(1, n))
@@ -60,7 +60,7 @@ def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     return _kernel(scalars, counters, counters, folded)
 
 
-def _items(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _items(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Work items, and a loop in each of them."""
     counters = _pair(choices, lambda n: special("gidx0", n), lambda n: loop(1, n, AxisType.REDUCE))
     return _kernel(Scalars(choices, dtype, vocabulary), counters, counters[1:], [])
@@ -86,7 +86,7 @@ def _pair(choices: Choices, first: Counter, second: Counter) -> list[UOp]:
 
 def _kernel(
     scalars: Scalars, counters: Sequence[UOp], loops: Sequence[UOp], terms: Sequence[UOp]
-) -> Program:
+) -> Generated:
     """Counters and elements of narrow memory, compared at the ends of what they can be."""
     choices = scalars.choices
     kinds = scalars.vocabulary.of_dtypes(NARROW) or (scalars.dtype,)
@@ -148,7 +148,7 @@ def compared(choices: Choices, u: UOp) -> UOp:
     return UOp(Op.WHERE, compared_truth(choices, u), u, const(between(choices, 0, 9), u.dtype))
 
 
-def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Narrow values that FUNCTIONs return: outside, only the interval of their dtype is known.
 
     The bounds that are compared with are those of the body.

@@ -27,7 +27,7 @@ from uop.conformance.suite.levels.graph.steps import (
     unary_ops,
     unary_wide_ops,
 )
-from uop.conformance.suite.levels.group import Group, Program, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import outputs
 from uop.conformance.suite.levels.op.elementwise import guarded
 from uop.conformance.suite.levels.op.patterns import BY_FIT
@@ -51,7 +51,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             yield group("graph", None, dtype, "pairs", COUNTS, _pairs, dtype, vocabulary)
 
 
-def _pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """The next pairs; after the last one the first again, with other constants."""
     every, first = pairs(dtype, vocabulary), TOGETHER * index
     chosen = (every[k % len(every)] for k in range(first, first + TOGETHER))

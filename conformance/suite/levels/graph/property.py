@@ -14,7 +14,7 @@ from uop.conformance.suite.choices import Choices, between, chance, pick, weight
 from uop.conformance.suite.levels.graph import intervals, views
 from uop.conformance.suite.levels.graph.growth import Growth, Step, is_long, is_number, on_candidate
 from uop.conformance.suite.levels.graph.random_graph import bases_in, on_data, rooted
-from uop.conformance.suite.levels.group import Group, Program, group
+from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import cast, fold
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
@@ -40,7 +40,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     yield from intervals.groups(vocabulary)
 
 
-def _intervals(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _intervals(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Narrow values first, then ops on them until there are about ten nodes."""
     base = weighted(choices, bases_in(vocabulary))
     growth = Growth(choices, base, (dtype,), vocabulary)

@@ -12,7 +12,7 @@ from uop.conformance.suite.case import Batch, Source
 from uop.conformance.suite.choices import Choices, between, chance, weighted
 from uop.conformance.suite.levels.graph import biases, steps, views
 from uop.conformance.suite.levels.graph.growth import Growth, Step, has_meaning
-from uop.conformance.suite.levels.group import Group, Program, group
+from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import after, flip_all, outputs, shrink, store
 from uop.conformance.suite.values import Draw, draw_mixed, draw_special
 from uop.conformance.suite.vocabulary import Vocabulary, whole
@@ -189,20 +189,20 @@ def homes_in(vocabulary: Vocabulary, name: str, chosen: Sequence[str]) -> tuple[
 
 def _aimed(
     declaration: OpDef, dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
-) -> Program:
+) -> Generated:
     """One op of one dtype among others, several times."""
     table = ((biases.aimed(declaration, dtype), 10), *ARITHMETIC, *CHOOSING, *MOVING)
     return build(dtype, Flavour((dtype,), (dtype,), table, vocabulary=vocabulary), choices, index)
 
 
-def build(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def build(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     growth = grown(home, flavour, choices)
     return on_data(growth, rooted(growth, choices))
 
 
-def on_data(growth: Growth, root: UOp) -> Program:
+def on_data(growth: Growth, root: UOp) -> Generated:
     """A program on the data of the graph that it is made of."""
-    return Program(root, batches(growth, root))
+    return Generated(root, batches(growth, root))
 
 
 def stored_graph(home: DType, flavour: Flavour, choices: Choices) -> Source:

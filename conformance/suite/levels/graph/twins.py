@@ -24,7 +24,7 @@ from uop.conformance.suite.levels.graph.random_graph import (
     homes_in,
     rooted,
 )
-from uop.conformance.suite.levels.group import Counts, Group, Program, group
+from uop.conformance.suite.levels.group import Counts, Generated, Group, group
 from uop.conformance.suite.levels.nodes import after, bitcast, constant, outputs, reshape
 from uop.conformance.suite.levels.op.elementwise import (
     decomposed,
@@ -50,7 +50,7 @@ from uop.spec.walk import outside_bodies
 
 Way = Callable[[Growth, UOp], UOp]
 """How a value gets a memory of its own."""
-Build = Callable[[DType, Flavour, Choices, int], Program]
+Build = Callable[[DType, Flavour, Choices, int], Generated]
 
 HOMES: dict[str, tuple[str, ...]] = {
     "narrow": ("int8", "uint16"),
@@ -96,7 +96,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 )
 
 
-def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Each node, then all of them, read from a memory of their own."""
     growth, root = _grown(home, flavour, choices)
     if way is stored and any(u.op is Op.BITCAST for u in outside(root)):
@@ -112,7 +112,7 @@ def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int
     if len(whole) > 1:
         together = _every(growth, root, way, set(whole))
         twins.append(Twin("with every value in memory", together, data))
-    return Program(root, data, twins=tuple(twins))
+    return Generated(root, data, twins=tuple(twins))
 
 
 def copied(growth: Growth, u: UOp) -> UOp:
@@ -140,7 +140,7 @@ def _every(growth: Growth, root: UOp, way: Way, split: set[UOp]) -> UOp:
     return done[root]
 
 
-def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Each input in turn, then all of them, written into the program."""
     growth, root = _grown(home, flavour, choices)
     batches = _twice(growth, root)
@@ -152,7 +152,7 @@ def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> P
     ]
     if len(literals) > 1:
         twins.append(_without("with every input constant", root, batches[0], literals))
-    return Program(root, batches, twins=tuple(twins))
+    return Generated(root, batches, twins=tuple(twins))
 
 
 def literal(data: Array, dtype: DType) -> UOp:
@@ -170,14 +170,14 @@ def _without(name: str, root: UOp, batch: Batch, literals: Mapping[UOp, UOp]) ->
     return Twin(name, replaced(root, literals), (left,))
 
 
-def _decomposed(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _decomposed(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Every op as its decomposition, but for those whose decomposition has a larger error."""
     growth, root = _grown(home, flavour, choices)
     twin = decomposed(root, keeps=lambda u: isinstance(u.declaration.latitude, Ulp))
     return _twins(root, _twice(growth, root), {"decomposed": twin})
 
 
-def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
+def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     """One op and its decomposition on special values, and on ordinary ones."""
     dts = operand_dtypes(DECLARATIONS[op], dtype)
     columns = edge_columns(op, dts)
@@ -187,7 +187,7 @@ def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Progra
     return _twins(root, batches, {"decomposed": decomposed(root)})
 
 
-def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Written out, and with parts that FUNCTIONs compute."""
     growth, _ = _grown(home, flavour, choices)
     root = outputs(*(inlined(u) for u in growth.outputs()))
@@ -199,7 +199,7 @@ def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Prog
     return _twins(root, data, called)
 
 
-def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Printed in each edition that can express all of it, and read back.
 
     Values only: an edition may know a buffer by its size, and then the outputs are flat.
@@ -211,9 +211,11 @@ def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Pr
     return _twins(root, _twice(growth, root), twins)
 
 
-def _twins(root: UOp, batches: tuple[Batch, ...], twins: Mapping[str, UOp]) -> Program:
+def _twins(root: UOp, batches: tuple[Batch, ...], twins: Mapping[str, UOp]) -> Generated:
     """A program and its twins by name, all on the same data."""
-    return Program(root, batches, twins=tuple(Twin(name, u, batches) for name, u in twins.items()))
+    return Generated(
+        root, batches, twins=tuple(Twin(name, u, batches) for name, u in twins.items())
+    )
 
 
 def _read_back(root: UOp, edition: str) -> UOp | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uop.conformance.suite.choices import Choices, between, chance, pick
-from uop.conformance.suite.levels.group import Program, program
+from uop.conformance.suite.levels.group import Generated, program
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.conformance.suite.levels.kernel.scalar import (
     Memory,
@@ -31,7 +31,7 @@ MOST_DEEP = 3
 ARITY = {"mul_hi": 2, "popcount": 1, "clz": 1}
 
 
-def atomic_sums(dtype: DType, choices: Choices, index: int) -> Program:
+def atomic_sums(dtype: DType, choices: Choices, index: int) -> Generated:
     """Each item adds its element to one of few sums: all of them, or those behind nested gates."""
     sums = between(choices, 1, 4)
     items = between(choices, 2, MOST_TERMS * sums if dtype.is_float else MOST_ITEMS)
@@ -59,7 +59,7 @@ def _gated(choices: Choices, listing: Listing, g: UOp, effect: UOp, depth: int) 
         _gated(choices, listing, g, effect, depth - 1)
 
 
-def distances(dtype: DType, choices: Choices, index: int) -> Program:
+def distances(dtype: DType, choices: Choices, index: int) -> Generated:
     """How many bytes lie between elements of one buffer."""
     n, count = between(choices, 2, 20), between(choices, 2, 9)
     target, source = memories = Memory(0, count, dtypes.uint64), Memory(1, n, dtype)
@@ -71,7 +71,7 @@ def distances(dtype: DType, choices: Choices, index: int) -> Program:
     return program(launch(body, *memories), [blank, sample(draw_bits, dtype, n, choices)])
 
 
-def named(choices: Choices, index: int) -> Program:
+def named(choices: Choices, index: int) -> Generated:
     """Every machine instruction that has a name, on elements of any bits."""
     n, dtype = between(choices, 5, 70), dtypes.uint32
     target, source = memories = Memory(0, len(ARITY) * n, dtype), Memory(1, n, dtype)
@@ -84,7 +84,7 @@ def named(choices: Choices, index: int) -> Program:
     return program(launch(UOp(Op.SINK, *stores), *memories), data)
 
 
-def matrices(arg: WmmaArg, choices: Choices, index: int) -> Program:
+def matrices(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     """One WMMA of one warp on fragments: A, B and acc in slots 1 to 3, the result in slot 0.
 
     The fragments lie lane after lane. The latitude of WMMA applies, which is wider than that of

@@ -19,7 +19,7 @@ from uop.conformance.suite.levels.graph.random_graph import (
     homes_in,
     stored_graph,
 )
-from uop.conformance.suite.levels.group import Args, Counts, Group, Program, group, program
+from uop.conformance.suite.levels.group import Args, Counts, Generated, Group, group, program
 from uop.conformance.suite.levels.kernel import instructions
 from uop.conformance.suite.levels.kernel.scalar import (
     KERNEL_OPS,
@@ -103,19 +103,19 @@ def _of_op(
     dtype: DType,
     name: str,
     counts: Counts,
-    build: Callable[[*Args, Choices, int], Program],
+    build: Callable[[*Args, Choices, int], Generated],
     *args: *Args,
 ) -> Group:
     return group("kernel", op, dtype, name, counts, build, *args, needs=(*KERNEL_OPS, op))
 
 
-def _lowered(home: DType, flavour: Flavour, stage: str, choices: Choices, index: int) -> Program:
+def _lowered(home: DType, flavour: Flavour, stage: str, choices: Choices, index: int) -> Generated:
     """A random graph as a stage of the compiler leaves it: several kernels, in an order."""
     source = stored_graph(home, flavour, choices)
     return program(lower(source.root, stage), *source.batches, source=source)
 
 
-def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Loops over outputs, closed by END, around folds by REDUCE; a gate leaves elements alone."""
     scalars = Scalars(choices, dtype, vocabulary)
     outer = [loop(k, between(choices, 1, 6)) for k in range(between(choices, 1, 3))]
@@ -134,19 +134,19 @@ def _loops_of_fold(choices: Choices, first: int, most: int) -> list[UOp]:
     return [loop(k, between(choices, 1, most), AxisType.REDUCE) for k in ids]
 
 
-def _registers(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _registers(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Work items that fold into registers of their own: each step uses what the last one left."""
     scalars = Scalars(choices, dtype, vocabulary)
     return scalars.program(_folding(scalars))
 
 
-def _linear(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _linear(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """The same as instructions in an order."""
     kernel = _registers(dtype, vocabulary, choices, index)
     return program(lower(kernel.root, "linearize"), *kernel.batches)
 
 
-def _rendered(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _rendered(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """The same with its source, which a backend may take or make again."""
     kernel = _registers(dtype, vocabulary, choices, index)
     return program(lower(kernel.root, "render"), *kernel.batches)
@@ -172,7 +172,7 @@ def _folding(scalars: Scalars) -> UOp:
     return UOp(Op.SINK, scalars.stored(total, items))
 
 
-def _chain(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def _chain(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Two kernels: the second reads, in another order, what the first has written."""
     scalars = Scalars(choices, dtype, vocabulary)
     g = special("gidx0", between(choices, 2, 40))
@@ -188,7 +188,7 @@ def _chain(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     return scalars.on_data(UOp(Op.SINK, UOp(Op.CALL, second, copy.argument, after)))
 
 
-def _copy(dtype: DType, choices: Choices, index: int) -> Program:
+def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
     """Elements moved bit by bit; where a gate is false stands alt, or what stood there before."""
     n = pick(choices, (7, 16, 65))
     target, source = memories = Memory(0, n, dtype), Memory(1, n, dtype)

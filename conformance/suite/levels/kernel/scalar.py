@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from uop.conformance.suite.choices import Choices, between, chance, pick
-from uop.conformance.suite.levels.group import Program, program
+from uop.conformance.suite.levels.group import Generated, program
 from uop.conformance.suite.levels.nodes import buffer, cast, dims, store
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -167,11 +167,11 @@ class Scalars:
             gates = (UOp(Op.CMPLT, self.element(variables), limit),)
         return store(target, value, *gates)
 
-    def program(self, body: UOp) -> Program:
+    def program(self, body: UOp) -> Generated:
         """One kernel on these memories."""
         return self.on_data(launch(body, *self.memories))
 
-    def on_data(self, root: UOp) -> Program:
+    def on_data(self, root: UOp) -> Generated:
         """A program with contents of every buffer, ordinary ones and any."""
         buffers = dict(sorted(slots_of(root).items()))
         draws = (draw_ordinary, draw_mixed)

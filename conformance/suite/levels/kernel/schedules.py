@@ -21,7 +21,7 @@ from uop.conformance.suite.levels.graph.random_graph import (
     homes_in,
     stored_graph,
 )
-from uop.conformance.suite.levels.group import Group, Program, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel.kernels import LOWERED
 from uop.conformance.suite.levels.nodes import buffer, fold, pad, permute, reshape, store
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
@@ -117,13 +117,13 @@ def _fits(opt: Optimization, order: Sequence[UOp]) -> bool:
     return True
 
 
-def _optimized(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _optimized(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """A random graph, its kernels optimized."""
     source = stored_graph(home, flavour, choices)
     return _with_sequences(source.root, source, choices)
 
 
-def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program:
+def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """A random graph with more values in memory.
 
     Other kernels compute it then, and each is optimized in its own way.
@@ -138,7 +138,7 @@ def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Program
     return _with_sequences(new[source.root], source, choices)
 
 
-def _folded(dtype: DType, choices: Choices, index: int) -> Program:
+def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
     """Rows times columns, folded: axes that split, that are padded, and of one element."""
     m, n, k = (between(choices, 1, 12) for _ in range(3))
     a, b = param(0, (m, k), dtype), param(1, (n, k), dtype)
@@ -151,7 +151,7 @@ def _folded(dtype: DType, choices: Choices, index: int) -> Program:
     return _with_sequences(source.root, source, choices)
 
 
-def _lengthened(dtype: DType, choices: Choices, index: int) -> Program:
+def _lengthened(dtype: DType, choices: Choices, index: int) -> Generated:
     """Loops longer than their axes, which a PAD has made longer before.
 
     A read has two gates then, and so has a store of what a workgroup folds; only a fold of sums
@@ -183,11 +183,11 @@ def _stored(value: UOp, inputs: Sequence[UOp], choices: Choices) -> Source:
     return Source(UOp(Op.SINK, store(target, value)), batches)
 
 
-def _with_sequences(graph: UOp, source: Source, choices: Choices) -> Program:
+def _with_sequences(graph: UOp, source: Source, choices: Choices) -> Generated:
     plain = calls(lower(graph, "optimize"))
     return _optimized_by(graph, source, [random_sequence(choices, c.src[0]) for c in plain])
 
 
-def _optimized_by(graph: UOp, source: Source, sequences: Sequences) -> Program:
+def _optimized_by(graph: UOp, source: Source, sequences: Sequences) -> Generated:
     root = lower(graph, "optimize", optimizations=sequences)
     return program(root, *source.batches, source=source)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
-from uop.conformance.suite.levels.group import Program
+from uop.conformance.suite.levels.group import Generated
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.conformance.suite.levels.kernel.scalar import (
     Memory,
@@ -38,7 +38,7 @@ COUNTERS = 3
 """The slot of the buffer that is only added to."""
 
 
-def workgroup(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Program:
+def workgroup(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Several groups of a few items: phases with a barrier between them, then a store for each."""
     writer = Writer(choices, dtype, vocabulary)
     for _ in range(between(choices, 2, PHASES)):
@@ -166,7 +166,7 @@ class Writer:
         both = UOp(self.scalars.op(), load(source.param, pair), other)
         self.store(self.own, dims((0, 1)), UOp(Op.INDEX, both, dims((1, 0))))
 
-    def program(self) -> Program:
+    def program(self) -> Generated:
         values = (self.load_now(self.own, index_const(k)) for k in range(2))
         value = UOp(self.scalars.op(), *values)
         self.listing.do(self.scalars.stored(value, self.counters))

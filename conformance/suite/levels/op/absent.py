@@ -12,7 +12,7 @@ from functools import partial
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.group import Group, Program, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, op_group, program
 from uop.conformance.suite.levels.op.elementwise import SHIFTS, operand_dtypes, taking_values
 from uop.conformance.suite.levels.op.movement import random_offset, random_pad
 from uop.conformance.suite.values import draw_positive, draw_within, sample
@@ -60,7 +60,7 @@ def _of_op(declaration: OpDef) -> Iterator[Group]:
 
 def padded_operand(
     declaration: OpDef, dtype: DType, ways: Sequence[Way], choices: Choices, index: int
-) -> Program:
+) -> Generated:
     """The op with one operand padded, the others of the same shape."""
     position, consumer = ways[index]
     dts = operand_dtypes(declaration, dtype)
@@ -88,7 +88,7 @@ def _changed(
     dtype: DType,
     choices: Choices,
     index: int,
-) -> Program:
+) -> Generated:
     """Ops that move or copy absent elements, and a consumer of the result."""
     t = param(0, SHAPE, dtype)
     value = change(nodes.pad(t, random_offset(choices, SHAPE, SIZES), SIZES))

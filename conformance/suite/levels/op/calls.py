@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, data_key, pick, words
-from uop.conformance.suite.levels.group import Group, Program, copying_group, program
+from uop.conformance.suite.levels.group import Generated, Group, copying_group, program
 from uop.conformance.suite.levels.nodes import bitcast, call, constant, member, outputs, shrink
 from uop.conformance.suite.levels.op.movement import random_flip, random_permute, random_reshape
 from uop.conformance.suite.values import draw_bits, draw_ordinary, sample
@@ -41,7 +41,7 @@ def _ordinary(dtype: DType, shape: Shape, choices: Choices) -> list[Array]:
     return [sample(draw_ordinary, dtype, shape, choices) for _ in range(2)]
 
 
-def _function(dtype: DType, choices: Choices, index: int) -> Program:
+def _function(dtype: DType, choices: Choices, index: int) -> Generated:
     """One function called twice with its arguments in both orders; every returned value is used."""
     shape: Shape = pick(choices, ((4, 4), (3, 5), (9,)))
     body = _body(choices, dtype, shape)
@@ -50,7 +50,7 @@ def _function(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, _ordinary(dtype, shape, choices))
 
 
-def _nested(dtype: DType, choices: Choices, index: int) -> Program:
+def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
     """A function that calls another: their PARAMs of one slot are different inputs."""
     shape: Shape = pick(choices, ((4, 4), (9,)))
     inner = _body(choices, dtype, shape)
@@ -60,7 +60,7 @@ def _nested(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, _ordinary(dtype, shape, choices))
 
 
-def _tuple(dtype: DType, choices: Choices, index: int) -> Program:
+def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
     """Several outputs: one that is an input, one of no elements, one twice."""
     shape: Shape = pick(choices, ((3, 4), (5,), (2, 65)))
     a = param(0, shape, dtype)
@@ -70,7 +70,7 @@ def _tuple(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [sample(draw_bits, dtype, shape, choices)])
 
 
-def _gettuple(dtype: DType, choices: Choices, index: int) -> Program:
+def _gettuple(dtype: DType, choices: Choices, index: int) -> Generated:
     """Of a TUPLE that is no function's."""
     shape: Shape = pick(choices, ((3, 4), (5,)))
     a, b = _two_inputs(dtype, shape)
@@ -79,7 +79,7 @@ def _gettuple(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, _ordinary(dtype, shape, choices))
 
 
-def _param(dtype: DType, choices: Choices, index: int) -> Program:
+def _param(dtype: DType, choices: Choices, index: int) -> Generated:
     """An input that is the output, slots that are not dense, every special value."""
     data = values.specials(dtype)
     n = len(data)
@@ -87,12 +87,12 @@ def _param(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, {3: data, 1: sample(draw_bits, dtype, (1, n), choices)})
 
 
-def _const(dtype: DType, choices: Choices, index: int) -> Program:
+def _const(dtype: DType, choices: Choices, index: int) -> Generated:
     """Every special value as a constant, bit by bit."""
     return program(UOp(Op.STACK, *(constant(v, dtype) for v in values.specials(dtype))))
 
 
-def _binary(dtype: DType, choices: Choices, index: int) -> Program:
+def _binary(dtype: DType, choices: Choices, index: int) -> Generated:
     """Bytes in the graph, read as the dtype, beside an input."""
     n = between(choices, 1, 40)
     raw = words(data_key(choices), n).tobytes()[: n * dtype.itemsize]

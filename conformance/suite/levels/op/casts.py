@@ -9,7 +9,7 @@ import numpy as np
 from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import beside_ties
 from uop.conformance.suite.choices import Choices, data_key, pick
-from uop.conformance.suite.levels.group import Group, Program, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, op_group, program
 from uop.conformance.suite.levels.nodes import bitcast, cast, constant, outputs
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
@@ -43,7 +43,7 @@ def groups() -> Iterator[Group]:
                 yield op_group(Op.BITCAST, source, to, (smoke, 1, 4), _bitcast_edges, *pair)
 
 
-def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> Program:
+def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> Generated:
     """Special values, as many random ones that fit where those have no value, three as constants.
 
     Of a float one of the constants is not an integer: rounding and truncation differ on it.
@@ -70,7 +70,7 @@ def _fitting(source: DType, target: DType, n: int, choices: Choices) -> Array:
     return sample(draw_ordinary if target.is_signed else draw_positive, source, n, choices)
 
 
-def _cast_chain(source: DType, target: DType, choices: Choices, index: int) -> Program:
+def _cast_chain(source: DType, target: DType, choices: Choices, index: int) -> Generated:
     """Through a second dtype and back: no round trip may be dropped."""
     data = sample(draw_ordinary, source, 65, choices)
     if source.is_float and not target.is_float:
@@ -79,7 +79,7 @@ def _cast_chain(source: DType, target: DType, choices: Choices, index: int) -> P
     return program(cast(first, dtypes.int64 if source is dtypes.index else source), [data])
 
 
-def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Program:
+def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Generated:
     data = values.every_pattern(source)
     if source.is_float and target.is_int:
         # What does not fit has no value: those elements are read as 1, so that the others count.
@@ -90,7 +90,7 @@ def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Pro
     return program(cast(param(0, (len(data),), source), target), [data])
 
 
-def _bitcast_edges(source: DType, target: DType, choices: Choices, index: int) -> Program:
+def _bitcast_edges(source: DType, target: DType, choices: Choices, index: int) -> Generated:
     """All special values and any bits, NaN payloads included, in whole elements of the target."""
     last = 8 * (1 + choices.below(3))
     shape: Shape = pick(choices, ((1, last), (2, 3, last), (5, last), (0, last)))

@@ -10,7 +10,7 @@ from uop.conformance.judging.expected import DIVISIONS
 from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import close_to_bounds
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.group import Group, Program, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, op_group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
@@ -99,7 +99,7 @@ def samples(op: Op, draw: values.Draw, dts: DTypes, n: int, choices: Choices) ->
     return guarded(op, dts, [sample(draw, d, n, choices) for d in dts])
 
 
-def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """All combinations of special values, then as many mixed and ordinary ones."""
     edges = edge_columns(op, dts) if index == 0 else all_edge_columns(op, dts)
     n = len(edges[0])
@@ -156,7 +156,7 @@ def guarded(op: Op, dts: DTypes, columns: list[Array]) -> list[Array]:
     return columns
 
 
-def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """The first shape depends on the cell, so that a small effort still covers all of them."""
     cell = sum(map(ord, op.name + dts[-1].name))
     shapes = SHAPES[(cell + index) % len(SHAPES)][: len(dts)]
@@ -165,7 +165,7 @@ def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     return program(UOp(op, *params), guarded(op, dts, data))
 
 
-def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """Constants in each position beside inputs, in all positions, and two in a row.
 
     Two constants in a row are not one, where a result is rounded.
@@ -211,14 +211,14 @@ def rewrite_constants(dtype: DType, choices: Choices) -> Array:
     return np.concatenate([first, np.roll(special, -start)])
 
 
-def _counts(op: Op, others: tuple[DTypes, ...], choices: Choices, index: int) -> Program:
+def _counts(op: Op, others: tuple[DTypes, ...], choices: Choices, index: int) -> Generated:
     """Shifts whose count has another dtype than what is shifted."""
     dts = others[(index + choices.below(len(others))) % len(others)]
     edges = edge_columns(op, dts)
     return program(on_inputs(op, dts, len(edges[0])), edges)
 
 
-def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """The published decomposition of the op, as a program of its own."""
     columns = products(op, *(values.sharpest(d, 2) for d in dts))
     n = len(columns[0])
@@ -226,7 +226,7 @@ def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
     return program(decomposed(on_inputs(op, dts, n)), columns, *data)
 
 
-def _zero_divisors(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+def _zero_divisors(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """Every special value by zero, of a small dtype every value; by an input, then by a CONST."""
     dividends = values.every_pattern(dts[0]) if dts[0].bits == 8 else values.specials(dts[0])
     zero = np.zeros(len(dividends), dividends.dtype)
@@ -246,7 +246,7 @@ def decomposed(u: UOp, keeps: Callable[[UOp], bool] = lambda u: False) -> UOp:
     return done[u]
 
 
-def _exhaustive(op: Op, dts: DTypes, choices: Choices, index: int) -> Program:
+def _exhaustive(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """Every combination of values that has a meaning."""
     patterns = [values.every_pattern(d) for d in dts]
     if op in SHIFTS:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, chance, pick
-from uop.conformance.suite.levels.group import Group, Program, copying_group, program
+from uop.conformance.suite.levels.group import Generated, Group, copying_group, program
 from uop.conformance.suite.levels.nodes import after, buffer, flip_all, outputs, store
 from uop.conformance.suite.levels.op.movement import (
     VIEWS,
@@ -52,19 +52,19 @@ def _edges_first(dtype: DType, choices: Choices, index: int) -> Array:
     return _data(dtype, _shape(choices, index), choices) if index else values.specials(dtype)
 
 
-def _marker(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
+def _marker(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     data = _edges_first(dtype, choices, index)
     return program(UOp(op, UOp(op, random_flip(choices, param(0, data.shape, dtype)))), [data])
 
 
-def _load(dtype: DType, choices: Choices, index: int) -> Program:
+def _load(dtype: DType, choices: Choices, index: int) -> Generated:
     """Of an input, then of a buffer: a copy."""
     data = _edges_first(dtype, choices, index)
     source = buffer(0, data.shape, dtype) if index % 2 else param(0, data.shape, dtype)
     return program(UOp(Op.LOAD, source), [data])
 
 
-def _load_gated(dtype: DType, choices: Choices, index: int) -> Program:
+def _load_gated(dtype: DType, choices: Choices, index: int) -> Generated:
     """alt stands where the gate is false, nowhere without one; a gate is an input or computed."""
     shape = _shape(choices, index)
     source = buffer(0, shape, dtype) if index % 2 else param(0, shape, dtype)
@@ -79,7 +79,7 @@ def _load_gated(dtype: DType, choices: Choices, index: int) -> Program:
     return program(UOp(Op.LOAD, source, alt, gate), data)
 
 
-def _buffer(dtype: DType, choices: Choices, index: int) -> Program:
+def _buffer(dtype: DType, choices: Choices, index: int) -> Generated:
     """Contents that were there, read whole, and through two views."""
     shape = _shape(choices, index)
     source = buffer(0, shape, dtype)
@@ -89,7 +89,7 @@ def _buffer(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [_data(dtype, shape, choices)])
 
 
-def _store(dtype: DType, choices: Choices, index: int) -> Program:
+def _store(dtype: DType, choices: Choices, index: int) -> Generated:
     """A whole buffer that nothing was in before, or one with a gate that leaves elements alone."""
     value = _edges_first(dtype, choices, index)
     data, gate = {0: value}, []
@@ -100,7 +100,7 @@ def _store(dtype: DType, choices: Choices, index: int) -> Program:
     return program(UOp(Op.SINK, stored), data)
 
 
-def _store_view(dtype: DType, choices: Choices, index: int) -> Program:
+def _store_view(dtype: DType, choices: Choices, index: int) -> Generated:
     """Through one or two views; what they do not reach stays."""
     shape: Shape = pick(choices, (*FEW_SHAPES, (4, 33)))
     target = TARGETS[index % len(TARGETS)](choices, buffer(1, shape, dtype))
@@ -110,7 +110,7 @@ def _store_view(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [_data(dtype, s, choices) for s in (target.shape, shape)])
 
 
-def _store_absent(dtype: DType, choices: Choices, index: int) -> Program:
+def _store_absent(dtype: DType, choices: Choices, index: int) -> Generated:
     """Absent elements of the value leave the buffer as it was."""
     shape = pick(choices, FEW_SHAPES)
     value = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
@@ -118,7 +118,7 @@ def _store_absent(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [_data(dtype, s, choices) for s in (shape, value.shape)])
 
 
-def _after(dtype: DType, choices: Choices, index: int) -> Program:
+def _after(dtype: DType, choices: Choices, index: int) -> Generated:
     """Write, then write over a part, then read: the order decides."""
     shape = pick(choices, FEW_SHAPES)
     first = after(buffer(1, shape, dtype), param(0, shape, dtype))
@@ -130,7 +130,7 @@ def _after(dtype: DType, choices: Choices, index: int) -> Program:
     return program(UOp(Op.SINK, second), data)
 
 
-def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Program:
+def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Generated:
     """A value that reads the buffer it is stored to is complete before the write."""
     shape: Shape = pick(choices, ((7,), (3, 4), (16,)))
     target = buffer(0, shape, dtype)
@@ -141,7 +141,7 @@ def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Program:
     )
 
 
-def _group(dtype: DType, choices: Choices, index: int) -> Program:
+def _group(dtype: DType, choices: Choices, index: int) -> Generated:
     """Two effects in no order, on two buffers."""
     shape = _shape(choices, index)
     value = param(0, shape, dtype)
@@ -150,7 +150,7 @@ def _group(dtype: DType, choices: Choices, index: int) -> Program:
     return program(UOp(Op.SINK, UOp(Op.GROUP, first, second)), [_data(dtype, shape, choices)])
 
 
-def _sink(dtype: DType, choices: Choices, index: int) -> Program:
+def _sink(dtype: DType, choices: Choices, index: int) -> Generated:
     """Several effects, one of which reads what another has written."""
     shape = _shape(choices, index)
     one, two = buffer(1, shape, dtype), buffer(2, shape, dtype)

@@ -8,7 +8,7 @@ from math import prod
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.group import Group, Program, copying_group, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, copying_group, op_group, program
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_within, sample
 from uop.spec.args import PadFill, ParamArg, SliceArg
 from uop.spec.dtype import DType, Kind, dtypes
@@ -115,7 +115,7 @@ VIEWS: dict[Op, View] = {
 """A random view of any value, by its op."""
 
 
-def _view(view: View, dtype: DType, choices: Choices, index: int) -> Program:
+def _view(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
     """One view, or three of the same op in a row; on any bits, for a view copies them.
 
     The first one is of every special value.
@@ -133,7 +133,7 @@ def _view(view: View, dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [edges], [sample(draw_bits, dtype, shape, choices)])
 
 
-def _below(view: View, dtype: DType, choices: Choices, index: int) -> Program:
+def _below(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
     """Each view of a view of this op."""
     shape: Shape = pick(choices, ((3, 3), (2, 1, 3), (5,), (1, 3, 2, 1, 2)))
     first = view(choices, param(0, shape, dtype))
@@ -141,7 +141,7 @@ def _below(view: View, dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [sample(draw_bits, dtype, shape, choices)])
 
 
-def _consumed(dtype: DType, choices: Choices, index: int) -> Program:
+def _consumed(dtype: DType, choices: Choices, index: int) -> Generated:
     """A PAD whose absent elements do not reach the result, but for few: by WHERE, REDUCE, STORE."""
     shape: Shape = pick(choices, ((3, 4), (7,), (2, 3, 2), (16,)))
     padded = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
@@ -165,7 +165,7 @@ def _consumed(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, *batches)
 
 
-def _replicated(dtype: DType, choices: Choices, index: int) -> Program:
+def _replicated(dtype: DType, choices: Choices, index: int) -> Generated:
     """One of the copies that EXPAND makes along the first axis, after they moved.
 
     They are of special values, then of any bits.
@@ -179,7 +179,7 @@ def _replicated(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [data if index else special])
 
 
-def _bound(dtype: DType, choices: Choices, index: int) -> Program:
+def _bound(dtype: DType, choices: Choices, index: int) -> Generated:
     """A variable with a value as the size of an axis."""
     variable = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(9, dtypes.index, min=1, max=9))
     size = UOp(Op.BIND, variable, index_const(between(choices, 1, 9)))
@@ -187,7 +187,7 @@ def _bound(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [sample(draw_bits, dtype, (1, 5), choices)])
 
 
-def _bytes(dtype: DType, choices: Choices, index: int) -> Program:
+def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:
     """Part of the bytes of any values, as elements of another dtype."""
     shape: Shape = pick(choices, ((4, 4), (16,), (2, 3, 4), (65, 8)))
     # Bytes that are neither 0 nor 1 are no bool, and what is read of them promises nothing.
@@ -201,7 +201,7 @@ def _bytes(dtype: DType, choices: Choices, index: int) -> Program:
     return program(root, [sample(draw_bits, dtype, shape, choices)])
 
 
-def _index_constant(dtype: DType, choices: Choices, index: int) -> Program:
+def _index_constant(dtype: DType, choices: Choices, index: int) -> Generated:
     """Constant indices remove the leading axes, from none to all; none of all special values."""
     special = values.specials(dtype)
     shape: Shape = pick(choices, ((4, 3, 5), (7, 2), (9,), (65, 33))) if index else special.shape
@@ -212,7 +212,7 @@ def _index_constant(dtype: DType, choices: Choices, index: int) -> Program:
     return program(UOp(Op.INDEX, param(0, shape, dtype), *indices), [data if index else special])
 
 
-def _index_data(dtype: DType, choices: Choices, index: int) -> Program:
+def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
     """Indices that are inputs, in bounds by their data or by a MOD; absent ones pick nothing."""
     shape: Shape = pick(choices, ((5, 3), (11,), (4, 3, 2), (97,)))
     k, index_dtype = between(choices, 1, 9), pick(choices, INDEX_DTYPES)
@@ -234,7 +234,7 @@ def _index_data(dtype: DType, choices: Choices, index: int) -> Program:
     return program(UOp(Op.INDEX, table, at), data)
 
 
-def _stack(dtype: DType, choices: Choices, index: int) -> Program:
+def _stack(dtype: DType, choices: Choices, index: int) -> Generated:
     """One to four values of one shape; the same one twice, and a constant among ()-shaped ones."""
     shape: Shape = pick(choices, ((3,), (2, 3), (), (0,), (1, 257)))
     params = [param(k, shape, dtype) for k in range(between(choices, 1, 4))]

@@ -12,7 +12,7 @@ from uop.conformance.judging.expected import DIVISIONS
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, pick
 from uop.conformance.suite.levels.graph.steps import GUARDED
-from uop.conformance.suite.levels.group import Group, Program, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, op_group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
 from uop.conformance.suite.levels.op.elementwise import DTypes, operand_dtypes, taking_values
 from uop.conformance.suite.levels.op.sizes import MOST_AXES, shape_of_rank
@@ -79,7 +79,9 @@ def groups() -> Iterator[Group]:
             yield op_group(declaration.op, dtype, "patterns", COUNTS, _patterns, *args)
 
 
-def _patterns(declaration: OpDef, dts: DTypes, first: int, choices: Choices, index: int) -> Program:
+def _patterns(
+    declaration: OpDef, dts: DTypes, first: int, choices: Choices, index: int
+) -> Generated:
     """Every pattern of each operand: first in few outputs, then in an output each, then at random.
 
     The dtypes of an op together have every rank.

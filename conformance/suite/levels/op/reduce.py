@@ -8,7 +8,7 @@ import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, pick
-from uop.conformance.suite.levels.group import Group, Program, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, op_group, program
 from uop.conformance.suite.levels.nodes import fold
 from uop.conformance.suite.levels.op.movement import random_pad
 from uop.conformance.suite.values import draw_ordinary, draw_positive, draw_within, sample
@@ -68,14 +68,14 @@ def largest_last(data: Array) -> Array:
     return data
 
 
-def _axes(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
+def _axes(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     first = sum(map(ord, op.name + dtype.name))
     shape, axes = OVER[(first + index) % len(OVER)]
     batches = [tame(op, dtype, shape, choices) for _ in range(2)]
     return program(fold(op, param(0, shape, dtype), axes), *([b] for b in batches))
 
 
-def _edges(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
+def _edges(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     """All pairs of special values, folded in pairs, and ordinary pairs beside them."""
     left, right = values.products(values.sharpest(dtype, 4), values.sharpest(dtype, 4))
     n = len(left)
@@ -84,7 +84,7 @@ def _edges(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
     return program(fold(op, t, (0,)), [left, right], *pairs)
 
 
-def _padded(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
+def _padded(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     """Absent elements are left out of a fold, zeros are not."""
     shape: Shape = pick(choices, ((5, 3), (2, 2, 3), (4,)))
     fill = (PadFill.INVALID, PadFill.ZERO)[index % 2]
@@ -92,7 +92,7 @@ def _padded(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
     return program(fold(op, padded, (len(shape) - 1,)), [tame(op, dtype, shape, choices)])
 
 
-def _long(op: Op, dtype: DType, choices: Choices, index: int) -> Program:
+def _long(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     """More than a thousand elements a fold."""
     shape, axes = LONG[index % len(LONG)]
     data = tame(op, dtype, shape, choices)

@@ -15,8 +15,8 @@ from uop.conformance.suite.choices import Choices, between, chance, pick, shuffl
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import (
     OF_ALL,
+    Generated,
     Group,
-    Program,
     copying_group,
     op_group,
     program,
@@ -64,17 +64,17 @@ def groups() -> Iterator[Group]:
                 yield copying_group(op, dtype, "ranks", counts, _at_rank, build, first, dtype)
 
 
-Build = Callable[[DType, Shape, Choices], Program]
+Build = Callable[[DType, Shape, Choices], Generated]
 
 
-def _at_size(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Program:
+def _at_size(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
     """A size alone, or as an axis before or behind a short one."""
     size = SIZES[(first + index) % len(SIZES)]
     other = between(choices, 2, 3)
     return build(dtype, pick(choices, ((size,), (size, other), (other, size))), choices)
 
 
-def _at_rank(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Program:
+def _at_rank(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
     """A rank from none to six; the first programs of all dtypes cover every one. Some are empty."""
     shape = list(shape_of_rank(choices, first + index))
     if shape and index % 3 == 2:
@@ -87,18 +87,18 @@ def shape_of_rank(choices: Choices, number: int) -> Shape:
     return tuple(shuffled(choices, LENGTHS)[: number % (MOST_AXES + 1)])
 
 
-def _large(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Program:
+def _large(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
     return build(dtype, LARGE[(first + index) % len(LARGE)], choices)
 
 
-def _added(dtype: DType, shape: Shape, choices: Choices) -> Program:
+def _added(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     """Element by element, of two values and of one that broadcasts along the first axis."""
     a, b, c = (param(slot, s, dtype) for slot, s in enumerate((shape, shape[1:], shape)))
     data = [sample(draw_mixed, dtype, u.shape, choices) for u in (a, b, c)]
     return program(UOp(Op.ADD, UOp(Op.ADD, a, b), c), data)
 
 
-def _folded(dtype: DType, shape: Shape, choices: Choices) -> Program:
+def _folded(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     """Along each axis and along all."""
     t = param(0, shape, dtype)
     axes: list[tuple[int, ...]] = [(k,) for k in range(len(shape))] or [()]
@@ -110,7 +110,7 @@ def _folded(dtype: DType, shape: Shape, choices: Choices) -> Program:
     return program(root, [largest_last(tame(Op.ADD, dtype, shape, choices))])
 
 
-def _moved(dtype: DType, shape: Shape, choices: Choices) -> Program:
+def _moved(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     """In another order, backwards, and from somewhere inside."""
     t = param(0, shape, dtype)
     root = nodes.outputs(
@@ -119,7 +119,7 @@ def _moved(dtype: DType, shape: Shape, choices: Choices) -> Program:
     return program(root, [sample(draw_bits, dtype, shape, choices)])
 
 
-def _stored(dtype: DType, shape: Shape, choices: Choices) -> Program:
+def _stored(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     """Into the middle of a buffer: its edges stay."""
     whole = nodes.buffer(1, (s + 2 for s in shape), dtype)
     target = nodes.shrink(whole, (1,) * len(shape), shape)
@@ -127,7 +127,7 @@ def _stored(dtype: DType, shape: Shape, choices: Choices) -> Program:
     return program(root, [sample(draw_mixed, dtype, s, choices) for s in (shape, whole.shape)])
 
 
-def _picked(dtype: DType, shape: Shape, choices: Choices) -> Program:
+def _picked(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     """Rows by data, as many as there are."""
     if not shape or not shape[0]:
         return _moved(dtype, shape, choices)
@@ -138,7 +138,7 @@ def _picked(dtype: DType, shape: Shape, choices: Choices) -> Program:
     return program(root, [sample(draw_mixed, dtype, shape, choices), rows])
 
 
-def _stacked(dtype: DType, shape: Shape, choices: Choices) -> Program:
+def _stacked(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     """The last axis is the new one but for its length; a scalar becomes two elements."""
     root = UOp(Op.STACK, *(param(k, shape[:-1], dtype) for k in range(2)))
     return program(root, [sample(draw_mixed, dtype, shape[:-1], choices) for _ in root.src])
@@ -149,7 +149,7 @@ Result = Callable[[Choices, Shape, Input], UOp]
 """Makes a value of a shape, or near it, from an input whose shape it chooses."""
 
 
-def _of_input(result: Result, dtype: DType, shape: Shape, choices: Choices) -> Program:
+def _of_input(result: Result, dtype: DType, shape: Shape, choices: Choices) -> Generated:
     root = result(choices, shape, partial(param, 0, dtype=dtype))
     return program(root, [sample(draw_mixed, dtype, slots_of(root)[0].shape, choices)])
 
