@@ -100,22 +100,22 @@ static int group_of_fibers() {
 }
 
 template <class... A, size_t... I>
-void call(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
-  kernel(*(A*)arguments[I]...);
+void call(void (*kernel)(A...), void** pointers, std::index_sequence<I...>) {
+  kernel(*(A*)pointers[I]...);
 }
 
 template <class... A> struct Call {
   void (*kernel)(A...);
-  void** arguments;
+  void** pointers;
   static void run(void* self) {
-    call(((Call*)self)->kernel, ((Call*)self)->arguments, std::index_sequence_for<A...>());
+    call(((Call*)self)->kernel, ((Call*)self)->pointers, std::index_sequence_for<A...>());
   }
 };
 
 // 0, or -1 where not all items of a group reach the same barrier.
 template <class... A>
-int launch(void (*kernel)(A...), void** arguments, const unsigned* size, bool has_barriers) {
-  Call<A...> bound{kernel, arguments};
+int launch(void (*kernel)(A...), void** pointers, const unsigned* size, bool has_barriers) {
+  Call<A...> bound{kernel, pointers};
   body = bound.run, arguments = &bound;
   gridDim = {size[0], size[1], size[2]}, blockDim = {size[3], size[4], size[5]};
   bool alone = blockDim.x * blockDim.y * blockDim.z == 1;

@@ -14,7 +14,7 @@ from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.suite.case import CaseId
 from uop.spec.conditions.clauses import clauses
 from uop.spec.conditions.labels import CONDITIONS
-from uop.spec.decisions import decisions
+from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import rows
 from uop.spec.dtype import DTYPES
 from uop.spec.latitude import Exact, Rounded, Ulp

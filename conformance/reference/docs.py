@@ -17,7 +17,7 @@ from uop.conformance.reference.page import FINDINGS, Page, op_page
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import field_words
 from uop.spec.additions import load_additions
-from uop.spec.decisions import decisions
+from uop.spec.documents.decisions import decisions
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.text.draw import svg

@@ -11,7 +11,7 @@ from uop.conformance.reference import glossary
 from uop.conformance.reference.glossary import Legend, Term
 from uop.spec.conditions.clauses import clauses
 from uop.spec.conditions.labels import CONDITIONS, Condition
-from uop.spec.decisions import Decision, decisions
+from uop.spec.documents.decisions import Decision, decisions
 from uop.spec.documents.rows import Row, rows
 from uop.spec.editions import EDITIONS
 from uop.spec.editions.edition import Word

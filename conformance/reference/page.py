@@ -35,7 +35,7 @@ from uop.conformance.suite.levels import invalid
 from uop.interpreter.evaluate import evaluate_full
 from uop.spec.case import FileCase, UopFile
 from uop.spec.conditions.labels import Condition
-from uop.spec.decisions import Decision, decisions
+from uop.spec.documents.decisions import Decision, decisions
 from uop.spec.documents.rows import Row, rows, rows_of
 from uop.spec.editions.edition import Word
 from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError, UopError

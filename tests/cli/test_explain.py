@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from uop.spec.decisions import decisions
+from uop.spec.documents.decisions import decisions
 
 
 def test_an_op_is_explained(uop: Any) -> None:

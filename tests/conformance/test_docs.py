@@ -13,7 +13,7 @@ from uop.conformance.reference import glossary
 from uop.conformance.reference.docs import anchor, files, stale, write
 from uop.conformance.reference.find import find
 from uop.conformance.report.terminal import figures_line
-from uop.spec.decisions import decisions
+from uop.spec.documents.decisions import decisions
 from uop.spec.registry import DECLARATIONS
 
 FOLDER = Path(__file__).parents[2] / "docs"

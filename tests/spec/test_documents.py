@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from uop.spec.decisions import decisions
 from uop.spec.documents import rows as ledger
+from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import Standing, rows, rows_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, labels

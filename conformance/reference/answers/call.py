@@ -18,7 +18,7 @@ from uop.interpreter.rules.table import RULES
 from uop.interpreter.show import accepted_words, show_value
 from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg
-from uop.spec.decisions import decisions
+from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import rows_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError

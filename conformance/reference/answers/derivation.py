@@ -17,7 +17,7 @@ from uop.interpreter.accepted.tensors import accepted_of_tensors
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.show import accepted_words
 from uop.interpreter.values import Value
-from uop.spec.decisions import decisions
+from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import rows_of
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.extension import in_core_ops

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-PATH = Path(__file__).parent / "DECISIONS.md"
+PATH = Path(__file__).parents[1] / "DECISIONS.md"
 _ENTRY = re.compile(r"^## (D-\d{3}) (.+?)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 _READING = re.compile(r"^\*\*Reading\.\*\* (.*?)(?=^\*\*|\Z)", re.MULTILINE | re.DOTALL)
 
