@@ -1,1 +1,1 @@
-"""Which points of the spec a run exercised."""
+"""Spec coverage of a run."""

@@ -1,4 +1,4 @@
-"""Whether each op has what the suite needs to judge it."""
+"""Checks that each op has rules, accepted sets and test cases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ REJECTED = "a program that is rejected for {}: a case in conformance/suite/cases
 
 
 def check_complete(ops: Collection[str] | None = None) -> None:
-    """IncompleteError for an op, of these or of all, that lacks something: with all it lacks."""
+    """Raise IncompleteError for the first incomplete op, with all missing parts.
+
+    `ops` limits the check to these names.
+    """
     for op, declaration in DECLARATIONS.items():
         if ops is None or op.name in ops:
             parts = tuple(_lacking(declaration))
@@ -30,7 +33,7 @@ def _lacking(declaration: OpDef) -> Iterator[str]:
     op = declaration.op
     if declaration.dtypes and op not in RULES:
         yield MEANING
-    # What an extension op may return is what the ops may that it is decomposed into.
+    # The accepted set of an extension op is that of its decomposition.
     has_choice = declaration.is_elementwise and not isinstance(declaration.latitude, Exact)
     if has_choice and op not in FLOAT_RULES and any(d.is_float for d in declaration.dtypes):
         yield ACCEPTED_SET

@@ -1,4 +1,4 @@
-"""What one case exercises: the label it breaks, the classes of values, the rules of its nodes."""
+"""Computes the coverage of one case: broken label, value classes, property rules."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 
 RULES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
-"""The derived properties; a set of them has bit 1 << k for the k-th."""
+"""The derived properties. A set of rules is a bit mask: bit k stands for the k-th."""
 OF_VALUES = 0b11
-"""The rules that any result shows: its dtype and its shape."""
+"""The rules that every node exercises: dtype and shape."""
 DEVICE, ADDRSPACE, MIN_MAX, AXIS = (1 << RULES.index(name) for name in RULES[2:])
 INPUTS = frozenset({Op.PARAM, Op.BUFFER})
 WITH_BODIES = frozenset({Op.FUNCTION, Op.CALL})
-"""Their first operand is a body with PARAMs of its own."""
+"""Ops whose first operand is a body with its own PARAMs."""
 HANDED_ON = frozenset({Op.INDEX, Op.RESHAPE, Op.EXPAND, Op.PERMUTE, Op.FLIP, Op.AFTER})
-"""What hands the elements of its first operand on as they are; STACK does so of every one."""
+"""Ops that pass the elements of their first operand through unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exercised:
-    """The label that a case breaks, sets of value classes by `OP dtype`, sets of rules by op."""
+    """The coverage of a case: broken label, value classes by `OP dtype`, rules by op."""
 
     label: str
     values: Mapping[str, int]
@@ -37,7 +37,7 @@ class Exercised:
 
 
 def exercised(case: Case | InvalidCase) -> Exercised:
-    """What a case exercises."""
+    """Compute the coverage of a case."""
     if isinstance(case, InvalidCase):
         return Exercised(case.label, {}, {})
     outside: list[UOp] = toposort([case.root], _operands)
@@ -48,49 +48,49 @@ def exercised(case: Case | InvalidCase) -> Exercised:
 
 
 def _values(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[str, int]:
-    """The classes of each input, by the ops that take it, or its elements, as an operand."""
+    """The value classes of the inputs, by `OP dtype` of each op that reads an input's elements."""
     classes = _classes_of_inputs(nodes, batches)
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for u in nodes:
         for origin in _origins(u.src):
-            met = classes.get(origin, 0)
-            if met:
+            value_classes = classes.get(origin, 0)
+            if value_classes:
                 key = f"{u.op.name} {origin.dtype.name}"
-                found[key] = found.get(key, 0) | met
-    return found
+                result[key] = result.get(key, 0) | value_classes
+    return result
 
 
 def _origins(operands: Iterable[UOp]) -> set[UOp]:
-    """The nodes that the elements of some operands come from."""
+    """The nodes that produce the elements of the operands, through movement ops."""
     origins: set[UOp] = set()
-    left, met = list(operands), set[UOp]()
-    while left:
-        u = left.pop()
-        if u in met:
+    pending, visited = list(operands), set[UOp]()
+    while pending:
+        u = pending.pop()
+        if u in visited:
             continue
-        met.add(u)
-        # What has no elements hands nothing on.
+        visited.add(u)
+        # A node without elements passes none through.
         if u.op in HANDED_ON and 0 not in u.shape:
-            left.append(u.src[0])
+            pending.append(u.src[0])
         elif u.op is Op.STACK and 0 not in u.shape:
-            left.extend(u.src)
+            pending.extend(u.src)
         else:
             origins.add(u)
     return origins
 
 
 def _classes_of_inputs(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[UOp, int]:
-    """By PARAM or BUFFER; equal batches are looked at once."""
+    """The value classes by PARAM or BUFFER. Each distinct batch is classified once."""
     distinct = {id(batch): batch for batch in batches}.values()
-    found: dict[UOp, int] = {}
+    result: dict[UOp, int] = {}
     for u in nodes:
         if u.op in INPUTS:
             slot = slot_of(u)
             flat = [b.inputs[slot].reshape(-1) for b in distinct if slot in b.inputs]
             if flat:
-                together = np.concatenate(flat) if len(flat) > 1 else flat[0]
-                found[u] = classes_in(together, u.dtype)
-    return found
+                elements = np.concatenate(flat) if len(flat) > 1 else flat[0]
+                result[u] = classes_in(elements, u.dtype)
+    return result
 
 
 def _operands(u: UOp) -> tuple[UOp, ...]:
@@ -98,12 +98,11 @@ def _operands(u: UOp) -> tuple[UOp, ...]:
 
 
 def _rules(nodes: Sequence[UOp], narrow: bool) -> dict[str, int]:
-    """The derived properties that say something at a node of each op.
+    """The derived properties that the nodes of each op exercise.
 
-    Intervals count where programs depend on them, which is on level property; axes where a value
-    is on several devices.
+    Intervals count on level property only (`narrow`), axes for values on several devices.
     """
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for u in nodes:
         rules = OF_VALUES
         if u.device is not None:
@@ -115,5 +114,5 @@ def _rules(nodes: Sequence[UOp], narrow: bool) -> dict[str, int]:
         if narrow and u.min_max is not None and u.min_max != full(u.dtype):
             rules |= MIN_MAX
         name = u.op.name
-        found[name] = found.get(name, 0) | rules
-    return found
+        result[name] = result.get(name, 0) | rules
+    return result

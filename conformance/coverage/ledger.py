@@ -1,4 +1,4 @@
-"""The ledger of a run: which points of the spec its cases showed, and why not the others."""
+"""The ledger of a run: the points of the spec that it covered, and why not the others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 
 FIRST = 2
-"""So many ids of checks stand with each point."""
+"""The number of case ids listed as evidence of a point."""
 NO_CASE = "no case that was judged shows it"
 ENDED = "the run ended before"
 CLOSED = "the profile leaves no choice, by cmp_nan=ieee"
@@ -36,40 +36,40 @@ CLOSED = "the profile leaves no choice, by cmp_nan=ieee"
 
 @dataclass(slots=True)
 class Checks:
-    """How many cases exercised a point, and the first of them, as places in the order of ids."""
+    """How many cases cover a point, and the positions of the first ones in the id order."""
 
     checks: int = 0
     first: tuple[int, ...] = ()
 
     def add(self, other: Checks) -> None:
-        """The order of what is added does not matter."""
+        """Merge other checks. The result does not depend on the order of calls."""
         self.checks += other.checks
         self.first = tuple(sorted({*self.first, *other.first})[:FIRST])
 
 
 @dataclass(slots=True, eq=False)
 class Ledger:
-    """Which points the cases of a run show; `ids` are those that were selected, in their order."""
+    """The points that the cases of a run cover. `ids` are the selected cases in order."""
 
     ids: Sequence[CaseId]
     narrowed: bool = False
-    """Whether the run is about some ops, dtypes or cases only, as options or the backend say."""
+    """Whether options or the backend limit the run to some ops, dtypes or cases."""
     profile: Profile = STRICT
     seen: dict[Key, Checks] = field(default_factory=dict)
     skipped: dict[Key, Counter[str]] = field(default_factory=dict)
-    """Why cases were skipped that would have shown something, if they were made."""
+    """The skip reasons of cases that would have covered a point."""
     places: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.expect(self.ids)
 
     def expect(self, ids: Iterable[CaseId]) -> None:
-        """Take the places of ids behind those that are known."""
+        """Append new ids to the id order."""
         for id in ids:
             self.places.setdefault(str(id), len(self.places))
 
     def add(self, verdict: Verdict, shown: Exercised | None) -> None:
-        """Count a case with what it exercises, or would; None where it was not made."""
+        """Count a case and its coverage; `shown` is None if the case was not generated."""
         for key in keys_of(verdict, shown) if shown else ():
             if verdict.status is Status.SKIPPED:
                 self.skipped.setdefault(key, Counter())[verdict.reason] += 1
@@ -77,23 +77,23 @@ class Ledger:
                 self._note(key, self.places[verdict.id])
 
     def points(self) -> dict[Point, Checks]:
-        """Every point that was exercised, with its checks."""
-        found: dict[Point, Checks] = {}
+        """The covered points with their checks."""
+        result: dict[Point, Checks] = {}
         for point, several in by_point(self.seen).items():
             if self._is_closed(point):
-                # Another op before it has several results.
+                # An earlier op of the program has several accepted results.
                 continue
-            found[point] = Checks()
+            result[point] = Checks()
             for evidence in several:
-                found[point].add(evidence)
-        return found
+                result[point].add(evidence)
+        return result
 
     def expected(self) -> list[Point]:
-        """Every point that the selected cases are about, in order."""
+        """The points that the selected cases can cover, in order."""
         return points_of(self.ids, self.narrowed)
 
     def unseen(self, tally: Tally) -> dict[Point, str]:
-        """Every point that was not checked, and why."""
+        """The points that no case covered, with the reasons."""
         seen, skipped = self.points(), by_point(self.skipped)
 
         def why(point: Point) -> str:
@@ -103,7 +103,7 @@ class Ledger:
         return {point: why(point) for point in self.expected() if point not in seen}
 
     def gaps(self, tally: Tally) -> set[Point]:
-        """The points of which other cases on an op and dtype may show something."""
+        """The uncovered points that further cases on the same op and dtype may cover."""
         return {
             p
             for p, why in self.unseen(tally).items()
@@ -111,27 +111,26 @@ class Ledger:
         }
 
     def missing(self, hello: Hello, tally: Tally) -> tuple[str, ...]:
-        """What keeps a run from a verdict: what the backend lists without any evidence.
+        """The listed ops and dtypes that lack evidence, so that the run is inconclusive.
 
-        Each op on each dtype that it lists, as far as selected, needs a judged program of which
-        something is constrained, or that have no elements, unless the backend declined them all;
-        half of them need one anyway.
+        Each listed and selected cell needs a judged program with a constrained or empty result.
+        Cells whose programs the backend all declined are exempt, up to half of the cells.
         """
         listed, reasons = self.cells(hello), self.unseen(tally)
         without = self._without(listed, reasons, tally)
         declined = [p for p in without if _is_declined(p, tally)]
-        found = [f"{p.about} {p.dtype}: {reasons[p]}" for p in without if p not in declined]
+        messages = [f"{p.about} {p.dtype}: {reasons[p]}" for p in without if p not in declined]
         if 2 * len(without) > len(listed):
-            kept = main_reason(Counter(reasons[p] for p in without))
-            found.append(f"{len(without)} of {len(listed)} ops and dtypes: {kept}")
-        return tuple(found)
+            reason = main_reason(Counter(reasons[p] for p in without))
+            messages.append(f"{len(without)} of {len(listed)} ops and dtypes: {reason}")
+        return tuple(messages)
 
     def cells(self, hello: Hello) -> list[Point]:
-        """Each op on each dtype that the backend lists, as far as selected."""
+        """The selected cells (op and dtype) that the backend lists."""
         return [p for p in self.expected() if p.kind == "cell" and _is_listed(p, hello)]
 
     def judged(self, hello: Hello, tally: Tally) -> int:
-        """How many of those cells have evidence."""
+        """The number of listed cells with evidence."""
         listed = self.cells(hello)
         return len(listed) - len(self._without(listed, self.unseen(tally), tally))
 
@@ -141,7 +140,7 @@ class Ledger:
         return [p for p in listed if p in reasons and not _is_empty(p, tally)]
 
     def sums(self, tally: Tally) -> LedgerSums:
-        """What a report says of it."""
+        """The ledger as part of a report."""
         seen, expected = self.points(), self.expected()
         names = list(self.places)
         kinds = {
@@ -168,7 +167,7 @@ class Ledger:
         )
 
     def _is_closed(self, point: Point) -> bool:
-        """Whether there is but one result by the profile, of an op that has several."""
+        """Whether the profile leaves one accepted result for an op that may have several."""
         if point.kind != "latitude" or self.profile.cmp_nan == "either":
             return False
         declaration = DECLARATIONS[Op[point.about]]
@@ -184,7 +183,7 @@ class Ledger:
 
 
 def ledger_lines(ledger: LedgerSums) -> list[str]:
-    """What a terminal shows of the sums: of a run of few cases only what they show."""
+    """The ledger as lines for a terminal. A run of single cases lists the covered points only."""
     if not ledger.total:
         counts = Counter(point.partition(" ")[0] for point in ledger.evidence)
         shown = ", ".join(counted(counts[kind], kind) for kind in KINDS if counts[kind])
@@ -207,17 +206,17 @@ def _is_listed(point: Point, hello: Hello) -> bool:
 
 
 def _is_empty(point: Point, tally: Tally) -> bool:
-    """Whether it was judged on results without elements alone: by their shape and dtype."""
+    """Whether all judged results are empty: only their shapes and dtypes were checked."""
     return any(cell.programs and not cell.elements for cell in _cells_of(point, tally))
 
 
 def _is_declined(point: Point, tally: Tally) -> bool:
-    """Whether the backend was asked, and said no to every program."""
+    """Whether the backend declined every program."""
     return any(not cell.programs for cell in _cells_of(point, tally))
 
 
 def _why_not(point: Point, tally: Tally) -> str:
-    """Why a point was not checked of which no case was made: why those of its cells were not."""
+    """Why no case covered a point: the main skip reason of its cells."""
     cells = _cells_of(point, tally)
     if any(cell.programs for cell in cells) or (point.kind == "rule" and not cells):
         return NO_CASE
@@ -225,7 +224,7 @@ def _why_not(point: Point, tally: Tally) -> str:
 
 
 def _cells_of(point: Point, tally: Tally) -> list[Sums]:
-    """The cells of a report whose cases would show a point; of one with a dtype it is one."""
+    """The cells whose cases could cover a point; one cell for a point with a dtype."""
     if point.dtype:
         cell = tally.cells.get(("op", point.about, point.dtype))
         return [] if cell is None else [cell]

@@ -1,4 +1,4 @@
-"""The points of the spec that a run can show: those that cases are about, and what shows each."""
+"""Defines the points of the spec that a run can cover, and which cases cover them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ KINDS = {
     "rule": "a derived property of an op where it says something",
     "decision": "a reading of an open point: programs of level op on the ops that it is about",
 }
-"""The kinds of points, each with what counts as a check of one."""
+"""The kinds of points, with what covers a point of the kind."""
 OF_VALUES = frozenset(
     {"elementwise", "decomposed", "reduce", "movement", "load", "store", "marker"}
 )
-"""The sections of ops that work on values, or hand them on."""
+"""The sections of ops that compute or move values."""
 SAYS_NOTHING = (
     device.null,
     addrspace.value,
@@ -43,16 +43,16 @@ SAYS_NOTHING = (
     min_max.binary,
     axis.null,
 )
-"""The rules of declarations by which no node differs from another of its dtype."""
+"""Trivial rules: all nodes of a dtype have the same property."""
 NEVER_SHOWN = {
     "PTRADD min_max": "its operand is memory, of which no more is known than its dtype",
     "BITCAST addrspace": "nothing says what memory holds as elements of another dtype (VALUE.n2)",
 }
-"""The rules that declarations have and no program shows, each with the reason."""
+"""Declared rules that no program can cover, with the reasons."""
 NEEDED = {"min_max": "property", "device": "device", "axis": "device"}
-"""The level without which nothing is expected of a rule, where that is not level op."""
+"""The level whose cases cover a rule; level op for the others."""
 DRAWN = "drawn"
-"""The group of invalid cases that may break any label."""
+"""The group of random invalid cases, which may break any label."""
 HALF = Fraction(1, 2)
 NOT_OF_RUNS = {
     "clause": "a program that breaks it has no meaning, so that nothing follows for a backend",
@@ -60,12 +60,12 @@ NOT_OF_RUNS = {
     "condition": "it is about data and calls in Python, which no backend is sent",
     "decision": "it is about no op that a backend runs: tests of this project pin it",
 }
-"""Why no run shows anything of these, by kind."""
+"""Why no run can cover these points, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing to check: a kind, an op or a name, and for some kinds a dtype and a detail."""
+    """A point to cover: a kind, an op or name, and for some kinds a dtype and a detail."""
 
     kind: str
     about: str
@@ -77,12 +77,12 @@ class Point:
 
 
 Key = tuple[str, str, int]
-"""A kind of points, what they are about, and a set of value classes or rules."""
+"""A kind of points, an op or name, and a set of value classes or rules."""
 T = TypeVar("T")
 
 
 def points_of(ids: Sequence[CaseId], narrowed: bool) -> list[Point]:
-    """Every point that the selected cases are about, in order."""
+    """The points that the selected cases can cover, in order."""
     cells = dict.fromkeys((id.op, id.dtype) for id in ids if id.level == "op")
     if cells and not narrowed:
         cells |= {(op.name, dt.name): None for op, d in DECLARATIONS.items() for dt in d.dtypes}
@@ -105,7 +105,7 @@ def points_of(ids: Sequence[CaseId], narrowed: bool) -> list[Point]:
 
 
 def keys_of(verdict: Verdict, shown: Exercised) -> Iterator[Key]:
-    """What a case shows, or might have shown if it was skipped."""
+    """The keys of the points that a case covers, or would have covered if it was skipped."""
     level, op, dtype, *_ = verdict.id.split("/")
     cell, skipped = f"{op} {dtype}", verdict.status is Status.SKIPPED
     if shown.label:
@@ -118,31 +118,31 @@ def keys_of(verdict: Verdict, shown: Exercised) -> Iterator[Key]:
         yield from ((kind, about, several) for about, several in members.items())
 
 
-def by_point(noted: Mapping[Key, T]) -> dict[Point, list[T]]:
-    """What was noted, by point; of a decision what was of the cells of its ops."""
-    found: dict[Point, list[T]] = {}
-    for (kind, about, members), what in noted.items():
+def by_point(by_key: Mapping[Key, T]) -> dict[Point, list[T]]:
+    """Group values by point. A decision gets the values of the cells of its ops."""
+    result: dict[Point, list[T]] = {}
+    for (kind, about, members), value in by_key.items():
         for point in _of_key(kind, about, members):
-            found.setdefault(point, []).append(what)
-    cells = [(point.about, what) for point, what in found.items() if point.kind == "cell"]
+            result.setdefault(point, []).append(value)
+    cells = [(point.about, value) for point, value in result.items() if point.kind == "cell"]
     for number, ops in ops_of_decisions().items():
-        if together := [what for op, several in cells if op in ops for what in several]:
-            found[Point("decision", number)] = together
-    return found
+        if together := [value for op, several in cells if op in ops for value in several]:
+            result[Point("decision", number)] = together
+    return result
 
 
 @cache
 def ops_of_decisions() -> Mapping[str, frozenset[str]]:
-    """The decisions that rows about ops cite, with these ops."""
-    found: dict[str, set[str]] = {}
+    """The ops of each decision that rows about ops cite."""
+    ops: dict[str, set[str]] = {}
     for row in rows().values():
         for number in row.decisions:
-            found.setdefault(number, set()).update(row.ops)
-    return {n: frozenset(found[n]) for n in decisions() if found.get(n)}
+            ops.setdefault(number, set()).update(row.ops)
+    return {n: frozenset(ops[n]) for n in decisions() if ops.get(n)}
 
 
 def not_of_runs() -> dict[str, list[str]]:
-    """What no run shows, by the reason."""
+    """The points that no run can cover, by reason."""
     by_kind = {
         "clause": list(clauses()),
         "condition": list(CONDITIONS),
@@ -170,26 +170,26 @@ def _of_values(op: str, dtype: str) -> Iterator[Point]:
 
 
 def _is_open(op: str, dtype: str) -> bool:
-    """Whether an op may return one of several results on a dtype."""
+    """Whether several results of an op on a dtype may be accepted."""
     is_exact = op not in Op.__members__ or isinstance(DECLARATIONS[Op[op]].latitude, Exact)
     return DTYPES[dtype].is_float and not is_exact
 
 
 def _is_used(cell: str, verdict: Verdict, values: Mapping[str, int]) -> bool:
-    """Whether a result may be one of several; where one is rounded, those are the bits of NaNs."""
+    """Whether a case has several accepted results; of a rounded op only the NaN bits are free."""
     meets_nan = values.get(cell, 0) & BIT["nan"] > 0
     return meets_nan if _is_rounded(*cell.split()) else verdict.elements > verdict.single
 
 
 def _is_rounded(op: str, dtype: str) -> bool:
-    """Whether numbers are rounded once: within half an ulp there is but one."""
+    """Whether results are correctly rounded: at most half an ulp off, so one value is accepted."""
     latitude = DECLARATIONS[Op[op]].latitude
     is_half = type(latitude) is Ulp and latitude.budget(DTYPES[dtype]) <= HALF
     return isinstance(latitude, Rounded) or (is_half and DTYPES[dtype].is_float)
 
 
 def _rules(op: str, levels: set[str]) -> Iterator[str]:
-    """The properties of an op that can say something on these levels."""
+    """The properties of an op that cases of these levels can cover."""
     declaration = DECLARATIONS[Op[op]]
     for name in RULES:
         says = getattr(declaration, name) not in SAYS_NOTHING and f"{op} {name}" not in NEVER_SHOWN
@@ -198,5 +198,5 @@ def _rules(op: str, levels: set[str]) -> Iterator[str]:
 
 
 def unspoken() -> set[str]:
-    """The labels of args that are taken as the default where a text leaves them out."""
+    """The labels that no text can break: an omitted arg takes its default."""
     return {f"{op.name}.arg" for op, d in DECLARATIONS.items() if d.default_arg is not None}

@@ -1,4 +1,4 @@
-"""How strong a verdict is: cells judged, share of the suite, what one more op would open."""
+"""Measures how strong a verdict is: cells judged, share of the suite, gain of one more op."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from uop.conformance.suite.levels.group import Group
 from uop.spec.ops.names import Op
 
 MOST_OPENED = 3
-"""Ops that are named, those that would open most."""
+"""The number of ops listed, those with the largest gain first."""
 COSTLY = frozenset({"large", "exhaustive"})
-"""Groups whose first program takes long to make; it holds no other op."""
+"""Groups whose first program takes long to generate; it contains no other op."""
 
 
 def programs_of(tally: Tally) -> int:
-    """The programs that were judged, without those that must be rejected."""
+    """The number of judged programs, without invalid ones."""
     return sum(cell.programs for cell in tally.cells.values() if cell.level != "invalid")
 
 
 def opened(
     groups: Iterable[AnyGroup], effort: str, hello: Hello, tally: Tally, seed: int
 ) -> dict[str, int]:
-    """By op how many programs lack it alone: those that were skipped, and those never selected.
+    """For each unlisted op the number of programs that need only it: skipped or not selected.
 
-    Of a group that was not selected the first program stands for the others.
+    The first program of an unselected group represents the group.
     """
-    found = Counter[str]()
+    gains = Counter[str]()
     for cell in tally.cells.values():
         for reason, n in cell.skipped.items():
             _, _, names = reason.partition(UNSUPPORTED)
             if cell.level != "invalid" and names in Op.__members__:
-                found[names] += n
+                gains[names] += n
     if "tensor" in hello.forms:
         for group in groups:
             if isinstance(group, Group) and _is_unlisted(group, hello):
                 lacking = {group.op} if group.name in COSTLY else _lacking(group, hello, seed)
                 if lacking == {group.op}:
-                    found[group.op] += group.count(effort)
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:MOST_OPENED])
+                    gains[group.op] += group.count(effort)
+    return dict(sorted(gains.items(), key=lambda item: (-item[1], item[0]))[:MOST_OPENED])
 
 
 def _is_unlisted(group: Group, hello: Hello) -> bool:

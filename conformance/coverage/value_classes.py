@@ -1,4 +1,4 @@
-"""Value classes: which kinds of values an array holds, found in one pass over its bits."""
+"""Computes the value classes of an array in one pass over its bits."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ CLASSES = {
     "type min": "the least value of a signed int",
     "type max": "the largest value of an int; true",
 }
-"""Every class by name, with what is in it; a value may be in several."""
+"""The classes with descriptions; a value may be in several."""
 BIT = {name: 1 << k for k, name in enumerate(CLASSES)}
 """The bit of each class in a set of classes."""
 FARTHEST = 64
-"""Of the powers of two that a float holds, those from 2^-64 to 2^64 count."""
+"""The class of powers covers 2^-64 to 2^64."""
 SMALL = 16
-"""Bits of a dtype of which every pattern stands in a table."""
+"""Dtypes of at most this many bits have a table of all bit patterns."""
 MOST = 1 << 14
 HALVES = tuple(Fraction(2 * n + 1, 2) for n in range(4))
 
 Range = tuple[str, int, int]
-"""A class and the first and last of bit patterns that are in it."""
+"""A class and its first and last bit pattern."""
 
 
 def classes_in(a: Array, dtype: DType) -> int:
-    """The classes of the elements of an array in storage dtype, as a set of BITs.
+    """The classes of the elements of an array in storage dtype, as a bit mask (`BIT`).
 
-    Of a dtype of more than 16 bits the first 16,384 elements are looked at.
+    For dtypes of more than 16 bits only the first 16,384 elements are read.
     """
     bits = to_bits(a).reshape(-1)
     if dtype.bits <= SMALL:
@@ -55,7 +55,7 @@ def classes_in(a: Array, dtype: DType) -> int:
 
 @cache
 def possible(dtype: DType) -> int:
-    """The classes that data of a dtype can be in. An index stays inside 64 bits by far."""
+    """The classes that data of a dtype can have. Indices never reach the limits of 64 bits."""
     every = int(np.bitwise_or.reduce(_table(dtype)[1]))
     if dtype.kind is Kind.INDEX:
         return every & ~(BIT["type min"] | BIT["type max"])
@@ -77,14 +77,14 @@ def _by_pattern(dtype: DType) -> Array:
 
 @cache
 def _table(dtype: DType) -> tuple[Array, Array]:
-    """Where runs of bit patterns with the same classes start, in order, and these classes."""
+    """The starts of runs of bit patterns with equal classes, ascending, and the classes."""
     ranges = list(_of_float(dtype) if dtype.is_float else _of_int(dtype))
     last = 1 if dtype.kind is Kind.BOOL else (1 << dtype.bits) - 1
     bounds = {0} | {b for _, low, high in ranges for b in (low, high + 1) if b <= last}
     starts = np.array(sorted(bounds), BITS[dtype.itemsize])
     sets = np.zeros(len(starts), np.int16)
     for name, low, high in ranges:
-        # As numbers of the same dtype: a Python int would be compared as another one.
+        # Use the dtype of `starts`: with Python ints searchsorted would convert the values.
         first, behind = np.searchsorted(starts, np.array([low, high], starts.dtype), "right")
         sets[first - 1 : behind] |= BIT[name]
     sets[sets == 0] = BIT["ordinary"]
@@ -101,7 +101,7 @@ def _of_float(dtype: DType) -> Iterator[Range]:
 
 
 def _magnitudes(dtype: DType) -> Iterator[Range]:
-    """The classes of floats by the bits without the sign."""
+    """The classes of floats, by their bits without the sign."""
     form = dtype.format
     normal = 1 << form.fraction_bits
     yield "subnormal", 1, normal - 1
@@ -136,7 +136,7 @@ def _of_int(dtype: DType) -> Iterator[Range]:
 
 
 def _numbers(dtype: DType) -> Iterator[tuple[str, int]]:
-    """The classes of integers by value; some are outside the dtype."""
+    """The classes of integers, by value; some values may be outside the dtype."""
     yield "zero", 0
     yield "type max", int(dtype.max)
     if dtype.kind is Kind.BOOL:

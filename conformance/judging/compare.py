@@ -1,4 +1,4 @@
-"""Compares outputs with accepted sets: the first element outside, and how tight the sets are."""
+"""Compares outputs with accepted sets: the first mismatch, counts, errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEAR = 64
 
 
 class Symptom(StrEnum):
-    """How a case failed, the gravest first."""
+    """How a case failed, the most severe first."""
 
     VALUE = "value"
     CRASH = "crash"
@@ -35,7 +35,7 @@ class Symptom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first element outside its set; no element where the output as a whole is wrong."""
+    """The first element outside its set; `element` is None if the whole output is wrong."""
 
     symptom: Symptom
     message: str
@@ -54,7 +54,7 @@ class Comparison:
     mismatch: Mismatch | None = None
 
 
-# Comparing a signalling NaN raises a flag, which says nothing here.
+# Comparing a signalling NaN raises a flag, which is irrelevant here.
 @np.errstate(all="ignore")
 def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Comparison:
     """Compare the outputs of a program on one batch."""
@@ -73,10 +73,10 @@ def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Compariso
 
 @np.errstate(all="ignore")
 def opened(accepted: Accepted, other: Accepted, output: Array) -> Accepted:
-    """The accepted sets, widened to anything where `other` alone contains the output."""
+    """Widen the accepted sets to any value where only `other` contains the output."""
     spread = accepted.spread
-    instead = other.contains(output) & ~accepted.contains(output)
-    sets = replace(spread, any=either(spread.any, instead))
+    only_other = other.contains(output) & ~accepted.contains(output)
+    sets = replace(spread, any=either(spread.any, only_other))
     return Accepted(accepted.dtype, accepted.value, sets)
 
 
@@ -99,13 +99,13 @@ def unsteady(
 
 
 def element_text(dtype: DType, output: Array, element: int) -> str:
-    """One element, counted row-major, as a literal."""
+    """One element, at a row-major position, as a literal."""
     bits = to_bits(output.reshape(-1)[element : element + 1])
     return spelled(int(bits[0]), dtype)
 
 
 def place_of(output: Array, element: int) -> str:
-    """The index of one element, counted row-major, as `1,0`."""
+    """The index of the element at a row-major position, as `1,0`."""
     return ",".join(map(str, np.unravel_index(element, output.shape)))
 
 
@@ -129,7 +129,7 @@ def _compare_one(position: int, accepted: Accepted, output: Array) -> Comparison
 
 
 def _is_reference(accepted: Accepted, output: Array) -> bool:
-    """Whether the output is the reference and nothing else is accepted: the common case."""
+    """Whether the output equals the reference and only that is accepted: the common case."""
     value = accepted.value
     if accepted.sets is not None or value.invalid is not None or value.unspecified is not None:
         return False
@@ -151,7 +151,7 @@ def _first_outside(
 
 
 def _symptom(accepted: Accepted, output: Array, element: int) -> Symptom:
-    """How wrong one element is: far off, off at a special value, or a little inaccurate."""
+    """Classify a wrong element: wrong value, wrong at a special value, or inaccurate."""
     if not accepted.dtype.is_float:
         return Symptom.VALUE
     arrays = (accepted.lo, accepted.hi, output)

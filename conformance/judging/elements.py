@@ -1,4 +1,4 @@
-"""Describes single elements of results, and counts how much of the allowance results use."""
+"""Describes single result elements, and computes the error histogram."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uop.spec.uop import UOp
 PARTS = 8
 """A histogram divides the allowance into this many equal parts."""
 BINS = PARTS + 2
-"""One for results equal to the reference, one per part, one for results outside."""
+"""One bin for results equal to the reference, one per part, one for results outside."""
 MOST_VALUES = 4
 """A fault describes at most this many wrong elements."""
 IN_PLACE = frozenset({Op.PARAM, Op.CONST, Op.BITCAST})
@@ -32,10 +32,10 @@ Sets = Sequence[Accepted]
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of a result: its place, its value, and what is accepted.
+    """One element of a result: its place, its value, and the accepted values.
 
-    `inputs` are the elements it is computed from, by operand or slot; empty where it is computed
-    from several elements of one input.
+    `inputs` are the elements that it is computed from, by operand or slot; empty if it depends
+    on several elements of one input.
     """
 
     place: str
@@ -46,9 +46,9 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How far results lie from the reference; the farthest is `ulp` representable values off.
+    """The errors of float results; the largest is `ulp` representable values.
 
-    `histogram` counts float results that may differ from the reference: those equal to it, those
+    `histogram` counts the results that may differ from the reference: those equal to it, those
     in each of eight equal parts of the allowance, those outside.
     """
 
@@ -58,7 +58,7 @@ class Errors:
 
 
 def wrong_elements(case: Case, batch: int, accepted: Sets, outputs: Outputs) -> tuple[Element, ...]:
-    """The first elements of a batch outside their sets; none for outputs of a wrong shape."""
+    """The first elements of a batch outside their sets; empty for outputs of a wrong shape."""
     elements: list[Element] = []
     for position, (sets, output) in enumerate(zip(accepted, outputs, strict=False)):
         if (sets.value.data.dtype, sets.value.data.shape) != (output.dtype, output.shape):
@@ -71,7 +71,10 @@ def wrong_elements(case: Case, batch: int, accepted: Sets, outputs: Outputs) -> 
 
 @np.errstate(all="ignore")
 def errors_of(case: Case, accepted: Sequence[Sets], outputs: Sequence[Outputs]) -> Errors | None:
-    """The errors of a case over all batches, None without any. Outputs have the right shapes."""
+    """The errors of a case over all batches; None if there are none.
+
+    Outputs must have the right shapes.
+    """
     counts, farthest, largest = np.zeros(BINS, np.int64), 0.0, None
     for batch, pairs in enumerate(zip(accepted, outputs, strict=True)):
         for position, (sets, output) in enumerate(zip(*pairs, strict=True)):
@@ -92,7 +95,7 @@ def errors_of(case: Case, accepted: Sequence[Sets], outputs: Sequence[Outputs]) 
 def element_at(
     case: Case, batch: int, position: int, sets: Accepted, output: Array, flat: int
 ) -> Element:
-    """One element of an output, counted row-major."""
+    """Describe the element of an output at a row-major position."""
     return Element(
         f"output {position}[{place_of(output, flat)}]",
         inputs_at(case.root, case.batches[batch], flat),
@@ -102,9 +105,9 @@ def element_at(
 
 
 def inputs_at(root: UOp, batch: Batch, flat: int) -> tuple[str, ...]:
-    """The operands of one op that an element is computed from, else the inputs by slot.
+    """The inputs of one element: the operands of a single op, else the inputs by slot.
 
-    Empty where the graph moves or folds elements.
+    Empty if the graph moves or folds elements.
     """
     if not all(_is_in_place(u) for u in root.toposort()):
         return ()
@@ -130,7 +133,7 @@ def _is_in_place(u: UOp) -> bool:
 
 
 def _histogram(accepted: Accepted, output: Array, distance: Array) -> Array:
-    """The counts of one output, all 0 where nothing but the reference is accepted."""
+    """The histogram of one output; all 0 if only the reference is accepted."""
     s, reference, counted = accepted.sets, accepted.value.data, _has_room(accepted)
     if s is None or not counted.any():
         return np.zeros(BINS, np.int64)
@@ -142,7 +145,7 @@ def _histogram(accepted: Accepted, output: Array, distance: Array) -> Array:
 
 
 def _has_room(accepted: Accepted) -> Mask:
-    """Where the set holds several ordinary values with the reference among them, but not all."""
+    """A mask of the sets that are ranges of several values around the reference."""
     s = accepted.sets
     if s is None or not accepted.dtype.is_float:
         return np.zeros(accepted.value.data.shape, np.bool_)

@@ -25,12 +25,12 @@ DIVISIONS = frozenset({Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD})
 
 
 def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...]:
-    """The accepted set of each output of a case on one of its batches.
+    """Compute the accepted set of each output of a case on one batch.
 
-    A case that was lowered from a source has the sets of its source: kernels fold in one of the
-    orders that are open, and hold some value where any is accepted. Buffers that the source does
-    not write may hold anything. UndefinedError for a program, or a source, without meaning;
-    UnsupportedError where nothing says what is accepted.
+    A lowered case has the sets of its source: the source leaves orders of reductions and some
+    values open, which its kernels fix. Buffers that the source does not write may hold anything.
+    Raises UndefinedError for a program or source without meaning, UnsupportedError where the
+    spec does not define the accepted sets.
     """
     if case.source is None:
         return _accepted(case.root, case.batches[batch], profile)
@@ -57,7 +57,7 @@ def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile)
         if u in divisors and not value.data.all():
             zeros.append(u)
 
-    # A program without meaning for another reason is not judged anyway.
+    # A program that is undefined for another reason is not judged anyway.
     with suppress(UndefinedError):
         for inputs in batches:
             evaluate_full(root, inputs, note)
@@ -65,13 +65,13 @@ def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile)
 
 
 def _as_divided(root: UOp, profile: Profile) -> UOp:
-    """The program with the divisions of a profile: a truncated one may make a divisor zero."""
-    rounded = {floors: truncates for truncates, floors in TRUNCATED.items()}
-    new: dict[UOp, UOp] = {}
+    """The program with the divisions of the profile: truncation may make another divisor zero."""
+    truncating = {floors: truncates for truncates, floors in TRUNCATED.items()}
+    replaced: dict[UOp, UOp] = {}
     for u in root.toposort():
-        op = rounded.get(u.op, u.op) if profile.truncates(u.dtype) else u.op
-        new[u] = UOp(op, *(new[s] for s in u.src), arg=u.arg, tag=u.tag)
-    return new[root]
+        op = truncating.get(u.op, u.op) if profile.truncates(u.dtype) else u.op
+        replaced[u] = UOp(op, *(replaced[s] for s in u.src), arg=u.arg, tag=u.tag)
+    return replaced[root]
 
 
 def truncates(root: UOp, profile: Profile) -> bool:
@@ -84,7 +84,7 @@ def truncates(root: UOp, profile: Profile) -> bool:
 
 @lru_cache(maxsize=4)
 def _accepted(root: UOp, batch: Batch, profile: Profile) -> tuple[Accepted, ...]:
-    """Cached for the twins of a case, which come right after it."""
+    """Cached because the twins of a case share its batches and follow it directly."""
     return accept(root, batch.inputs, profile)
 
 

@@ -59,7 +59,7 @@ class Judge:
         ]
 
     def _combined(self, case: Case | InvalidCase, verdicts: Sequence[Verdict]) -> Verdict:
-        """One verdict on a case and its twins; a fault of a twin alone shows both results."""
+        """Combine the verdicts on a case and its twins; a fault of a twin shows both results."""
         verdict = together(verdicts)
         fault = verdict.fault
         if isinstance(case, InvalidCase) or fault is None or not fault.program:
@@ -70,7 +70,7 @@ class Judge:
         return replace(verdict, fault=replace(fault, message=message))
 
     def _result_of_case(self, case: Case, fault: Fault, element: int) -> str:
-        """The element that the case itself gives where its twin fails."""
+        """The element of the case itself that its twin gets wrong, as text."""
         submission = self._prepare(case).submission
         outcome = submission.outcome(self._outcomes(submission.programs))
         if isinstance(outcome, Problem) or fault.output >= len(outcome.batches[fault.batch]):
@@ -96,7 +96,7 @@ class Judge:
         return [verdicts[p] for p in prepared]
 
     def _groups(self, prepared: Sequence[Prepared]) -> Iterator[list[Prepared]]:
-        """Consecutive cases, as many at a time as their programs fit into one call."""
+        """Group consecutive cases whose programs fit into one call."""
         group: list[Prepared] = []
         room = size = self.session.hello.limits.programs
         for p in prepared:
@@ -112,7 +112,7 @@ class Judge:
     def _outcomes(
         self, programs: Sequence[Program], meanwhile: Callable[[], None] = lambda: None
     ) -> list[Outcome]:
-        """The outcomes of programs; `meanwhile` is called while the first of them run."""
+        """Run programs; `meanwhile` is called while the first call runs."""
         outcomes: list[Outcome] = []
         size = self.session.hello.limits.programs
         for start in range(0, len(programs), size):
@@ -123,7 +123,7 @@ class Judge:
         return outcomes
 
     def accepted(self, case: Case | InvalidCase) -> list[tuple[Accepted, ...]]:
-        """The accepted sets of each batch. UndefinedError for a program without meaning."""
+        """Compute the accepted sets of each batch. Raises UndefinedError and UnsupportedError."""
         return [] if isinstance(case, InvalidCase) else _sets(case, self.demanded(case))
 
     def demanded(self, case: Case | InvalidCase) -> Profile:
@@ -131,7 +131,7 @@ class Judge:
         return self.profile
 
     def explain(self, case: Case) -> str:
-        """What the backend shows of how it runs a case that it fails, as lines of text."""
+        """Ask the backend to explain how it runs a failing case; returns lines of text."""
         submission = submission_of(case, self.session.hello)
         if submission.reason or len(submission.programs) != 1:
             return ""
@@ -160,14 +160,14 @@ class Judge:
         ]
 
     def _accepted(self, case: Case | InvalidCase) -> AllSets | UopError:
-        """The accepted sets of a case, or why there are none."""
+        """The accepted sets of a case, or the error that says why there are none."""
         try:
             return self.accepted(case)
         except (UndefinedError, UnsupportedError) as error:
             return error
 
     def not_judged(self, error: UopError) -> str:
-        """The reason without the place of the error, so that many cases share it."""
+        """The skip reason: without the place of the error, so that many cases share it."""
         is_unknown = isinstance(error, UnsupportedError)
         reason = str(error)
         if isinstance(error, LabelledError) and error.label:
@@ -188,10 +188,10 @@ class Judge:
         return Prepared(case, submission)
 
     def _held_back(self, case: Case) -> str:
-        """Why a supported case is not sent: under the profile it may trap, or has no meaning.
+        """Why a supported case is not sent; empty if it is sent.
 
-        Under the strict profile every case has a meaning. Under others a truncated remainder may
-        be negative, and so no index.
+        Under the profile it may trap, or be undefined: a truncated remainder may be negative, and
+        so an invalid index. Under the strict profile every case is defined.
         """
         profile = self.demanded(case)
         if may_end(case.root, [batch.inputs for batch in case.batches], profile):
@@ -201,7 +201,7 @@ class Judge:
         return ""
 
     def _verdict(self, p: Prepared, accepted: AllSets, outcome: Outcome) -> Verdict:
-        """The verdict on an outcome, less what the program that was sent may give."""
+        """The verdict on an outcome. Results that the sent program allows do not count as wrong."""
         verdict, sent = verdict_of(p.case, accepted, outcome), self._sent_instead(p)
         if verdict.fault is None or sent is None:
             return verdict
@@ -209,11 +209,11 @@ class Judge:
         return self._charged(p, sent, accepted, outcome, verdict) or skipped(p.case, why)
 
     def _sent_instead(self, p: Prepared) -> Case | None:
-        """The program that was sent instead of the case, where it may mean something else.
+        """The program that was sent instead of the case, where its meaning may differ; else None.
 
-        Kernels know no PAD, and hold the value that a CONST was folded to. A twin that spells an op
-        by others may differ from it under a profile that is not strict: a decomposed CMPGE is true
-        on NaN. Under the strict profile both mean the same, and the project answers for that.
+        Kernels have no PAD, and contain folded CONSTs. A twin that decomposes an op may differ from
+        the op under a profile that is not strict: a decomposed CMPGE is true on NaN. Under the
+        strict profile a twin equals its case; a difference is a bug of this project.
         """
         case, lowered = p.case, p.submission.root
         if isinstance(case, InvalidCase):
@@ -227,20 +227,20 @@ class Judge:
     def _charged(
         self, p: Prepared, sent: Case, accepted: AllSets, outcome: Outcome, verdict: Verdict
     ) -> Verdict | None:
-        """The failure without the elements that `sent` may give; None where nothing is left."""
+        """The failure without the elements that `sent` allows; None if no element remains."""
         try:
             sets = p.submission.of_case(_sets(sent, self.demanded(p.case)))
         except UndefinedError:
             return None
         except UnsupportedError:
-            # Nothing says what it may give, but the reference shows whether it gives the same.
-            ours = p.submission.outcome([attempt(lambda: interpret(p.submission.program))])
-            return verdict if verdict_of(p.case, accepted, ours).status is Status.PASSED else None
+            # Without accepted sets, interpret `sent` to see whether its result passes.
+            result = p.submission.outcome([attempt(lambda: interpret(p.submission.program))])
+            return verdict if verdict_of(p.case, accepted, result).status is Status.PASSED else None
         if isinstance(outcome, Problem) or verdict.fault is None or verdict.fault.element is None:
             return verdict
         batches = zip(accepted, sets, outcome.batches, strict=True)
-        left = verdict_of(p.case, [tuple(map(opened, *batch)) for batch in batches], outcome)
-        return None if left.status is Status.PASSED else left
+        remaining = verdict_of(p.case, [tuple(map(opened, *batch)) for batch in batches], outcome)
+        return None if remaining.status is Status.PASSED else remaining
 
 
 def _sets(case: Case, profile: Profile) -> list[tuple[Accepted, ...]]:

@@ -1,4 +1,4 @@
-"""Makes the programs that a backend gets for a case: as it is, or lowered to a form it takes."""
+"""Builds the programs that a backend gets for a case: the case itself or a lowered form."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 
 STAGES = (("kernel", "rangeify"), ("kernel", "select"), ("linear", "linearize"))
-"""The forms, each with a stage that produces it: loops, work items, instructions."""
+"""The forms with the stages that produce them: loops, work items, instructions."""
 UNSUPPORTED = " does not support "
-"""Separates a backend and the ops and dtypes that it lacks in a reason."""
+"""Separates the backend from the ops and dtypes that it lacks, in a skip reason."""
 text_of = kept_with_root(print_program)
 """The text of a program, cached."""
 T = TypeVar("T")
@@ -39,9 +39,9 @@ WORDS = re.compile(r"[A-Za-z_]\w*")
 class Submission:
     """The programs that a backend gets for a case; `reason` says why they are not sent.
 
-    It is one program, or one for each member of a TUPLE, STACK or SINK that is only packaging.
-    A lowered program is `root` with the inputs `batches`; `kept` has the positions of the outputs
-    of the case among those of `root`.
+    There is one program, or one per member of a TUPLE, STACK or SINK that the backend lacks.
+    A lowered program has the graph `root` and the inputs `batches`; `kept` maps the outputs of
+    the case to positions in the outputs of `root`.
     """
 
     programs: tuple[Program, ...]
@@ -50,7 +50,7 @@ class Submission:
     batches: tuple[Batch, ...] = ()
     kept: tuple[int, ...] = ()
     is_stack: bool = False
-    """Whether the outputs of the programs are the members of one output of the case."""
+    """Whether the program outputs are stacked to one output of the case."""
 
     @property
     def program(self) -> Program:
@@ -58,7 +58,7 @@ class Submission:
         return self.programs[0]
 
     def outcome(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """The outcome of the case, from those of its programs: a problem of one is that of all."""
+        """Combine the outcomes of the programs: the first problem, else the outputs of the case."""
         batches = []
         for outcome in outcomes:
             if isinstance(outcome, Problem):
@@ -84,7 +84,7 @@ class Submission:
 
 
 def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
-    """The programs that a backend gets for a case."""
+    """Build the programs that a backend gets for a case."""
     if isinstance(case, InvalidCase):
         return Submission((Program(case.text),), _not_checked(case, hello))
     kind = kind_of(case.root)
@@ -108,9 +108,9 @@ def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
 
 
 def _unpacked(case: Case, hello: Hello) -> Submission | None:
-    """The case without ops that are not listed and only package values.
+    """Split the case into its members and substitute ops that are not listed.
 
-    None where the whole is supported, or unpacking does not make it so.
+    None if the backend supports the whole case, or not even the members.
     """
     if not unsupported(case.root, hello):
         return None
@@ -126,7 +126,7 @@ def _unpacked(case: Case, hello: Hello) -> Submission | None:
 
 
 def _members(root: UOp) -> tuple[UOp, ...]:
-    """The values that a root packages: for a SINK those that it stores to whole buffers."""
+    """The members of a TUPLE or STACK; the values that a SINK stores to whole buffers."""
     if root.op in (Op.TUPLE, Op.STACK):
         return root.src
     is_plain = root.op is Op.SINK and all(
@@ -139,9 +139,9 @@ def _members(root: UOp) -> tuple[UOp, ...]:
 
 
 def not_listed(id: CaseId, hello: Hello) -> str:
-    """Why the backend does not support the case of this id; empty where the id does not show it.
+    """Why the backend does not support the case of this id; empty if the id alone does not show it.
 
-    The case need not be generated. A case that is lowered may reach the backend without its op.
+    The case need not be generated. Lowering may remove the op of a case.
     """
     if id.dtype in DTYPES.keys() - hello.dtypes - {dtypes.void.name}:
         return f"{hello.name}{UNSUPPORTED}{id.dtype}"
@@ -152,9 +152,9 @@ def not_listed(id: CaseId, hello: Hello) -> str:
 
 
 def unsupported(root: UOp, hello: Hello) -> str:
-    """Why a backend does not support a program; empty where it does.
+    """Why a backend does not support a program; empty if it does.
 
-    Shapes and index constants are written in place: they need not be listed.
+    Nodes of shapes and index constants do not count: they need not be listed.
     """
     nodes = computed(root)
     names = sorted({name for u in nodes for name in lacking(u, hello.ops, hello.dtypes)})
@@ -179,18 +179,18 @@ def _in_place_of(case: Case, lowered: UOp) -> Submission:
         Batch({slot: a for slot, a in batch.inputs.items() if slot in slots})
         for batch in case.batches
     )
-    left = sorted(slot_of(u) for u in written(lowered))
-    kept = list(range(len(left)))
+    slots_written = sorted(slot_of(u) for u in written(lowered))
+    kept = list(range(len(slots_written)))
     if not kind_of(case.root).calls_kernels:
         # STOREs are in the order of the outputs, or by slot where the case has its own.
         stored = [slot_of(store.src[0]) for store in lower(case.root, "callify").src]
         ordered = sorted(stored) if case.root.op is Op.SINK else stored
-        kept = [left.index(slot) for slot in ordered]
+        kept = [slots_written.index(slot) for slot in ordered]
     return Submission((_program(lowered, batches),), "", lowered, batches, tuple(kept))
 
 
 def _not_checked(case: InvalidCase, hello: Hello) -> str:
-    """Why a must-reject program is not sent; empty where it is."""
+    """Why an invalid program is not sent; empty if it is sent."""
     if "check" not in hello.offers:
         return f"{hello.name} does not check programs"
     named = set(WORDS.findall(case.text))

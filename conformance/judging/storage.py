@@ -21,25 +21,25 @@ from uop.spec.uop import UOp
 
 
 def to_literal(a: Array) -> literal.Array:
-    """The array as data of a file."""
+    """Convert an array in storage dtype to the data of a file."""
     little = a.astype(a.dtype.newbyteorder("<"), copy=False) if a.dtype.kind in "iuf" else a
     return literal.Array(DTYPES[NAMES[a.dtype]], a.shape, np.ascontiguousarray(little).tobytes())
 
 
 def from_literal(a: literal.Array) -> Array:
-    """The data of a file as an array in storage dtype."""
+    """Convert the data of a file to an array in storage dtype."""
     return np.frombuffer(a.data, np_dtype(a.dtype)).reshape(a.shape)
 
 
 def spelled(bits: int, dtype: DType) -> str:
-    """A value as a `.uop` file spells it; a bool that is neither 0 nor 1 by its bits."""
+    """A value as a literal of a `.uop` file; an invalid bool as its bits."""
     if dtype is dtypes.bool and bits > 1:
         return f"0x{bits:02x}"
     return print_literal(encode_scalar(bits, dtype))
 
 
 def output_keys(root: UOp, inputs: Mapping[int, Array]) -> list[int]:
-    """The numbers of the outputs in a file: positions, or the slots that effects store to."""
+    """The keys of the outputs in a file: positions, or the slots of written buffers."""
     result = evaluate_full(root, inputs)
     if isinstance(result, dict):
         return sorted(result)
@@ -47,7 +47,7 @@ def output_keys(root: UOp, inputs: Mapping[int, Array]) -> list[int]:
 
 
 def element_sets(accepted: Accepted) -> tuple[ElementSet, ...]:
-    """One set per element in row-major order, by bits."""
+    """One set of bit patterns per element, in row-major order."""
     columns = (to_bits(accepted.lo), to_bits(accepted.hi), accepted.nan, accepted.any)
     rows = zip(*(np.asarray(column).reshape(-1).tolist() for column in columns), strict=True)
     return tuple(_element_set(*row) for row in rows)
@@ -65,7 +65,7 @@ def _element_set(lo: int, hi: int, nan: int, anything: bool) -> ElementSet:
 
 
 def accepted_of(u: UOp, sets: Sequence[ElementSet]) -> Accepted:
-    """The accepted sets of an output in a file; a NaN by its bits beside numbers is any NaN."""
+    """The accepted sets of an output in a file. With numbers, a NaN by its bits means any NaN."""
     storage = BITS[u.dtype.itemsize]
 
     def column(bits: Sequence[int]) -> Array:

@@ -1,4 +1,4 @@
-"""Rewrites a program without CONST and without bool inputs, for a backend that lists neither."""
+"""Replaces CONSTs and bool inputs of a program for backends that do not list them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, param
 
 COMPARES = (Op.CMPLT, Op.CMPNE, Op.CMPGT)
-"""Each gives a bool for two numbers."""
+"""Comparisons that can replace a bool, in order of preference."""
 
 
 def substitute_unlisted(
     root: UOp, batches: Sequence[Batch], hello: Hello
 ) -> tuple[UOp, tuple[Batch, ...]]:
-    """A program of the same values, and the inputs that it reads.
+    """Rewrite a program to an equal one, and return it with its inputs.
 
-    A CONST becomes an input where CONST is not listed. A bool CONST or input becomes a comparison
-    of two numbers where bool is not listed. Bodies of FUNCTIONs stay as they are.
+    A CONST becomes an input if CONST is not listed. A bool CONST or input becomes a comparison
+    of two numbers if bool is not listed. Bodies of FUNCTIONs do not change.
     """
     rewrite = _Substitution(hello, [dict(batch.inputs) for batch in batches], slots_of(root))
     new = {u: other for u in outside(root) if (other := rewrite.replacement(u)) is not None}
@@ -40,7 +40,7 @@ def substitute_unlisted(
 
 
 class _Substitution:
-    """Replaces single nodes, and adds the inputs that their replacements read to each batch."""
+    """Replaces single nodes, and adds the inputs of the replacements to each batch."""
 
     def __init__(
         self, hello: Hello, batches: list[dict[int, Array]], slots: Collection[int]
@@ -54,7 +54,7 @@ class _Substitution:
         self.number = next((d for d in listed if d.is_int or d.is_float), None)
 
     def replacement(self, u: UOp) -> UOp | None:
-        """A node of the same value; None for one that stays as it is."""
+        """The replacement of a node; None if it does not change."""
         is_input = u.op is Op.PARAM and u.addrspace is None and u.device is None
         if u.op is not Op.CONST and not is_input:
             return None
@@ -65,7 +65,7 @@ class _Substitution:
         return None
 
     def _comparison(self, u: UOp) -> UOp | None:
-        """A comparison of a number with zero, true where the bool is; None without such an op."""
+        """A comparison of a number with zero that equals the bool; None if none is listed."""
         if self.compare is None or self.number is None:
             return None
         if u.op is Op.CONST and self.has_constants:

@@ -1,4 +1,4 @@
-"""Verdicts on cases: what became of one, and why; what a backend gave against what is accepted."""
+"""Verdicts on cases: status, fault and counts of each case."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 GRAPH_NODES = 8
-"""From this many computing nodes on a program counts as a graph."""
+"""The least number of computing nodes of a graph."""
 NOT_COMPUTING = frozenset(
     {Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY, Op.STACK, Op.TUPLE, Op.SINK, Op.GROUP}
 )
@@ -30,23 +30,23 @@ NOT_CHARGED = "our lowering changed it: what was sent may give this"
 SETTLED = "in kernels of ours, or in other words, it settles otherwise what the profile is about"
 MAY_END = "it divides by zero, which ends a program by the profile"
 AllSets = Sequence[tuple[Accepted, ...]]
-"""What is accepted, by batch and output."""
+"""The accepted sets by batch and output."""
 
 
 class Status(StrEnum):
-    """What became of a case."""
+    """The status of a case."""
 
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
     CRASHED = "crashed"
     KNOWN = "known"
-    """It failed, which whoever runs the suite knows."""
+    """Failed, and listed as a known failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a case failed, in one line, and on which batch, output and element (row-major)."""
+    """Why a case failed: a message, and the batch, output and element (row-major)."""
 
     symptom: Symptom
     message: str
@@ -60,9 +60,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of one case. `digest` tells distinct graphs apart, empty for anything smaller.
+    """The result of one case. `digest` is the hash of a graph, empty for a smaller program.
 
-    `errors` are there for single ops on floats.
+    `errors` is set for cases of level op on floats.
     """
 
     id: str
@@ -79,13 +79,13 @@ class Verdict:
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on a case from those on it and on its twins, in order; twins may be skipped."""
+    """Combine the verdicts on a case and its twins, the case first; twins may be skipped."""
     first = verdicts[0]
     judged = [v for v in verdicts if v.status is not Status.SKIPPED]
     if len(verdicts) == 1 or first.status is Status.SKIPPED:
         return first
     if len(judged) == 1:
-        # A case of twins that is judged alone has not been checked.
+        # No twin was judged, so the case was not compared with one.
         return replace(verdicts[1], id=first.id)
     worst = next((v for v in judged if v.status is not Status.PASSED), first)
     program = verdicts.index(worst)
@@ -102,7 +102,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def verdict_of(case: Case | InvalidCase, accepted: AllSets, outcome: Outcome) -> Verdict:
-    """Judge what a backend gave for a case."""
+    """Judge the outcome of a case."""
     if isinstance(case, InvalidCase):
         return _verdict_on_rejection(case, outcome)
     if isinstance(outcome, Problem):
@@ -123,13 +123,13 @@ def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
         case ProblemKind.INVALID if outcome.label in ("", case.label):
             return Verdict(id, Status.PASSED, 1)
         case ProblemKind.INVALID:
-            said = f"rejected for {outcome.label} instead of {case.label}"
+            message = f"rejected for {outcome.label} instead of {case.label}"
         case ProblemKind.UNSUPPORTED:
             return skipped(case, outcome.message)
         case _:
-            said = f"{outcome.kind.value} instead of a rejection: {outcome.message}"
+            message = f"{outcome.kind.value} instead of a rejection: {outcome.message}"
     status = Status.CRASHED if outcome.kind in LOST else Status.FAILED
-    return Verdict(id, status, 1, fault=Fault(_symptom(outcome.kind), f"{case.label}: {said}"))
+    return Verdict(id, status, 1, fault=Fault(_symptom(outcome.kind), f"{case.label}: {message}"))
 
 
 def _verdict_on_problem(case: Case, problem: Problem) -> Verdict:
@@ -156,8 +156,8 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
         )
     compared = [compare(s, o) for s, o in zip(accepted, outcome.batches, strict=True)]
     fault: Fault | None = None
-    for batch, found in enumerate(compared):
-        wrong = found.mismatch or _unsteady(case, batch, accepted, outcome)
+    for batch, comparison in enumerate(compared):
+        wrong = comparison.mismatch or _unsteady(case, batch, accepted, outcome)
         if fault is None and wrong is not None:
             values = wrong_elements(case, batch, accepted[batch], outcome.batches[batch])
             fault = Fault(
@@ -179,7 +179,7 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
 
 
 def _unsteady(case: Case, batch: int, accepted: AllSets, outcome: Outputs) -> Mismatch | None:
-    """Where a batch gives other bits than it gave before in the same case."""
+    """The mismatch between a batch and an earlier equal batch of the case, if any."""
     before = case.batches.index(case.batches[batch])
     if before == batch:
         return None
@@ -187,7 +187,7 @@ def _unsteady(case: Case, batch: int, accepted: AllSets, outcome: Outputs) -> Mi
 
 
 def digest(root: UOp) -> str:
-    """A fingerprint of a graph that computes in many nodes; empty for a smaller one."""
+    """The hash of a graph of at least GRAPH_NODES computing nodes; empty for a smaller one."""
     if sum(u.op not in NOT_COMPUTING for u in root.toposort()) < GRAPH_NODES:
         return ""
     return hashlib.blake2b(text_of(root).encode(), digest_size=8).hexdigest()

@@ -1,1 +1,1 @@
-"""The device card: what a backend does where the spec leaves a choice, as a profile too."""
+"""The device card: the choices that a backend makes where the spec leaves them open."""

@@ -1,4 +1,4 @@
-"""The card of a backend: what it does at every point, the evidence, and the profile it shows."""
+"""Observes the card of a backend: its choice at each probe, the evidence, the profile."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a backend does at one point.
+    """The choice of a backend at one probe.
 
-    `declares` is the text that its knob would have, empty where nothing is to be declared, and
-    always for a point without a knob. A line of evidence is a program on data, what it gave, and
-    what that means.
+    `declares` is the text for the knob of a profile; empty for the default and without a knob.
+    A line of evidence has a program on data, its result, and the meaning of the result.
     """
 
     point: str
@@ -42,61 +41,61 @@ class Observation:
     consistent: bool
     evidence: tuple[str, ...]
     conflict: tuple[str, ...] = ()
-    """Where a knob shows two things: a line of evidence for each of the first two."""
+    """For two contradicting choices of a knob: a line of evidence for each of the first two."""
     repro: str = ""
-    """Then also a program that does not do the first of them, as text of a `.uop` file."""
+    """For a conflict also a program that violates the first choice, as text of a `.uop` file."""
 
     @property
     def message(self) -> str:
-        """What is wrong with a backend that does two things here."""
+        """The message of the failure where the backend makes contradicting choices."""
         allowed = f"; a profile with {self.knob}={self.declares} allows both" * bool(self.declares)
         return f"{self.point} is {self.observed} at once: {', but '.join(self.conflict)}{allowed}"
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The points on which a backend gave an answer, those of the knobs first."""
+    """The observations of a backend, those of knobs first."""
 
     entries: tuple[Observation, ...]
 
     @property
     def profile(self) -> Profile:
-        """The profile that a backend shows; where it does two things, one that allows both."""
+        """The observed profile; for contradicting choices it allows both."""
         return profile_of(self.knobs())
 
     @property
     def twofold(self) -> tuple[Observation, ...]:
-        """The points of knobs at which it does two things."""
+        """The observations of knobs with contradicting choices."""
         return tuple(e for e in self.entries if e.knob and not e.consistent)
 
     def knobs(self) -> dict[str, str]:
-        """The observed text of every knob, but of those that nothing was observed of."""
-        found: dict[str, list[str]] = {}
+        """The texts of all observed knobs."""
+        by_knob: dict[str, list[str]] = {}
         for entry in self.entries:
             if entry.knob and entry.declares:
-                found.setdefault(entry.knob, []).append(entry.declares)
-        return {knob: ",".join(texts) for knob, texts in found.items()}
+                by_knob.setdefault(entry.knob, []).append(entry.declares)
+        return {knob: ",".join(texts) for knob, texts in by_knob.items()}
 
 
 def observe(session: Session) -> Card:
-    """Probe a started backend. It is sent what it lists, and lacks an entry for the rest.
+    """Run the probes on a started backend. Probes that it does not support give no entry.
 
-    BackendError where it is lost for good, or hangs: nothing is learned from hanging more often.
+    Raises BackendError if the backend cannot be restarted or hangs.
     """
     points = (*knob_points(), *free_points())
-    asked = [
+    supported = [
         (witness, submission)
         for point in points
         for witness in point.witnesses
         if not (submission := submission_of(_case(witness), session.hello)).reason
         and len(submission.programs) == 1
     ]
-    safe = [pair for pair in asked if not pair[0].ended]
+    safe = [pair for pair in supported if not pair[0].ended]
     size = session.hello.limits.programs
-    # The first one alone: where each of them hangs, one is enough to know.
+    # Run the first one alone: if all of them hang, one timeout is enough.
     answers = _answers(session, safe[:1], size) | _answers(session, safe[1:], size)
-    # Last, and apart: a division by zero may end the process.
-    answers |= _answers(session, [pair for pair in asked if pair[0].ended], size)
+    # Run these last and apart: a division by zero may end the process.
+    answers |= _answers(session, [pair for pair in supported if pair[0].ended], size)
     entries = (_entry(point, answers) for point in points)
     return Card(tuple(e for e in entries if e is not None))
 
@@ -106,21 +105,21 @@ def _case(witness: Witness) -> Case:
 
 
 def _answers(
-    session: Session, asked: Sequence[tuple[Witness, Submission]], size: int
+    session: Session, supported: Sequence[tuple[Witness, Submission]], size: int
 ) -> dict[Witness, Outcome]:
-    found: dict[Witness, Outcome] = {}
-    for first in range(0, len(asked), size):
-        some = asked[first : first + size]
-        session.submit([submission.program for _, submission in some])
-        for (witness, submission), outcome in zip(some, session.collect(), strict=True):
-            found[witness] = submission.outcome([outcome])
+    outcomes: dict[Witness, Outcome] = {}
+    for first in range(0, len(supported), size):
+        chunk = supported[first : first + size]
+        session.submit([submission.program for _, submission in chunk])
+        for (witness, submission), outcome in zip(chunk, session.collect(), strict=True):
+            outcomes[witness] = submission.outcome([outcome])
             if isinstance(outcome, Problem) and outcome.kind is ProblemKind.HANG:
                 _require_an_end(witness, outcome)
-    return found
+    return outcomes
 
 
 def _require_an_end(witness: Witness, problem: Problem) -> None:
-    """BackendError unless a backend may be ended by a witness on which it hung."""
+    """Raise BackendError for a hang, unless the witness may end the backend."""
     if not witness.ended:
         raise BackendError(
             f"it hangs on {witness.asked(0)}, which was to show a choice: {problem.message}; "
@@ -130,7 +129,7 @@ def _require_an_end(witness: Witness, problem: Problem) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Answer:
-    """What one element means, and the line that shows it."""
+    """The meaning of one element, and its line of evidence."""
 
     word: str
     line: str
@@ -138,7 +137,7 @@ class _Answer:
 
 
 def _entry(point: Probe, outcomes: dict[Witness, Outcome]) -> Observation | None:
-    """The entry of a point, None where a backend gave no answer."""
+    """The observation of a probe; None if the backend gave no answer."""
     answers = [a for w in point.witnesses if w in outcomes for a in _read(w, outcomes[w])]
     if not answers:
         return None
@@ -162,25 +161,25 @@ def _entry(point: Probe, outcomes: dict[Witness, Outcome]) -> Observation | None
 
 
 def _may_differ(point: Probe, answers: Sequence[_Answer]) -> bool:
-    """Whether a knob lets programs differ, and each of them does one thing.
+    """Whether the knob allows different choices per program, and each program makes one.
 
-    To contract sums alone is one choice; of numbers and NaNs one MAX cannot make both.
+    A backend may contract sums only; one MAX may not both propagate NaNs and return numbers.
     """
     meant = {(a.witness, a.word) for a in answers if a.word}
     return point.mixed in point.declares.values() and len(meant) == len({w for w, _ in meant})
 
 
 def _repro(point: Probe, word: str, witness: Witness) -> str:
-    """A witness that answers otherwise, with the answers that a word stands for."""
+    """The witness as a case that expects the answers of `word`."""
     root = witness.root
-    given = {slot: storage.to_literal(a) for slot, a in witness.inputs.items()}
+    inputs = {slot: storage.to_literal(a) for slot, a in witness.inputs.items()}
     numbers = [answers[word] for answers in witness.answers if word in answers]
-    # The answer of a trap is no array, nor has the sum of a matrix product one for each element.
+    # A trap has no array, and a matrix product has one answer for all elements.
     whole = len(numbers) == math.prod(root.shape)
     expected = data(root.dtype, numbers).reshape(root.shape) if whole else None
     expect = {} if expected is None else {0: storage.to_literal(expected)}
     comment = f"elsewhere {point.name} is {word}"
-    case = FileCase(f"card/{point.name}".replace(" ", "-"), root, given, expect, comment=comment)
+    case = FileCase(f"card/{point.name}".replace(" ", "-"), root, inputs, expect, comment=comment)
     return print_file(UopFile((case,)))
 
 
@@ -189,12 +188,12 @@ def _read(witness: Witness, outcome: Outcome) -> list[_Answer]:
         case Problem(kind=ProblemKind.UNSUPPORTED):
             return []
         case Problem(kind=kind, message=message):
-            said = " ".join(f"{witness.asked(0)}: {kind.value}, {message}".split())[:SHOWN]
-            return [_Answer(witness.ended if kind in ENDED else "", said, witness)]
+            line = " ".join(f"{witness.asked(0)}: {kind.value}, {message}".split())[:SHOWN]
+            return [_Answer(witness.ended if kind in ENDED else "", line, witness)]
         case Outputs(batches=((output,),)) if _fits(witness, output):
             return [_element(witness, k, output) for k in range(len(witness.answers))]
-    said = f"{witness.asked(0)}: something else than one array of its shape"
-    return [_Answer("", said, witness)]
+    line = f"{witness.asked(0)}: something else than one array of its shape"
+    return [_Answer("", line, witness)]
 
 
 def _fits(witness: Witness, output: Array) -> bool:

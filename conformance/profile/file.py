@@ -1,9 +1,9 @@
-"""A profile as a TOML file: written with the evidence as comments, read with every knob stated."""
+"""Writes and reads profiles as TOML files; every knob must be stated."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,15 @@ from uop.spec.text.profile_text import ProfileError, profile_of
 
 SCHEMA = "uop-profile/1"
 SHOWN = 3
-"""Lines of evidence that stand above a knob."""
+"""The most lines of evidence above a knob."""
 
 
 class ProfileFileError(UopError):
-    """A file that is no profile: says where, what was expected, what was found."""
+    """A profile file is invalid. The message says where, what is expected, what was found."""
 
 
 def profile_text(card: Card, hello: Hello, backend: str) -> str:
-    """The observed profile as a file to edit and to commit."""
+    """Write the observed profile as TOML, with the evidence as comments."""
     observed = card.profile
     who = f"{hello.name} {hello.version} on {hello.device}"
     demanding = uop_command("conform", backend, "--profile", f"FILE{PROFILE_SUFFIX}")
@@ -43,34 +43,33 @@ def profile_text(card: Card, hello: Hello, backend: str) -> str:
 
 
 def read_profile(path: Path) -> Profile:
-    """The profile of a file. ProfileFileError for one that is none, or was cut off."""
+    """Read a profile. Raises ProfileFileError for an invalid or truncated file."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        entries = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ProfileFileError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise ProfileFileError(f"{path}: no TOML, or cut off: {error}") from error
-    if found.pop("schema", None) != SCHEMA:
+    if entries.pop("schema", None) != SCHEMA:
         raise ProfileFileError(f'{path}: expected schema = "{SCHEMA}" in its first lines')
-    missing = [knob for knob in KNOBS if knob not in found]
+    missing = [knob for knob in KNOBS if knob not in entries]
     try:
-        texts = {knob: _knob_text(knob, value) for knob, value in found.items()}
+        texts = {knob: _knob_text(knob, value) for knob, value in entries.items()}
         profile = profile_of({knob: text for knob, text in texts.items() if text})
     except ProfileError as error:
         raise ProfileFileError(f"{path}: {error}") from error
     if missing:
-        said = "every knob is stated; was the file cut off?"
-        raise ProfileFileError(f"{path}: no value for {', '.join(missing)}: {said}")
+        hint = "every knob is stated; was the file cut off?"
+        raise ProfileFileError(f"{path}: no value for {', '.join(missing)}: {hint}")
     return profile
 
 
-def _comments(entries: Iterable[Observation]) -> list[str]:
-    """What was observed of a knob, and some of the evidence."""
-    told = list(entries)
-    if not told:
+def _comments(entries: Sequence[Observation]) -> list[str]:
+    """The observations of a knob, with some of the evidence."""
+    if not entries:
         return ["# Not observed: the backend lacks what would show it."]
     lines = []
-    for entry in told:
+    for entry in entries:
         lines.append(f"# {entry.point}: {entry.observed}")
         evidence = entry.conflict or entry.evidence[:SHOWN]
         lines += [f"#   {line}" for line in evidence]
@@ -78,7 +77,7 @@ def _comments(entries: Iterable[Observation]) -> list[str]:
 
 
 def _comment(text: str) -> str:
-    """One line of what TOML has in comments; a backend may say anything."""
+    """Replace unprintable characters, which a backend may send and TOML comments forbid."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -95,7 +94,7 @@ def _quoted(text: str) -> str:
 
 
 def _knob_text(knob: str, value: Any) -> str:
-    """A value as the text of a knob; of an empty set the empty text, which declares nothing."""
+    """A TOML value as the text of a knob; the text of an empty set is empty."""
     if knob not in KNOBS:
         return str(value)
     kind = type(getattr(STRICT, knob))

@@ -1,4 +1,4 @@
-"""The points of no knob, which are only observed: the spec gives no value or leaves bits open."""
+"""The probes without a knob: the spec gives no value or leaves bits open."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FREE = {
     "float to int out of range": "Anything: it has no value.",
     "division by zero": "Anything: it has no value.",
 }
-"""The rule of the spec at each point."""
+"""The rule of the spec for each probe."""
 
 
 @cache
@@ -85,7 +85,7 @@ def _order() -> Witness:
 
 
 def _shifts() -> tuple[Witness, ...]:
-    """Counts of the width and above, and below zero: by steps of one, or modulo the width."""
+    """Shift counts of at least the width, and negative ones."""
     return (
         elementwise(
             Op.SHL,

@@ -1,4 +1,4 @@
-"""The points of the knobs: for each choice that a profile may declare, programs that show it."""
+"""The probes of the knobs: programs that show each choice that a profile may declare."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ F16, BF16, F32, F64 = dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.fl
 FLOATS = (F32, F64, F16, BF16)
 INTS = (dtypes.int8, dtypes.int32, dtypes.int64)
 EVEN = 2.0**24
-"""From here on, only every other integer is a float32."""
+"""Above this, only even integers are float32 values."""
 SIDE = 16
 """Rows and columns of the matrices."""
 
@@ -28,7 +28,7 @@ ADD, SUB, MUL = (partial(UOp, op) for op in (Op.ADD, Op.SUB, Op.MUL))
 
 @cache
 def knob_points() -> tuple[Probe, ...]:
-    """The points of all knobs, in the order of the fields of a profile."""
+    """The probes of all knobs, in the order of the profile fields."""
     return (
         _max_nan(),
         _cmp_nan(),
@@ -170,7 +170,7 @@ def _decomposed() -> tuple[Probe, Probe]:
 
 
 def _wmma() -> Probe:
-    """In each sum of products one product is not zero, and it is exact in float32."""
+    """Each sum has one nonzero product, which is exact in float32."""
     witnesses: list[Witness] = []
     for value in (1 + 2.0**-12, 1 + 2.0**-17):
         a, b = (np.zeros((SIDE, SIDE), np_dtype(F32)) for _ in range(2))
@@ -210,7 +210,7 @@ def _int_div() -> Probe:
 
 
 def _excess_precision(dtype: DType, even: float, e: float) -> Probe:
-    """A sum and a product that need more bits than the dtype has, read in a wider one."""
+    """Sums and products that need more bits than the dtype has, read in a wider dtype."""
     sums = row(even, 1.0, rounded=even, unrounded=even + 1)
     squares = row(1 + e, 1 + e, rounded=1 + 2 * e, unrounded=1 + 2 * e + e**2)
     differs = row(even, 1.0, rounded=False, unrounded=True)
@@ -258,17 +258,17 @@ def _algebra() -> Probe:
 
 
 def _allowed(knob: str, strict: str, free: str, witnesses: list[Witness]) -> Probe:
-    """A point of a knob that is false or true."""
+    """A probe of a bool knob."""
     return Probe(knob, tuple(witnesses), knob, {strict: "false", free: "true"}, "true")
 
 
 def _member(knob: str, member: str, strict: str, free: str, witnesses: list[Witness]) -> Probe:
-    """A point of a knob that is a set."""
+    """A probe of one member of a set knob."""
     return Probe(f"{knob} {member}", tuple(witnesses), knob, {strict: "", free: member}, member)
 
 
 def folded(op: Op) -> Callable[[UOp], UOp]:
-    """All elements of a vector folded by an op."""
+    """A builder that folds all elements of a vector with an op."""
     return partial(UOp, Op.REDUCE, arg=ReduceArg(op, (0,)))
 
 

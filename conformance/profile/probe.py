@@ -17,12 +17,12 @@ from uop.spec.uop import UOp, param
 
 NAN = float("nan")
 SHOWN = 4
-"""An expression shows this many elements of an operand."""
+"""The most elements of an operand that an expression shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A value by its bits. A NaN by its bits is that NaN alone; a float nan is any NaN."""
+    """A value by its bits. As an answer it matches these bits only; a float nan matches any NaN."""
 
     bits: int
 
@@ -32,7 +32,7 @@ Operand = Number | Bits
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The operands of one element, or all elements of one operand; the word for each answer."""
+    """The operands of one element, or all elements of one operand; the answers by word."""
 
     values: tuple[Operand, ...]
     answers: Mapping[str, Operand]
@@ -40,9 +40,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Witness:
-    """A program with one output, its inputs, and the word for each answer in its first elements.
+    """A program with one output, its inputs, and the known answers by word for its first elements.
 
-    `ended` is the word for a trap or a crash, `otherwise` that for other values.
+    `ended` is the word for a trap or a crash, `otherwise` the word for other values.
     """
 
     root: UOp
@@ -52,7 +52,7 @@ class Witness:
     otherwise: str = ""
 
     def meaning(self, element: int, output: Array) -> str:
-        """The word for an element of the output, `otherwise` for none of the answers."""
+        """The word for an element of the output; `otherwise` if no answer matches."""
         bits = int(to_bits(output.reshape(-1)[element : element + 1])[0])
         for word, number in self.answers[element].items():
             if _is(number, bits, self.root.dtype):
@@ -60,16 +60,16 @@ class Witness:
         return self.otherwise
 
     def asked(self, element: int) -> str:
-        """The program as an expression over the data of an element."""
+        """The program as an expression over the inputs of an element."""
         return _expression(self.root, self.inputs, element, self.root.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A choice that the spec leaves, with programs that show what a backend chooses.
+    """A choice that the spec leaves open, with programs that show what a backend chooses.
 
-    A point of a knob maps each word to a value of the knob in `declares`; the value `mixed` allows
-    all of them. A point without a knob is only observed.
+    A probe of a knob maps each word to a value of the knob in `declares`; the value `mixed` allows
+    all of them. A probe without a knob is only observed.
     """
 
     name: str
@@ -80,12 +80,12 @@ class Probe:
 
 
 def row(*values: Operand, **answers: Operand) -> Row:
-    """A row whose answers are words; `_` in a word stands for a space."""
+    """A row whose answers are keyword arguments; `_` in a word stands for a space."""
     return Row(values, {word.replace("_", " "): number for word, number in answers.items()})
 
 
 def elementwise(build: Op | Callable[..., UOp], dtype: DType, *rows: Row) -> Witness:
-    """A program over one PARAM per operand; each row is an element of all of them."""
+    """A program with one PARAM per operand; each row is one element of each."""
     columns = list(zip(*(r.values for r in rows), strict=True))
     params = [param(slot, (len(rows),), dtype) for slot in range(len(columns))]
     inputs = {slot: data(dtype, column) for slot, column in enumerate(columns)}
@@ -94,7 +94,7 @@ def elementwise(build: Op | Callable[..., UOp], dtype: DType, *rows: Row) -> Wit
 
 
 def whole(build: Callable[[UOp], UOp], dtype: DType, one: Row) -> Witness:
-    """A program of one element over a PARAM that holds all values of a row."""
+    """A program with one result element and one PARAM, which holds the values of the row."""
     root = build(param(0, (len(one.values),), dtype))
     return Witness(root, {0: data(dtype, one.values)}, (one.answers,))
 
@@ -128,7 +128,7 @@ def _expression(u: UOp, inputs: Mapping[int, Array], element: int, shape: tuple[
 
 
 def _operand(a: Array, dtype: DType, element: int, alike: bool) -> str:
-    """An element of an operand shaped like the result, else its first elements."""
+    """The element of an operand shaped like the result (`alike`), else the first elements."""
     bits = [int(b) for b in np.asarray(to_bits(a)).reshape(-1)]
     if alike:
         return spelled(bits[element], dtype)

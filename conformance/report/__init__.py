@@ -1,1 +1,1 @@
-"""The report of a run, and its forms."""
+"""The report of a run in its formats: terminal, JSON, JUnit, HTML, GitHub."""

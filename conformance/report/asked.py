@@ -1,4 +1,4 @@
-"""What a report says of the options of its run."""
+"""The options of a run that its report contains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uop.conformance.suite.case import LEVELS
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The choices of a run that a report tells; `corpus` and `outputs` are of files of outputs.
+    """The options of a run in its report; `corpus` and `outputs` are options of `uop judge`.
 
     None selects all; `examples` is per level, op, dtype and group.
     """
@@ -25,11 +25,12 @@ class Asked:
     effort: str = "default"
     seconds: float | None = None
     timeout: float | None = None
-    """Seconds for a start, one program of a command or one batch of an adapter, else it hangs."""
+    """Seconds until a start, a program of a command or a batch of an adapter counts as a hang."""
     profile: str = ""
-    """As knobs, `strict` or `observed`; if empty what the backend declares, else `observed`."""
+    """Knobs, `strict` or `observed`. By default the profile that the backend declares, else
+    `observed`."""
     folder: Path | None = None
-    """Where cases of the adopter stand, besides those of the suite."""
+    """The folder of the user's own cases."""
     known: Path | None = None
     """The file of known failures."""
     corpus: Path | None = None

@@ -1,4 +1,4 @@
-"""What is better and what is worse in one report than in another."""
+"""Compares two reports: what got better and what got worse."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from uop.conformance.report.model import (
 )
 
 VERDICTS = (Conclusion.CONFORMS, Conclusion.INCONCLUSIVE, Conclusion.DOES_NOT)
-"""The better ones first."""
+"""The conclusions, best first."""
 DEMANDS = frozenset({"profile", "known"})
-"""What a run was asked to judge by; what it judged by is told apart from the options."""
+"""Options that `notes` does not list: the profile and the known failures are compared apart."""
 STATES = {"failed": 3, "known": 3, "not run": 2, "skipped": 1, "passed": 0}
-"""What a cell may be, and how bad that is. To write a failure down makes no backend better."""
+"""The severity of each state of a cell. A known failure is as bad as an unknown one."""
 
 
 class Turn(Enum):
-    """What a change is for the backend. It is neither where failures became known, or ceased to."""
+    """Whether a change is good or bad for the backend; a failure that became known is neither."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -34,16 +34,16 @@ class Turn(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that changed, in a line, and what that is."""
+    """One change: a line of text, and its direction."""
 
     turn: Turn
     text: str
 
 
 def changes(a: Report, b: Report) -> list[Change]:
-    """From report `a` to report `b`: the verdict, cells, causes, largest errors, skipped cases.
+    """List the changes from report `a` to report `b`.
 
-    Of several backends those are compared that both are about, each with itself.
+    For several backends, the reports on each common backend are compared.
     """
     before, after = _by_backend(a), _by_backend(b)
     if len(before) == len(after) == 1:
@@ -61,12 +61,12 @@ def _changes(a: Report, b: Report) -> list[Change]:
 
 
 def _by_backend(report: Report) -> Mapping[str, Report]:
-    """The reports of one, by what the backends were named on the command line."""
+    """The reports by backend, as named on the command line."""
     return {one.options.backend: one for one in report.every}
 
 
 def notes(a: Report, b: Report) -> list[str]:
-    """What makes two reports hard to compare: another backend, suite, profile, choice of cases."""
+    """Notes on what makes two reports hard to compare: other backend, suite, profile or options."""
     options = [option.name for option in fields(Asked) if option.name not in DEMANDS]
     parts = [
         ("suite", a.suite, b.suite),
@@ -76,8 +76,8 @@ def notes(a: Report, b: Report) -> list[str]:
         ("other backends", *(tuple(_by_backend(report))[1:] for report in (a, b))),
         ("cut short", a.summary.interrupted, b.summary.interrupted),
     ]
-    found = (f"{name}: {_words(x)}, then {_words(y)}" for name, x, y in parts if x != y)
-    return list(dict.fromkeys(found))
+    lines = (f"{name}: {_words(x)}, then {_words(y)}" for name, x, y in parts if x != y)
+    return list(dict.fromkeys(lines))
 
 
 def _who(report: Report) -> str:
@@ -89,14 +89,14 @@ def _words(value: object) -> str:
 
 
 def _turn(before: float, after: float) -> Turn:
-    """Of something that there should be little of."""
+    """The direction of a change of a count where less is better."""
     if before == after:
         return Turn.NEITHER
     return Turn.BETTER if after < before else Turn.WORSE
 
 
 def _verdict(a: Report, b: Report) -> Iterator[Change]:
-    """By what fails, known or not, if enough was seen to tell."""
+    """The change of the verdict; unless inconclusive, the failures determine its direction."""
     before, after = _verdict_of(a), _verdict_of(b)
     if Conclusion.INCONCLUSIVE in (a.conclusion, b.conclusion):
         turn = _turn(*(VERDICTS.index(report.conclusion) for report in (a, b)))
@@ -113,7 +113,7 @@ def _verdict_of(report: Report) -> str:
 
 
 def _failing(report: Report) -> int:
-    """What the backend does wrong, whether it is known or not."""
+    """The number of failures, known or not."""
     twofold = sum(failure.level == "card" for failure in report.failures)
     return report.summary.wrong + report.summary.known + twofold
 
@@ -125,7 +125,7 @@ def _cells(a: Report, b: Report) -> Iterator[Change]:
 
 
 def _cell(name: str, a: Cell | None, b: Cell | None) -> Iterator[Change]:
-    """One change at most of its state: a cell of another state has other numbers as well."""
+    """The changes of a cell: its state, or else its counts."""
     before, after = _words_on(a), _words_on(b)
     turn = _turn(*(STATES[cell.state if cell else "not run"] for cell in (a, b)))
     if turn is not Turn.NEITHER:
@@ -166,22 +166,22 @@ def _causes(a: Report, b: Report) -> Iterator[Change]:
     for signature in sorted(after.keys() - before.keys()):
         failure = after[signature]
         message = failure.message.partition("\n")[0]
-        said = f"{signature}: {failure.id}: {message}"
+        text = f"{signature}: {failure.id}: {message}"
         if _line_of(failure, a) is None:
-            yield Change(Turn.WORSE, f"new cause: {said}")
+            yield Change(Turn.WORSE, f"new cause: {text}")
         else:
-            yield Change(Turn.NEITHER, f"cause no longer known: {said}")
+            yield Change(Turn.NEITHER, f"cause no longer known: {text}")
 
 
 def _line_of(failure: Failure, report: Report) -> KnownFailure | None:
-    """The known failure under which a cause stands in a report."""
+    """The known failure of a report that covers a cause, if any."""
     names = {failure.signature, failure.id}
     lines = (line for line in report.known if line.state == "known")
     return next((line for line in lines if names & {line.key, *line.cases}), None)
 
 
 def _lines(a: Report, b: Report) -> Iterator[Change]:
-    """The known failures of both that were fixed, have expired, or no longer are so."""
+    """The changes of state of the known failures that both reports have."""
     before, after = ({line.key: line.state for line in report.known} for report in (a, b))
     for key in sorted(before.keys() & after.keys()):
         was, now = before[key], after[key]

@@ -1,4 +1,4 @@
-"""What shows a run while it goes on, and its end."""
+"""The interface of displays, which show the progress and the result of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Shows nothing."""
+    """The base class of displays; it shows nothing."""
 
     def started(self, hello: Hello, options: Options, cases: int) -> None: ...
 

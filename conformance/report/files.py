@@ -1,4 +1,4 @@
-"""Files of a report: a repro per failure; the whole as JSON, as JUnit XML and as a page."""
+"""Writes the files of a report: repros, JSON, JUnit XML, HTML."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 def written_to(failure: Failure, folder: Path) -> Failure:
-    """The failure with the place of its repro in a folder."""
+    """Set the path of the repro of a failure, in `folder`."""
     path = folder / f"{in_names(failure.signature)[:100]}.uop"
     return replace(failure, repro=str(path))
 
 
 def failure_at(entry: Observation, folder: Path) -> Failure:
-    """What a report says of a backend that does two things where it declares nothing."""
+    """Make a failure of an observation with contradicting choices."""
     id = CaseId("card", MIXED, MIXED, in_names(entry.point), 0)
-    said, text, point = entry.message, entry.repro, f"card {entry.point}"
-    return written_to(Failure(str(id), point, entry.knob, id.level, (), (), said, "", text), folder)
+    message, text, point = entry.message, entry.repro, f"card {entry.point}"
+    failure = Failure(str(id), point, entry.knob, id.level, (), (), message, "", text)
+    return written_to(failure, folder)
 
 
 def write_repros(failures: Iterable[Failure]) -> list[str]:
-    """Write the repro of every failure; what could not be written, in words."""
+    """Write the repros of failures; returns error messages."""
     return _all_of(write_file(Path(failure.repro), failure.text) for failure in failures)
 
 
 def write_reports(
     report: Report, json: Path | None, junit: Path | None = None, html: Path | None = None
 ) -> list[str]:
-    """Write the files that are named, each by itself; what could not be written, in words."""
+    """Write the requested files independently; returns error messages."""
     forms: list[tuple[Path | None, Callable[[Report], str]]] = [
         (json, report_text),
         (junit, junit_text),
@@ -50,7 +51,7 @@ def write_reports(
 
 
 def in_names(text: str) -> str:
-    """The text with nothing that may not stand in the name of a file."""
+    """Replace characters that are unsafe in file names."""
     return NOT_IN_NAMES.sub("-", text)
 
 
@@ -59,20 +60,20 @@ def _all_of(problems: Iterable[str]) -> list[str]:
 
 
 def write_file(path: Path, text: str) -> str:
-    """Write a whole file or leave the old one; what went wrong, or nothing."""
+    """Write a file atomically; returns an error message or an empty string."""
     target = path.resolve()
     is_replaced = target.is_file() or not target.exists()
-    beside = target.with_name(f".{target.name[:100]}.{os.getpid()}") if is_replaced else target
+    temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}") if is_replaced else target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # What a backend printed may hold what is no text.
-        beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        # Output of a backend may contain surrogates, which UTF-8 cannot encode.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
         if is_replaced:
-            beside.replace(target)
+            temporary.replace(target)
     except OSError as error:
         return f"cannot write {path}: {error.strerror}"
     finally:
         if is_replaced:
             with suppress(OSError):
-                beside.unlink()
+                temporary.unlink()
     return ""

@@ -1,4 +1,4 @@
-"""Report format 1: a report written as JSON, read back, and what is wrong with a file of none."""
+"""Report format 1: writes, reads and validates reports as JSON."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from uop.conformance.suite.vocabulary import Vocabulary
 
 SCHEMA = "uop-report/1"
 ADDED = ("card", "ledger", "origin", "strength", "others", "vote")
-"""The keys of what others add to a report, which are there if it is."""
+"""Optional keys, left out if the value is None."""
 NOT_WRITTEN = ("faults", "graphs")
 ONLY_OF_FILES = ("corpus", "outputs")
 OF_FILES = ("backend", "timeout", *ONLY_OF_FILES, "seed")
-"""The options of a report on files of outputs."""
+"""The options in a report of `uop judge`."""
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -35,29 +35,29 @@ TYPES: dict[str, tuple[type, ...]] = {
 HALF_A_WORD = re.compile(r"[-+.\\\w]{0,8}")
 ANY = re.compile(r"(?s).*")
 SHOWN = 60
-"""Characters of a wrong value that are shown."""
+"""The most characters of a wrong value in a message."""
 
 
 def as_json(report: Report) -> Json:
-    """A report in this format."""
-    found: Json = {"schema": SCHEMA, **to_json(replace(report, others=None, faults={}))}
-    asked = found["options"]
-    is_of_files = asked["corpus"] is not None
-    names = OF_FILES if is_of_files else [name for name in asked if name not in ONLY_OF_FILES]
-    found["options"] = {name: asked[name] for name in names}
+    """Convert a report to JSON."""
+    document: Json = {"schema": SCHEMA, **to_json(replace(report, others=None, faults={}))}
+    options = document["options"]
+    is_of_files = options["corpus"] is not None
+    names = OF_FILES if is_of_files else [name for name in options if name not in ONLY_OF_FILES]
+    document["options"] = {name: options[name] for name in names}
     if report.others is not None:
-        found["others"] = list(map(as_json, report.others))
-    left_out = {*NOT_WRITTEN, *(name for name in ADDED if found[name] is None)}
-    return {name: value for name, value in found.items() if name not in left_out}
+        document["others"] = list(map(as_json, report.others))
+    left_out = {*NOT_WRITTEN, *(name for name in ADDED if document[name] is None)}
+    return {name: value for name, value in document.items() if name not in left_out}
 
 
 def report_text(report: Report) -> str:
-    """What stands in the file of a report."""
+    """The text of a report file."""
     return json.dumps(as_json(report), indent=1) + "\n"
 
 
 def read_report(path: Path) -> Report:
-    """The report in a file. OptionError for any other file: which, where, what was found."""
+    """Read a report. Raises OptionError for any other file, with the place of the error."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -68,36 +68,36 @@ def read_report(path: Path) -> Report:
 
 
 def parse_report(text: str, name: str) -> Report:
-    """The report that a text holds; `name` is where it stands."""
+    """Parse a report; `name` is the name of the file in error messages."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except json.JSONDecodeError as error:
-        what = "the file is cut off" if _is_cut(text, error) else f"no JSON: {error.msg}"
-        raise OptionError(f"{name}:{error.lineno}:{error.colno}: {what}") from None
+        reason = "the file is cut off" if _is_cut(text, error) else f"no JSON: {error.msg}"
+        raise OptionError(f"{name}:{error.lineno}:{error.colno}: {reason}") from None
     except RecursionError:
         raise OptionError(f"{name}: expected a report, found JSON nested too deep") from None
-    if not isinstance(found, dict) or "schema" not in found:
+    if not isinstance(document, dict) or "schema" not in document:
         raise OptionError(f"{name}: expected a report, which has a key `schema`")
-    if found["schema"] != SCHEMA:
+    if document["schema"] != SCHEMA:
         raise OptionError(
-            f"{name}: expected a report of version {SCHEMA!r}, found {_shown(found['schema'])}"
+            f"{name}: expected a report of version {SCHEMA!r}, found {_shown(document['schema'])}"
         )
-    for problem in problems(found):
+    for problem in problems(document):
         raise OptionError(f"{name}: {problem}")
-    return from_json(Report, found)
+    return from_json(Report, document)
 
 
 def listed_in(path: Path) -> Vocabulary:
-    """What the random programs of the report in a file were drawn from. OptionError for none."""
-    found = read_report(path).generator.vocabulary
-    if found is None:
+    """Read the vocabulary of a report. Raises OptionError if it has none."""
+    vocabulary = read_report(path).generator.vocabulary
+    if vocabulary is None:
         raise OptionError(f"--list: {path} does not say what its cases were drawn from")
-    return found
+    return vocabulary
 
 
-def problems(found: object) -> Iterator[str]:
-    """Where a value differs from the schema of reports, as `cells[3].op: expected ...`."""
-    return _problems(found, _schema(), "")
+def problems(value: object) -> Iterator[str]:
+    """Validate a value against the schema of reports; yields `cells[3].op: expected ...`."""
+    return _problems(value, _schema(), "")
 
 
 @cache
@@ -111,49 +111,49 @@ def _schema() -> Json:
 
 
 def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
-    """Whether what is wrong is that the text ends: within a string, a number, a word."""
+    """Whether the error is that the text is truncated."""
     rest = text[error.pos :].strip()
     started = error.pos > 0 or not rest
     return "Unterminated" in error.msg or (started and HALF_A_WORD.fullmatch(rest) is not None)
 
 
-def _problems(found: object, schema: Json, place: str) -> Iterator[str]:
-    """The keywords that the schema of reports uses, and no other."""
+def _problems(value: object, schema: Json, place: str) -> Iterator[str]:
+    """Validate a value. Supports only the keywords that the schema of reports uses."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         schema = _schema() if name == "#" else _schema()["$defs"][name]
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     allowed = tuple(kind for name in kinds for kind in TYPES[name])
-    if kinds and (not isinstance(found, allowed) or (type(found) is bool and bool not in allowed)):
-        yield f"{place or 'it'}: expected {' or '.join(kinds)}, found {_shown(found)}"
-    elif found not in schema.get("enum", [found]):
-        yield f"{place}: expected one of {', '.join(schema['enum'])}, found {_shown(found)}"
-    elif isinstance(found, int | float) and not _is_in_range(found, schema):
-        yield f"{place}: {found} is out of range"
-    elif isinstance(found, str) and not re.fullmatch(schema.get("pattern", ANY), found):
-        yield f"{place}: expected text like {schema['pattern']}, found {_shown(found)}"
-    elif isinstance(found, dict):
-        yield from _problems_of_object(found, schema, place)
-    elif isinstance(found, list):
-        for k, item in enumerate(found):
+    if kinds and (not isinstance(value, allowed) or (type(value) is bool and bool not in allowed)):
+        yield f"{place or 'it'}: expected {' or '.join(kinds)}, found {_shown(value)}"
+    elif value not in schema.get("enum", [value]):
+        yield f"{place}: expected one of {', '.join(schema['enum'])}, found {_shown(value)}"
+    elif isinstance(value, int | float) and not _is_in_range(value, schema):
+        yield f"{place}: {value} is out of range"
+    elif isinstance(value, str) and not re.fullmatch(schema.get("pattern", ANY), value):
+        yield f"{place}: expected text like {schema['pattern']}, found {_shown(value)}"
+    elif isinstance(value, dict):
+        yield from _problems_of_object(value, schema, place)
+    elif isinstance(value, list):
+        for k, item in enumerate(value):
             yield from _problems(item, schema.get("items", {}), f"{place}[{k}]")
 
 
-def _problems_of_object(found: Json, schema: Json, place: str) -> Iterator[str]:
+def _problems_of_object(entries: Json, schema: Json, place: str) -> Iterator[str]:
     dot = f"{place}." if place else ""
     for name in schema.get("required", []):
-        if name not in found:
+        if name not in entries:
             yield f"{dot}{name}: missing"
-    for name, value in found.items():
+    for name, value in entries.items():
         part = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
         if part is not None:
             yield from _problems(value, part, f"{dot}{name}")
 
 
-def _is_in_range(found: float, schema: Json) -> bool:
-    least, most = schema.get("minimum", found), schema.get("maximum", found)
-    return bool(least <= found <= most)
+def _is_in_range(value: float, schema: Json) -> bool:
+    least, most = schema.get("minimum", value), schema.get("maximum", value)
+    return bool(least <= value <= most)
 
 
 def _shown(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""A report for GitHub: an annotation per cause, and a summary of the job in Markdown.
+"""Writes a report for GitHub: an annotation per cause, and a job summary in Markdown.
 
-An annotation stands at a file of the checkout, which repros are not: of them it tells the case.
+Annotations refer to files of the checkout. Repros are not among them: the text has the case.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from uop.conformance.run.commands import repro_command
 from uop.conformance.suite.case import OWN_ID
 
 MOST = 10
-"""Annotations of one kind that a step may show."""
+"""The most annotations of one kind that GitHub shows per step."""
 FILE_AND_LINE = re.compile(r"(?P<file>.+?):(?P<line>\d+): ")
 MARKS = {Conclusion.CONFORMS: "✅", Conclusion.DOES_NOT: "❌", Conclusion.INCONCLUSIVE: "⚠️"}
 
 
 class GitHub(Log):
-    """The plain log, then commands of the workflow; `summary` takes the Markdown, if anything."""
+    """The plain log, then workflow commands; the Markdown is appended to `summary`, if set."""
 
     def __init__(self, write: Callable[[str], None], summary: Path | None) -> None:
         super().__init__(write)
@@ -39,12 +39,12 @@ class GitHub(Log):
             with self.summary.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(markdown(report))
         except OSError as error:
-            # The summary is an extra: the job already has the log.
+            # The summary is optional: the job already has the log.
             self.write(_command("warning", f"no summary of the job: {error.strerror}"))
 
 
 def commands(report: Report) -> list[str]:
-    """`::error` for each cause and each line that is stale; for a run that says nothing, one."""
+    """An `::error` for each cause and each stale line; a single one for an inconclusive run."""
     if report.conclusion is Conclusion.INCONCLUSIVE:
         return [_command("error", verdict_line(report), title="inconclusive")]
     lines = [
@@ -65,7 +65,7 @@ def commands(report: Report) -> list[str]:
 
 
 def markdown(report: Report) -> str:
-    """The verdict, the cells that fail, the causes with their repros, stale lines, what next."""
+    """The summary: verdict, failing cells, causes with repros, stale lines, next steps."""
     lines = [f"## {MARKS[report.conclusion]} {_plain(verdict_line(report))}", ""]
     lines += [_plain(figures_line(report)), ""]
     failing = defaultdict(list)
@@ -88,7 +88,7 @@ def markdown(report: Report) -> str:
 
 
 def _place_of_case(report: Report, failure: Failure) -> dict[str, str]:
-    """Where a case of the adopter stands in the checkout; those of the suite stand nowhere."""
+    """The position of a user's case in the checkout; empty for a case of the suite."""
     own, folder = OWN_ID.fullmatch(failure.id), report.options.folder
     if own is None or folder is None:
         return {}
@@ -104,13 +104,13 @@ def _place_of_case(report: Report, failure: Failure) -> dict[str, str]:
 
 
 def _place_of_line(stale: str) -> dict[str, str]:
-    """Where a line of known failures stands, which is told first."""
-    found = FILE_AND_LINE.match(stale)
-    return _place(Path(found["file"]), int(found["line"])) if found else {}
+    """The position of a known failure, which its message starts with."""
+    position = FILE_AND_LINE.match(stale)
+    return _place(Path(position["file"]), int(position["line"])) if position else {}
 
 
 def _place(path: Path, line: int) -> dict[str, str]:
-    """A place for an annotation, if the file is one of the checkout: by its path from there."""
+    """The position of an annotation; empty if the file is not in the checkout."""
     root = Path(os.environ.get("GITHUB_WORKSPACE") or ".").resolve()
     full = path.resolve()
     if not full.is_file() or not full.is_relative_to(root):
@@ -119,7 +119,7 @@ def _place(path: Path, line: int) -> dict[str, str]:
 
 
 def _command(kind: str, message: str, **places: str) -> str:
-    """A command of the workflow; what would end it or its parts is escaped."""
+    """A workflow command with escaped text."""
     where = ",".join(f"{name}={_property(value)}" for name, value in places.items())
     return f"::{kind}{' ' + where if where else ''}::{_escaped(message)}"
 
@@ -138,10 +138,10 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
 
 
 def _fence(text: str) -> str:
-    """What opens and closes a block of code, longer than any such thing in the text."""
+    """A code fence that is longer than any in the text."""
     return "`" * max(4, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Escape the special characters of Markdown."""
     return re.sub(r"([\\`*_<>\[\]|#])", r"\\\1", text)

@@ -1,4 +1,4 @@
-"""A report as JUnit XML: a test case per level, op and dtype, repros in the bodies of failures."""
+"""Writes a report as JUnit XML: a test case per level, op and dtype, with repros in failures."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from uop.conformance.report.origin import Origin
 from uop.conformance.run.commands import case_command, repro_command
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML document may hold."""
+"""Characters that XML forbids."""
 FAILED = frozenset("FC")
-"""The marks of a case that failed, as in the `cases` of a report."""
+"""The marks of failed cases in `Report.cases`."""
 
 
 def junit_text(report: Report) -> str:
-    """The document, a suite per backend. What was inconclusive is an error."""
+    """The XML document: a test suite per backend. An inconclusive run has an error."""
     root = Element("testsuites", name="uop conform")
     for one in report.every:
         _suite(root, one)
@@ -25,7 +25,7 @@ def junit_text(report: Report) -> str:
 
 
 def first_failed(report: Report, cell: Cell) -> str:
-    """The id of the first case of a cell that failed."""
+    """The id of the first failed case of a cell."""
     return next(
         listed_id(name, index, report.generator.version)
         for name, marks in report.cases.items()
@@ -81,8 +81,8 @@ def _test(suite: Element, report: Report, cell: Cell) -> None:
     if not cell.failed:
         return
     causes = [failure for failure in report.failures if failure.place == cell.place]
-    said = causes[0].message.partition("\n")[0] if causes else first_failed(report, cell)
-    message = f"{cell.failed} of {cell.programs} programs: {said}"
+    detail = causes[0].message.partition("\n")[0] if causes else first_failed(report, cell)
+    message = f"{cell.failed} of {cell.programs} programs: {detail}"
     kind = causes[0].label if causes else "failed"
     SubElement(test, "failure", message=_xml(message), type=_xml(kind)).text = _xml(
         "\n".join(_body(report, cause) for cause in causes)
@@ -96,12 +96,12 @@ def _body(report: Report, failure: Failure) -> str:
 
 
 def _is_skipped(cell: Cell) -> bool:
-    """Whether nothing of it was judged, or what failed is known."""
+    """Whether no program was judged, or all failures are known."""
     return cell.state in ("known", "skipped")
 
 
 def _why_skipped(report: Report, cell: Cell) -> str:
-    """The reasons of the known failures in a cell, else why it was not judged."""
+    """The reasons of the known failures in a cell, else its skip reason."""
     lines = [line for line in report.known if cell.place in map(cell_of, line.cases)]
     known = "; ".join(f"known failure: {line.reason} {line.link}".strip() for line in lines)
     return known or cell.skipped_reason or ""

@@ -1,4 +1,4 @@
-"""A report as one value: a run makes it, and every form of a report is made of it."""
+"""The data model of a report, which all output formats read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Conclusion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BackendInfo:
-    """Who was judged."""
+    """The judged backend."""
 
     name: str
     version: str
@@ -37,30 +37,30 @@ class BackendInfo:
 
     @property
     def identity(self) -> str:
-        """What it goes by in a file of known failures: `tinygrad:X86`."""
+        """The name of the backend in a file of known failures: `tinygrad:X86`."""
         return f"{self.name}:{self.variant}" if self.variant else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """What made the cases; reports said nothing of it before the second version."""
+    """The version and vocabulary of the case generator. Reports of version 1 do not have it."""
 
     version: int = 1
     vocabulary: Vocabulary | None = None
-    """What the random programs were drawn from."""
+    """The vocabulary of the random programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The verdict and the sums of a run; `lost` says why the backend could not go on."""
+    """The verdict and the totals of a run; `lost` says why the backend could not go on."""
 
     verdict: Conclusion
     interrupted: bool
     lost: str
     open_because: str
-    """Why it is inconclusive, else empty."""
+    """Why the run is inconclusive, else empty."""
     programs: int
-    """That were judged."""
+    """The number of judged programs."""
     checks: int
     elements: int
     constrained_share: float
@@ -72,21 +72,21 @@ class Summary:
     known: int
     seconds: float
     peak_bytes: int
-    """Of memory that a process of the backend was seen to hold, at most."""
+    """The peak memory of a backend process."""
     untried: tuple[str, ...]
-    """Ops that the backend lists and no program judged, with the reason."""
+    """Listed ops without a judged program, with the reasons."""
     missing: tuple[str, ...]
-    """What the run has too little evidence of for a verdict, with the reason."""
+    """What lacks evidence for a verdict, with the reasons."""
 
     @property
     def wrong(self) -> int:
-        """How many programs failed or ended the process, but for the known ones."""
+        """The number of programs that failed or crashed, without known failures."""
         return self.failed + self.crashed
 
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """The result that lies farthest from the reference, as in `Element`, and the case of it."""
+    """The result with the largest error: its case, and the fields of `Element`."""
 
     ulp: float
     id: str
@@ -98,7 +98,7 @@ class Largest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """The sums of one level, op and dtype; `histogram` as in `elements.Errors`, or empty."""
+    """The totals of one level, op and dtype; `histogram` as in `elements.Errors`, or empty."""
 
     level: str
     op: str
@@ -110,7 +110,7 @@ class Cell:
     known: int
     skipped_reason: str | None
     skipped: Mapping[str, int]
-    """How many were skipped, by reason."""
+    """The number of skipped programs by reason."""
     max_ulp: float
     largest: Largest | None
     histogram: tuple[int, ...]
@@ -121,7 +121,7 @@ class Cell:
 
     @property
     def state(self) -> str:
-        """The gravest that became of its programs."""
+        """The most severe status of its programs."""
         if self.failed:
             return "failed"
         if self.known:
@@ -131,7 +131,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One cause: the first case that showed it, shrunk, its `text` written as the file `repro`.
+    """One cause of failures: its first case, shrunk; `text` is the content of the file `repro`.
 
     `label` is the broken constraint or the symptom; failures of one cause share a `signature`.
     """
@@ -149,16 +149,16 @@ class Failure:
 
     @property
     def place(self) -> Place:
-        """The cell under which its case counts."""
+        """The cell of its case."""
         return cell_of(self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """A line of the file of known failures: the cases that it covered, what its program shows now.
+    """A line of the file of known failures: the cases that it covers, and its state.
 
-    The state is `known`, `fixed`, `expired`, or `undecided` where its program is not judged;
-    `stale` says what to do where it is not `known`, `note` what else there is to say.
+    The state is `known`, `fixed`, `expired`, or `undecided` if its program is not judged. `stale`
+    says what to do if the state is not `known`; `note` is an optional remark.
     """
 
     key: str
@@ -174,7 +174,7 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True)
 class KindSums:
-    """What counts as a check of a kind of points, how many there are, how many were checked."""
+    """A kind of points: what counts as a check, the number of points, the number checked."""
 
     says: str
     total: int
@@ -183,7 +183,7 @@ class KindSums:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Points that were not checked for one reason."""
+    """Points that were not checked, for one reason."""
 
     reason: str
     points: tuple[str, ...]
@@ -191,7 +191,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How many cases checked a point, and the first of them."""
+    """The number of cases that checked a point, and the first ids."""
 
     checks: int
     first: tuple[str, ...]
@@ -199,7 +199,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class LedgerSums:
-    """How much of the spec a run exercised: by kind and by point."""
+    """The coverage of the spec by a run: by kind and by point."""
 
     total: int
     checked: int
@@ -211,11 +211,11 @@ class LedgerSums:
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """What a run judged of what it might have: cells, which are ops on dtypes, and programs.
+    """The judged share of the listed cells (op and dtype) and of the programs of the suite.
 
-    `suite` is how many programs the whole language gets under the same options. `opens` says for
-    an op how many more programs would apply if the backend listed it too. Texts that must be
-    rejected do not count.
+    `suite` is the number of programs for the whole language under the same options. `opens` maps
+    an op to the number of programs that would apply too if the backend listed it. Invalid
+    programs do not count.
     """
 
     judged: int
@@ -226,7 +226,7 @@ class Strength:
 
 
 class Outcome(StrEnum):
-    """What the votes on a case say."""
+    """The result of the votes on a case."""
 
     SUSPECT = "interpreter suspect"
     ODD = "odd one out"
@@ -235,7 +235,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VotedCase:
-    """A case that some backend failed: what each one says, and who is alone with it."""
+    """A case that some backend failed: the answer of each backend, and those in the minority."""
 
     id: str
     says: Mapping[str, str]
@@ -245,7 +245,7 @@ class VotedCase:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The cases that failed on one of several backends; `missing` could not be started, and why."""
+    """The cases that failed on one of several backends; `missing` are those that did not start."""
 
     backends: tuple[str, ...]
     missing: tuple[str, ...]
@@ -254,13 +254,13 @@ class Vote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A finished or interrupted run. What others add to it is None where nobody did."""
+    """The report of a finished or interrupted run. Optional parts are None if absent."""
 
     suite: str
     backend: BackendInfo
     profile: str
     profile_from: str
-    """Whether the profile was declared or observed; of an observed one, two things at once fail."""
+    """`declared` or `observed`; under an observed profile contradicting choices fail."""
     generator: Generator = Generator()
     options: Asked
     summary: Summary
@@ -268,18 +268,18 @@ class Report:
     """In order of level, op and dtype."""
     failures: tuple[Failure, ...]
     known: tuple[KnownFailure, ...]
-    """The lines of the file of known failures that the run is about."""
+    """The known failures that apply to the run."""
     cases: Mapping[str, str]
-    """By group a mark for each index, as in `tally.MARKS`."""
+    """By group a string with the mark of each index, as in `tally.MARKS`."""
     card: tuple[Observation, ...] | None = None
     ledger: LedgerSums | None = None
     origin: Origin | None = None
     strength: Strength | None = None
     others: tuple[Report, ...] | None = None
-    """Of several backends, judged on the same cases, all but this one."""
+    """The reports on the other backends, judged on the same cases."""
     vote: Vote | None = None
     faults: Mapping[str, Fault] = field(default_factory=dict)
-    """By case why it failed. Not in a file, as the number of distinct graphs."""
+    """The fault of each failed case. Not written to files, nor is `graphs`."""
     graphs: int = 0
 
     @property
@@ -288,40 +288,40 @@ class Report:
 
     @property
     def stale(self) -> list[str]:
-        """The known failures that fail the run: those that are not `known` any more."""
+        """The messages of the known failures that fail the run: those not in state `known`."""
         return [known.stale for known in self.known if known.stale]
 
     @property
     def fails_by_stale_lines(self) -> bool:
-        """Whether nothing else fails the run."""
+        """Whether only stale lines fail the run."""
         return bool(self.stale) and not self.summary.wrong and not self.failures
 
     @property
     def every(self) -> tuple[Report, ...]:
-        """The reports on all backends."""
+        """The reports on all backends, this one first."""
         return (self, *(self.others or ()))
 
 
 def listed_id(name: str, index: int, version: int = GENERATOR) -> str:
-    """The id of a case that a report lists under a name, at a place."""
+    """The id of the case at an index of `Report.cases[name]`."""
     return name if name.startswith(f"{OWN}/") else f"{name}/{index}@{version}"
 
 
 def cell_of(id: str) -> Place:
-    """The level, op and dtype under which a case of this id counts, or a point of the card."""
+    """The cell of a case or of an observation by its id."""
     own = OWN_ID.fullmatch(id)
     return (OWN, own["file"], MIXED) if own else tuple(id.split("/")[:3])
 
 
 def conclusion_of(failed: object, is_open: object, judged: int) -> Conclusion:
-    """The verdict where something failed, or what keeps it open, or so many cases were judged."""
+    """The verdict of a run, from failures, reasons that keep it open, and judged cases."""
     if failed:
         return Conclusion.DOES_NOT
     return Conclusion.INCONCLUSIVE if is_open or not judged else Conclusion.CONFORMS
 
 
 def share(part: int, whole: int) -> float:
-    """A share from 0 to 1; of nothing it is 1."""
+    """A share from 0 to 1; 1 if `whole` is 0."""
     return part / whole if whole else 1.0
 
 

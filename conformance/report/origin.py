@@ -1,4 +1,4 @@
-"""Where a report comes from: when, on which host, of which commit, by which command line."""
+"""The origin of a report: date, host, commit and command line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 
 COMMIT = ("git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40")
 SECONDS = 10
-"""How long git may take to look at a checkout."""
+"""The timeout of git."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """When and where a run began; `commit` is that of the checkout it is in, empty outside of one.
+    """When and where a run started; `commit` is empty outside of a checkout.
 
-    Two reports that differ in this alone say the same.
+    Reports that differ only in this have the same results.
     """
 
     date: str = ""
@@ -28,13 +28,13 @@ class Origin:
 
     @classmethod
     def now(cls, command: Sequence[str]) -> Origin:
-        """That of a run which begins here and now; without words it was called from Python."""
+        """The origin of a run that starts now; `command` is empty if it was called from Python."""
         date = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(date, platform.node(), _commit(), shlex.join(command))
 
 
 def _commit() -> str:
-    """The commit of the working folder, `-dirty` where a file of it has changed since."""
+    """The commit of the working folder, with `-dirty` if files have changed."""
     try:
         done = subprocess.run(COMMIT, capture_output=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):

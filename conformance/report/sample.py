@@ -1,4 +1,4 @@
-"""Judges some of the cases of a report again and says whether its verdicts hold."""
+"""Judges a sample of the cases of a report again, to check that its verdicts hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHUNK = 16
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A case of a report: its status there, and its verdict now; None where `why` tells."""
+    """A case of a report: its old status and new verdict; `why` says why `now` is None."""
 
     id: str
     before: Status
@@ -31,7 +31,7 @@ class Again:
 
     @property
     def holds(self) -> bool:
-        """A known failure is one that fails."""
+        """Whether the new verdict equals the old status; a known failure must fail."""
         if self.now is None:
             return False
         has_failed = self.now.status in (Status.FAILED, Status.CRASHED)
@@ -39,9 +39,10 @@ class Again:
 
 
 def judged_again(report: Report, count: int, backend: str = "") -> list[Again]:
-    """A sample of the cases of a report, on its backend or on another one, in order of their ids.
+    """Judge a sample of the cases again, on the same backend or another one, ordered by id.
 
-    BackendError where the backend does not start; where it is lost on the way the rest say so.
+    Raises BackendError if the backend does not start. If it is lost later, the remaining cases
+    say so.
     """
     if not backend and report.options.corpus is not None:
         raise OptionError("a report of `uop judge` names no backend: expected one behind it")
@@ -52,23 +53,23 @@ def judged_again(report: Report, count: int, backend: str = "") -> list[Again]:
         timeout=report.options.timeout,
         vocabulary=report.generator.vocabulary,
     ).checked()
-    chosen = sample(report, count)
-    gone = {id: why for id in chosen if (why := _missing(id, options.vocabulary or whole()))}
-    found, lost = _verdicts([id for id in chosen if id not in gone], options)
+    sampled = sample(report, count)
+    missing = {id: why for id in sampled if (why := _missing(id, options.vocabulary or whole()))}
+    verdicts, lost = _verdicts([id for id in sampled if id not in missing], options)
     return [
-        Again(id, before, found.get(id), gone.get(id) or ("" if id in found else lost))
-        for id, before in chosen.items()
+        Again(id, before, verdicts.get(id), missing.get(id) or ("" if id in verdicts else lost))
+        for id, before in sampled.items()
     ]
 
 
 def sample(report: Report, count: int) -> dict[str, Status]:
-    """Cases that were judged: as many that failed as passed, if there are, evenly spread."""
+    """Choose judged cases, evenly spread: half failed and half passed, if there are enough."""
     cases = list(_judged(report))
     failed = [case for case in cases if case[1] is not Status.PASSED]
     passed = [case for case in cases if case[1] is Status.PASSED]
     of_failed = max(count // 2, count - len(passed))
-    some = _spread(failed, of_failed)
-    return dict(sorted([*some, *_spread(passed, count - len(some))]))
+    sampled = _spread(failed, of_failed)
+    return dict(sorted([*sampled, *_spread(passed, count - len(sampled))]))
 
 
 def _judged(report: Report) -> Iterator[tuple[str, Status]]:
@@ -80,13 +81,13 @@ def _judged(report: Report) -> Iterator[tuple[str, Status]]:
 
 
 def _spread(cases: Sequence[tuple[str, Status]], count: int) -> list[tuple[str, Status]]:
-    """That many of them, evenly spread."""
+    """Choose `count` cases, evenly spread."""
     count = min(count, len(cases))
     return [cases[k * len(cases) // count] for k in range(count)]
 
 
 def _missing(id: str, vocabulary: Vocabulary) -> str:
-    """Why a case cannot be made, or nothing."""
+    """Why a case cannot be generated; empty if it can."""
     try:
         group_of(CaseId.parse(id), vocabulary)
     except NoSuchCaseError as error:
@@ -95,8 +96,8 @@ def _missing(id: str, vocabulary: Vocabulary) -> str:
 
 
 def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict], str]:
-    """The verdicts, and why there are no more of them."""
-    found: dict[str, Verdict] = {}
+    """Judge cases. Returns the verdicts, and why some are missing."""
+    verdicts: dict[str, Verdict] = {}
     tasks = (Judge(tuple(ids[k : k + CHUNK])) for k in range(0, len(ids), CHUNK))
     pool = Pool.start(options)
     try:
@@ -104,17 +105,17 @@ def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict],
         if options.vocabulary is not None:
             pool.ask_all(JudgeBy(options.profile, options.vocabulary))
         for judged in pool.answers(tasks):
-            found |= {verdict.id: verdict for verdict in judged.verdicts}
+            verdicts |= {verdict.id: verdict for verdict in judged.verdicts}
     except (BackendError, PassError) as error:
-        if not found:
+        if not verdicts:
             raise
-        return found, str(error)
+        return verdicts, str(error)
     finally:
         pool.end()
-    return found, ""
+    return verdicts, ""
 
 
 def require_cases(report: Report) -> None:
-    """OptionError for a report in which nothing was judged."""
+    """Raise OptionError for a report without judged cases."""
     if not any(True for _ in _judged(report)):
         raise OptionError("the report holds no case that was judged")

@@ -1,4 +1,4 @@
-"""Sums over verdicts while a run goes on, and the report that they come to."""
+"""Accumulates verdicts during a run, and builds the report from the totals."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ MARKS = {
     Status.CRASHED: "C",
     Status.KNOWN: "K",
 }
-"""A case in the text of its group, a character for each index."""
+"""The character of each status in `Report.cases`."""
 STATUSES = {mark: status for status, mark in MARKS.items()}
 NOT_RUN = " "
 MOST_MISSING = 3
-"""So many places without evidence are named with the verdict."""
+"""The most places without evidence in the message of an inconclusive run."""
 
 
 @dataclass(slots=True)
 class Sums:
-    """Those of one level, op and dtype."""
+    """The totals of one level, op and dtype."""
 
     level: str
     op: str
@@ -73,14 +73,14 @@ class Sums:
                 self._keep(Largest(verdict.errors.ulp, verdict.id, **element))
         self.max_ulp = max(self.max_ulp, verdict.max_ulp)
 
-    def _keep(self, found: Largest) -> None:
-        """Of equal ones that of the least id: the first depends on timing."""
-        known = self.largest
-        if known is None or (-found.ulp, found.id) < (-known.ulp, known.id):
-            self.largest = found
+    def _keep(self, new: Largest) -> None:
+        """Keep the larger error, or on a tie the smaller id: the order of verdicts varies."""
+        current = self.largest
+        if current is None or (-new.ulp, new.id) < (-current.ulp, current.id):
+            self.largest = new
 
     def cell(self) -> Cell:
-        """What a report says of them."""
+        """Convert the totals to a cell of the report."""
         return Cell(
             level=self.level,
             op=self.op,
@@ -100,7 +100,7 @@ class Sums:
 
 @dataclass(slots=True)
 class Tally:
-    """Sums over verdicts; the order in which they come does not matter."""
+    """The totals of a run; they do not depend on the order of verdicts."""
 
     cells: dict[tuple[str, str, str], Sums] = field(default_factory=dict)
     counts: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
@@ -114,7 +114,7 @@ class Tally:
 
     @property
     def programs(self) -> int:
-        """Programs that were judged."""
+        """The number of judged programs."""
         return sum(n for status, n in self.counts.items() if status is not Status.SKIPPED)
 
     def add(self, verdict: Verdict) -> None:
@@ -136,7 +136,7 @@ class Tally:
         self.graphs |= {verdict.digest} - {""}
 
     def accept(self, id: str) -> None:
-        """Count a case that failed among the known failures."""
+        """Count a failed case as a known failure."""
         case = CaseId.parse(id)
         sums, group = self.cells[case.level, case.op, case.dtype], self.cases[group_name(case)]
         self.counts[group[case.index]] -= 1
@@ -162,7 +162,7 @@ class Tally:
         profile_from: str = "declared",
         vocabulary: Vocabulary | None = None,
     ) -> Report:
-        """The report on what was judged; the fields as in Report and Summary."""
+        """Build the report. The arguments are fields of Report and Summary."""
         counts = self.counts
         wrong = counts[Status.FAILED] or counts[Status.CRASHED] or failures
         stale = any(line.stale for line in known)
@@ -199,48 +199,48 @@ class Tally:
             cells=tuple(sums.cell() for _, sums in sorted(self.cells.items())),
             failures=failures,
             known=known,
-            cases={name: _marked(found) for name, found in sorted(self.cases.items())},
+            cases={name: _marked(group) for name, group in sorted(self.cases.items())},
             faults=self.faults,
             graphs=len(self.graphs),
         )
 
 
 def untried(hello: Hello, tally: Tally) -> tuple[str, ...]:
-    """The ops that a backend lists and of which no case could be judged, each with why not."""
+    """The listed ops without a judged program, with the reasons."""
     cells: dict[str, list[Sums]] = {}
     for cell in tally.cells.values():
         if cell.level == "op" and cell.op in hello.ops and cell.dtype in hello.dtypes:
             cells.setdefault(cell.op, []).append(cell)
     return tuple(
-        f"{op}: {main_reason(sum((cell.skipped for cell in found), Counter()))}"
-        for op, found in sorted(cells.items())
-        if not any(cell.programs for cell in found)
+        f"{op}: {main_reason(sum((cell.skipped for cell in sums), Counter()))}"
+        for op, sums in sorted(cells.items())
+        if not any(cell.programs for cell in sums)
     )
 
 
 def main_reason(reasons: Mapping[str, int]) -> str | None:
-    """What most cases were skipped for, of equals the least: the first to come depends on timing.
+    """The most frequent reason; on a tie the first in text order, as the order of verdicts varies.
 
-    What divides by zero has programs of its own, so that it is the reason for nothing else.
+    MAY_END counts last: division by zero has programs of its own, so it explains no others.
     """
     return min(reasons, key=lambda why: (why == MAY_END, -reasons[why], why), default=None)
 
 
 def group_name(id: CaseId) -> str:
-    """The id without its index: under this name a report lists the cases."""
+    """The id without its index: the key of `Report.cases`."""
     if id.level == OWN:
         return str(id)
     return f"{id.level}/{id.op}/{id.dtype}/{id.group}"
 
 
 def _why_open(lost: str, missing: tuple[str, ...]) -> str:
-    """Why nothing follows from a run in which nothing failed."""
+    """Why a run without failures is inconclusive."""
     few = "; ".join(missing[:MOST_MISSING])
     more = len(missing) - MOST_MISSING
     shown = f"{few}; and {more:,} more" if more > 0 else few
     return lost or (shown and f"too little evidence: {shown}") or "nothing was checked"
 
 
-def _marked(found: Mapping[int, Status]) -> str:
-    """`..F s`: a mark for each index from 0, a blank for a case that was not run."""
-    return "".join(MARKS[found[k]] if k in found else NOT_RUN for k in range(max(found) + 1))
+def _marked(group: Mapping[int, Status]) -> str:
+    """The marks of a group, such as `..F s`: one per index, a blank for a case that was not run."""
+    return "".join(MARKS[group[k]] if k in group else NOT_RUN for k in range(max(group) + 1))

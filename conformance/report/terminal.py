@@ -1,4 +1,4 @@
-"""Shows a run on a terminal or in a log: progress, then the verdict, the matrix, the failures."""
+"""Displays for a terminal and a log: progress, then verdict, matrix and failures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LEGEND = (
     "float16 bfloat16 float32 float64 fp8e4m3 fp8e5m2",
 )
 STATES = {"failed": "F", "known": "K", "passed": ".", "skipped": "s"}
-"""How a cell is marked, the gravest first."""
+"""The marks of cells, the most severe first."""
 CARD = "card: "
 NAME_WIDTH = 19
 MOST_LINES = 60
@@ -56,9 +56,9 @@ FIRST_STEP = 1.0
 
 
 class Lasting(Display):
-    """Another display, which may not be able to print, as on a full disk: that does not end a run.
+    """Wraps a display, so that an output error such as a full disk does not end the run.
 
-    `refused` is what stood in the way.
+    `refused` is the first such error.
     """
 
     def __init__(self, display: Display) -> None:
@@ -86,7 +86,7 @@ class Lasting(Display):
 
 
 class Log(Display):
-    """Plain lines without control characters, so few that a run of any length fits a page."""
+    """Plain lines without control characters; the number of lines is limited."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self.write = write
@@ -96,7 +96,7 @@ class Log(Display):
         self._line(headline(hello, options, cases))
 
     def progress(self, tally: Tally, seconds: float) -> None:
-        """A line at the first result, and then whenever the time has doubled."""
+        """Write a line at the first result, and whenever the time has doubled."""
         if seconds >= self.next_line:
             self._line(f"{seconds:7.1f} s  {_progress(tally)}")
             self.next_line = max(FIRST_STEP, 2 * seconds)
@@ -111,7 +111,7 @@ class Log(Display):
 
 
 class Screen(Display):
-    """A table per level that is redrawn in place while the run goes."""
+    """A table of levels that is redrawn in place during the run."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -131,7 +131,7 @@ class Screen(Display):
             self.last_failure = one_line(f"{verdict.id}: {verdict.fault.message}")
 
     def stop(self) -> None:
-        """Give the terminal back; harmless where nothing was shown."""
+        """Stop the live table; safe to call before it starts."""
         self.live.stop()
 
     def finished(self, report: Report) -> None:
@@ -150,7 +150,7 @@ class Screen(Display):
 
     def _table(self, tally: Tally, seconds: float) -> Table:
         done = sum(tally.counts.values())
-        # Cases for gaps of the ledger come on top.
+        # Extra cases for gaps of the ledger are not in self.cases.
         caption = (
             f"{done:,} of {max(self.cases, done):,} cases, {seconds:.0f} s\n{self.last_failure}"
         )
@@ -174,7 +174,7 @@ class Screen(Display):
 
 
 def headline(hello: Hello, options: Options, cases: int) -> str:
-    """Who is judged, by what, on how much."""
+    """The first line: backend, profile, seed and number of cases."""
     return (
         f"judging {hello.name} {hello.version} on {hello.device}, profile {options.profile}, "
         f"seed {options.seed}: {cases:,} cases"
@@ -191,7 +191,7 @@ def _progress(tally: Tally) -> str:
 
 
 def summary(report: Report, most_lines: int) -> list[str]:
-    """The end of a run: the verdict first."""
+    """The lines at the end of a run, the verdict first."""
     head = [f"verdict: {verdict_line(report)}", figures_line(report)]
     if report.strength is not None:
         head.append(strength_line(report.strength))
@@ -231,12 +231,12 @@ def figures_line(report: Report) -> str:
 
 
 def percent(share: float, of: int) -> str:
-    """A share in percent; of nothing there is none."""
+    """A share in percent; `-` if `of` is 0."""
     return f"{share:.1%}" if of else "-"
 
 
 def matrix(report: Report, most_lines: int) -> list[str]:
-    """A character per op and dtype, two ops to a line; levels about many ops at the end."""
+    """The matrix: a mark per op and dtype, two ops per line; levels of many ops last."""
     rows: dict[str, list[Cell]] = {}
     for cell in report.cells:
         rows.setdefault(cell.op if cell.level == "op" else cell.level, []).append(cell)
@@ -261,32 +261,32 @@ def _cells(cells: list[Cell]) -> str:
 
 
 def _mark(cells: list[Cell]) -> str:
-    """The gravest of several."""
+    """The mark of the most severe state."""
     states = {cell.state for cell in cells}
     return next((mark for state, mark in STATES.items() if state in states), " ")
 
 
 def failure_lines(report: Report) -> list[str]:
-    """A line per cause, and the command that shows it again."""
+    """A line per cause, with the command that reproduces it."""
     lines = []
     for failure in report.failures[:MOST_FAILURES]:
         inputs = failure.values[0].inputs if failure.values else ()
-        said = f"for {', '.join(inputs)}: {failure.message}" if inputs else failure.message
-        lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {said}"))
+        detail = f"for {', '.join(inputs)}: {failure.message}" if inputs else failure.message
+        lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {detail}"))
         lines.append(f"       {repro_command(report.options, failure.repro)}")
     more = len(report.failures) - MOST_FAILURES
     return [*lines, f"... and {more} more causes"] if more > 0 else lines
 
 
 def card_lines(report: Report) -> list[str]:
-    """What was observed where the spec leaves a choice, in short."""
+    """The profile and the observations without a knob, in short."""
     if report.card is None:
         return []
     card = Card(report.card)
-    # No line is broken inside a point.
+    # NULs keep `wrap` from breaking a line inside an observation.
     points = (f"{e.point}: {e.observed}".replace(" ", "\0") for e in card.entries if not e.knob)
-    said = wrap("; ".join(points), MESSAGE_WIDTH - len(CARD))
-    lines = [str(card.profile), *(line.replace("\0", " ") for line in said)]
+    wrapped = wrap("; ".join(points), MESSAGE_WIDTH - len(CARD))
+    lines = [str(card.profile), *(line.replace("\0", " ") for line in wrapped)]
     return [one_line(CARD + line) for line in lines]
 
 
@@ -304,31 +304,31 @@ def known_lines(report: Report) -> list[str]:
 
 
 def ledger_of(report: Report) -> list[str]:
-    """How much of the spec was exercised, and why the rest was not."""
+    """The ledger as wrapped lines."""
     lines = [] if report.ledger is None else ledger_lines(report.ledger)
     return [part for line in lines for part in whole_lines(line)]
 
 
 def next_lines(report: Report) -> list[str]:
-    """What to do next."""
-    asked = report.options
+    """The suggested next commands."""
+    options = report.options
     cases = [failure.id for failure in report.failures if failure.level in ALL_LEVELS]
     if cases:
-        return [*skipped_lines(report), f"the whole case again: {case_command(asked, cases[0])}"]
+        return [*skipped_lines(report), f"the whole case again: {case_command(options, cases[0])}"]
     if report.failures:
-        show = uop_command("profile", "show", asked.backend)
+        show = uop_command("profile", "show", options.backend)
         return [*skipped_lines(report), f"what was observed: {show}"]
     listed = [
         one_line(f"listed but not judged: {why}") for why in report.summary.untried[:MOST_FAILURES]
     ]
-    command = lost_command(asked) if report.summary.lost else more_command(asked)
+    command = lost_command(options) if report.summary.lost else more_command(options)
     return [*listed, *skipped_lines(report), f"next: {command}"]
 
 
 def skipped_lines(report: Report) -> list[str]:
-    """What was skipped, the most frequent reason first, in lines that are whole.
+    """The skip reasons, the most frequent first, as wrapped lines.
 
-    What somebody does not support is one reason, with a count for each op and dtype.
+    Unsupported ops and dtypes are one reason, with a count for each name.
     """
     reasons: Counter[str] = Counter()
     lacking: dict[str, Counter[str]] = {}
@@ -338,7 +338,7 @@ def skipped_lines(report: Report) -> list[str]:
             if verb:
                 missing = lacking.setdefault(who + verb, Counter())
                 missing.update(dict.fromkeys(what.split(", "), n))
-            # What was found tells one program from another of the same reason.
+            # The found value differs between programs with the same reason.
             reasons[who + verb if verb else in_one_line(reason).partition(": found ")[0]] += n
     ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
     lines = []
@@ -352,7 +352,7 @@ def skipped_lines(report: Report) -> list[str]:
 
 
 def whole_lines(line: str) -> list[str]:
-    """All of a line, in several where it is long."""
+    """Wrap a line without truncating it."""
     return wrap(line, MESSAGE_WIDTH, subsequent_indent="  ", break_long_words=False)
 
 
@@ -361,5 +361,5 @@ def one_line(text: str) -> str:
 
 
 def clipped(line: str, width: int) -> str:
-    """The line, or its beginning."""
+    """Truncate a line to `width` characters."""
     return line if len(line) <= width else line[: width - 3] + "..."

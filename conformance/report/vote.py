@@ -1,4 +1,4 @@
-"""The verdicts of several backends on the same cases: who is the odd one out."""
+"""Compares the verdicts of several backends on the same cases by majority vote."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from uop.conformance.suite.case import CaseId
 
 INTERPRETER = "interpreter"
 AS_EXPECTED = "accepted"
-"""The answer of a backend that gives what the interpreter accepts."""
+"""The answer of a backend whose result is accepted."""
 MOST_LINES = 12
 
 
 def polled(reports: Sequence[Report], missing: Sequence[str] = ()) -> Report:
-    """The report on the first of several backends, with those on the others and the votes."""
+    """Combine the reports on several backends: the first, with the others and the votes."""
     failed = {id for report in reports for id in report.faults}
     cases = tuple(voted(id, reports) for id in sorted(failed))
     first, *others = reports
@@ -27,12 +27,12 @@ def polled(reports: Sequence[Report], missing: Sequence[str] = ()) -> Report:
 
 
 def voted(id: str, reports: Sequence[Report]) -> VotedCase:
-    """Count the votes on a case. The interpreter has one, itself among the backends or not."""
-    given = {r.options.backend: (_status(r, id), r.faults.get(id)) for r in reports}
-    says = {name: _said(*of) for name, of in given.items()}
+    """Count the votes on a case. The interpreter always has one vote."""
+    results = {r.options.backend: (_status(r, id), r.faults.get(id)) for r in reports}
+    says = {name: _said(*of) for name, of in results.items()}
     answers = {
         name: _answer(fault)
-        for name, (status, fault) in given.items()
+        for name, (status, fault) in results.items()
         if status not in (None, Status.SKIPPED)
     }
     votes = Counter({**{INTERPRETER: AS_EXPECTED}, **answers}.values())
@@ -47,7 +47,7 @@ def voted(id: str, reports: Sequence[Report]) -> VotedCase:
 
 
 def vote_lines(vote: Vote) -> list[str]:
-    """The votes for a reader: a line per outcome and odd one, with one of the cases."""
+    """The votes as text: a line per outcome and minority, with an example."""
     lines = [f"not started: {why}" for why in vote.missing]
     if len(vote.backends) < 2:
         return lines
@@ -56,7 +56,7 @@ def vote_lines(vote: Vote) -> list[str]:
         groups.setdefault(_head(case), []).append(case)
     if not groups:
         return [*lines, "no case failed anywhere: nothing to vote on"]
-    # A reader wants to know first that the judge may be wrong.
+    # Suspicions against the interpreter come first: it may be the one that is wrong.
     order = sorted(groups.items(), key=lambda item: (_gravity(item[1][0]), item[0]))
     for head, cases in order[:MOST_LINES]:
         lines.append(f"{head} ({len(cases):,} cases), such as {_line(cases[0])}")
@@ -65,8 +65,8 @@ def vote_lines(vote: Vote) -> list[str]:
 
 
 def _line(case: VotedCase) -> str:
-    said = "; ".join(f"{name}: {text}" for name, text in case.says.items())
-    return f"{case.id}: {said}"
+    answers = "; ".join(f"{name}: {text}" for name, text in case.says.items())
+    return f"{case.id}: {answers}"
 
 
 def _gravity(case: VotedCase) -> int:
@@ -85,14 +85,14 @@ def _head(case: VotedCase) -> str:
 
 
 def _status(report: Report, id: str) -> Status | None:
-    """What became of a case; None where it was not run."""
+    """The status of a case; None if it was not run."""
     case = CaseId.parse(id)
     mark = report.cases.get(group_name(case), "")[case.index : case.index + 1]
     return STATUSES.get(mark)
 
 
 def _answer(fault: Fault | None) -> str:
-    """What equal backends say equally: of a wrong result the first element that is wrong."""
+    """The answer to count: for a wrong result its first wrong element, else the message."""
     if fault is None:
         return AS_EXPECTED
     first = fault.values[0] if fault.values else None

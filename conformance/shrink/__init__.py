@@ -1,1 +1,1 @@
-"""Shrinks a failing case to a small program, with its data and what is accepted."""
+"""Shrinks a failing case to a small program with its data and accepted sets."""

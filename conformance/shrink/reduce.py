@@ -1,4 +1,4 @@
-"""Shrinks a failing program by steps that keep it a valid program: its graph, then its data."""
+"""Shrinks a failing program to a smaller valid one: first its graph, then its data."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class Candidate:
 
 
 Step = Callable[[], Candidate]
-"""Builds a candidate; a step that breaks a constraint of an op is skipped."""
+"""Builds a candidate. A step that raises UopError is skipped."""
 
 Probe = Callable[[Sequence[Candidate]], Sequence[Fault | None]]
-"""Runs candidates together; gives the fault of each that still fails in the same way."""
+"""Runs candidates together. Returns the fault of each that still fails in the same way."""
 
 
 def is_computing(u: UOp) -> bool:
-    """Whether a node is neither a source, nor a shape, nor only a bundle of outputs."""
+    """Whether a node computes: it is no source, no shape and no TUPLE or SINK."""
     is_shape = u.op is Op.STACK and u.dtype is dtypes.index
     return not is_shape and u.op not in SOURCES | {Op.TUPLE, Op.SINK}
 
 
 def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candidate, Fault]:
-    """The smallest program found that still fails, and its fault."""
+    """Shrink a program that fails with `fault`. Returns the smallest failing one and its fault."""
     best = start, fault
     best = _first_failing(best, probe, without_functions(best[0]))
     best = _first_failing(best, probe, one_element(*best))
@@ -77,7 +77,7 @@ def without_functions(candidate: Candidate) -> Iterator[Step]:
 
 
 def one_element(candidate: Candidate, fault: Fault) -> Iterator[Step]:
-    """An elementwise graph on the one element that failed."""
+    """The program on the failing element alone, if it is elementwise."""
     root = candidate.root
     if root.op is Op.SINK:
         return
@@ -90,16 +90,16 @@ def one_element(candidate: Candidate, fault: Fault) -> Iterator[Step]:
 
 def _at_element(candidate: Candidate, output: UOp, element: int) -> Candidate:
     place = np.unravel_index(element, output.shape)
-    done: dict[UOp, UOp] = {}
+    new: dict[UOp, UOp] = {}
     inputs: dict[int, Array] = {}
     for u in outside(output):
         if u.op is Op.PARAM:
             slot = slot_of(u)
-            done[u] = param(slot, (), u.dtype)
+            new[u] = param(slot, (), u.dtype)
             inputs[slot] = np.broadcast_to(candidate.inputs[slot], output.shape)[place].reshape(())
         else:
-            done[u] = u.with_src(done[s] for s in u.src) if is_computing(u) else u
-    return Candidate(done[output], inputs)
+            new[u] = u.with_src(new[s] for s in u.src) if is_computing(u) else u
+    return Candidate(new[output], inputs)
 
 
 def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:
@@ -111,17 +111,17 @@ def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:
 
 
 def pairs_of_outputs(candidate: Candidate, fault: Fault) -> Iterator[Step]:
-    """The wrong output together with each other one: alone it may be right."""
+    """The wrong output paired with each other output: alone it may be right."""
     outputs = candidate.root.src
     if candidate.root.op is Op.TUPLE and len(outputs) > 2:
         for k in range(len(outputs)):
             if k != fault.output:
-                two = UOp(Op.TUPLE, *(outputs[j] for j in sorted((k, fault.output))))
-                yield partial(with_used_inputs, two, candidate.inputs)
+                pair = UOp(Op.TUPLE, *(outputs[j] for j in sorted((k, fault.output))))
+                yield partial(with_used_inputs, pair, candidate.inputs)
 
 
 def smaller_functions(candidate: Candidate) -> Iterator[Step]:
-    """Each body with only the members that are taken, then with a node replaced by an operand."""
+    """Each body with only the members that are used, then with a node replaced by an operand."""
     root = candidate.root
     for body in dict.fromkeys(u.src[0] for u in outside(root) if u.op is Op.FUNCTION):
         taken = taken_members(root, body)
@@ -142,7 +142,7 @@ def _with_body(
 
 
 def taken_members(root: UOp, body: UOp) -> list[int]:
-    """The members of a body that GETTUPLEs take; all where a call is used in another way."""
+    """The indices of the members that GETTUPLEs take; all if a call has another use."""
     nodes = outside(root)
     taken = {
         arg_of(u, GetTupleArg).idx
@@ -155,9 +155,9 @@ def taken_members(root: UOp, body: UOp) -> list[int]:
 
 
 def with_members(root: UOp, body: UOp, members: Sequence[UOp], taken: Sequence[int]) -> UOp:
-    """The program with a body of fewer members, called with the arguments that these read.
+    """Replace a body by one of fewer members, and drop arguments that these do not read.
 
-    `taken` has the number of each member in the body before.
+    `taken` has the index of each member in the old body.
     """
     params = sorted(free_params(UOp(Op.TUPLE, *members)), key=slot_of)
     slots = {
@@ -165,17 +165,17 @@ def with_members(root: UOp, body: UOp, members: Sequence[UOp], taken: Sequence[i
         for k, p in enumerate(params)
     }
     new = UOp(Op.TUPLE, *all_replaced(members, slots))
-    done: dict[UOp, UOp] = {}
+    replacements: dict[UOp, UOp] = {}
     for u in outside(root):
-        sources = [done[s] for s in outside_bodies(u)]
+        sources = [replacements[s] for s in outside_bodies(u)]
         if _is_call(u, body):
-            done[u] = u.with_src((new, *(sources[slot_of(p)] for p in params)))
+            replacements[u] = u.with_src((new, *(sources[slot_of(p)] for p in params)))
         elif u.op is Op.GETTUPLE and _is_call(u.src[0], body):
             place = taken.index(arg_of(u, GetTupleArg).idx)
-            done[u] = UOp(Op.GETTUPLE, *sources, arg=GetTupleArg(place))
+            replacements[u] = UOp(Op.GETTUPLE, *sources, arg=GetTupleArg(place))
         else:
-            done[u] = u.with_src((*u.src[: len(u.src) - len(sources)], *sources))
-    return done[root]
+            replacements[u] = u.with_src((*u.src[: len(u.src) - len(sources)], *sources))
+    return replacements[root]
 
 
 def _is_call(u: UOp, body: UOp) -> bool:
@@ -188,7 +188,7 @@ def _is_alike(s: UOp, u: UOp) -> bool:
 
 
 def neighbourhoods(candidate: Candidate, depth: int) -> Iterator[Step]:
-    """Each node with the nodes less than `depth` below it; those beyond become inputs."""
+    """Each node with the nodes less than `depth` steps below it; deeper nodes become inputs."""
     values = interpreted(candidate)
     for u in outside(candidate.root):
         if is_computing(u) and u.dtype.kind not in (Kind.VOID, Kind.INDEX) and not u.addrspace:
@@ -212,7 +212,7 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
 
 
 def operands_alone(candidate: Candidate) -> Iterator[Step]:
-    """Each input of a small float dtype cast to float32: if that is wrong, every op on it is."""
+    """Each input of a small float dtype cast to float32: the cause may be the conversion."""
     for slot, u in slots_of(candidate.root).items():
         if u.op is Op.PARAM and u.dtype.is_float and u.dtype.bits < WIDE.bits:
             root = UOp(Op.CAST, u, arg=DTypeArg(WIDE))
@@ -221,7 +221,7 @@ def operands_alone(candidate: Candidate) -> Iterator[Step]:
 
 
 def simpler_data(candidate: Candidate) -> Iterator[Step]:
-    """The program on inputs of zeros or ones, all of them before each alone."""
+    """The program on zeros or ones: all inputs at once, then each alone."""
     for number in (0, 1):
         plain = {s: np.full(a.shape, number).astype(a.dtype) for s, a in candidate.inputs.items()}
         yield partial(Candidate, candidate.root, plain)
@@ -241,7 +241,7 @@ def constant_inputs(candidate: Candidate) -> Iterator[Step]:
 
 
 def renumbered(candidate: Candidate) -> tuple[UOp, dict[int, Array]]:
-    """The same program with the slots 0, 1, 2, ..."""
+    """The program with its slots renumbered from 0."""
     new: dict[UOp, UOp] = {}
     inputs: dict[int, Array] = {}
     slots = slots_of(candidate.root)
@@ -289,7 +289,7 @@ def interpreted(candidate: Candidate) -> dict[UOp, Array]:
 
 
 def _beyond(root: UOp, depth: int) -> list[UOp]:
-    """The nodes `depth` steps below a root, along the shortest path."""
+    """The computing nodes at distance `depth` below a root."""
     seen, level = {root}, [root]
     for _ in range(depth):
         level = [s for u in level for s in u.src if s not in seen]
@@ -300,7 +300,7 @@ def _beyond(root: UOp, depth: int) -> list[UOp]:
 def _repeated(
     best: tuple[Candidate, Fault], probe: Probe, steps: Callable[[Candidate], Iterator[Step]]
 ) -> tuple[Candidate, Fault]:
-    """Repeat steps from the candidate that still fails, until none does or for ROUNDS rounds."""
+    """Repeat steps while a candidate still fails, for at most ROUNDS rounds."""
     for _ in range(ROUNDS):
         smaller = _first_failing(best, probe, steps(best[0]))
         if smaller is best:
@@ -312,7 +312,7 @@ def _repeated(
 def _first_failing(
     best: tuple[Candidate, Fault], probe: Probe, steps: Iterator[Step]
 ) -> tuple[Candidate, Fault]:
-    """The first candidate that still fails; `best` itself where none does."""
+    """The first candidate that still fails; `best` itself if none does."""
     candidates: list[Candidate] = []
     for step in steps:
         with suppress(UopError):

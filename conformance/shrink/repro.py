@@ -1,4 +1,4 @@
-"""Repros: a failing program shrunk, with its data and what it may give, as one `.uop` case."""
+"""Writes repros: shrunk failing programs with data and accepted sets, as `.uop` cases."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from uop.spec.uop import UOp
 
 WRONG_RESULTS = frozenset({Symptom.VALUE, Symptom.SPECIAL, Symptom.ULP})
 NOT_SHRUNK = frozenset({Symptom.HANG, Symptom.LEAK, Symptom.UNSTEADY})
-"""Every try would cost as much as the failure did, or show it by chance."""
+"""Symptoms that are too slow to reproduce for each candidate, or random."""
 
 
 def find_cause(judge: Judge, case: Case | InvalidCase, fault: Fault) -> Failure:
-    """Shrink a failure and write it down."""
+    """Shrink a failure and write its repro."""
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
     program = case.programs[fault.program]
@@ -38,26 +38,27 @@ def find_cause(judge: Judge, case: Case | InvalidCase, fault: Fault) -> Failure:
     if fault.symptom in NOT_SHRUNK or kind_of(program.root).calls_kernels:
         return as_found(case, fault, judge.profile)
 
-    # What is delivered without an op that is not listed does not come to hold one.
-    known = judge.session.hello.ops | _ops_of(start)
+    # Candidates must not gain ops that the backend does not list.
+    allowed = judge.session.hello.ops | _ops_of(start)
 
     def probe(candidates: Sequence[Candidate]) -> list[Fault | None]:
-        spoken = [c for c in candidates if _ops_of(c) <= known]
-        found = dict(zip(spoken, faults(judge, spoken), strict=True)) if spoken else {}
-        return [f if (f := found.get(c)) and _alike(f, fault) else None for c in candidates]
+        supported = [c for c in candidates if _ops_of(c) <= allowed]
+        by_candidate = dict(zip(supported, faults(judge, supported), strict=True))
+        return [f if (f := by_candidate.get(c)) and _alike(f, fault) else None for c in candidates]
 
-    # By the set of what it stands for a twin may fail, and not by its own.
+    # A twin may fail by the accepted sets of its case, but pass by its own.
     if fault.program and probe([start])[0] is None:
         return as_found(case, fault, judge.profile)
-    smallest, shown = reduce_program(start, fault, probe)
+    smallest, last_fault = reduce_program(start, fault, probe)
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
-    told = judge.explain(Case(case.id, smallest.root, (Batch(smallest.inputs),)))
-    found = replace(shown, message="\n".join(filter(None, [shown.message, told])))
-    return written(case.id, smallest, accepted, found, judge.profile)
+    explanation = judge.explain(Case(case.id, smallest.root, (Batch(smallest.inputs),)))
+    message = "\n".join(filter(None, [last_fault.message, explanation]))
+    explained = replace(last_fault, message=message)
+    return written(case.id, smallest, accepted, explained, judge.profile)
 
 
 def as_found(case: Case | InvalidCase, fault: Fault, profile: Profile) -> Failure:
-    """A failure written down without shrinking it."""
+    """Write the repro of a failure without shrinking it."""
     if isinstance(case, InvalidCase):
         return _rejection(case, fault)
     program = case.programs[fault.program]
@@ -72,7 +73,7 @@ def written(
     fault: Fault,
     profile: Profile,
 ) -> Failure:
-    """A failing program written down as it is."""
+    """Write the repro of a failing program."""
     nodes = [u for u in candidate.root.toposort() if is_computing(u)] or [candidate.root]
     case = FileCase(
         str(id),
@@ -88,7 +89,7 @@ def written(
 
 
 def faults(judge: Judge, candidates: Sequence[Candidate]) -> list[Fault | None]:
-    """The fault of each candidate, None where it passes, is skipped or has no meaning."""
+    """Judge candidates: the fault of each; None if it passes, is skipped or is undefined."""
     cases = [
         Case(CaseId("reduce", "MIXED", "MIXED", "candidate", k), c.root, (Batch(c.inputs),))
         for k, c in enumerate(candidates)
@@ -101,7 +102,7 @@ def _ops_of(candidate: Candidate) -> frozenset[str]:
 
 
 def _dtypes_of(root: UOp) -> tuple[str, ...]:
-    """The dtypes of what is read and of what is computed, in that order; shapes and axes aside."""
+    """The dtypes of inputs and computing nodes in topological order, without void and shapes."""
     read = (u for u in root.toposort() if is_computing(u) or u.dtype is not dtypes.index)
     return tuple(dict.fromkeys(u.dtype.name for u in read if u.dtype is not dtypes.void))
 
@@ -112,17 +113,17 @@ def _element_sets(
     try:
         keys = output_keys(candidate.root, candidate.inputs)
     except UndefinedError:
-        # Kernels that were made of what has a meaning: they are wrong if they have none.
+        # The source of these kernels is defined, so undefined kernels are a failure.
         keys = sorted(written_buffers(candidate.root))
     return {key: element_sets(a) for key, a in zip(keys, accepted, strict=True)}
 
 
-def _alike(found: Fault, wanted: Fault) -> bool:
-    return found.symptom is wanted.symptom or {found.symptom, wanted.symptom} <= WRONG_RESULTS
+def _alike(fault: Fault, other: Fault) -> bool:
+    return fault.symptom is other.symptom or {fault.symptom, other.symptom} <= WRONG_RESULTS
 
 
 def _rejection(case: InvalidCase, fault: Fault) -> Failure:
-    """A program to be rejected is small already; its text ends with the broken node."""
+    """Write the repro of an invalid program: its text as it is, which ends with the broken node."""
     *nodes, broken = case.text.strip().splitlines()
     comment = f"; {fault.message}".splitlines()[0]
     text = "\n".join([f"case {case.id}", comment, *nodes, f"invalid {case.label}", broken]) + "\n"
@@ -132,7 +133,7 @@ def _rejection(case: InvalidCase, fault: Fault) -> Failure:
 def _failure(
     id: CaseId, fault: Fault, label: str, ops: tuple[str, ...], dtypes: tuple[str, ...], text: str
 ) -> Failure:
-    """Its signature is equal to those of other failures of one cause, as far as one can tell."""
+    """Build a failure with its signature, which failures of one cause should share."""
     kind = "result" if fault.symptom in WRONG_RESULTS else fault.symptom.value
     broken = "" if label == fault.symptom else label
     signature = " ".join(filter(None, (kind, broken, "+".join(ops), "+".join(dtypes))))

@@ -1,4 +1,4 @@
-"""Pieces of HTML that the page of a report is made of; they take text where not told `Html`."""
+"""HTML helpers for the report page. Text arguments are escaped unless they are `Html`."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from struct import pack, unpack
 HEX_FLOAT = re.compile(r"-?0x[01](?:\.[0-9a-f]+)?p[+-]\d+")
 LONGEST_LINE = 400
 LARGEST = float.fromhex("0x1.fffffep+127")
-"""Of the float32 values."""
+"""The largest float32 value."""
 Html = str
 
 
 def tag(name: str, inside: Html = "", **attributes: str) -> Html:
-    """An element around HTML; `class_` stands for the attribute class."""
-    given = "".join(
+    """An element; `class_` sets the attribute `class`."""
+    rendered = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()
         if value
     )
-    return f"<{name}{given}>{inside}</{name}>"
+    return f"<{name}{rendered}>{inside}</{name}>"
 
 
 def table(
     caption: str, header: Sequence[str], rows: Iterable[Sequence[Html]], class_: str = ""
 ) -> Html:
-    """A table whose first column names the rows."""
+    """A table whose first column holds the row headers."""
     head = "".join(tag("th", escape(name), scope="col") for name in header)
     body = "".join(
         tag("tr", tag("th", row[0], scope="row") + "".join(tag("td", cell) for cell in row[1:]))
@@ -37,9 +37,9 @@ def table(
     return tag("div", tag("table", inside, class_=class_), class_="scroll", tabindex="0")
 
 
-def pairs(found: Iterable[tuple[str, Html]]) -> Html:
-    """Names and what belongs to them."""
-    return tag("dl", "".join(tag("dt", escape(name)) + tag("dd", text) for name, text in found))
+def pairs(entries: Iterable[tuple[str, Html]]) -> Html:
+    """A description list."""
+    return tag("dl", "".join(tag("dt", escape(name)) + tag("dd", text) for name, text in entries))
 
 
 def code(text: str) -> Html:
@@ -47,20 +47,20 @@ def code(text: str) -> Html:
 
 
 def block(text: str) -> Html:
-    """Lines as they are, but for the rest of very long ones."""
+    """Preformatted lines; very long ones are truncated."""
     lines = (line[:LONGEST_LINE] + "…" * (len(line) > LONGEST_LINE) for line in text.splitlines())
     return tag("pre", escape("\n".join(lines).strip("\n")), tabindex="0")
 
 
 def section(id: str, title: str, *inside: Html) -> Html:
-    """A part of the page; nothing where there is nothing in it."""
-    found = "".join(inside)
+    """A section with a heading; empty if it has no content."""
+    content = "".join(inside)
     head = tag("h2", escape(title), id=f"{id}-title")
-    return tag("section", head + found, id=id, aria_labelledby=f"{id}-title") if found else ""
+    return tag("section", head + content, id=id, aria_labelledby=f"{id}-title") if content else ""
 
 
 def both(value: str) -> Html:
-    """A value as programs spell it, each float in decimals beside it."""
+    """A value as in a program, with its hex floats in decimal beside it."""
     decimals = in_decimals(value)
     exact = all(float(_decimal(x)) == x for x in map(float.fromhex, HEX_FLOAT.findall(value)))
     shown = f"{'=' if exact else '≈'} {decimals}"
@@ -69,15 +69,15 @@ def both(value: str) -> Html:
 
 
 def in_decimals(text: str) -> str:
-    """The text, its hex floats in decimals."""
-    return HEX_FLOAT.sub(lambda found: _decimal(float.fromhex(found[0])), text)
+    """Replace hex floats in a text by decimals."""
+    return HEX_FLOAT.sub(lambda matched: _decimal(float.fromhex(matched[0])), text)
 
 
 def _decimal(x: float) -> str:
-    """So many digits that no two values of the least dtype that holds it look alike."""
+    """Enough digits to identify the value: 9 for a float32, else 17."""
     return f"{x:.9g}" if abs(x) <= LARGEST and unpack("f", pack("f", x))[0] == x else f"{x:.17g}"
 
 
 def in_id(text: str) -> str:
-    """The text with what may stand in the id of an element alone."""
+    """Replace characters that are unsafe in element ids."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)

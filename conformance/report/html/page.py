@@ -1,4 +1,4 @@
-"""A report as one self-contained page of HTML, which loads nothing and runs nothing."""
+"""Writes a report as one self-contained HTML page without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ CLASSES = {
 }
 MOST_VOTES = 200
 CHOSEN = ("effort", "levels", "ops", "dtypes", "cases", "examples", "seconds", "timeout")
-"""The options that are shown where they are given."""
+"""The options that the page shows if they are set."""
 
 
 def page(report: Report) -> str:
-    """The whole document. The first screen: the verdict, three failures, the next step, matrix."""
+    """The document. The first screen has the verdict, three failures, the next step, the matrix."""
     every = report.every
     title = f"{report.backend.name}: {report.conclusion}"
     css = files("uop.conformance.report.html").joinpath("page.css").read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def page(report: Report) -> str:
 
 
 def _named(every: Sequence[Report], parts: Iterable[Html]) -> Iterator[Html]:
-    """A part about each backend; one of several says about which."""
+    """Put the name of the backend above each part, if there are several backends."""
     for one, inside in zip(every, parts, strict=True):
         is_named = len(every) > 1 and inside
         yield (tag("h3", escape(one.options.backend)) if is_named else "") + inside
@@ -119,7 +119,7 @@ def _why(report: Report) -> str:
 
 
 def _figures(summary: Summary) -> Html:
-    found = [
+    figures = [
         ("programs", f"{summary.programs:,}"),
         ("values compared", f"{summary.elements:,}"),
         ("failed", f"{summary.wrong:,}"),
@@ -127,7 +127,7 @@ def _figures(summary: Summary) -> Html:
         ("not judged", f"{summary.skipped:,}"),
         ("time", _duration(summary.seconds)),
     ]
-    shown = (tag("div", tag("dt", name) + tag("dd", value)) for name, value in found)
+    shown = (tag("div", tag("dt", name) + tag("dd", value)) for name, value in figures)
     return tag("dl", "".join(shown), class_="figures")
 
 
@@ -137,7 +137,7 @@ def _duration(seconds: float) -> str:
 
 
 def _next(report: Report) -> Html:
-    """The one command to type now."""
+    """The command to run next."""
     options, again = report.options, "Next, run the first of them again:"
     if report.failures:
         command, what = repro_command(options, report.failures[0].repro), again
@@ -172,11 +172,11 @@ def _vote(report: Report) -> Html:
         for case in vote.cases[:MOST_VOTES]
     ]
     more = len(vote.cases) - MOST_VOTES
-    said = tag("p", f"and {more:,} more cases") if more > 0 else ""
+    rest = tag("p", f"and {more:,} more cases") if more > 0 else ""
     if not rows:
         return missing + tag("p", "No case failed on any of them.")
     header = ["case", "says the vote", *vote.backends]
-    return missing + table("Cases that failed somewhere", header, rows, "wide") + said
+    return missing + table("Cases that failed somewhere", header, rows, "wide") + rest
 
 
 def _skipped(report: Report) -> Html:
@@ -192,20 +192,20 @@ def _skipped(report: Report) -> Html:
     ]
     listed = [[escape(why), "", ""] for why in report.summary.untried]
     header = ["reason", "programs", "ops"]
-    found = table("Programs that were not judged, and why", header, rows, "wide") if rows else ""
+    unjudged = table("Programs that were not judged, and why", header, rows, "wide") if rows else ""
     more = table("Listed by the backend, yet not judged", header[:1], listed) if listed else ""
-    return found + more
+    return unjudged + more
 
 
 def _run(report: Report) -> Html:
     options, summary = report.options, report.summary
-    given = [(name, value) for name in CHOSEN if (value := getattr(options, name))]
+    chosen = [(name, value) for name in CHOSEN if (value := getattr(options, name))]
     origin = [(part.name, getattr(report.origin, part.name, "")) for part in fields(Origin)]
-    found: list[tuple[str, Html]] = [
+    entries: list[tuple[str, Html]] = [
         ("backend", code(options.backend)),
         ("judged by the profile", code(report.profile)),
         ("seed", escape(str(options.seed))),
-        *((name, escape(" ".join(v) if isinstance(v, tuple) else str(v))) for name, v in given),
+        *((name, escape(" ".join(v) if isinstance(v, tuple) else str(v))) for name, v in chosen),
         ("results with one allowed value", f"{summary.single_share:.1%}"),
         ("results tightly bounded", f"{summary.constrained_share:.1%}"),
         ("memory, at most", f"{summary.peak_bytes >> 20:,} MiB"),
@@ -213,4 +213,4 @@ def _run(report: Report) -> Html:
         *((name, code(text)) for name, text in origin if text),
         ("do its verdicts hold?", code("uop replay REPORT.json --sample 100")),
     ]
-    return pairs(found)
+    return pairs(entries)

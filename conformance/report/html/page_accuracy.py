@@ -1,4 +1,4 @@
-"""The accuracy of a page: the largest error per op and type, how much of the allowance is used."""
+"""The accuracy section: the largest error per op and type, and the share of the allowance used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = (
     *(f"part {k} of the allowance" for k in range(1, BINS - 1)),
     "outside",
 )
-"""What each count of a histogram is of."""
+"""The names of the histogram bins."""
 
 
 def accuracy(report: Report) -> Html:
@@ -25,7 +25,7 @@ def accuracy(report: Report) -> Html:
     cells = [c for c in report.cells if c.level == "op" and (c.histogram or c.max_ulp)]
     if not cells:
         return ""
-    said = tag(
+    intro = tag(
         "p",
         "Float results may differ from the reference by as much as the language allows. An error "
         "counts the representable values between the two: 1 is the next one. The bars count the "
@@ -38,7 +38,7 @@ def accuracy(report: Report) -> Html:
     same = tag("p", f"{rest:,} ops and types gave the reference throughout." if rest else "")
     header = ["op", "type", "largest error", "allowance used", "for", "got", "allowed"]
     largest = table("Largest errors", header, map(_row, off), "wide") if off else ""
-    return said + _whole(total) + largest + same
+    return intro + _whole(total) + largest + same
 
 
 def _whole(total: Sequence[int]) -> Html:
@@ -69,24 +69,24 @@ def _row(cell: Cell) -> list[Html]:
 
 
 def _is_off(cell: Cell) -> bool:
-    """Whether some result is not the reference."""
+    """Whether some result differs from the reference."""
     return cell.max_ulp > 0 or any(cell.histogram[1:])
 
 
 def _bar(place: int, length: float) -> Html:
-    """The count at a place of a histogram, as a bar of a length up to 1."""
+    """A bar for the bin at `place`; `length` is at most 1."""
     inside = f'<rect class="{_kind(place)}" width="{LONG * length:.1f}" height="{THICK}"/>'
     size = f'width="{LONG}" height="{THICK}" viewBox="0 0 {LONG} {THICK}"'
     return f'<svg class="bars" aria-hidden="true" preserveAspectRatio="none" {size}>{inside}</svg>'
 
 
 def _kind(place: int) -> str:
-    """How the count at a place is painted."""
+    """The CSS class of the bin at `place`."""
     return "same" if place == 0 else "out" if place == BINS - 1 else "part"
 
 
 def histogram(counts: Sequence[int]) -> Html:
-    """A bar per count."""
+    """The histogram as SVG, with a bar per count."""
     most = math.log1p(max(counts, default=0)) or 1.0
     bars = []
     for k, count in enumerate(counts):

@@ -1,4 +1,4 @@
-"""The device card of a page: what the language leaves open, and what the backend does there."""
+"""The device card section: what the spec leaves open, and what the backend does."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ HEADER = ("point", "the language allows", "observed", "evidence")
 
 
 def card(report: Report) -> Html:
-    """The points that a profile can name, then those it cannot; nothing where none was taken."""
+    """The observations of knobs, then the others; empty without a card."""
     if not report.card:
         return ""
-    said = tag(
+    intro = tag(
         "p",
         "Small programs show what the backend does where the language leaves a choice. It was "
         f"judged by the profile {code(report.profile)}, {report.profile_from}.",
     )
-    # To do two things is wrong only where the profile is what was observed.
+    # Contradicting choices fail only under an observed profile.
     failed = {failure.signature for failure in report.failures}
     knobs = [entry for entry in report.card if entry.knob]
     free = [entry for entry in report.card if not entry.knob]
     rows = [[code(e.point), escape(FREE.get(e.point, "")), *_seen(e, failed)] for e in free]
     parts = [table("Choices that a profile names", HEADER, _of_knobs(knobs, failed), "wide card")]
-    return said + "".join(parts) + table("What else is open", HEADER, rows, "wide card")
+    return intro + "".join(parts) + table("What else is open", HEADER, rows, "wide card")
 
 
 def _of_knobs(entries: Sequence[Observation], failed: Collection[str]) -> Iterator[Sequence[Html]]:
-    """A row per point; the points of one knob share its words, which stand with the first."""
+    """A row per observation; the first of each knob has the description of the knob."""
     explained: set[str] = set()
     for entry in entries:
         words = "" if entry.knob in explained else _knob(entry.knob)
@@ -49,7 +49,7 @@ def _knob(name: str) -> Html:
 
 
 def _seen(entry: Observation, failed: Collection[str]) -> tuple[Html, Html]:
-    """What was observed, with the words of a profile for it, and the programs that show it."""
+    """The observed choice with its knob value, and the evidence."""
     observed = tag("strong", escape(entry.observed))
     if entry.declares:
         declared = code(f"{entry.knob}={entry.declares}")

@@ -1,4 +1,4 @@
-"""The failures of a page: each with its graph, the values that differ, its program; the rules."""
+"""The failures section: each cause with graph, wrong values and program; the rules of the ops."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
 
 FIRST = 3
-"""Failures on the first screen."""
+"""The number of failures on the first screen."""
 MOST_NODES = 60
-"""Of a larger graph there is no picture."""
+"""Larger graphs have no picture."""
 WORDS = {
     "value": "a wrong value",
     "special": "wrong at 0, infinity or NaN",
@@ -49,24 +49,24 @@ LONGEST = 160
 
 
 def first_failures(every: Sequence[Report]) -> Html:
-    """The first few in a sentence each."""
-    found = [(number, failure) for number, one in enumerate(every) for failure in one.failures]
+    """The first few failures, with a sentence each."""
+    numbered = [(number, failure) for number, one in enumerate(every) for failure in one.failures]
     cards = "".join(
         tag(
             "li",
             tag("a", escape(_title(failure)), href=f"#{_place(failure, number)}")
             + tag("p", escape(_sentence(failure)[:LONGEST])),
         )
-        for number, failure in found[:FIRST]
+        for number, failure in numbered[:FIRST]
     )
     return tag("ol", cards, class_="three") if cards else ""
 
 
 def failures(report: Report, number: int = 0) -> Html:
-    """Every cause in full, then the failed cells that no cause was looked for in."""
+    """All causes in full, then the other failed cells."""
     parts = [_failure(report, failure, number) for failure in report.failures]
     shown = {failure.place: failure for failure in reversed(report.failures)}
-    # The matrix leads to the first cause of a cell.
+    # The matrix links to the first cause of a cell.
     for failure in shown.values():
         k = report.failures.index(failure)
         parts[k] = tag("div", parts[k], id=anchor(number, failure.place))
@@ -86,7 +86,7 @@ def failures(report: Report, number: int = 0) -> Html:
 
 
 def rules(every: Sequence[Report]) -> Html:
-    """What the declarations say about each op of a failure."""
+    """The rules of each op that failed, from its declaration."""
     names = {op for report in every for failure in report.failures for op in failure.ops}
     names |= {c.op for one in every for c in one.cells if c.failed and c.level == "op"}
     known = [DECLARATIONS[op] for op in Op if op.name in names and op in DECLARATIONS]
@@ -94,7 +94,7 @@ def rules(every: Sequence[Report]) -> Html:
 
 
 def _place(failure: Failure, number: int) -> str:
-    """The id of a cause on the page; signatures differ within a report."""
+    """The element id of a cause; signatures are unique within a report."""
     return f"c{number}-{in_id(failure.signature)}"
 
 
@@ -107,7 +107,7 @@ def _title(failure: Failure) -> str:
 
 
 def _sentence(failure: Failure) -> str:
-    """What happened, for someone who knows nothing yet."""
+    """The failure in one sentence for readers without context."""
     if not failure.values:
         return failure.message.partition("\n")[0]
     first = failure.values[0]
@@ -128,12 +128,12 @@ def _failure(report: Report, failure: Failure, number: int) -> Html:
 
 
 def _symptom(failure: Failure) -> Html:
-    """The message; the values that differ stand in its place, what explains them behind."""
+    """The symptom: the message, a table of wrong values, and the explanation of the backend."""
     message, _, explained = failure.message.partition("\n")
     values = failure.values
     if not values:
         return block(failure.message)
-    # Inputs are told of each element where each stands for itself; else the program has them.
+    # Elementwise cases have the inputs of each element; otherwise the program shows them.
     inputs = ["for"] if any(value.inputs for value in values) else []
     rows = [
         [
@@ -144,13 +144,13 @@ def _symptom(failure: Failure) -> Html:
         ]
         for value in values
     ]
-    said = tag("p", escape(in_decimals(message)))
-    found = table("Values that differ", ["where", *inputs, "got", "allowed"], rows)
-    return said + found + (block(explained) if explained else "")
+    intro = tag("p", escape(in_decimals(message)))
+    wrong_values = table("Values that differ", ["where", *inputs, "got", "allowed"], rows)
+    return intro + wrong_values + (block(explained) if explained else "")
 
 
 def _case(text: str) -> FileCase | None:
-    """The case of a repro; None where its text is of a suite that this one cannot read."""
+    """The case of a repro; None if this version of the suite cannot parse it."""
     try:
         cases = parse_file(text).cases
     except UopError:
@@ -159,14 +159,14 @@ def _case(text: str) -> FileCase | None:
 
 
 def _picture(case: FileCase | None) -> Html:
-    """The graph with the value of every node, as far as the interpreter has them."""
+    """The graph with the interpreted values of its nodes."""
     if case is None or case.root is None or len(case.root.toposort()) > MOST_NODES:
         return ""
-    drawn = svg(case.root, _notes(case, case.root))
+    image = svg(case.root, _notes(case, case.root))
     label = f"graph of {len(case.root.toposort())} nodes that ends in {case.root.op.name}"
-    said = tag("figcaption", "The graph, with the values that the interpreter computes")
-    picture = tag("div", drawn, role="img", aria_label=label, class_="scroll", tabindex="0")
-    return tag("figure", picture + said)
+    caption = tag("figcaption", "The graph, with the values that the interpreter computes")
+    picture = tag("div", image, role="img", aria_label=label, class_="scroll", tabindex="0")
+    return tag("figure", picture + caption)
 
 
 def _notes(case: FileCase, root: UOp) -> Mapping[UOp, str]:

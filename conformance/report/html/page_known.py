@@ -1,4 +1,4 @@
-"""The known failures of a page: what is expected to fail, and the lines that are to be removed."""
+"""The known failures section: expected failures, and stale lines to remove."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ WEB = ("http://", "https://")
 
 
 def known(report: Report) -> Html:
-    """A row for each line of the file; first those that fail the run."""
+    """A row for each line of the file, stale ones first."""
     lines = report.known
     if not lines:
         return ""
-    said = (
+    intro = (
         "Failures that the adopter of the backend has written down. They do not fail the run, but "
         "a line whose program passes or cannot be judged, or that has expired, does."
     )
-    parts = [tag("p", said)]
+    parts = [tag("p", intro)]
     if stale := report.stale:
         parts += [tag("p", "These lines fail the run:", class_="wrong"), block("\n".join(stale))]
     ordered = sorted(lines, key=lambda line: not line.stale)
@@ -46,7 +46,7 @@ def _row(line: KnownFailure) -> Sequence[Html]:
 
 
 def _link(text: str) -> Html:
-    """A place in the web can be followed; anything else is text, whatever it is."""
+    """A link for http(s) addresses; escaped text otherwise."""
     if not text:
         return ""
     shown = tag("a", escape(text), href=text) if text.startswith(WEB) else escape(text)
@@ -54,7 +54,7 @@ def _link(text: str) -> Html:
 
 
 def _cases(ids: Sequence[str]) -> Html:
-    """How many cases of the run a line covered, and which."""
+    """The number of cases that a line covers, and their ids."""
     if not ids:
         return "none in this run"
     inside = tag("summary", f"{len(ids):,}") + "<br>".join(map(code, ids))

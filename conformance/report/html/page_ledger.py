@@ -1,4 +1,4 @@
-"""The ledger of a page: how much of the spec a run exercised, and what it left out."""
+"""The ledger section: how much of the spec the run covered, and what it left out."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from uop.conformance.report.model import LeftOut, Report
 
 
 def ledger(report: Report) -> Html:
-    """The sums by kind, then what was left out; the evidence of each point stays in the JSON."""
-    found = report.ledger
-    if found is None:
+    """The totals by kind, then the uncovered points; only the JSON has the evidence of points."""
+    totals = report.ledger
+    if totals is None:
         return ""
-    if not found.total:
-        return "".join(tag("p", escape(line)) for line in ledger_lines(found))
-    said = f"{found.checked:,} of {found.total:,} points of the language were exercised."
+    if not totals.total:
+        return "".join(tag("p", escape(line)) for line in ledger_lines(totals))
+    intro = f"{totals.checked:,} of {totals.total:,} points of the language were exercised."
     rows = [
         [escape(name), f"{kind.checked:,} of {kind.total:,}", escape(kind.says)]
-        for name, kind in found.kinds.items()
+        for name, kind in totals.kinds.items()
     ]
     sums = table("Points by kind", ["kind", "exercised", "a point is"], rows, "wide")
-    rest = "".join(map(_left_out, (*found.unchecked, *found.not_of_runs)))
-    return tag("p", said) + sums + rest
+    rest = "".join(map(_left_out, (*totals.unchecked, *totals.not_of_runs)))
+    return tag("p", intro) + sums + rest
 
 
 def _left_out(left: LeftOut) -> Html:

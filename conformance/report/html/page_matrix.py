@@ -1,4 +1,4 @@
-"""The matrix of a page: a mark per op and dtype, in blocks side by side."""
+"""The matrix section: a mark per op and dtype, in blocks side by side."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from uop.conformance.report.terminal import COLUMNS
 from uop.conformance.suite.case import ALL_LEVELS
 
 BLOCKS = 4
-"""Tables side by side on a wide screen."""
+"""The number of tables side by side on a wide screen."""
 GROUPS = (*COLUMNS, ("index",), ("other",))
 KNOWN = frozenset(name for group in GROUPS for name in group)
 FIRST = frozenset(group[0] for group in GROUPS)
-"""The dtypes that start a group."""
+"""The first dtype of each group."""
 CLASSES = {"failed": "f", "known": "k", "passed": "p", "skipped": "s"}
-"""How a cell is painted by its state, the gravest first."""
+"""The CSS classes of the states, the most severe first."""
 WHOLE = {
     "invalid": "must be rejected",
     "property": "intervals",
@@ -29,14 +29,14 @@ WHOLE = {
     "device": "several devices",
     "cases": "your own cases",
 }
-"""What the levels about many ops are called."""
+"""The titles of the levels of many ops."""
 Cells = list[tuple[int, Cell]]
-"""Cells of reports, with the number of the report."""
+"""Cells with the index of their report."""
 Rows = dict[str, dict[str, Cells]]
 
 
 def matrix(every: Sequence[Report]) -> Html:
-    """Ops by name, then programs of many ops; of several backends the worst."""
+    """The matrix: ops by name, then levels of many ops; for several backends the worst state."""
     ops, whole = _rows(every)
     columns = [name for group in GROUPS for name in group if _is_used(name, ops, whole)]
     if not columns:
@@ -112,5 +112,5 @@ def _cell(name: str, dtype: str, cells: Cells) -> Html:
 
 
 def anchor(report: int, place: Place) -> str:
-    """The id of the place on the page that tells of a failed cell."""
+    """The element id of a failed cell in the failures section."""
     return in_id(f"f{report}-{'-'.join(place)}")
