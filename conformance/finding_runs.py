@@ -51,7 +51,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Whether a script found its device wrong, None where it did not end; and its last line."""
+    """The result of a script: whether its device is wrong, None where it crashed; its last line."""
 
     wrong: bool | None
     output: str

@@ -1,4 +1,4 @@
-"""The options of `pytest --pyargs uop.conformance`, which judges a backend test by test."""
+"""Adds the options of `pytest --pyargs uop.conformance`, which judges a backend test by test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite as tests: one per op and level, with programs sampled and shrunk by Hypothesis.
+"""Runs the suite as tests: one per op and level; Hypothesis samples and shrinks programs.
 
 pytest --pyargs uop.conformance --backend opencl -n auto
 """

@@ -1,4 +1,4 @@
-"""The adversarial conformer as a backend: it takes every liberty, and must never fail."""
+"""Runs the adversarial interpreter as a backend: it takes every liberty, and must never fail."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class EndedError(Exception):
 
 
 class Child:
-    """A fork of this process that answers one task after the other, made where there is none."""
+    """A fork of this process that answers one task after the other; forked on demand."""
 
     def __init__(self, work: Callable[[Any], object], *kinds: type, tasks: int = TASKS) -> None:
         """`work` answers tasks of these types."""
@@ -40,7 +40,7 @@ class Child:
             wire.write(self._tasks_to, task)
             return wire.read(self._answers_from, answer)
         except wire.ClosedError:
-            # One that ended without an error has closed its pipe, and no more.
+            # Exit code 0 says only that the child closed its pipe.
             raise EndedError(f"the process {how_it_ended(self.close() or None)}") from None
 
     def close(self) -> int:

@@ -1,4 +1,4 @@
-"""The project's compiler as a backend; memory is poisoned before each run and fenced."""
+"""Runs the project's compiler as a backend; memory is poisoned before each run and fenced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interpreter as a backend: it tests the suite, and that the text form loses nothing."""
+"""Runs the interpreter as a backend: it tests the suite, and the round trip through text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tinygrad as a backend: `tinygrad:PYTHON`, `:CL`, `:CPU` or `:X86`; the suite runs it isolated."""
+"""Runs tinygrad as a backend: `tinygrad:PYTHON`, `:CL`, `:CPU` or `:X86`, in a child process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ERRORS = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError),
     *(OSError, RuntimeError, SubprocessError, TypeError, ValueError),
 )
-"""What tinygrad raises where it fails: its one error class is for compilers."""
+"""The errors that tinygrad raises: its only class of its own is for compilers."""
 SHOWN = 300
 WITHOUT_WORK_ITEMS = frozenset({"CPU"})
 AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.CONST, Op.GROUP})
@@ -60,12 +60,12 @@ AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.C
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Look what there is."""
+    """Ask the child for the capabilities of the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """The name of the renderer, and the dtypes: not every clang has bfloat16."""
+    """The name of the renderer, and the supported dtypes: not every clang has bfloat16."""
 
     renderer: str
     dtypes: frozenset[str]
@@ -228,7 +228,7 @@ def _values(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
 
 
 def _effects(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
-    """Store to buffers, which keep their contents elsewhere."""
+    """Store to buffers; elements that no store reaches keep their contents."""
     stores = [u for u in outside(root) if u.op is Op.STORE]
     if any(u.op is not Op.STORE for u in root.src) or any(
         u.src[0].op is not Op.BUFFER for u in stores
@@ -289,9 +289,9 @@ def load(device: str) -> ModuleType:
 
 
 def _find_opencl() -> None:
-    """Let tinygrad load the loader of pyopencl with a driver that builds.
+    """Make tinygrad load the OpenCL loader of pyopencl, with a driver that builds.
 
-    pyopencl must be loaded before: else the loader ends the process.
+    Loads pyopencl first: otherwise the loader ends the process.
     """
     if (library := loader()) is None:
         return

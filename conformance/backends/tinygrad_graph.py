@@ -69,7 +69,7 @@ class Language:
         return self.uop.const(arg.value, self.dtype(dtype))
 
     def dims(self, values: Sequence[int]) -> Node:
-        """A shape or offset operand: one number stands for itself."""
+        """A shape or offset operand: a STACK, or a constant for one number."""
         numbers = [self.uop.const(v) for v in values]
         return numbers[0] if len(numbers) == 1 else self.node("STACK", *numbers)
 
@@ -283,4 +283,4 @@ RULES: dict[Op, Rule] = {
     Op.LOAD: _load,
     Op.GETTUPLE: _member,
 }
-"""The ops that tinygrad writes in another way."""
+"""The translation of ops with other operands or an arg."""

@@ -40,9 +40,9 @@ class Kernels:
         self.slots: list[int] = []
 
     def body(self, root: UOp) -> Node:
-        """A kernel on the buffers that it uses, in the order of `used_slots`.
+        """Translate a kernel; its buffers come in the order of `used_slots`.
 
-        UnsupportedError for what tinygrad's code generator is not handed.
+        UnsupportedError for ops that tinygrad does not pass to its code generator.
         """
         if root.op is not Op.SINK:
             raise UnsupportedError(f"tinygrad is not handed a {root.op.name}")

@@ -1,5 +1,5 @@
-"""The suite as files, with accepted results as raw bits (`uop-corpus/1`).
+"""Exports the suite as files, with accepted results as raw bits (`uop-corpus/1`).
 
 A checker in any language can read them. docs/corpus.md describes the files; `export` writes them,
-`score` judges the outputs that somebody has written for them.
+and `score` judges output files.
 """

@@ -28,7 +28,7 @@ LOW, HIGH, FLAGS, REFERENCE = "low.bin", "high.bin", "flags.bin", "reference.bin
 
 
 class Flag(IntFlag):
-    """What an element may be other than a value from low to high; one byte per element."""
+    """Which results an element accepts beside those from low to high; one byte per element."""
 
     ANYTHING = 1
     NAN = 2
@@ -63,7 +63,7 @@ class Described:
 
 
 def dtype_table() -> dict[str, dict[str, Any]]:
-    """What a checker needs of each dtype: its bits, its order, its last pattern before NaN."""
+    """For each dtype its bits, its order, and of floats the last bit pattern before NaN."""
     return {dtype.name: _dtype_row(dtype) for dtype in DTYPES.values() if dtype.name != "void"}
 
 
@@ -76,7 +76,7 @@ def _dtype_row(dtype: DType) -> dict[str, Any]:
 
 
 def set_files(accepted: Sequence[Accepted]) -> Iterator[tuple[str, bytes]]:
-    """The files of the sets of a case, without those that may be missing."""
+    """The files of the accepted sets of a case, without redundant ones."""
     low = joined(a.lo for a in accepted)
     high = joined(a.hi for a in accepted)
     flags = joined(_flags(a.spread) for a in accepted)

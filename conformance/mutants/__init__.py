@@ -1,1 +1,1 @@
-"""Seeded faults that the suite must find: each changes the code of one module."""
+"""Measures the suite by seeded faults (mutants): each changes the code of one module."""

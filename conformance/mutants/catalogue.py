@@ -28,14 +28,14 @@ ALIAS = 6
 class Mutant:
     """One seeded fault.
 
-    `kind` is its class. In its `module`, `inside` a definition, the code `before` stands once; the
-    mutant has `after` instead. `backend` runs with the fault, or is JUDGE. `breaks` are the ops and
-    labels that it is about: a check of one of them kills it by name. `hint` describes it without
-    the answer. The cases of `level` run first. A faulty judge judges by `profile`. One that accepts
-    too much is killed by wrong results that it passes: results of the backends `against`, which are
-    mutants, or adversaries that push an op outside (`adversary:MAX`) or take the liberties of
-    another profile (`adversary::max_nan=number`) in the cases of `level`. `equivalent` is the
-    proof that no program shows the fault, empty for the others.
+    `kind` is its class. The mutant replaces the code `before`, which stands once `inside` a
+    definition of its `module`, with `after`. `backend` runs with the fault, or is JUDGE. `breaks`
+    lists the ops and labels of the fault: a case about one of them kills it by name. `hint`
+    describes the fault without the answer. The cases of `level` run first. A faulty judge judges by
+    `profile`. A judge that accepts too much is killed by wrong results that it accepts: those of
+    the backends `against`, which are mutants, or adversaries that push an op outside
+    (`adversary:MAX`) or take the liberties of another profile (`adversary::max_nan=number`) in the
+    cases of `level`. `equivalent` proves that no program shows the fault; empty for other mutants.
     """
 
     name: str
@@ -63,7 +63,7 @@ class NoSuchMutantError(UopError):
 
 
 class CatalogueError(Exception):
-    """The place of a mutant does not stand in its module exactly once, or two share a name."""
+    """The code of a mutant is not in its module exactly once, or two mutants share a name."""
 
 
 @cache
@@ -99,7 +99,7 @@ def _by_alias() -> Mapping[str, Mutant]:
 
 
 def mutated(mutant: Mutant, text: str) -> str:
-    """The text of its module with the fault. CatalogueError unless its place stands there once."""
+    """The text of its module with the fault. CatalogueError unless its code is there once."""
     try:
         return with_fault(text, mutant.inside, mutant.before, mutant.after)
     except PlaceError as error:

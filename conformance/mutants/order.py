@@ -12,7 +12,7 @@ from uop.conformance.suite.levels.invalid import InvalidGroup
 
 HAND = "hand"
 """The names of groups written by hand begin with this."""
-DRAWN = "drawn"
+SAMPLED = "drawn"
 """The name of the groups of one op that break any of its constraints."""
 
 
@@ -45,7 +45,7 @@ def is_about(group: AnyGroup, mutant: Mutant) -> bool:
     """Whether a group is named for an op or label that a mutant breaks."""
     if not isinstance(group, InvalidGroup):
         return group.op in mutant.breaks
-    if group.name == DRAWN:
+    if group.name == SAMPLED:
         return any(label.startswith(f"{group.op}.") for label in mutant.breaks)
     return f"{group.op}.{group.name}" in mutant.breaks
 

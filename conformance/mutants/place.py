@@ -16,7 +16,7 @@ Code = Sequence[ast.expr] | Sequence[ast.stmt]
 
 
 class PlaceError(ValueError):
-    """A place does not stand in a module exactly once: says how often it does."""
+    """The code to replace is not in its module exactly once: says how often it is."""
 
 
 class Text:
@@ -41,7 +41,7 @@ class Text:
 
 
 def with_fault(text: str, inside: str, before: str, after: str) -> str:
-    """The text of a module with `after` for `before`, which stands once `inside` a definition.
+    """Replace `before` with `after` in the text of a module; it stands once `inside` a definition.
 
     `inside` is a dotted name of classes and functions that ends in one of them or in a table; empty
     means the whole module. Code that is not Python, such as C in a string, is compared as text.

@@ -28,7 +28,7 @@ class MutantLoader(SourceFileLoader):
 
 
 class Finder(MetaPathFinder):
-    """Finds the module with the fault as Python would, and loads it by `Fault`."""
+    """Finds the module with the fault as Python would, and loads it by `MutantLoader`."""
 
     def __init__(self, mutant: Mutant) -> None:
         self.mutant = mutant

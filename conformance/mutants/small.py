@@ -1,7 +1,7 @@
-"""A small compiler to numpy, with twelve ops on int32 and float32, that mutants seed faults into.
+"""A small compiler to numpy, with twelve ops on int32 and float32, for mutants to seed faults in.
 
-It shares no evaluation with the interpreter, and has what small compilers have: rules that simplify
-(`small_graph`), views with strides, fused expressions, reused buffers.
+It shares no evaluation with the interpreter. It has the parts of a small compiler: rewrite rules
+(`small_graph`), strided views, fused expressions, reused buffers.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class View:
         return View(self.owner, shape, (0,) * (len(shape) - len(steps)) + steps)
 
     def axes(self, chosen: Sequence[int]) -> View:
-        """Some of its axes: those of a loop."""
+        """The view of some of its axes, those of a loop."""
         return View(
             self.owner,
             tuple(self.shape[axis] for axis in chosen),
@@ -247,7 +247,7 @@ class Plan:
 
 
 def taken(memory: Array, places: Array) -> Array:
-    """The elements at some places; none lies outside, and mode clip is fast."""
+    """Gather elements by position; none is out of bounds, and mode clip is fast."""
     return memory.take(places, mode="clip")
 
 

@@ -1,4 +1,4 @@
-"""The graphs of the small compiler: each node is made once, in its simplest form."""
+"""Builds and simplifies the graphs of the small compiler, with value numbering."""
 
 from __future__ import annotations
 

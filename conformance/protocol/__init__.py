@@ -1,4 +1,4 @@
-"""What is said to a backend and what it replies: the worker protocol, and the types of adapters."""
+"""Defines the worker protocol, and the types of adapters in Python."""
 
 from uop.conformance.protocol.types import (
     Hello,

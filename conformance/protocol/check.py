@@ -1,4 +1,4 @@
-"""Sends a worker fixed messages and says where its replies deviate, with the program."""
+"""Checks a worker: sends it fixed messages and reports where its replies deviate."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
 
 TRIED = 12
-"""Cases of one op that are looked through for one that the worker takes."""
+"""The most cases of a group that are searched for one that the worker takes."""
 FEW = 1 << 15
-"""Elements of the inputs of a case, at most: a worker need not be fast here."""
+"""The most elements of the inputs of a case: a worker need not be fast here."""
 MANY = 12
-"""Elements of an array that are shown, at most."""
+"""The most elements of an array that are shown."""
 LATER = "a-request-of-a-later-version"
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """What deviates, in a line; then what shows it, by name: the program, its input, ..."""
+    """A deviation in one line, and its details by name: the program, its input, ..."""
 
     text: str
     shown: tuple[tuple[str, str], ...] = ()
@@ -55,49 +55,49 @@ class Deviation:
 
 @dataclass(slots=True)
 class Checked:
-    """What a check found: lines on what went well, and what deviates."""
+    """The results of a check: notes on what is right, and the deviations."""
 
     notes: list[str] = field(default_factory=list)
     deviations: list[Deviation] = field(default_factory=list)
     hung: bool = False
-    """Whether the worker gave no reply to a program: then it is sent nothing more."""
+    """Whether the worker gave no reply to a program; the check then ends."""
 
 
 def check(name: str, folder: Path, allowance: Allowance, log: ProtocolLog | None = None) -> Checked:
-    """Start a worker by its backend name and go through what it says it can do."""
-    found = Checked()
+    """Start a worker by its backend name, and check all that its hello lists."""
+    results = Checked()
     begun = time.monotonic()
     try:
         worker = Command(name, folder, allowance, log)
     except BackendError as error:
-        found.deviations.append(Deviation(str(error)))
-        return found
+        results.deviations.append(Deviation(str(error)))
+        return results
     hello, took = worker.hello, time.monotonic() - begun
-    found.notes.append(
+    results.notes.append(
         f"hello: {hello.name} {hello.version}, {len(hello.ops)} ops, {len(hello.dtypes)} dtypes, "
         f"forms {', '.join(sorted(hello.forms))}; started in {took:.2f} s"
     )
     try:
         for part in (_ops, _offers, _later_request, _end):
-            if found.hung:
-                found.notes.append("not checked further: it gives no reply")
+            if results.hung:
+                results.notes.append("not checked further: it gives no reply")
                 break
-            found.deviations += part(worker, found)
+            results.deviations += part(worker, results)
     except BackendError as error:
-        found.deviations.append(Deviation(str(error)))
+        results.deviations.append(Deviation(str(error)))
     finally:
         worker.close()
-    found.notes.append(f"memory: at most {worker.peak >> 20} MiB")
-    return found
+    results.notes.append(f"memory: at most {worker.peak >> 20} MiB")
+    return results
 
 
-def _ops(worker: Command, found: Checked) -> Iterator[Deviation]:
-    """One program for every op that it lists, judged; then sets of inputs, one, none and three."""
+def _ops(worker: Command, results: Checked) -> Iterator[Deviation]:
+    """Judge programs of every listed op; then run one on one and on three sets of inputs."""
     judge = Judge(worker, parse_profile(worker.hello.profile or STRICT))
     tried: list[str] = []
     right: list[Case] = []
     for op in sorted(worker.hello.ops):
-        # Of each kind one: operands of one shape, of several, absent elements, ...
+        # One case of each group name: operands of one shape, of several, absent elements, ...
         cases = list(_cases_of(op, worker))
         if not cases:
             continue
@@ -109,23 +109,24 @@ def _ops(worker: Command, found: Checked) -> Iterator[Deviation]:
             continue
         yield _failing(op, *wrong, judge)
         fault = wrong[1].fault
-        found.hung = fault is not None and fault.symptom is Symptom.HANG
-        if found.hung:
+        results.hung = fault is not None and fault.symptom is Symptom.HANG
+        if results.hung:
             return
     if not tried:
-        said = "hello lists too little: no op has a program of listed ops and dtypes alone"
-        yield Deviation(said)
+        yield Deviation(
+            "hello lists too little: no op has a program of listed ops and dtypes alone"
+        )
         return
-    found.notes.append(f"run: {len(right)} of {len(tried)} ops are right on their first programs")
+    results.notes.append(f"run: {len(right)} of {len(tried)} ops are right on their first programs")
     if right:
-        yield from _sets_of_inputs(worker, right[0], found)
+        yield from _sets_of_inputs(worker, right[0], results)
 
 
 def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
-    """A program that is not right: itself, its input, what came, what is accepted, what to do."""
+    """The deviation of a failing program: its input, outputs, accepted results, next command."""
     if verdict.fault is None:
-        said = f"{op}: hello lists it, yet run of {verdict.id} says: {verdict.reason}"
-        return Deviation(said, (*_program(case.root), _next(judge, case)))
+        text = f"{op}: hello lists it, yet run of {verdict.id} says: {verdict.reason}"
+        return Deviation(text, (*_program(case.root), _next(judge, case)))
     failure = find_cause(judge, case, verdict.fault)
     shrunk = parse_file(failure.text).cases[0]
     assert shrunk.root is not None
@@ -145,101 +146,101 @@ def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
     )
 
 
-def _sets_of_inputs(worker: Command, case: Case, found: Checked) -> Iterator[Deviation]:
+def _sets_of_inputs(worker: Command, case: Case, results: Checked) -> Iterator[Deviation]:
     program = submission_of(case, worker.hello).program
     first = program.batches[0]
     for count in (1, 3):
         outcome = worker.run(Program(program.text, (first,) * count))
         if isinstance(outcome, Problem):
-            said = f"{count} equal sets of inputs: {_line(outcome)}"
-            found.hung = outcome.kind is ProblemKind.HANG
+            text = f"{count} equal sets of inputs: {_line(outcome)}"
+            results.hung = outcome.kind is ProblemKind.HANG
         elif any(not _equal(b, outcome.batches[0]) for b in outcome.batches):
-            said = f"{count} equal sets of inputs: expected equal outputs, found different ones"
+            text = f"{count} equal sets of inputs: expected equal outputs, found different ones"
         else:
             continue
         inputs = [(f"input {slot}", _shown(a)) for slot, a in first.items()]
-        yield Deviation(said, (*_program(case.root), *inputs))
-        if found.hung:
+        yield Deviation(text, (*_program(case.root), *inputs))
+        if results.hung:
             return
 
 
-def _offers(worker: Command, found: Checked) -> Iterator[Deviation]:
-    """Each offer, on the first program that it takes; for `check` also one that is not valid."""
+def _offers(worker: Command, results: Checked) -> Iterator[Deviation]:
+    """Try each offer on the first program that the worker takes."""
     case = next((c for op in sorted(worker.hello.ops) for c in _cases_of(op, worker)), None)
     for offer in [o for o in OFFERS if o in worker.hello.offers and case is not None]:
         assert case is not None
         program = submission_of(case, worker.hello).program
         try:
-            said = OFFERED[offer](worker, program)
+            text = OFFERED[offer](worker, program)
         except DeviationError as error:
-            said = str(error)
+            text = str(error)
         except LostError as lost:
-            said, found.hung = _line(lost.problem), lost.problem.kind is ProblemKind.HANG
+            text, results.hung = _line(lost.problem), lost.problem.kind is ProblemKind.HANG
             worker.restart()
-        if said:
-            yield Deviation(f"{offer}: {said}", tuple(_program(case.root)))
+        if text:
+            yield Deviation(f"{offer}: {text}", tuple(_program(case.root)))
         else:
-            found.notes.append(f"{offer}: as it should be")
-        if found.hung:
+            results.notes.append(f"{offer}: as it should be")
+        if results.hung:
             return
 
 
-def _later_request(worker: Command, found: Checked) -> Iterator[Deviation]:
-    """A request that it cannot know is answered all the same."""
-    worker.asked += 1
-    request, said = messages.Request(worker.asked, LATER), ""
+def _later_request(worker: Command, results: Checked) -> Iterator[Deviation]:
+    """Check that the worker answers an unknown request with an error of class unsupported."""
+    worker.request_id += 1
+    request, text = messages.Request(worker.request_id, LATER), ""
     expected = f"{LATER}: expected an error of class unsupported"
     try:
         reply = worker.ask(request)
         problem = messages.read_error(reply) if "error" in reply else None
         if problem is None or problem.kind is not ProblemKind.UNSUPPORTED:
-            said = f"{expected}, found {_keys(reply)}"
+            text = f"{expected}, found {_keys(reply)}"
     except DeviationError as error:
-        said = f"{LATER}: {error}"
+        text = f"{LATER}: {error}"
     except LostError as lost:
-        said = f"{expected}, found {_line(lost.problem)}"
+        text = f"{expected}, found {_line(lost.problem)}"
         worker.restart()
-    if said:
-        yield Deviation(said, (("request", request.line.decode().strip()),))
+    if text:
+        yield Deviation(text, (("request", request.line.decode().strip()),))
 
 
 def _rejecting(worker: Command, program: Program) -> str:
-    """A valid program is accepted and one of an invalid kind rejected, or what happens instead."""
+    """Try `check` on a valid and an invalid program; returns what is wrong, or nothing."""
     *before, last = program.text.strip().split("\n")
-    # Of the last node nothing derived is told, as of one that may be wrong.
+    # A check request has no derived properties of its last node.
     valid = worker.run(Program("\n".join([*before, last.partition(" : ")[0]])))
     if isinstance(valid, Problem):
         return f"a valid program: {_line(valid)}"
     for case in _invalid(worker):
         outcome = worker.run(submission_of(case, worker.hello).program)
         if isinstance(outcome, Outputs) or outcome.kind is not ProblemKind.INVALID:
-            said = "valid" if isinstance(outcome, Outputs) else _line(outcome)
+            reply = "valid" if isinstance(outcome, Outputs) else _line(outcome)
             text = "; ".join(case.text.strip().splitlines())
             return (
-                f"a program that breaks {case.label}: expected class invalid, found {said}: {text}"
+                f"a program that breaks {case.label}: expected class invalid, found {reply}: {text}"
             )
         return ""
     return ""
 
 
 def _properties(worker: Command, program: Program) -> str:
-    return offers.wrong_property(worker.asked_about("props", program), worker.as_read(program))
+    return offers.wrong_property(worker.reply_about("props", program), worker.as_read(program))
 
 
 def _stages(worker: Command, program: Program) -> str:
-    return offers.first_unreadable_stage(worker.asked_about("stages", program))
+    return offers.first_unreadable_stage(worker.reply_about("stages", program))
 
 
 def _source(worker: Command, program: Program) -> str:
-    offers.source(worker.asked_about("source", program))
+    offers.source(worker.reply_about("source", program))
     return ""
 
 
 OFFERED = dict(zip(OFFERS, (_rejecting, _properties, _stages, _source), strict=True))
-"""How each offer is tried: what it does otherwise than it should, or nothing."""
+"""The function that tries each offer; it returns what is wrong, or nothing."""
 
 
-def _end(worker: Command, found: Checked) -> Iterator[Deviation]:
+def _end(worker: Command, results: Checked) -> Iterator[Deviation]:
     code, stays = worker.process.finish(), f"the process to end within {PATIENCE:g} s, it stays"
     if code is None:
         yield Deviation(f"stdin is closed: expected {stays}")
@@ -251,7 +252,7 @@ def _end(worker: Command, found: Checked) -> Iterator[Deviation]:
 
 
 def _cases_of(op: str, worker: Command) -> Iterator[Case]:
-    """The first case of each kind about an op that the worker takes."""
+    """The first case about an op that the worker takes, for each name of a group."""
     seen: set[str] = set()
     for group in groups("op"):
         if group.op != op or group.dtype not in worker.hello.dtypes or group.name in seen:
@@ -267,7 +268,7 @@ def _cases_of(op: str, worker: Command) -> Iterator[Case]:
 
 
 def _is_taken(case: Case, worker: Command) -> bool:
-    """Whether a worker takes a program, and reads an edition that has words for it."""
+    """Whether a worker takes a case, and reads an edition that can express it."""
     submission = submission_of(case, worker.hello)
     if submission.reason:
         return False
@@ -292,13 +293,13 @@ def _equal(one: tuple[Array, ...], other: tuple[Array, ...]) -> bool:
 
 
 def _program(root: UOp) -> list[tuple[str, str]]:
-    """The lines of a program, the first one named."""
+    """The lines of a program, the first one with a name."""
     lines = print_program(root).splitlines()
     return [("" if number else "program", line) for number, line in enumerate(lines)]
 
 
 def _shown(a: Array) -> str:
-    """An array as a file spells it, or the first elements of a large one."""
+    """An array as `.uop` files write it; of a large one the first elements."""
     if a.size <= MANY:
         return print_literal(encode_array(to_literal(a)), "[]")
     first = print_literal(encode_array(to_literal(a.reshape(-1)[:MANY])), "[]")
@@ -306,7 +307,7 @@ def _shown(a: Array) -> str:
 
 
 def _accepted(case: FileCase) -> list[tuple[str, str]]:
-    """What the outputs of a case may be, of a large one the first elements."""
+    """The accepted results of each output; of a large one the first elements."""
     assert case.root is not None
     dtypes = {key: u.dtype for key, u in outputs(case.root).items()}
     lines = []
@@ -318,12 +319,12 @@ def _accepted(case: FileCase) -> list[tuple[str, str]]:
 
 
 def _next(judge: Judge, case: Case) -> tuple[str, str]:
-    """The command that judges a case alone, as it was judged here."""
+    """The command that judges this case alone in the same way."""
     worker = judge.session
     assert isinstance(worker, Command)
     profile = "" if worker.hello.profile else STRICT
-    asked = Asked(worker.name, timeout=worker.allowance.batch_seconds, profile=profile)
-    return "next", conform_command(asked, "--case", case.id)
+    options = Asked(worker.name, timeout=worker.allowance.batch_seconds, profile=profile)
+    return "next", conform_command(options, "--case", case.id)
 
 
 def _keys(reply: Json) -> str:

@@ -1,4 +1,4 @@
-"""Typed data as JSON and back, by the types of the fields of dataclasses."""
+"""Encodes dataclasses as JSON and decodes them, by the types of their fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Arrays:
-    """The arrays of a message, which stand behind its JSON as bytes, in order."""
+    """The arrays of a message: their bytes follow its JSON, in order."""
 
     def __init__(self, body: bytes = b"") -> None:
         self.body, self.position = body, 0
@@ -40,32 +40,32 @@ class Arrays:
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How values of one type are written and read."""
+    """Writes and reads values of one type."""
 
     write: Callable[[Any, Arrays], Any]
     read: Callable[[Any, Arrays], Any]
 
 
 CODECS: dict[Any, Codec] = {}
-"""Those that have been made, by type."""
+"""Cached codecs by type."""
 
 
 def to_json(value: object) -> Any:
-    """A dataclass without arrays as an object: its fields, in order.
+    """Encode a dataclass without arrays as an object with its fields, in order.
 
-    Those that its `LEAVES_OUT` names are not written where they are None.
+    Fields named in its `LEAVES_OUT` are omitted where they are None.
     """
     return codec(type(value)).write(value, Arrays())
 
 
-def from_json(kind: type[T], found: Any) -> T:
-    """The inverse. A key that is missing has the default of its field; others are passed over."""
-    value: T = codec(kind).read(found, Arrays())
+def from_json(kind: type[T], data: Any) -> T:
+    """The inverse. A missing key gives the default of its field; unknown keys are ignored."""
+    value: T = codec(kind).read(data, Arrays())
     return value
 
 
 def codec(kind: Any) -> Codec:
-    """That of a type as it stands in a type hint."""
+    """The codec of a type, as a type hint spells it."""
     if kind not in CODECS:
         CODECS[kind] = _made(kind)
     return CODECS[kind]
@@ -82,14 +82,14 @@ def _made(kind: Any) -> Codec:
     if origin is Mapping:
         return _mapping(*args)
     if origin is np.ndarray:
-        return Codec(lambda a, arrays: arrays.write(a), lambda found, arrays: arrays.read(found))
+        return Codec(lambda a, arrays: arrays.write(a), lambda data, arrays: arrays.read(data))
     if is_dataclass(kind):
         return _object(kind)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return Codec(lambda member, _: member.value, lambda found, _: kind(found))
+        return Codec(lambda member, _: member.value, lambda data, _: kind(data))
     if kind is Path:
-        return Codec(lambda path, _: str(path), lambda found, _: Path(found))
-    return Codec(lambda value, _: value, lambda found, _: found)
+        return Codec(lambda path, _: str(path), lambda data, _: Path(data))
+    return Codec(lambda value, _: value, lambda data, _: data)
 
 
 def _object(kind: Any) -> Codec:
@@ -97,7 +97,7 @@ def _object(kind: Any) -> Codec:
     leaves_out = getattr(kind, "LEAVES_OUT", ())
 
     def known() -> list[tuple[str, Codec]]:
-        # Looked up at the first use: a class may hold values of itself.
+        # Looked up at the first use: a class may have fields of its own type.
         if not parts:
             hints = get_type_hints(kind)
             parts.extend((f.name, codec(hints[f.name])) for f in fields(kind))
@@ -111,21 +111,21 @@ def _object(kind: Any) -> Codec:
             if one is not None or name not in leaves_out
         }
 
-    def read(found: Any, arrays: Arrays) -> Any:
-        given = {name: part.read(found[name], arrays) for name, part in known() if name in found}
-        return kind(**given)
+    def read(data: Any, arrays: Arrays) -> Any:
+        values = {name: part.read(data[name], arrays) for name, part in known() if name in data}
+        return kind(**values)
 
     return Codec(write, read)
 
 
 def _union(kinds: tuple[Any, ...]) -> Codec:
-    """One type or null; of several dataclasses the name stands before the fields."""
+    """One type or null; a pair of name and fields for one of several dataclasses."""
     kinds = tuple(kind for kind in kinds if kind is not NoneType)
     if len(kinds) == 1:
         one = codec(kinds[0])
         return Codec(
             lambda value, arrays: None if value is None else one.write(value, arrays),
-            lambda found, arrays: None if found is None else one.read(found, arrays),
+            lambda data, arrays: None if data is None else one.read(data, arrays),
         )
     named = {kind.__name__: codec(kind) for kind in kinds}
 
@@ -133,23 +133,23 @@ def _union(kinds: tuple[Any, ...]) -> Codec:
         name = type(value).__name__
         return [name, named[name].write(value, arrays)]
 
-    return Codec(write, lambda found, arrays: named[found[0]].read(found[1], arrays))
+    return Codec(write, lambda data, arrays: named[data[0]].read(data[1], arrays))
 
 
 def _items(one: Codec, made: Callable[[Any], Any], written: Callable[[Any], list[Any]]) -> Codec:
     return Codec(
         lambda values, arrays: [one.write(value, arrays) for value in written(values)],
-        lambda found, arrays: made([one.read(value, arrays) for value in found]),
+        lambda data, arrays: made([one.read(value, arrays) for value in data]),
     )
 
 
 def _mapping(key: type, of: Any) -> Codec:
-    """An object by names, else pairs."""
+    """An object where keys are strings, else a list of pairs."""
     one = codec(of)
     made: Callable[[Any], Any] = dict if key is str else list
     return Codec(
         lambda values, arrays: made((k, one.write(v, arrays)) for k, v in values.items()),
-        lambda found, arrays: {
-            k: one.read(v, arrays) for k, v in (found.items() if key is str else found)
+        lambda data, arrays: {
+            k: one.read(v, arrays) for k, v in (data.items() if key is str else data)
         },
     )

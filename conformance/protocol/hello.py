@@ -1,6 +1,6 @@
-"""What a backend may say of itself, in a process of ours or as lines of JSON.
+"""Checks the hello of a backend, an adapter or a worker of JSON lines.
 
-A backend says hello while its judge is loaded: nothing of the compiler is imported here.
+Imports nothing of the compiler: a backend starts while the judge is loaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CORE = "core"
 SHOWN = 60
 NAMES_OF_DTYPES = tuple(name for name in DTYPES if name != dtypes.void.name)
 LONGEST = 200
-"""Characters of a name of a backend."""
+"""The most characters of the name, version and device of a backend."""
 VARIANT = re.compile(r"[A-Za-z0-9._+-]{0,60}")
 NAMED: Mapping[str, Collection[str]] = {
     "ops": Op.__members__,
@@ -32,25 +32,25 @@ NAMED: Mapping[str, Collection[str]] = {
     "offers": OFFERS,
     "editions": (CORE, *EDITIONS),
 }
-"""What a hello lists, and the names that each list may have."""
+"""The lists of a hello, with the names that each may contain."""
 
 
 class DeviationError(UopError):
-    """A reply that the protocol does not allow: where, what was expected, what was found."""
+    """A reply violates the protocol: says where, what was expected and what was found."""
 
     def __init__(self, place: str, expected: str, found: object) -> None:
         super().__init__(sanitized(f"{place}: expected {expected}, found {shown(found)}"))
 
 
 def shown(found: object) -> str:
-    """The beginning of what was found in a reply."""
+    """The first characters of a value in a reply."""
     is_plain = isinstance(found, str) and found != "" and found.isprintable()
     text = str(found) if is_plain else json.dumps(found, default=str)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def checked(hello: object) -> Hello:
-    """What a backend says of itself. DeviationError for what none can be."""
+    """Check a hello and return it. DeviationError where a field is wrong."""
     if not isinstance(hello, Hello):
         raise DeviationError("hello", "a Hello", type(hello).__name__)
     for name in ("name", "version", "device"):
@@ -60,12 +60,12 @@ def checked(hello: object) -> Hello:
     if not isinstance(hello.variant, str) or not VARIANT.fullmatch(hello.variant):
         raise DeviationError("hello: variant", "letters, digits and any of . _ + -", hello.variant)
     for name, known in NAMED.items():
-        given = getattr(hello, name)
-        if not _are_names(given):
-            raise DeviationError(f"hello: {name}", "a list of names", given)
-        if name != "offers" and not given:
+        listed = getattr(hello, name)
+        if not _are_names(listed):
+            raise DeviationError(f"hello: {name}", "a list of names", listed)
+        if name != "offers" and not listed:
             raise DeviationError(f"hello: {name}", "at least one", "none")
-        for unknown in sorted(set(given) - {*known, dtypes.void.name}):
+        for unknown in sorted(set(listed) - {*known, dtypes.void.name}):
             raise DeviationError(f"hello: {name}", _one_of(known), unknown)
     _check_limits(hello.limits)
     if not isinstance(hello.profile, str):
@@ -81,21 +81,21 @@ def _is_a_name(text: str) -> bool:
     return 0 < len(text) <= LONGEST and text.isprintable() and sanitized(text) == text
 
 
-def _are_names(given: object) -> bool:
-    if isinstance(given, str) or not isinstance(given, Collection):
+def _are_names(listed: object) -> bool:
+    if isinstance(listed, str) or not isinstance(listed, Collection):
         return False
-    return all(isinstance(name, str) for name in given)
+    return all(isinstance(name, str) for name in listed)
 
 
 def _check_limits(limits: object) -> None:
     if not isinstance(limits, Limits):
         raise DeviationError("hello: limits", "Limits", type(limits).__name__)
-    for name, found in asdict(limits).items():
+    for name, limit in asdict(limits).items():
         least = 1 if name == "programs" else 0
-        is_none = found is None and not least
-        if not is_none and (type(found) is not int or not least <= found <= sys.maxsize):
+        is_none = limit is None and not least
+        if not is_none and (type(limit) is not int or not least <= limit <= sys.maxsize):
             expected = f"a number from {least} to {sys.maxsize}"
-            raise DeviationError(f"hello: limits: {name}", expected, found)
+            raise DeviationError(f"hello: limits: {name}", expected, limit)
 
 
 def _one_of(known: Collection[str]) -> str:

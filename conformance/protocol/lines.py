@@ -1,4 +1,4 @@
-"""A process that answers lines, bounded in time, memory and bytes."""
+"""Runs a worker that answers JSON lines, with limits of time, memory and bytes."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from uop.conformance.workers.transport import STDERR_SHOWN, LostError
 
 CHUNK = 1 << 16
 TICK = 0.25
-"""Seconds between two looks at the memory."""
+"""The seconds between two measurements of memory."""
 PATIENCE = 1.5
-"""Seconds, at most, for the last words of a worker whose stdin has been closed."""
+"""The most seconds for the last output of a worker whose stdin has been closed."""
 MOST_PROCESSES = 256
-NOT_ASKED = -1
-"""The id of no request."""
+NO_REQUEST = -1
+"""An id that no request has."""
 NOTES = 3
-"""Lines that are no replies, shown of each process."""
+"""The most lines that are no replies that are shown for each process."""
 LINE_SHOWN = 80
 MARK = "UOP_WORKER"
-"""The variable that all processes of a worker have in their environment."""
+"""The environment variable that marks all processes of a worker."""
 
 
 class LineProcess:
-    """A started worker, its pipes, and what it printed that was no reply."""
+    """A started worker, its pipes, and the lines it printed that are no replies."""
 
     def __init__(
         self,
@@ -71,14 +71,14 @@ class LineProcess:
         self.selector = selectors.DefaultSelector()
         for fd in (self.stdout, self.stderr):
             self.selector.register(fd, selectors.EVENT_READ)
-        self.received, self.said = bytearray(), bytearray()
+        self.received, self.stderr_text = bytearray(), bytearray()
         self.notes: list[str] = []
-        """The first lines that were no replies."""
+        """The first lines that are no replies."""
         self.stray, self.stray_at = "", 0.0
-        """The wrong id of what looks like the reply that is waited for, and when it came."""
+        """The wrong id of a line that looks like the awaited reply, and when it came."""
         self.looked_at = 0.0
         self.most = 0
-        """Bytes that the reply may have at most."""
+        """The most bytes of the reply."""
         self.tree = Tree((), 0)
         self.peak = 0
         self.look()
@@ -90,7 +90,7 @@ class LineProcess:
         """
         deadline = time.monotonic() + seconds
         self.most = most
-        self.said.clear()
+        self.stderr_text.clear()
         self.stray = ""
         self._log(SENT, request)
         before = self._glance().resident
@@ -102,7 +102,7 @@ class LineProcess:
                 raise self.lost(ProblemKind.PROTOCOL, f"more than {most} bytes without a reply")
             self._check(before)
             if self.stray:
-                # The right one may stand right behind it, but is not waited for.
+                # The right reply may follow at once; wait no longer for it.
                 deadline = min(deadline, self.stray_at + TICK)
             if time.monotonic() > deadline:
                 raise self._late(id, seconds)
@@ -113,7 +113,7 @@ class LineProcess:
                 self._take_stderr()
             if self.stdout in events:
                 taken += self._take_stdout()
-            # A child of a process that has ended may hold its pipe open.
+            # After the process has ended, a child of it may still hold the pipe open.
             if self._has_ended(events):
                 self._drain(time.monotonic() + TICK)
                 if (reply := self._reply(id)) is not None:
@@ -121,37 +121,37 @@ class LineProcess:
                 raise self._ended()
 
     def look(self) -> Tree:
-        """The processes of the worker and their memory, now."""
+        """Measure the processes of the worker and their memory now."""
         self.tree, self.looked_at = tree_of(self.process.pid), time.monotonic()
         self.peak = max(self.peak, self.tree.resident)
         return self.tree
 
     def lost(self, kind: ProblemKind, message: str) -> LostError:
-        """A loss, with what the process printed that was no reply and the end of its stderr."""
+        """The error for a lost worker, with lines that are no replies and the end of its stderr."""
         parts = [message, *(f"not a reply: {note}" for note in self.notes)]
         return LostError(kind, "; ".join([*parts, *self.last_words()]))
 
     def last_words(self) -> list[str]:
-        """A line with the end of what it wrote to stderr since it was asked, if it wrote."""
+        """A line with the end of its stderr since the last request; no line where that is empty."""
         with contextlib.suppress(OSError):
             self._take_stderr()
-        said = self.said.decode(errors="replace").strip()[-STDERR_SHOWN:]
-        return [f"stderr: {said}"] if said else []
+        text = self.stderr_text.decode(errors="replace").strip()[-STDERR_SHOWN:]
+        return [f"stderr: {text}"] if text else []
 
     def finish(self) -> int | None:
-        """Close stdin and wait a little: the exit code, None for a process that stays."""
+        """Close stdin and wait a little; returns the exit code, None where the process stays."""
         self._close_stdin()
         deadline = time.monotonic() + PATIENCE
         self._drain(deadline)
-        # Whatever still came was not asked for.
-        while self._reply(NOT_ASKED) is not None:
+        # Note every line that still came: no request is open.
+        while self._reply(NO_REQUEST) is not None:
             pass
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.process.wait(max(0.1, deadline - time.monotonic()))
         return None
 
     def close(self) -> None:
-        """End the process and all that it started."""
+        """Kill the process and all that it started."""
         end(self.process.pid, self.mark)
         self.process.wait()
         if self.received:
@@ -163,7 +163,7 @@ class LineProcess:
                 pipe.close()
 
     def _glance(self) -> Tree:
-        """The last look, unless it is old."""
+        """The last measurement, or a new one where it is old."""
         return self.look() if time.monotonic() - self.looked_at > TICK else self.tree
 
     def _check(self, before: int) -> None:
@@ -187,18 +187,18 @@ class LineProcess:
         try:
             return pending[os.write(self.stdin, pending) :]
         except BrokenPipeError:
-            # It does not read any more: its end, or its reply, comes on stdout.
+            # It has stopped reading: stdout shows its reply or its end.
             return memoryview(b"")
 
     def _read(self, fd: int) -> bytes | None:
-        """What a pipe holds: nothing at its end, None before that."""
+        """Read a pipe: empty at its end, None where no data are ready."""
         try:
             return os.read(fd, CHUNK)
         except BlockingIOError:
             return None
 
     def _take_stdout(self) -> int:
-        """Read some of stdout, and how much."""
+        """Read some of stdout; returns the number of bytes."""
         part = self._read(self.stdout)
         if part == b"":
             self.selector.unregister(self.stdout)
@@ -211,11 +211,11 @@ class LineProcess:
         part = self._read(self.stderr)
         if part == b"":
             self.selector.unregister(self.stderr)
-        # Without end it may be: only the last words are kept.
-        self.said = (self.said + (part or b""))[-4 * STDERR_SHOWN :]
+        # It may be endless: keep only the end.
+        self.stderr_text = (self.stderr_text + (part or b""))[-4 * STDERR_SHOWN :]
 
     def _reply(self, id: int) -> Json | None:
-        """The next reply to this request among the lines that are complete."""
+        """The next reply to this request among the complete lines."""
         while (size := self.received.find(b"\n")) >= 0:
             text = bytes(self.received[:size])
             del self.received[: size + 1]
@@ -241,7 +241,7 @@ class LineProcess:
             print(f"{self.command[0]} printed what is no reply: {shown}", file=sys.stderr)
 
     def _late(self, id: int, seconds: float) -> LostError | DeviationError:
-        """Why there is no reply: closing stdin brings out what was never flushed."""
+        """The error for a late reply: closing stdin may show that it was not flushed."""
         if self.stray:
             return DeviationError("reply", f"the id {id}", self.stray)
         within = f"no reply within {seconds:g} s"
@@ -261,7 +261,7 @@ class LineProcess:
         return self.lost(ProblemKind.HANG, within)
 
     def _has_ended(self, events: set[int]) -> bool:
-        """Whether stdout is closed, or has nothing and the process is gone."""
+        """Whether stdout is closed, or is empty and the process has ended."""
         if self.stdout not in self.selector.get_map():
             return True
         return self.stdout not in events and self.process.poll() is not None
@@ -280,7 +280,7 @@ class LineProcess:
             self.process.stdin.close()
 
     def _drain(self, deadline: float) -> None:
-        """Take what comes until both pipes are closed, the deadline, or more than a reply."""
+        """Read until both pipes are closed, the deadline, or more bytes than a reply may have."""
         while self.selector.get_map() and time.monotonic() < deadline:
             if len(self.received) > self.most:
                 return
@@ -292,44 +292,44 @@ class LineProcess:
 
 
 def reply_in(text: bytes, id: int) -> Json | None:
-    """The reply to this request that a line is, or nothing.
+    """Parse a line as the reply to this request; None for any other line.
 
-    An error may have no id: a worker that cannot read a line cannot know it.
+    An error may have the id null: a worker that cannot read a line does not know the id.
     """
-    found = _object(text)
-    if found is None or "id" not in found:
+    reply = _object(text)
+    if reply is None or "id" not in reply:
         return None
-    is_answer = found["id"] == id and type(found["id"]) is int
-    return found if is_answer or (found["id"] is None and "error" in found) else None
+    is_right = reply["id"] == id and type(reply["id"]) is int
+    return reply if is_right or (reply["id"] is None and "error" in reply) else None
 
 
 def wrong_id(text: bytes, id: int) -> str:
-    """The id of a line that would be the reply to this request but for it; empty for others.
+    """The wrong id of a line that looks like a reply to this request; empty for any other line.
 
-    A second reply to a request of before is none.
+    A second reply to an earlier request does not count.
     """
-    found = _object(text)
-    if found is None or not found.keys() & {"outputs", "valid", "error", "protocol"}:
+    reply = _object(text)
+    if reply is None or not reply.keys() & {"outputs", "valid", "error", "protocol"}:
         return ""
-    if "id" not in found:
+    if "id" not in reply:
         return "no id"
-    given = found["id"]
-    is_repeated = type(given) is int and 0 <= given < id
-    return "" if is_repeated else f"the id {shorten(json.dumps(given).encode())[1:-1]}"
+    other = reply["id"]
+    is_repeated = type(other) is int and 0 <= other < id
+    return "" if is_repeated else f"the id {shorten(json.dumps(other).encode())[1:-1]}"
 
 
 def _object(text: bytes) -> Json | None:
-    """The object that a line is; of a flood of other lines each is seen to be none at once."""
+    """Parse a line as a JSON object; None for any other, at once where it does not begin as one."""
     if not text.lstrip().startswith(b"{"):
         return None
     try:
-        found: Json = json.loads(text)
+        reply: Json = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found
+    return reply
 
 
 def shorten(text: bytes) -> str:
-    """The beginning of a line, printable."""
+    """The first characters of a line, printable."""
     cut = repr(text[:LINE_SHOWN].decode(errors="backslashreplace"))
     return cut if len(text) <= LINE_SHOWN else f"{cut}... ({len(text)} bytes)"

@@ -1,4 +1,4 @@
-"""A log of the lines between the suite and a worker: when, which process, which way, the line."""
+"""Logs the lines between the suite and a worker, with time, process and direction."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HEADER = "# {command}: time, process, > to the worker or < from it, line\n"
 
 
 class ProtocolLog:
-    """Lines at the end of a file that several processes may share."""
+    """Appends lines to a file that several processes may share."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.has_failed = False
 
     def write(self, pid: int, direction: str, line: bytes) -> None:
-        """Append one line. What cannot be written is told once, and costs the log alone."""
+        """Append one line. The first error prints a message and ends the log, not the run."""
         if self.has_failed:
             return
         head = f"{datetime.now().isoformat(timespec='microseconds')} {pid} {direction} "
@@ -31,12 +31,12 @@ class ProtocolLog:
             append(self.path, head.encode() + line.rstrip(b"\r\n") + b"\n")
         except OSError as error:
             self.has_failed = True
-            said = f"cannot write {self.path}: {error.strerror}; the log ends here"
-            print(said, file=sys.stderr)
+            message = f"cannot write {self.path}: {error.strerror}; the log ends here"
+            print(message, file=sys.stderr)
 
 
 def begin_log(path: Path, command: Sequence[str]) -> None:
-    """Make an empty log, with a line that says what it is. OptionError where it cannot be."""
+    """Start a log with a header line. OptionError where it cannot be written."""
     writable(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def begin_log(path: Path, command: Sequence[str]) -> None:
 
 
 def append(path: Path, data: bytes) -> None:
-    """Write all at the end of a file, at once, so that no two processes mix their lines."""
+    """Append to a file in one write, so that processes do not mix their lines."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     try:
         left = memoryview(data)

@@ -1,4 +1,4 @@
-"""The messages of the worker protocol: requests as JSON on a line, and their replies read back."""
+"""Writes the requests of the worker protocol as JSON lines, and reads the replies."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CLASSES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output that is asked for: a node of the program, or the buffer of a slot that it fills."""
+    """A requested output: a node of the program, or the buffer of a slot that it fills."""
 
     LEAVES_OUT = ("slot",)
     slot: int | None
@@ -75,14 +75,14 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A message to a worker; what is None is not in it."""
+    """A message to a worker; fields that are None are omitted."""
 
     LEAVES_OUT = ("protocol", "folder", "form", "edition", "text", "program", "outputs", "inputs")
     id: int
     do: str
     protocol: int | None = None
     folder: Path | None = None
-    """Where the files of large arrays lie."""
+    """The folder of the files of large arrays."""
     form: str | None = None
     edition: str | None = None
     text: str | None = None
@@ -92,20 +92,20 @@ class Request:
 
     @property
     def line(self) -> bytes:
-        """The request as it is sent: JSON in ASCII on one line."""
+        """The request as JSON in ASCII on one line."""
         return json.dumps(to_json(self), separators=(",", ":")).encode() + b"\n"
 
 
 def hello_request(folder: Path | None = None) -> Request:
-    """The first message."""
+    """The first request: its reply is the hello."""
     return Request(0, "hello", PROTOCOL, folder)
 
 
 @dataclass(frozen=True, slots=True)
 class EditionText:
-    """A program in the words of an edition, and what they read as.
+    """A program written in an edition, and the graph that the text reads as.
 
-    That has flat memory where the edition knows a BUFFER by its size alone.
+    The graph has flat memory where a BUFFER of the edition has a size but no shape.
     """
 
     edition: str
@@ -114,7 +114,7 @@ class EditionText:
 
 
 def in_words(program: Program, hello: Hello) -> EditionText:
-    """A program as a worker reads it. UnsupportedError where none of its editions can say it."""
+    """Write a program in the first edition of a worker that can express it, or UnsupportedError."""
     root, reason = parse(program.text), "the worker reads no edition"
     for edition in hello.editions:
         if edition == CORE:
@@ -129,9 +129,10 @@ def in_words(program: Program, hello: Hello) -> EditionText:
 
 
 def run_request(id: int, program: Program, hello: Hello, folder: Path | None = None) -> Request:
-    """Run one program on each of its sets of inputs. UnsupportedError without words for it.
+    """The request to run a program on each of its sets of inputs.
 
-    Arrays of more bytes than the worker takes in a line are written to `folder`.
+    Arrays of more bytes than the worker takes in a line are written to `folder`. UnsupportedError
+    where no edition of the worker can express the program.
     """
     words = in_words(program, hello)
     slots, inline = slots_of(words.root), hello.limits.inline_bytes
@@ -150,7 +151,7 @@ def run_request(id: int, program: Program, hello: Hello, folder: Path | None = N
 
 
 def ask_request(id: int, do: str, program: Program, hello: Hello) -> Request:
-    """Ask for the stages or the source of a program, or, without telling them, its properties."""
+    """The request for the stages, source or properties of a program; the last tells no property."""
     words = in_words(program, hello)
     request = _request(id, do, words)
     if do != "props" or request.program is None:
@@ -164,7 +165,7 @@ def ask_request(id: int, do: str, program: Program, hello: Hello) -> Request:
 
 
 def check_request(id: int, program: Program, hello: Hello) -> Request:
-    """Ask whether a program is valid; the last node of the core text may break a constraint."""
+    """The request to check a program, whose last node may break a constraint."""
     if CORE not in hello.editions:
         raise UnsupportedError("programs to be rejected are written in the core")
     *before, last = program.text.strip().split("\n")
@@ -176,7 +177,7 @@ def check_request(id: int, program: Program, hello: Hello) -> Request:
 
 
 def described_outputs(root: UOp) -> tuple[Output, ...]:
-    """The outputs of a program: its value, the members of a TUPLE, or the buffers by slot."""
+    """List the outputs of a program: its value, the members of a TUPLE, or the buffers by slot."""
     number = {u: k for k, u in enumerate(root.toposort())}
 
     def described(u: UOp, slot: int | None = None) -> Output:
@@ -190,19 +191,19 @@ def described_outputs(root: UOp) -> tuple[Output, ...]:
 
 
 def largest_reply(request: Request) -> int:
-    """More bytes than any reply to a request to run needs."""
+    """An upper bound of the bytes of a reply to a run request."""
     values = (math.prod(o.shape) * STORAGE[o.dtype].itemsize + 1000 for o in request.outputs or ())
     return (1 << 20) + 4 * sum(values) * len(request.inputs or ())
 
 
 def read_hello(reply: Json) -> Hello:
-    """Who a worker says it is. DeviationError for what no worker can be."""
+    """Read the hello of a worker. DeviationError where a field is wrong."""
     protocol = reply.get("protocol")
     if protocol != PROTOCOL or isinstance(protocol, bool):
         found = f'"{protocol}"' if isinstance(protocol, str) else protocol
         raise DeviationError("hello: protocol", str(PROTOCOL), found)
     limits = _object(reply, "limits")
-    said = Hello(
+    hello = Hello(
         _text(reply, "name"),
         _text(reply, "version"),
         _text(reply, "device", "worker"),
@@ -220,34 +221,37 @@ def read_hello(reply: Json) -> Hello:
         _text(reply, "profile", ""),
         _text(reply, "variant", ""),
     )
-    return checked(said)
+    return checked(hello)
 
 
 def read_outputs(reply: Json, batches: int, folder: Path | None = None) -> Outcome:
-    """What a worker gave for a program: outputs for each set of inputs, or its error."""
+    """Read the reply to a run request: outputs for each set of inputs, or an error."""
     if "error" in reply:
         return read_error(reply)
-    given = reply.get("outputs")
-    if "outputs" in reply and not isinstance(given, list):
-        raise DeviationError("outputs", "a list for each set of inputs", given)
-    if not isinstance(given, list):
+    results = reply.get("outputs")
+    if "outputs" in reply and not isinstance(results, list):
+        raise DeviationError("outputs", "a list for each set of inputs", results)
+    if not isinstance(results, list):
         raise DeviationError("reply", "outputs or an error", sorted(reply))
-    if len(given) != batches:
-        found = f"{len(given)}"
+    if len(results) != batches:
+        found = f"{len(results)}"
         raise DeviationError("outputs", f"a list for each of {batches} sets of inputs", found)
-    for number, arrays in enumerate(given):
+    for number, arrays in enumerate(results):
         if not isinstance(arrays, list):
             raise DeviationError(f"outputs[{number}]", "a list of arrays", arrays)
     return Outputs(
         tuple(
             tuple(read_array(a, f"outputs[{number}][{k}]", folder) for k, a in enumerate(arrays))
-            for number, arrays in enumerate(given)
+            for number, arrays in enumerate(results)
         )
     )
 
 
 def in_its_shapes(outcome: Outcome, request: Request, program: Program) -> Outcome:
-    """What a worker gave for a program as it was told it, in the shapes of the program."""
+    """Reshape outputs from the shapes of the request to those of the program.
+
+    They differ where the edition of the worker has flat memory.
+    """
     if isinstance(outcome, Problem):
         return outcome
     sent, wanted = (
@@ -262,7 +266,7 @@ def in_its_shapes(outcome: Outcome, request: Request, program: Program) -> Outco
 
 
 def read_error(reply: Json) -> Problem:
-    """The error that a worker reports instead of outputs."""
+    """Read the error that a worker reports instead of outputs."""
     error = _object(reply, "error")
     kind, message, label = (error.get(name, "") for name in ("class", "message", "label"))
     if kind not in CLASSES:
@@ -272,18 +276,18 @@ def read_error(reply: Json) -> Problem:
     return Problem(ProblemKind(kind), message, label)
 
 
-def read_array(given: object, place: str, folder: Path | None) -> Array:
-    """An array of a reply, whose bytes stand in hex or in a file of the folder."""
-    if not isinstance(given, Mapping):
-        raise DeviationError(place, "an object with dtype, shape and data", given)
-    name, shape = given.get("dtype"), given.get("shape")
+def read_array(entry: object, place: str, folder: Path | None) -> Array:
+    """Read an array of a reply; its bytes are in hex or in a file of the folder."""
+    if not isinstance(entry, Mapping):
+        raise DeviationError(place, "an object with dtype, shape and data", entry)
+    name, shape = entry.get("dtype"), entry.get("shape")
     if not isinstance(name, str) or name not in STORAGE:
         raise DeviationError(f"{place}: dtype", f"one of {', '.join(STORAGE)}", name)
     storage = STORAGE[name]
     if not is_shape(shape, storage.itemsize):
         raise DeviationError(f"{place}: shape", "a list of sizes that an array has", shape)
     size = math.prod(shape) * storage.itemsize
-    data = _bytes(given, place, folder, size)
+    data = _bytes(entry, place, folder, size)
     if len(data) != size:
         found = f"{len(data)} bytes"
         raise DeviationError(f"{place}: data", f"{size} bytes for {name}{shape}", found)
@@ -304,7 +308,7 @@ def _request(id: int, do: str, words: EditionText) -> Request:
 def _packed(
     a: Array, inline: int | None, path: Path | None
 ) -> tuple[str, None] | tuple[None, Path]:
-    """The bytes of an array as hex, or the file that they have been written to."""
+    """The bytes of an array as hex, or the path of a file with them."""
     little = a.astype(a.dtype.newbyteorder("<"), copy=False) if a.dtype.kind in "iuf" else a
     data = np.ascontiguousarray(little).tobytes()
     if inline is None or path is None or len(data) <= inline:
@@ -313,16 +317,16 @@ def _packed(
     return None, path
 
 
-def _bytes(given: Mapping[str, Any], place: str, folder: Path | None, size: int) -> bytes:
-    if "file" not in given:
-        text = given.get("data")
+def _bytes(entry: Mapping[str, Any], place: str, folder: Path | None, size: int) -> bytes:
+    if "file" not in entry:
+        text = entry.get("data")
         try:
             return bytes.fromhex(text)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise DeviationError(f"{place}: data", "bytes in hex", text) from None
-    path = _file_in(folder, given["file"])
+    path = _file_in(folder, entry["file"])
     if path is None:
-        raise DeviationError(f"{place}: file", f"a file in {folder}", given["file"])
+        raise DeviationError(f"{place}: file", f"a file in {folder}", entry["file"])
     if path.stat().st_size != size:
         raise DeviationError(f"{place}: file", f"{size} bytes", f"{path.stat().st_size} bytes")
     try:
@@ -334,7 +338,7 @@ def _bytes(given: Mapping[str, Any], place: str, folder: Path | None, size: int)
 
 
 def _file_in(folder: Path | None, name: object) -> Path | None:
-    """The file of this name, if there is one and it lies in the folder."""
+    """The path of this file; None unless it exists and lies in the folder."""
     if folder is None or not isinstance(name, str):
         return None
     try:
@@ -345,21 +349,21 @@ def _file_in(folder: Path | None, name: object) -> Path | None:
 
 
 def _object(reply: Json, name: str) -> Json:
-    found = reply.get(name, {})
-    if not isinstance(found, dict):
-        raise DeviationError(name, "an object", found)
-    return found
+    value = reply.get(name, {})
+    if not isinstance(value, dict):
+        raise DeviationError(name, "an object", value)
+    return value
 
 
 def _text(reply: Json, name: str, default: str | None = None) -> str:
-    found = reply.get(name, default)
-    if not isinstance(found, str):
-        raise DeviationError(f"hello: {name}", "a string", found)
-    return found
+    value = reply.get(name, default)
+    if not isinstance(value, str):
+        raise DeviationError(f"hello: {name}", "a string", value)
+    return value
 
 
 def _names(reply: Json, name: str, default: object = None) -> list[str]:
-    found = reply.get(name, default)
-    if not isinstance(found, list) or not all(isinstance(n, str) for n in found):
-        raise DeviationError(f"hello: {name}", "a list of names", found)
-    return found
+    value = reply.get(name, default)
+    if not isinstance(value, list) or not all(isinstance(n, str) for n in value):
+        raise DeviationError(f"hello: {name}", "a list of names", value)
+    return value

@@ -1,4 +1,4 @@
-"""What a worker offers beside running programs: derived properties, its stages, its source."""
+"""Judges what a worker offers beside running programs: derived properties, stages, source."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def wrong_property(reply: Json, root: UOp) -> str:
     if not isinstance(props, list) or len(props) != len(nodes):
         raise DeviationError("props", f"a list of {len(nodes)} objects", props)
     rows = zip(root.toposort(), nodes, props, strict=True)
-    for number, (u, node, said) in enumerate(rows):
-        if not isinstance(said, dict):
-            raise DeviationError(f"props[{number}]", "an object", said)
+    for number, (u, node, reported) in enumerate(rows):
+        if not isinstance(reported, dict):
+            raise DeviationError(f"props[{number}]", "an object", reported)
         right = {**{name: node[name] for name in PROPERTIES}, **_interval(u)}
-        for name in [name for name in right if name in said]:
-            if _plain(said[name]) != _plain(right[name]):
+        for name in [name for name in right if name in reported]:
+            if _plain(reported[name]) != _plain(right[name]):
                 place = f"node {number}, {u.op.name}: {name}"
-                return f"{place}: expected {right[name]}, found {sanitized(shown(said[name]))}"
+                return f"{place}: expected {right[name]}, found {sanitized(shown(reported[name]))}"
     return ""
 
 
 def first_wrong_stage(reply: Json, program: Program, is_right: IsRight) -> str:
-    """Which stage of a worker changed what a program means; the interpreter runs what it left.
+    """Say which stage of a worker changed the meaning of a program, by the interpreter.
 
     DeviationError for a reply without stages.
     """
@@ -50,15 +50,15 @@ def first_wrong_stage(reply: Json, program: Program, is_right: IsRight) -> str:
     for name, text in stages:
         outcome = attempt(partial(interpret, Program(text, program.batches)))
         if not isinstance(outcome, Outputs):
-            said = f"its stage {shown(name)} leaves what does not run: {outcome.message}"
-            return sanitized(said)
+            message = f"its stage {shown(name)} leaves what does not run: {outcome.message}"
+            return sanitized(message)
         if not is_right(outcome):
             return sanitized(f"its stage {shown(name)} leaves a program that gives something else")
     return "what its stages leave is right: the fault comes after them" if stages else ""
 
 
 def first_unreadable_stage(reply: Json) -> str:
-    """The first stage whose program is none, or nothing. DeviationError without stages."""
+    """The first stage whose program cannot be parsed, or nothing. DeviationError without stages."""
     for name, text in _stages(reply):
         try:
             parse(text)
@@ -68,7 +68,7 @@ def first_unreadable_stage(reply: Json) -> str:
 
 
 def source(reply: Json) -> str:
-    """What a worker made of a program, in any language. DeviationError for a reply without it."""
+    """The source that a worker generates, in any language. DeviationError where it is missing."""
     text = reply.get("source")
     if not isinstance(text, str):
         raise DeviationError("source", "a string", text)
@@ -76,19 +76,19 @@ def source(reply: Json) -> str:
 
 
 def _stages(reply: Json) -> list[tuple[str, str]]:
-    """The names of the stages and the programs that they left."""
+    """The names of the stages and their output programs."""
     stages = reply.get("stages")
     if not isinstance(stages, list):
         raise DeviationError("stages", "a list of objects", stages)
-    found = []
+    rows = []
     for number, stage in enumerate(stages):
         name, text = (
             (stage.get("name"), stage.get("text")) if isinstance(stage, dict) else (None, None)
         )
         if not isinstance(name, str) or not isinstance(text, str):
             raise DeviationError(f"stages[{number}]", "an object with name and text", stage)
-        found.append((name, text))
-    return found
+        rows.append((name, text))
+    return rows
 
 
 def _interval(u: UOp) -> Json:
@@ -97,6 +97,6 @@ def _interval(u: UOp) -> Json:
     return {INTERVAL: [int(u.min_max.min), int(u.min_max.max)]}
 
 
-def _plain(said: object) -> object:
-    """A property as data in which large integers may be strings of digits."""
-    return [str(part) for part in said] if isinstance(said, list) else said
+def _plain(value: object) -> object:
+    """A property in a form to compare: large integers may be strings of digits."""
+    return [str(part) for part in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What a backend is: it says hello, then takes programs as text and gives outputs or problems."""
+"""Defines the types of backends: hello, programs, outputs, problems."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ FORMS = ("tensor", "kernel", "linear")
 """The forms of programs: graphs of values, kernels as graphs, kernels as lists of instructions."""
 
 OFFERS = ("check", "props", "stages", "source")
-"""What a backend may do beside running programs."""
+"""The optional checks that a backend may support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a backend asks of the suite; None means no limit."""
+    """The limits of a backend; None means no limit."""
 
     programs: int = 64
-    """Programs it wants in one call of `run`, at most."""
+    """The most programs in one call of `run`."""
     elements: int | None = None
-    """Elements of its largest value."""
+    """The most elements of a value."""
     devices: int | None = None
-    """Devices that a program may name."""
+    """The most devices of a program."""
     inline_bytes: int | None = None
-    """Bytes of an array in a line; a larger one comes as a file. Only over JSON lines."""
+    """The most bytes of an array in a JSON line; a larger one comes as a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who a backend is, and what it takes: the rest is never sent to it, and skipped."""
+    """The name of a backend, and what it supports; cases about anything else are skipped."""
 
     name: str
     version: str
@@ -44,25 +44,25 @@ class Hello:
     forms: frozenset[str] = frozenset(FORMS)
     """A program in another form is lowered to one of these, where the compiler can."""
     offers: frozenset[str] = frozenset()
-    """Some of OFFERS; without `check` it is sent no program that it would have to reject."""
+    """Some of OFFERS. Without `check` it gets no programs to reject."""
     editions: tuple[str, ...] = ("core",)
-    """The words that it reads; programs are written in the first."""
+    """The editions that it reads; programs are written in the first that can express them."""
     profile: str = ""
-    """The liberties it declares, as knobs; none for those that the run allows."""
+    """The liberties that it declares, as knobs; empty where it declares none."""
     variant: str = ""
-    """Which of several it is, in a word that no version and no processor changes: `X86`."""
+    """A word for one of several variants, the same for all versions and processors: `X86`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A program as text, to be compiled once and run on each batch of inputs by slot."""
+    """A program as text: compiled once, run on each batch of inputs by slot."""
 
     text: str
     batches: tuple[Mapping[int, Array], ...] = ()
 
 
 class ProblemKind(Enum):
-    """Why a program has no outputs; the last five are found from outside."""
+    """Why a program has no outputs. The suite detects the last five."""
 
     UNSUPPORTED = "unsupported"
     INVALID = "invalid"
@@ -77,26 +77,26 @@ class ProblemKind(Enum):
 
 
 LOST = frozenset({ProblemKind.CRASH, ProblemKind.HANG, ProblemKind.LEAK})
-"""The problems that cost the process of the backend."""
+"""The problems that end the process of the backend."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A program without outputs. `label` names what was broken, if the backend knows it."""
+    """Why a program has no outputs. `label` names the violated rule, if the backend knows it."""
 
     kind: ProblemKind
     message: str
     label: str = ""
 
     def __post_init__(self) -> None:
-        """Both texts are shown and written."""
+        """Sanitize both texts: reports print them."""
         for name in ("message", "label"):
             object.__setattr__(self, name, sanitized(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """The outputs per batch: a value, the members of a TUPLE, or what a SINK wrote by slot."""
+    """The outputs per batch: a value, the members of a TUPLE, or the written buffers by slot."""
 
     batches: tuple[tuple[Array, ...], ...]
 
@@ -105,10 +105,10 @@ Outcome = Outputs | Problem
 
 
 class Backend(Protocol):
-    """An adapter, made without arguments; it imports what it needs in `hello`."""
+    """An adapter; it imports what it needs in `hello`."""
 
     def hello(self) -> Hello:
-        """Start up. UnsupportedError where something is missing, saying how to get it."""
+        """Start up. UnsupportedError where something is missing, with how to install it."""
 
     def run(self, programs: Sequence[Program]) -> Sequence[Outcome]:
         """One outcome per program, in order."""

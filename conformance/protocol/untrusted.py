@@ -1,23 +1,23 @@
-"""Text of a backend, made fit to be printed: it may forge no line of ours and steer no terminal."""
+"""Sanitizes text of a backend: it can forge no line of a report and control no terminal."""
 
 from __future__ import annotations
 
 import re
 
 CONTINUED = "  | "
-"""What stands before each line of such a text but the first, which stands behind words of ours."""
+"""The prefix of each line but the first, which follows words of the suite."""
 MARKS = (".", ":", ";", ",", "!", "?", "(", "[", "{")
 CI_COMMAND = re.compile(r"##(?=\w*\[)")
-"""How a command to a CI runner begins that is obeyed anywhere in a line, as `##[error]`.
+"""The start of a command that a CI runner obeys anywhere in a line, such as `##[error]`.
 
-One that counts at the beginning of a line alone, as `::error::`, cannot stand there.
+A command that counts only at the start of a line, such as `::error::`, never gets there.
 """
 
 
 def sanitized(text: str) -> str:
-    """The text with every control character spelled, and no line that begins as it wants.
+    """Escape control characters, and prefix every line but the first.
 
-    What is sanitized stays as it is.
+    A sanitized text stays the same.
     """
     spelled = text if text.isprintable() else "".join(map(_spelled, text))
     first, *more = CI_COMMAND.sub(r"#\\x23", spelled).split("\n")
@@ -25,7 +25,7 @@ def sanitized(text: str) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """The lines of a message as one, joined by semicolons where they end without a mark."""
+    """Join the lines of a message, by semicolons where a line ends without a mark."""
     lines = (" ".join(line.removeprefix(CONTINUED).split()) for line in text.splitlines())
     whole = ""
     for line in filter(None, lines):

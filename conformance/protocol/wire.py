@@ -1,4 +1,4 @@
-"""The frames between processes of the suite: a message as JSON, then its arrays; no pickle."""
+"""Sends messages between processes of the suite: JSON, then the bytes of arrays; no pickle."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Stands for any answer: there is none and will be none, and why."""
+    """Says why there is no answer; it may replace any answer."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A backend has started: who it is, and the bytes of memory that its process holds."""
+    """A backend has started: its hello, and the memory of its process in bytes."""
 
     hello: Hello
     resident: int
@@ -34,7 +34,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Run programs within so many seconds."""
+    """Run programs within `limit` seconds."""
 
     programs: tuple[Program, ...]
     limit: float = 0.0
@@ -42,14 +42,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ran:
-    """An outcome for each program, and the bytes of memory that the process holds then."""
+    """An outcome for each program, and the memory of the process in bytes after them."""
 
     outcomes: tuple[Outcome, ...]
     resident: int = 0
 
 
 class ClosedError(Exception):
-    """The other side has gone, or sent what is no message."""
+    """The other side has gone, or sent no valid message."""
 
 
 class LateError(Exception):
@@ -57,14 +57,14 @@ class LateError(Exception):
 
 
 class RefusedError(Exception):
-    """The other side says why there is no answer."""
+    """The other side refused to answer: says why."""
 
 
 def write(fd: int, message: object) -> None:
     """Write a message; ClosedError where nobody reads."""
     arrays = Arrays()
-    said = [type(message).__name__, codec(type(message)).write(message, arrays)]
-    header, body = json.dumps(said).encode(), b"".join(arrays.parts)
+    named = [type(message).__name__, codec(type(message)).write(message, arrays)]
+    header, body = json.dumps(named).encode(), b"".join(arrays.parts)
     view = memoryview(SIZES.pack(len(header), len(body)) + header + body)
     try:
         while view:

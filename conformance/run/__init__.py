@@ -1,1 +1,1 @@
-"""A whole run: options, the pool of workers, known failures."""
+"""Runs the suite: options, the pool of processes, known failures."""

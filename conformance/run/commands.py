@@ -1,4 +1,4 @@
-"""The commands that are given to a reader, as a shell takes them."""
+"""Builds the command lines that a report suggests to its reader, quoted for a shell."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from uop.conformance.suite.case import EFFORTS
 
 
 def uop_command(*words: object) -> str:
-    """A command line of `uop`, each word quoted where it has to be."""
+    """A command line of `uop`, quoted for a shell."""
     return shlex.join(["uop", *map(str, words)])
 
 
 def case_command(options: Asked, id: str) -> str:
-    """What judges a whole case of a report again."""
+    """The command that judges a case of a report again."""
     if options.corpus is not None:
         return files_command(options)
     return conform_command(options, "--seed", options.seed, "--case", id)
 
 
 def repro_command(options: Asked, repro: str) -> str:
-    """What judges the repro of a failure of a report again."""
+    """The command that judges the repro of a failure again."""
     if options.corpus is not None:
         return files_command(options)
     return uop_command("replay", repro, options.backend)
 
 
 def lost_command(options: Asked) -> str:
-    """What shows on which program the backend of a report is lost; its choices are not observed."""
+    """The command that shows on which program the backend is lost, without probing its choices."""
     if options.corpus is not None:
         return files_command(options)
     if options.backend.startswith(COMMAND):
@@ -39,12 +39,12 @@ def lost_command(options: Asked) -> str:
         return uop_command("worker", "check", *_timeout(options), "--", *words)
     cases = [word for id in options.cases for word in ("--case", id)]
     seed = ["--seed", options.seed] if cases else []
-    asked = replace(options, profile=options.profile or STRICT)
-    return conform_command(asked, *seed, *cases)
+    with_profile = replace(options, profile=options.profile or STRICT)
+    return conform_command(with_profile, *seed, *cases)
 
 
 def more_command(options: Asked) -> str:
-    """What checks more programs: by the next effort, or by the next seed where there is none."""
+    """The command that checks more programs: the next effort, or after the last the next seed."""
     *_, most = EFFORTS
     if options.effort == most:
         return conform_command(options, "--effort", most, "--seed", options.seed + 1)
@@ -52,23 +52,23 @@ def more_command(options: Asked) -> str:
 
 
 def files_command(options: Asked) -> str:
-    """What judges the files of outputs of a report again."""
+    """The command that judges the output files of a report again."""
     return uop_command("judge", options.corpus, options.outputs)
 
 
 def conform_command(options: Asked, *words: object) -> str:
-    """`uop conform` on the backend of a report, by what was demanded in its run."""
-    given: list[object] = []
+    """`uop conform` on the backend of a report, with the options of its run."""
+    run_options: list[object] = []
     if options.profile:
-        given += ["--profile", options.profile]
-    given += _timeout(options)
+        run_options += ["--profile", options.profile]
+    run_options += _timeout(options)
     if options.folder:
-        given += ["--cases", options.folder]
+        run_options += ["--cases", options.folder]
     if options.known not in (None, KNOWN_FILE):
-        given += ["--known", options.known]
-    return uop_command("conform", options.backend, *words, *given)
+        run_options += ["--known", options.known]
+    return uop_command("conform", options.backend, *words, *run_options)
 
 
 def _timeout(options: Asked) -> list[str]:
-    """The option of the timeout that a run was given."""
+    """The option --timeout, if the run had one."""
     return [] if options.timeout is None else ["--timeout", f"{options.timeout:.10g}"]

@@ -1,10 +1,10 @@
-"""The exit codes of every command, and of pytest where it judges a backend."""
+"""Defines the exit codes of all commands, and of pytest where it judges a backend."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What the exit code of every command means."""
+    """An exit code."""
 
     OK = 0
     FAILED = 1

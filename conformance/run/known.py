@@ -1,4 +1,7 @@
-"""Known failures of an adopter: a TOML file with one line for each, strict in both directions."""
+"""Reads the TOML file of known failures, and says what became of each entry in a run.
+
+A failure without an entry fails the run, and so does an entry whose program passes.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,15 @@ ENTRY = re.compile(r"^\s*(\{|\[\[known\]\])")
 
 
 class KnownError(UopError):
-    """A file of known failures that cannot be used: the line, what was expected, what was found."""
+    """A file of known failures is malformed: says the line, what was expected and found."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownLine:
-    """One line: what fails, why, and the program that shows it, as a path from the file's folder.
+    """An entry: what fails, why, and the program that shows it, as a path from the file's folder.
 
-    `backend` is a name in a hello, alone or with a variant, as `tinygrad:X86`; empty for any. Or it
-    is what stands on the command line.
+    `backend` is a name as on the command line, or the name in a hello, alone or with a variant
+    (`tinygrad:X86`); empty means any backend.
     """
 
     case: str
@@ -47,7 +50,7 @@ class KnownLine:
         return self.signature or self.case
 
     def has_expired(self, today: date) -> bool:
-        """The day that it names is the last one."""
+        """Whether the last day on which the entry holds is over."""
         return self.expires is not None and today > self.expires
 
 
@@ -59,12 +62,12 @@ class KnownFile:
     entries: tuple[KnownLine, ...] = ()
 
     def of(self, backend: BackendInfo, named: str) -> KnownFile:
-        """Only those about a backend, which is so named on the command line."""
+        """The entries about a backend, where `named` is its name on the command line."""
         names = ("", backend.name, backend.identity, named)
         return replace(self, entries=tuple(e for e in self.entries if e.backend in names))
 
     def accepts(self, key: str, today: date) -> bool:
-        """Whether failures of a case id or a signature are known, and may still be."""
+        """Whether an entry for a case id or a signature holds on this day."""
         return any(key == e.key and not e.has_expired(today) for e in self.entries)
 
     def repro_of(self, entry: KnownLine) -> Path:
@@ -72,7 +75,7 @@ class KnownFile:
 
 
 def read_known(path: Path) -> KnownFile:
-    """The file at a path. KnownError where it is none."""
+    """Read the file at a path. KnownError where it cannot be read or is malformed."""
     try:
         return known_in(path.read_text("utf-8-sig"), path)
     except OSError as error:
@@ -82,25 +85,25 @@ def read_known(path: Path) -> KnownFile:
 
 
 def known_in(text: str, path: Path) -> KnownFile:
-    """What the file at a path would hold by its text. KnownError where that is none."""
+    """Parse the text of the file at a path. KnownError where it is malformed."""
     try:
         return KnownFile(path, _entries(tomllib.loads(text), path, text))
     except tomllib.TOMLDecodeError as error:
         raise KnownError(f"{path}: expected TOML: {error}") from None
 
 
-def _entries(found: Mapping[str, Any], path: Path, text: str) -> tuple[KnownLine, ...]:
+def _entries(table: Mapping[str, Any], path: Path, text: str) -> tuple[KnownLine, ...]:
     lines = [n for n, line in enumerate(text.splitlines(), 1) if ENTRY.match(line)]
-    unknown = sorted(found.keys() - {"known"})
-    if unknown or "known" not in found:
-        said = f"found {', '.join(unknown)}" if unknown else "it is missing: is the file cut off?"
-        raise KnownError(f"{path}: expected the one key 'known'; {said}")
-    given = found["known"]
-    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
-        raise KnownError(f"{path}: known: expected a list of tables, found {given!r}")
-    # Where entries are written in another way than one to a line the lines are not known.
-    places = lines if len(lines) == len(given) else [0] * len(given)
-    entries = tuple(_entry(one, path, n) for one, n in zip(given, places, strict=True))
+    unknown = sorted(table.keys() - {"known"})
+    if unknown or "known" not in table:
+        wrong = f"found {', '.join(unknown)}" if unknown else "it is missing: is the file cut off?"
+        raise KnownError(f"{path}: expected the one key 'known'; {wrong}")
+    rows = table["known"]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise KnownError(f"{path}: known: expected a list of tables, found {rows!r}")
+    # Line numbers are known only where each entry has a line of its own.
+    numbers = lines if len(lines) == len(rows) else [0] * len(rows)
+    entries = tuple(_entry(row, path, n) for row, n in zip(rows, numbers, strict=True))
     seen: dict[tuple[str, str], KnownLine] = {}
     for entry in entries:
         first = seen.setdefault((entry.key, entry.backend), entry)
@@ -109,34 +112,34 @@ def _entries(found: Mapping[str, Any], path: Path, text: str) -> tuple[KnownLine
     return entries
 
 
-def _entry(given: Mapping[str, Any], path: Path, line: int) -> KnownLine:
+def _entry(row: Mapping[str, Any], path: Path, line: int) -> KnownLine:
     place = f"{path}:{line}" if line else str(path)
-    for key, value in given.items():
+    for key, value in row.items():
         if key not in (*TEXTS, EXPIRES):
             expected = ", ".join((*TEXTS, EXPIRES))
             raise KnownError(f"{place}: expected keys of {expected}; found {key!r}")
-        # A date with a time is a date for Python.
+        # isinstance would accept a datetime too.
         if key == EXPIRES and type(value) is not date:
             raise KnownError(f"{place}: {key}: expected a date such as 2030-12-31, found {value!r}")
         if key != EXPIRES and (not isinstance(value, str) or not value.strip()):
             raise KnownError(f"{place}: {key}: expected a text that is not empty, found {value!r}")
     for needed in ("reason", "repro"):
-        if needed not in given:
+        if needed not in row:
             raise KnownError(f"{place}: expected a {needed}")
-    if not given.keys() & {"case", "signature"}:
+    if not row.keys() & {"case", "signature"}:
         raise KnownError(f"{place}: expected a case or a signature")
-    if "case" in given:
+    if "case" in row:
         try:
-            CaseId.parse(given["case"])
+            CaseId.parse(row["case"])
         except UopError as error:
             raise KnownError(f"{place}: case: {error}") from None
-    entry = KnownLine(**{"case": "", "signature": "", **given, "line": line})
+    entry = KnownLine(**{"case": "", "signature": "", **row, "line": line})
     _check_repro(path.parent / entry.repro, place)
     return entry
 
 
 def _check_repro(path: Path, place: str) -> None:
-    """KnownError where no program could decide at the end of a run, before it begins."""
+    """KnownError, before the run starts, where the program of an entry cannot be read."""
     if not path.is_file():
         raise KnownError(f"{place}: repro: no file {path}")
     try:
@@ -151,32 +154,33 @@ def _check_repro(path: Path, place: str) -> None:
 
 @dataclass(slots=True, eq=False)
 class Settled:
-    """What became of the entries in a run: the cases that each of them covered."""
+    """The entries of a run, and the cases that each of them covered."""
 
     file: KnownFile = field(default_factory=KnownFile)
     today: date = field(default_factory=date.today)
     covered: dict[str, list[str]] = field(default_factory=dict)
 
     def covers(self, key: str, ids: Iterable[str]) -> bool:
-        """Whether failures of a case id or a signature are known; then of these cases.
+        """Whether failures of a case id or a signature are known; records these cases if so.
 
-        An entry that has expired was met too: its program is run, and the report says so.
+        An expired entry is recorded without cases: its program is run, and the report says that it
+        has expired.
         """
         is_known = self.file.accepts(key, self.today)
         if any(entry.key == key for entry in self.file.entries):
             self.covered.setdefault(key, []).extend(ids if is_known else ())
         return is_known
 
-    def asked(self, ids: Collection[str] | None) -> list[KnownLine]:
-        """The entries whose programs decide: all, or in a run narrowed to `ids` those it met."""
+    def selected(self, ids: Collection[str] | None) -> list[KnownLine]:
+        """The entries to run the programs of: all, or those about `ids` where a run is narrowed."""
         entries = self.file.entries
         return [e for e in entries if ids is None or e.key in self.covered or e.case in ids]
 
     def results(
-        self, asked: Iterable[KnownLine], now: Mapping[Path, Conclusion]
+        self, entries: Iterable[KnownLine], verdicts: Mapping[Path, Conclusion]
     ) -> list[KnownFailure]:
-        """Each entry with what its program shows now, where it was run."""
-        return [self._result(e, now.get(self.file.repro_of(e))) for e in asked]
+        """The state of each entry, by the verdict on its program where that was run."""
+        return [self._result(e, verdicts.get(self.file.repro_of(e))) for e in entries]
 
     def _result(self, entry: KnownLine, now: Conclusion | None) -> KnownFailure:
         place, state, stale = f"{self.file.path}:{entry.line}", "known", ""

@@ -1,4 +1,4 @@
-"""Edits the file of known failures: what failed joins it, what is fixed leaves it."""
+"""Updates the file of known failures: adds what failed, removes what is fixed."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ OPENING = re.compile(r"\s*known\s*=\s*\[\s*(#.*)?$")
 NO_ENTRY = re.compile(r"^([ \t]*known[ \t]*=[ \t]*\[)[ \t]*\](.*)$", re.MULTILINE)
 TABLE = "[[known]]"
 NOT_OF_AN_ENTRY = ("#", "]")
-"""What lines begin with that are comments, or end the list."""
+"""Lines that begin with these are comments, or end the list."""
 NOT_EDITABLE = "expected a line `known = [` and each entry on a line below it"
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What became of a file: the keys that joined it and that left it, or what went wrong."""
+    """The result of an update: the keys added and removed, or the problems."""
 
     joined: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Update:
 
 
 def require_editable(path: Path) -> None:
-    """KnownError where a file is not written so that entries can join it and leave it."""
+    """KnownError unless entries can be added to the file and removed from it."""
     text, old = _text_and_entries(path)
     sample = KnownLine("", "a signature", "a reason", "a program")
     try:
@@ -64,21 +64,21 @@ def require_editable(path: Path) -> None:
 
 
 def write_known(path: Path, report: Report, backend: str) -> Update:
-    """Put the failures of a run into the file, and take out what is fixed, with its program.
+    """Add the failures of a run to the file, and remove what is fixed, with its program.
 
-    All other lines stay as they are, comments and expired ones too. Where something cannot be
-    written, the file and the programs of its lines stay.
+    All other lines stay, comments and expired entries too. Where something cannot be written,
+    nothing is removed.
     """
     text, old = _text_and_entries(path)
-    fixed = {known.key for known in report.known if known.state == "fixed"}
+    fixed_keys = {known.key for known in report.known if known.state == "fixed"}
     own = old.of(report.backend, backend).entries
-    gone = {e for e in own if e.key in fixed}
-    kept = [e for e in old.entries if e not in gone]
+    fixed = {e for e in own if e.key in fixed_keys}
+    rest = [e for e in old.entries if e not in fixed]
     new: list[KnownLine] = []
     taken = {e.repro for e in old.entries}
     problems: list[str] = []
     for failure in report.failures:
-        keys = {e.key for e in own if e not in gone}
+        keys = {e.key for e in own if e not in fixed}
         if failure.level in ALL_LEVELS and failure.signature not in keys:
             name = _free_name(path.stem, Path(failure.repro), taken)
             taken.add(name)
@@ -86,17 +86,17 @@ def write_known(path: Path, report: Report, backend: str) -> Update:
             why = UNEXPLAINED + in_one_line(failure.message)
             who = report.backend.identity
             new.append(KnownLine(failure.id, failure.signature, why, name, backend=who))
-    problems += [] if any(problems) else [_write(path, _edited(text, old, gone, new), kept + new)]
+    problems += [] if any(problems) else [_write(path, _edited(text, old, fixed, new), rest + new)]
     if any(problems):
         return Update(problems=tuple(filter(None, problems)))
-    _remove_programs(path, {e.repro for e in gone} - {e.repro for e in (*kept, *new)})
-    return Update(tuple(e.key for e in new), tuple(e.key for e in old.entries if e in gone))
+    _remove_programs(path, {e.repro for e in fixed} - {e.repro for e in (*rest, *new)})
+    return Update(tuple(e.key for e in new), tuple(e.key for e in old.entries if e in fixed))
 
 
 def by_updated(report: Report) -> Conclusion:
-    """The verdict by the file that was made of a report: its failures are known there.
+    """The verdict on a run by the updated file, in which its failures are known.
 
-    Not so what lines that left it covered, where their programs pass and other cases do not.
+    Cases that a removed entry covered are not: its program passes, but they failed.
     """
     stay = tuple(known for known in report.known if known.state != "fixed")
     bare = sum(len(known.cases) for known in report.known if known not in stay)
@@ -106,7 +106,7 @@ def by_updated(report: Report) -> Conclusion:
 
 
 def _text_and_entries(path: Path) -> tuple[str, KnownFile]:
-    """The text of a file with its own ends of lines, and what it says; of no file an empty one."""
+    """The text of a file, its line ends unchanged, and its entries; EMPTY where there is none."""
     if not path.is_file():
         return EMPTY, KnownFile(path)
     old = read_known(path)
@@ -114,14 +114,14 @@ def _text_and_entries(path: Path) -> tuple[str, KnownFile]:
 
 
 def _free_name(folder: str, repro: Path, taken: Collection[str]) -> str:
-    """A path of a program that no other line has: signatures may be alike in names of files."""
+    """A path of a program that no entry has: two signatures may give the same file name."""
     numbers = chain([""], (f"-{n}" for n in count(2)))
     names = (f"{folder}/{repro.stem}{number}{repro.suffix}" for number in numbers)
     return next(name for name in names if name not in taken)
 
 
 def _write(path: Path, text: str, entries: Sequence[KnownLine]) -> str:
-    """Write the text if it holds these entries; what went wrong, or nothing."""
+    """Write the text if it holds these entries; returns the problem, empty if none."""
     with suppress(KnownError):
         if sorted(map(_pairs, known_in(text, path).entries)) == sorted(map(_pairs, entries)):
             return write_file(path, text)
@@ -129,14 +129,14 @@ def _write(path: Path, text: str, entries: Sequence[KnownLine]) -> str:
 
 
 def _edited(
-    text: str, old: KnownFile, gone: Collection[KnownLine], new: Sequence[KnownLine]
+    text: str, old: KnownFile, fixed: Collection[KnownLine], new: Sequence[KnownLine]
 ) -> str:
-    """The text without the lines of some entries, and with lines for others."""
+    """The text without the lines of the entries `fixed`, and with lines for the entries `new`."""
     lines = NO_ENTRY.sub(r"\1\2\n]", text).splitlines(keepends=True)
     end = len(lines)
     for entry in reversed(old.entries):
         start = entry.line - 1
-        if entry in gone and entry.line:
+        if entry in fixed and entry.line:
             del lines[start : 1 + max(_written(lines, start, end))]
         end = start
     if any(line.lstrip().startswith(TABLE) for line in lines):
@@ -149,7 +149,7 @@ def _edited(
 
 
 def _written(lines: Sequence[str], start: int, end: int) -> Iterator[int]:
-    """The first line of an entry, and those up to the next entry that may be of this one."""
+    """The lines of an entry: its first one, and all but comments up to the next entry."""
     yield start
     for n in range(start + 1, end):
         if lines[n].strip() and not lines[n].lstrip().startswith(NOT_OF_AN_ENTRY):
@@ -157,7 +157,7 @@ def _written(lines: Sequence[str], start: int, end: int) -> Iterator[int]:
 
 
 def _remove_programs(path: Path, repros: Collection[str]) -> None:
-    """Remove programs that were written beside the file; those of others are theirs."""
+    """Remove programs that `write_known` wrote; others belong to the user."""
     for repro in repros:
         program = path.parent / repro
         if program.parent == path.parent / path.stem:
@@ -172,6 +172,6 @@ def _pairs(entry: KnownLine) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """A basic string of TOML, which is one of JSON but for two kinds of characters."""
+    """A basic string of TOML: one of JSON, except for surrogates and DEL."""
     plain = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return json.dumps(plain, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,6 +1,6 @@
-"""What a run is asked to do, checked before anything starts.
+"""Defines the options of a run, and checks them before anything starts.
 
-Every start waits for this module, so what only some runs need is imported where they do.
+Every run imports this module first: what only some runs need is imported inside functions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options(Asked):
-    """The choices of a run."""
+    """The options of a run, from the command line or from Python."""
 
     workers: int = field(default_factory=cores)
     json: Path | None = None
@@ -42,14 +42,14 @@ class Options(Asked):
     junit: Path | None = None
     html: Path | None = None
     log: Path | None = None
-    """Where the lines of a command are logged."""
+    """The file that logs the lines to and from a worker of `command:`."""
     command: tuple[str, ...] = ()
     """The words of the command line, for the report."""
     vocabulary: Vocabulary | None = None
-    """What random programs are drawn from; None for what the backend lists."""
+    """The ops and dtypes of random programs; None means those that the backend lists."""
 
     def checked(self) -> Options:
-        """These options; OptionError where one is wrong."""
+        """Check the options and return them. OptionError where one is wrong."""
         known(self.backend)
         one_of("--level", self.levels, ALL_LEVELS)
         one_of("--op", self.ops or (), [*Op.__members__, MIXED])
@@ -71,48 +71,48 @@ class Options(Asked):
         return self
 
     def _require_chosen(self, id: CaseId) -> None:
-        """OptionError for a case that the other options leave out."""
-        given = {
+        """OptionError for a case that the other options exclude."""
+        choices = {
             "--level": (id.level, None if self.levels == LEVELS else self.levels),
             "--op": (id.op, self.ops),
             "--dtype": (id.dtype, self.dtypes),
         }
-        for option, (name, chosen) in given.items():
+        for option, (name, chosen) in choices.items():
             if chosen is not None and name not in chosen:
                 raise OptionError(f"{option}: {', '.join(chosen)}; but --case asks for {id}")
 
     def _require_own_cases(self) -> None:
-        """OptionError, MalformedError unless the cases of the adopter that are asked for exist."""
+        """OptionError, MalformedError unless all own cases of --case exist."""
         own = [id for id in self.cases if CaseId.parse(id).level == OWN]
         if self.folder is not None:
             from uop.conformance.suite.own_cases import OwnCases
 
-            found = OwnCases.read(self.folder)
+            cases = OwnCases.read(self.folder)
             for id in own:
-                found.find(id)
+                cases.find(id)
         elif own or OWN in self.levels:
             raise OptionError(f"{own[0] if own else f'--level {OWN}'}: expected --cases DIR")
 
     @property
     def takes_own(self) -> bool:
-        """Whether all cases of the adopter are selected."""
+        """Whether all own cases are selected."""
         chosen = self.levels == LEVELS or OWN in self.levels
         return chosen and MIXED in (self.ops or [MIXED]) and MIXED in (self.dtypes or [MIXED])
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing that it would judge is left out."""
+        """Whether no option leaves out cases."""
         chosen = self.ops or self.dtypes or self.cases or self.examples
         return not chosen and self.levels == LEVELS and self.effort != EFFORTS[0]
 
 
 def profile_of_run(profile: str, hello: Hello) -> str:
-    """What a backend is judged by: the profile of the options, else what it declares or shows."""
+    """The profile to judge by: that of the options, else of the hello, else the observed one."""
     return profile or hello.profile or OBSERVED
 
 
 def profile_named(text: str) -> str:
-    """A profile as it is given: the name of a TOML file, or knobs. ProfileFileError for no file."""
+    """Read the value of --profile: knobs, or the name of a TOML file (ProfileFileError)."""
     if not text.strip():
         raise OptionError("--profile: expected strict, observed, knobs or a file; found nothing")
     if not text.lower().endswith(PROFILE_SUFFIX):

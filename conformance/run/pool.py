@@ -1,4 +1,4 @@
-"""The processes that judge, seen from the run: each takes one task at a time and answers it."""
+"""Runs the pool of judging processes: sends each one task at a time and reads its answer."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from uop.spec.errors import BackendError, PassError
 
 A = TypeVar("A")
 MEMBER = "uop.conformance.run.pool_member"
-"""The module that a judging process runs."""
+"""The module that a process of the pool runs."""
 
 
 class Task(Generic[A]):
-    """What a process is asked to do; `answer` is the type of what it replies."""
+    """A message to a process of the pool; `answer` is the type of its reply."""
 
     __slots__ = ()
     answer: type[A]
 
 
 class SayHello(Task[Hello]):
-    """What every judging process answers first, unasked."""
+    """The first task of every judging process, which it answers without a message."""
 
     __slots__ = ()
     answer = Hello
@@ -37,18 +37,18 @@ SAY_HELLO = SayHello()
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One process, and the task it is at."""
+    """A process of the pool, and its current task."""
 
     process: Module
     task: Task[Any] | None = None
 
     @classmethod
     def start(cls, *command: str, task: Task[Any] | None = None) -> Member:
-        """A process of the module that the command names, with its arguments."""
+        """Start a module, the first word of the command, with the other words as arguments."""
         return cls(Module(*command), task)
 
     def ask(self, task: Task[A]) -> A:
-        """The answer to a task. BackendError where the backend is lost for good."""
+        """Send a task and wait for its answer. BackendError where the backend is lost for good."""
         self.send(task)
         return self.answer(task)
 
@@ -60,7 +60,7 @@ class Member:
             raise self._ended() from None
 
     def answer(self, task: Task[A]) -> A:
-        """The answer to the task that the process is at; the errors of `ask`."""
+        """Wait for the answer to the current task. Raises the errors of `ask`."""
         try:
             answer = self.process.read(task.answer)
         except wire.ClosedError:
@@ -77,34 +77,34 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class Pool:
-    """Processes that share tasks. The judging ones of a run are all of one command."""
+    """Processes that share tasks. All judging processes of a run have the same command."""
 
     members: list[Member]
     command: tuple[str, ...] = ()
-    said_hello: Hello | None = None
-    """What the backend said of itself, once it has."""
+    backend_hello: Hello | None = None
+    """The hello of the backend, once it has come."""
 
     @classmethod
     def start(cls, options: Options) -> Pool:
-        """The first process; the others would only slow it down until it has begun."""
-        rest = (str(given or "") for given in (options.timeout, options.log, options.folder))
+        """Start the first process only: others would slow down its start."""
+        rest = (str(option or "") for option in (options.timeout, options.log, options.folder))
         command = (MEMBER, options.backend, options.profile, str(options.seed), *rest)
         return cls([Member.start(*command, task=SAY_HELLO)], command)
 
     def hello(self, processes: int) -> Hello:
-        """Who is judged, by so many processes. BackendError where the backend does not start."""
-        if self.said_hello is None:
-            self.said_hello = self.members[0].answer(SAY_HELLO)
+        """Start the other processes; returns the hello. BackendError where it does not start."""
+        if self.backend_hello is None:
+            self.backend_hello = self.members[0].answer(SAY_HELLO)
         more = range(len(self.members), processes)
         self.members += [Member.start(*self.command, task=SAY_HELLO) for _ in more]
-        return self.said_hello
+        return self.backend_hello
 
     def ask(self, task: Task[A]) -> A:
-        """The answer of one process."""
+        """The answer of the first process to a task."""
         return self.members[0].ask(task)
 
     def ask_all(self, task: Task[Any]) -> None:
-        """Let every process do a task."""
+        """Send a task to every process, and wait for all."""
         for member in self.members:
             if member.task is SAY_HELLO:
                 member.answer(SAY_HELLO)
@@ -115,7 +115,7 @@ class Pool:
     def answers(
         self, tasks: Iterator[Task[A]], keep_on: Callable[[], bool] = lambda: True
     ) -> Iterator[A]:
-        """The answer to each task, as they come; no new task once `keep_on` says no."""
+        """Yield answers as they come; start no new task once `keep_on` returns false."""
         for member in self.members:
             if member.task is None:
                 self._next(member, tasks, keep_on)

@@ -1,4 +1,4 @@
-"""A process that judges: makes the cases it is told by id, and has a worker of its own."""
+"""A process of the pool: generates cases by id and judges them with its own worker."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from uop.spec.additions import load_additions
 from uop.spec.errors import UopError
 
 JUDGING = "uop.conformance.judging.judging"
-"""The module that answers tasks: it takes as long to load as a backend to start."""
+"""The module that answers tasks. Loading it takes as long as starting a backend."""
 
 
 def main(
     backend: str, profile: str, seed: str, timeout: str = "", log: str = "", folder: str = ""
 ) -> None:
-    """Say who is judged, then answer tasks until the other side closes."""
+    """Send the hello of the backend, then answer tasks until the run closes the pipe."""
     out = own_stdout()
     signal.signal(signal.SIGTERM, _leave)
     when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
@@ -38,7 +38,7 @@ def main(
         ThreadPoolExecutor(1) as meanwhile,
         ExitStack() as last,
     ):
-        # What is told to end while it starts must end what it starts: that is for this thread.
+        # The main thread starts the backend: SIGTERM raises SystemExit there, which ends it.
         loading = meanwhile.submit(_judging)
         last.callback(_ignore)
         try:
@@ -62,7 +62,7 @@ def _leave(signal_number: int, frame: FrameType | None) -> None:
 
 
 def _ignore() -> None:
-    """Told to end while it ends: nothing is left to do."""
+    """Ignore SIGTERM while the process ends already."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 

@@ -1,4 +1,4 @@
-"""Judges the cases of `.uop` files again: repros, or any case with data and what it may give."""
+"""Judges the cases of `.uop` files: repros, or any case with data and accepted results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from uop.spec.latitude import STRICT
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One case of a file and what became of it."""
+    """A case of a file, and its verdict."""
 
     path: Path
     case: str
@@ -40,7 +40,7 @@ class Replayed:
 
 
 def replay(paths: Sequence[Path], backend: str, log: Path | None = None) -> list[Replayed]:
-    """Judge every case of the files and folders on a backend, in a process of its own."""
+    """Judge every case of the files and folders on a backend, which runs in its own process."""
     known(backend)
     require_lines(log, backend)
     cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
@@ -55,20 +55,21 @@ def replay(paths: Sequence[Path], backend: str, log: Path | None = None) -> list
 def conclusions(
     paths: Sequence[Path], backend: str, log: Path | None = None
 ) -> dict[Path, Conclusion]:
-    """The verdict on each file by itself, all in one process."""
-    found: dict[Path, list[Replayed]] = {path: [] for path in paths}
+    """The verdict on each file; one process of the backend runs all."""
+    by_path: dict[Path, list[Replayed]] = {path: [] for path in paths}
     for one in replay(paths, backend, log):
-        found[one.path].append(one)
-    return {path: conclusion(replayed) for path, replayed in found.items()}
+        by_path[one.path].append(one)
+    return {path: conclusion(replayed) for path, replayed in by_path.items()}
 
 
 def requests(
     paths: Sequence[Path], backend: str, leave_out: Callable[[str], None]
 ) -> Iterator[str]:
-    """The lines on stdin of a worker that is to run the cases of files, hello first.
+    """The request lines that make a worker run the cases of files, hello first.
 
-    A command is asked what it takes; without one the programs are sent as they are. Of a case that
-    it does not take it is told which and why; UnsupportedError where that is so of all.
+    The programs fit the hello of `backend`; without a backend they are not lowered. `leave_out`
+    gets a message for each case that the worker does not take. UnsupportedError where no case is
+    left.
     """
     hello = _hello_of(backend) if backend else Hello("any", "", "", EVERY_OP, EVERY_DTYPE)
     yield messages.hello_request().line.decode()
@@ -89,7 +90,7 @@ def requests(
 
 
 def _hello_of(backend: str) -> Hello:
-    """What a command says it takes; its arrays are to stand in the lines."""
+    """The hello of a command. OptionError for any other backend."""
     if not backend.startswith(COMMAND):
         raise OptionError(f"--emit-requests: expected {COMMAND}PROGRAM or no backend")
     with started(backend) as session:
@@ -97,14 +98,14 @@ def _hello_of(backend: str) -> Hello:
 
 
 def judge_files(cases: Sequence[FileCase], session: Session) -> list[Verdict]:
-    """One verdict per case: by what the file accepts or expects, else by the spec."""
-    given = [_suite_case(number, case) for number, case in enumerate(cases)]
-    judge = _TellingJudge(session, STRICT, dict(zip(given, cases, strict=True)))
-    asked = [suite for suite, case in zip(given, cases, strict=True) if not case.undefined]
-    verdicts = dict(zip(asked, judge.judge(asked), strict=True))
+    """One verdict per case: by the results that the file states, else by the spec."""
+    suite_cases = [_suite_case(number, case) for number, case in enumerate(cases)]
+    judge = _TellingJudge(session, STRICT, dict(zip(suite_cases, cases, strict=True)))
+    defined = [suite for suite, case in zip(suite_cases, cases, strict=True) if not case.undefined]
+    verdicts = dict(zip(defined, judge.judge(defined), strict=True))
     return [
         verdicts.get(suite) or skipped(suite, why_undefined(case))
-        for suite, case in zip(given, cases, strict=True)
+        for suite, case in zip(suite_cases, cases, strict=True)
     ]
 
 
@@ -116,15 +117,15 @@ def conclusion(replayed: Iterable[Replayed]) -> Conclusion:
 
 
 class _TellingJudge(FileJudge):
-    """Says more of what is not judged: there are few cases."""
+    """Gives more details of cases that are not judged: a file has few cases."""
 
     def not_judged(self, error: UopError) -> str:
-        """Why, with what was found and the line of the file."""
-        said = super().not_judged(error)
+        """The reason, with the value found and the line of the file."""
+        message = super().not_judged(error)
         if isinstance(error, LabelledError):
-            said += f"\n  found: {error.found}" * bool(error.found)
-            said += f"\n  at: {error.where}" * bool(error.where)
-        return said
+            message += f"\n  found: {error.found}" * bool(error.found)
+            message += f"\n  at: {error.where}" * bool(error.where)
+        return message
 
 
 def _suite_case(number: int, case: FileCase) -> AnyCase:

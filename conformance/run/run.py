@@ -1,4 +1,4 @@
-"""A run of the suite: shares out the cases, adds up verdicts, shrinks failures, reports."""
+"""Runs the suite on a backend: judges cases in a pool, sums up, shrinks failures, reports."""
 
 from __future__ import annotations
 
@@ -49,28 +49,28 @@ from uop.spec.errors import BackendError, PassError, UopError
 from uop.spec.text.profile_text import parse_profile
 
 if TYPE_CHECKING:
-    # It loads a judge, and that of a run is in other processes.
+    # It loads a judge, which most runs have only in other processes.
     from uop.conformance.workers.in_process import InProcess
 
     AnyPool = Pool | InProcess
 
 CAUSES = 24
-"""Causes that are reported, at most; the other failures are only counted."""
+"""The most causes that a run reports; other failures are only counted."""
 SHRUNK = 3 * CAUSES
-"""Failures that are shrunk to find them, at most."""
+"""The most failures that a run shrinks to find them."""
 FURTHER = {"smoke": 0, "default": 256, "full": 2048}
-"""Cases that are run besides, at most, for what the selected ones leave out, by effort."""
+"""By effort the most cases that a run adds for points that the selected cases do not cover."""
 FURTHER_OF_EACH = 3
-"""Of them for one op and dtype at a time, at most; then the ledger is looked at again."""
+"""The most cases added for one op and dtype before the ledger is read again."""
 
 
 def conform(
     options: Options, display: Display | None = None, pool: AnyPool | None = None
 ) -> Report:
-    """Judge a backend, by a pool that these options, checked, have started, if one has been.
+    """Judge a backend, with `pool` where one has been started from these (checked) options.
 
-    Ctrl-C ends the run early: the report says so, and holds what was found. OptionError, the
-    verdict being shown, where a file could not be written.
+    Ctrl-C ends the run early: the report says so, and has the results so far. OptionError where a
+    file could not be written; the verdict is shown before.
     """
     shown = display or Display()
     report = Run(options if pool else options.checked(), shown).result(pool)
@@ -78,7 +78,7 @@ def conform(
         problems = write_repros(report.failures)
         problems += write_reports(report, options.json, options.junit, options.html)
     finally:
-        # A full disk costs the files, not the verdict.
+        # Show the verdict even where the disk is full.
         shown.finished(report)
     if problems:
         raise OptionError("\n".join(problems))
@@ -87,7 +87,7 @@ def conform(
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """A run on its way; `result` judges, and gives the report."""
+    """The state of a run; `result` judges and returns the report."""
 
     options: Options
     display: Display
@@ -103,7 +103,7 @@ class Run:
     ledger: Ledger = field(default_factory=lambda: Ledger(()))
     settled: Settled = field(default_factory=Settled)
     vocabulary: Vocabulary = field(default_factory=whole)
-    """What random programs are drawn from: what the backend lists, unless that is given."""
+    """The ops and dtypes of random programs: those of the options, else of the hello."""
     origin: Origin = field(init=False)
     own: OwnCases = field(default_factory=OwnCases)
 
@@ -111,10 +111,11 @@ class Run:
         self.origin = Origin.now(self.options.command)
 
     def result(self, started: AnyPool | None = None) -> Report:
-        asked = self.options
-        pool: AnyPool = started or Pool.start(self.options)
+        # `self.options` gets the observed profile; the report states the options of the user.
+        original = self.options
+        pool: AnyPool = started or Pool.start(original)
         try:
-            # The groups of the whole language are made while the backend starts.
+            # Make the groups of the whole language while the backend starts.
             for level in LEVELS:
                 groups(level)
             check_complete(self.options.ops)
@@ -135,10 +136,10 @@ class Run:
         failures = [written_to(f, self.options.output) for f in self._failures(causes)]
         if self.card is not None and self.profile_from == OBSERVED:
             failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
-        found = self.tally.report(
+        report = self.tally.report(
             backend,
             self.options.profile,
-            asked,
+            original,
             self._seconds(),
             tuple(failures),
             known,
@@ -151,7 +152,7 @@ class Run:
             vocabulary=self.vocabulary,
         )
         return replace(
-            found,
+            report,
             card=None if self.card is None else self.card.entries,
             ledger=self.ledger.sums(self.tally),
             origin=self.origin,
@@ -159,7 +160,10 @@ class Run:
         )
 
     def _judge(self, pool: AnyPool, ids: list[CaseId], hello: Hello) -> list[Verdict]:
-        """Judge all, shrink one failure of each kind; gives the latter, whatever ended the run."""
+        """Judge all cases and shrink one failure of each kind; returns those failures.
+
+        It returns them also where Ctrl-C or the loss of the backend ends the run.
+        """
         causes: list[Verdict] = []
         try:
             try:
@@ -185,10 +189,10 @@ class Run:
         return causes or self._one_of_each_kind(ids)[:CAUSES]
 
     def _shrink(self, pool: AnyPool, failed: list[Verdict]) -> list[Verdict]:
-        """Shrink failures of different kinds; gives those whose cause is not known.
+        """Shrink failures of different kinds; returns those whose cause is no known failure.
 
-        Where it is, all of the kind count as known failures, of the same group of cases: another
-        group may be about another dtype.
+        Where it is known, all failures of the kind and group count as known. Those of other groups
+        do not: another group may be about another dtype.
         """
         tasks = (Shrink(v.id, v.fault) for v in failed if v.fault is not None)
         self.causes |= {cause.id: cause for cause in pool.answers(tasks)}
@@ -204,26 +208,26 @@ class Run:
         return causes
 
     def _known(self, ids: Sequence[CaseId]) -> tuple[KnownFailure, ...]:
-        """What became of the known failures; what decides is the program that stands with each."""
+        """Run the programs of the known failures; returns the state of each entry."""
         narrowed = is_narrowed(self.options) or self.options.levels != LEVELS
-        asked = self.settled.asked({str(id) for id in ids} if narrowed else None)
+        entries = self.settled.selected({str(id) for id in ids} if narrowed else None)
         now: dict[Path, Conclusion] = {}
-        if asked and not self.lost and not self.interrupted:
-            repros = list(dict.fromkeys(self.settled.file.repro_of(entry) for entry in asked))
+        if entries and not self.lost and not self.interrupted:
+            repros = list(dict.fromkeys(self.settled.file.repro_of(entry) for entry in entries))
             try:
                 now = conclusions(repros, self.options.backend, self.options.log)
             except KeyboardInterrupt:
                 self.interrupted = True
             except UopError as error:
                 self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
-        return tuple(self.settled.results(asked, now))
+        return tuple(self.settled.results(entries, now))
 
     def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
-        """Settle by what is judged; where that is to be observed, before the first case."""
+        """Choose the profile to judge by; an observed one takes probes before the first case."""
         profile = profile_of_run(self.options.profile, hello)
         if profile == OBSERVED:
             self.profile_from = OBSERVED
-            # Of a backend that is lost meanwhile nothing was observed.
+            # This stays where the backend is lost while it is observed.
             self.options = replace(self.options, profile=STRICT)
             self.card = pool.ask(Observe())
             profile = str(self.card.profile)
@@ -233,7 +237,7 @@ class Run:
         self.ledger.profile = parse_profile(profile)
 
     def _judge_cases(self, pool: AnyPool, ids: list[CaseId], size: int) -> None:
-        """Judge cases until all are or the time is over."""
+        """Judge cases until all are judged or the time is over."""
         for judged in pool.answers(tasks_of(ids, size), self._is_in_time):
             self.peak = max(self.peak, judged.peak)
             for verdict, shown in zip(judged.verdicts, judged.exercised, strict=True):
@@ -241,7 +245,7 @@ class Run:
             self.display.progress(self.tally, self._seconds())
 
     def _judge_further(self, pool: AnyPool, size: int) -> list[CaseId]:
-        """Judge cases for what the ledger lacks by now, until it gains nothing; gives them."""
+        """Judge more cases for points that the ledger lacks, until it gains none; returns ids."""
         if self.options.cases or self.options.examples:
             return []
         room, judged = FURTHER[self.options.effort], list[CaseId]()
@@ -257,7 +261,7 @@ class Run:
         return judged
 
     def _further(self, gaps: set[Point], most: int) -> list[CaseId]:
-        """Cases that were not run, a few for each op and dtype with a gap."""
+        """Select cases that were not run, a few for each op and dtype with a gap."""
         room = dict.fromkeys(((p.about, p.dtype) for p in gaps), FURTHER_OF_EACH)
         ids: list[CaseId] = []
         for id in further(room, self.options.effort, self.vocabulary):
@@ -278,17 +282,17 @@ class Run:
             self.display.failed(verdict)
 
     def _one_of_each_kind(self, ids: list[CaseId]) -> list[Verdict]:
-        """The first failure of each kind, the gravest symptoms first."""
+        """The first failure of each kind, the most severe symptoms first."""
         first: dict[tuple[str, ...], Verdict] = {}
         for id in ids:
             verdict = self.failed.get(str(id))
             if verdict is not None and verdict.fault is not None:
                 first.setdefault(_kind(verdict), verdict)
-        by_gravity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
-        return [verdict for found in by_gravity.values() for verdict in found]
+        by_severity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
+        return [verdict for verdicts in by_severity.values() for verdict in verdicts]
 
     def _strength(self, hello: Hello) -> Strength:
-        """What the run judged of what it might have judged; of chosen cases nothing is left out."""
+        """The points and programs that the run judged, and how many there are to judge."""
         options = self.options
         chosen = [] if options.cases else groups_of(options)
         counts = (g.count(options.effort) for g in chosen if g.level != "invalid")
@@ -302,12 +306,12 @@ class Run:
         )
 
     def _failures(self, causes: list[Verdict]) -> list[Failure]:
-        """One per signature."""
-        found: dict[str, Failure] = {}
+        """One failure per signature."""
+        by_signature: dict[str, Failure] = {}
         for verdict in causes:
             failure = self.causes.get(verdict.id) or self._unshrunk(verdict)
-            found.setdefault(failure.signature, failure)
-        return list(found.values())
+            by_signature.setdefault(failure.signature, failure)
+        return list(by_signature.values())
 
     def _unshrunk(self, verdict: Verdict) -> Failure:
         case = self.own.find(verdict.id) or case_by_id(
@@ -324,11 +328,11 @@ class Run:
 
 
 def _kind(verdict: Verdict) -> tuple[str, str, str, str]:
-    """The level, op, dtype and symptom of a failure: what is shrunk once."""
+    """The level, op, dtype and symptom of a failure: one failure of each kind is shrunk."""
     id = CaseId.parse(verdict.id)
     return id.level, id.op, id.dtype, verdict.fault.symptom if verdict.fault else ""
 
 
 def _group(verdict: Verdict) -> tuple[str, ...]:
-    """The kind of a failure, and the group of cases it belongs to."""
+    """The kind of a failure, and the group of its case."""
     return *_kind(verdict), CaseId.parse(verdict.id).group

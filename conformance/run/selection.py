@@ -1,4 +1,4 @@
-"""Which cases a run judges, by its options and by what the backend lists."""
+"""Selects the cases of a run, by its options and by what the backend lists."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ def selected(
     hello: Hello | None = None,
     own: Sequence[CaseId] = (),
 ) -> list[CaseId]:
-    """The ids of the cases of a run, in order: those about ops and dtypes that `hello` lists.
-
-    Those of the adopter come first.
-    """
+    """The ids of the cases of a run, own cases first: only ops and dtypes that `hello` lists."""
     if options.cases:
         ids = [CaseId.parse(id) for id in options.cases]
         return [id if id.level == OWN else group_of(id, vocabulary).id(id.index) for id in ids]
@@ -52,5 +49,5 @@ def groups_of(options: Options, vocabulary: Vocabulary | None = None) -> list[An
 
 
 def is_narrowed(options: Options) -> bool:
-    """Whether a run is about some ops, dtypes or cases only."""
+    """Whether the options select some ops, dtypes or cases."""
     return bool(options.ops or options.dtypes or options.cases)

@@ -1,4 +1,4 @@
-"""What a run asks the processes that judge, each task with the type of its answer."""
+"""Defines the tasks of judging processes, each with the type of its answer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from uop.conformance.suite.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A verdict for each case, what it exercises, and the most memory that the backend held.
+    """For each case its verdict and the points it exercises; the peak memory of the backend.
 
-    What a skipped case would exercise counts too; None where the case was not made.
+    `exercised` has the points of skipped cases too; None where the case was not generated.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -29,7 +29,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The task is done."""
+    """Answers a task that has no result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Shrink(Task[Failure]):
 
 @dataclass(frozen=True, slots=True)
 class JudgeBy(Task[Done]):
-    """Judge by this profile from now on, and draw random programs from this vocabulary."""
+    """From now on judge by this profile and generate random programs from this vocabulary."""
 
     profile: str
     vocabulary: Vocabulary
@@ -60,18 +60,18 @@ class JudgeBy(Task[Done]):
 
 @dataclass(frozen=True, slots=True)
 class Observe(Task[Card]):
-    """Find out what the backend does where the spec leaves a choice."""
+    """Observe what the backend does where the spec leaves a choice."""
 
     answer = Card
 
 
 TASKS = (Judge, Shrink, JudgeBy, Observe)
 CHUNKS = (4, 8, 16)
-"""Sizes of the first tasks, for an early first result; then as many as the backend takes."""
+"""The sizes of the first tasks: small ones give early results. Later ones have the full size."""
 
 
 def tasks_of(ids: Iterable[CaseId], size: int) -> Iterator[Judge]:
-    """Cases to judge, in so many tasks that no judge waits long for the first or the last one."""
+    """Split cases into tasks of at most `size`; the first ones are smaller."""
     rest = iter([str(id) for id in ids])
     sizes = chain((min(n, size) for n in CHUNKS), repeat(size))
     while chunk := tuple(islice(rest, next(sizes))):

@@ -1,4 +1,4 @@
-"""Judges several backends on the same cases, drawn from what all of them list."""
+"""Judges several backends on the same cases, about the ops and dtypes that all of them list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uop.spec.errors import BackendError, UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The report on several backends, with the votes, and what could not be written."""
+    """The report on several backends, with their votes, and the files that could not be written."""
 
     report: Report
     problems: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""The processes of backends."""
+"""Runs backends in processes of their own."""

@@ -1,4 +1,4 @@
-"""Any executable as a backend: `command:./worker --option`, which answers JSON lines on stdio."""
+"""Runs any executable as a backend: `command:./worker --option` answers JSON lines on stdio."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGE_REPLY = 64 << 20
 
 
 class Command(Isolated):
-    """A worker that answers lines, whatever it is written in."""
+    """A worker that answers JSON lines, in any language."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Command(Isolated):
         log: ProtocolLog | None = None,
     ) -> None:
         self.command, self.log = command_of(name), log
-        self.asked = self.peak_before = 0
+        self.request_id = self.peak_before = 0
         super().__init__(name, folder, allowance)
 
     def submit(self, programs: Sequence[Program]) -> None:
@@ -43,13 +43,13 @@ class Command(Isolated):
     def collect(self) -> list[Outcome]:
         outcomes = [self.run(program) for program in self.submitted]
         if self.process.look().resident - self.resident_at_start > self.allowance.bytes // 2:
-            # It keeps a little of every program: not the fault of the next one.
+            # It leaks a little with every program: that must not count against the next one.
             self.restart()
         return outcomes
 
     @property
     def peak(self) -> int:
-        """The most bytes that its processes were seen to hold, also those that are gone."""
+        """The peak memory of its processes in bytes, over all restarts."""
         return max(self.peak_before, self.process.peak)
 
     def close(self) -> None:
@@ -57,12 +57,12 @@ class Command(Isolated):
         self.peak_before = self.peak
 
     def run(self, program: Program) -> Outcome:
-        """Run one program, or have it checked where it comes without inputs."""
-        self.asked += 1
+        """Run one program, or ask for a check where it has no inputs."""
+        self.request_id += 1
         try:
             if not program.batches:
-                return self._checked(messages.check_request(self.asked, program, self.hello))
-            request = messages.run_request(self.asked, program, self.hello, self.folder)
+                return self._checked(messages.check_request(self.request_id, program, self.hello))
+            request = messages.run_request(self.request_id, program, self.hello, self.folder)
             reply = self.ask(request, messages.largest_reply(request))
             outcome = messages.read_outputs(reply, len(program.batches), self.folder)
             outcome = messages.in_its_shapes(outcome, request, program)
@@ -77,17 +77,17 @@ class Command(Isolated):
         except OSError as error:
             raise BackendError(f"{self.name}: no files for its arrays: {error.strerror}") from None
         finally:
-            for path in self.folder.glob(f"input-{self.asked}-*"):
+            for path in self.folder.glob(f"input-{self.request_id}-*"):
                 path.unlink()
 
     def explain(self, program: Program, is_right: IsRight) -> str:
         lines = []
         try:
             if "stages" in self.hello.offers:
-                reply = self.asked_about("stages", program)
+                reply = self.reply_about("stages", program)
                 lines.append(offers.first_wrong_stage(reply, program, is_right))
             if "source" in self.hello.offers:
-                lines.append(offers.source(self.asked_about("source", program)))
+                lines.append(offers.source(self.reply_about("source", program)))
         except LostError as lost:
             self.restart()
             lines.append(str(lost))
@@ -96,32 +96,32 @@ class Command(Isolated):
         return "\n".join(filter(None, lines))
 
     def ask(self, request: messages.Request, most: int = LARGE_REPLY) -> Json:
-        """The reply to any request. LostError where there is none: then it must be restarted."""
+        """The reply to a request. LostError where there is none: the caller must then restart."""
         line, seconds = request.line, self.allowance.seconds(1)
         return self.process.ask(line, request.id, seconds, most)
 
     def as_read(self, program: Program) -> UOp:
-        """What the words that are sent for a program read as."""
+        """The program as the worker reads the text that is sent for it."""
         return messages.in_words(program, self.hello).root
 
-    def asked_about(self, do: str, program: Program) -> Json:
-        """The reply to a question about a program. LostError, DeviationError."""
-        self.asked += 1
-        reply = self.ask(messages.ask_request(self.asked, do, program, self.hello))
+    def reply_about(self, do: str, program: Program) -> Json:
+        """The reply to a request about a program. LostError, DeviationError."""
+        self.request_id += 1
+        reply = self.ask(messages.ask_request(self.request_id, do, program, self.hello))
         if "error" in reply:
             raise DeviationError(do, "what hello offers", messages.read_error(reply).message)
         return reply
 
     def _with_properties(self, program: Program, outcome: Outcome) -> Outcome:
-        """The outcome, unless the worker offers its properties and has a wrong one."""
+        """The outcome, or a problem where the worker offers `props` and a property is wrong."""
         if "props" not in self.hello.offers or isinstance(outcome, Problem):
             return outcome
-        reply = self.asked_about("props", program)
+        reply = self.reply_about("props", program)
         wrong = offers.wrong_property(reply, self.as_read(program))
         return Problem(ProblemKind.PROPERTY, wrong) if wrong else outcome
 
     def _with_last_words(self, outcome: Outcome) -> Outcome:
-        """The outcome; an error also with what stands on stderr."""
+        """The outcome; the message of an error gets the end of stderr."""
         if isinstance(outcome, Outputs) or outcome.kind is ProblemKind.UNSUPPORTED:
             return outcome
         lines = [outcome.message, *self.process.last_words()]
@@ -137,8 +137,8 @@ class Command(Isolated):
 
     def _open(self) -> None:
         try:
-            held = self.allowance.bytes
-            self.process = LineProcess(self.command, self.folder, held, self.log)
+            limit = self.allowance.bytes
+            self.process = LineProcess(self.command, self.folder, limit, self.log)
         except OSError as error:
             raise BackendError(f"cannot start {self.command[0]}: {error.strerror}") from None
 
@@ -157,7 +157,7 @@ class Command(Isolated):
 
 
 def command_of(name: str) -> list[str]:
-    """The words of a command. NoSuchBackendError where there are none."""
+    """Split a command into words. NoSuchBackendError where it has none."""
     try:
         words = shlex.split(name.removeprefix(COMMAND))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Judges in this process, for a debugger: breakpoints work, nothing is timed, a crash ends it."""
+"""Judges a backend in this process, for a debugger: no timeouts, and a crash ends the run."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ WARNING = (
 
 
 class InProcess:
-    """What a run asks a pool, answered by one judge and a backend of this process."""
+    """A pool without processes: one judge and one backend in this process."""
 
     def __init__(self, options: Options) -> None:
-        # For a backend written as module:Class; at the end, where it hides nothing installed.
+        # For a backend named module:Class; last, so that it hides no installed module.
         sys.path.append(str(Path.cwd()))
         session = _Fitting(find(options.backend).make())
         checked(session.hello)
         self.tasks = Tasks.of(session, options.profile, options.seed, options.folder)
 
     def hello(self, processes: int) -> Hello:
-        """Who is judged."""
+        """The hello of the backend."""
         return self.tasks.judge.session.hello
 
     def ask(self, task: Task[A]) -> A:
@@ -50,7 +50,7 @@ class InProcess:
     def answers(
         self, tasks: Iterator[Task[A]], keep_on: Callable[[], bool] = lambda: True
     ) -> Iterator[A]:
-        """The answer to each task, one after the other; no new task once `keep_on` says no."""
+        """Answer one task after the other; start none once `keep_on` returns false."""
         return (self.ask(task) for task in takewhile(lambda _: keep_on(), tasks))
 
     def end(self) -> None:
@@ -58,14 +58,14 @@ class InProcess:
 
 
 class _Fitting(Local):
-    """What is no outcome is told as it is of a process."""
+    """Reports anything but an outcome as a backend in a process does."""
 
     def collect(self) -> list[Outcome]:
         return [fitting(outcome) for outcome in super().collect()]
 
 
 def require_in_process(options: Options) -> None:
-    """OptionError for what only processes have."""
+    """OptionError for options that need processes."""
     if options.backend.startswith((COMMAND, MUTANT)):
         expected = "expected a backend in Python, such as module:Class"
         raise OptionError(f"--in-process: {expected}; found {options.backend!r}")

@@ -1,4 +1,4 @@
-"""Processes: how they start, what they inherit, how much memory they hold, how to end them all."""
+"""Starts and ends processes, and measures the memory of those that belong together."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from uop.conformance.protocol import wire
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PATIENCE = 5.0
-"""Seconds that a process has to end its own ones and itself."""
+"""The seconds that a process has to end its children and itself."""
 T = TypeVar("T")
 
 
 class Module:
-    """A module of the suite in a process of its own, which takes and gives messages."""
+    """A module of the suite in its own process, which exchanges messages of `wire`."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Module:
             stdout=subprocess.PIPE,
             stderr=stderr,
             env=environment,
-            # Ctrl-C is for the run, which still wants to hear of finished cases.
+            # Ctrl-C must reach the run alone, which still collects the finished cases.
             start_new_session=True,
         )
         assert self.popen.stdin is not None
@@ -47,27 +47,27 @@ class Module:
         self.requests, self.replies = (pipe.fileno() for pipe in self.pipes)
 
     def write(self, message: object) -> None:
-        """Send a message. ClosedError."""
+        """Send a message. ClosedError where the process has gone."""
         wire.write(self.requests, message)
 
     def read(self, *kinds: type[T], deadline: float | None = None) -> T:
-        """The next message, of one of these types. The errors of `wire.read`."""
+        """The next message, of one of these types. Raises the errors of `wire.read`."""
         return wire.read(self.replies, *kinds, deadline=deadline)
 
     def terminate(self) -> None:
-        """Tell the process to end."""
+        """Send SIGTERM to the process."""
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGTERM)
 
     def end(self) -> None:
-        """Let the process end what it started and itself; kill it where that takes too long."""
+        """Let the process end itself and its children; kill it where that takes too long."""
         self.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.popen.wait(PATIENCE)
         self.kill()
 
     def kill(self) -> None:
-        """End the process and what it started."""
+        """Kill the process and its group."""
         if self.popen.poll() is None:
             os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.wait()
@@ -76,16 +76,16 @@ class Module:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """That of a backend's process: kernels are compiled anew, unless the user names a cache.
+    """The environment of a backend's process: no cached kernels, unless the user names a cache.
 
-    What it leaves among the temporary files, being killed, goes with the folder.
+    Its temporary files lie in `folder`: where it is killed, they are removed with the folder.
     """
     return {"POCL_CACHE_DIR": str(folder / "pocl"), **os.environ, "TMPDIR": str(folder)}
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The processes of a session or below its leader, and the bytes that they hold together."""
+    """The processes of a session and below its leader, and the memory of all in bytes."""
 
     pids: tuple[int, ...]
     resident: int
@@ -93,7 +93,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class ProcessInfo:
-    """What the system tells of a process."""
+    """The fields of `/proc/PID/stat` that are read; memory in bytes."""
 
     pid: int
     parent: int
@@ -102,31 +102,31 @@ class ProcessInfo:
 
 
 def tree_of(leader: int) -> Tree:
-    """The processes that belong to the leader of a session; none where the system tells nothing."""
+    """The processes that belong to the leader of a session; none where there is no /proc."""
     entries = list(_entries())
-    found = {e.pid for e in entries if e.pid == leader or e.session == leader}
-    while more := {e.pid for e in entries if e.parent in found} - found:
-        found |= more
-    held = sum(e.resident for e in entries if e.pid in found)
-    return Tree(tuple(sorted(found)), held)
+    pids = {e.pid for e in entries if e.pid == leader or e.session == leader}
+    while children := {e.pid for e in entries if e.parent in pids} - pids:
+        pids |= children
+    resident = sum(e.resident for e in entries if e.pid in pids)
+    return Tree(tuple(sorted(pids)), resident)
 
 
 def own_stdout() -> int:
-    """The pipe to the parent; what this process prints from now on goes to stderr instead."""
+    """Take stdout as the pipe to the parent; prints go to stderr from now on."""
     out = os.dup(1)
     os.dup2(2, 1)
     return out
 
 
 def when_alone(leave: Callable[[], None]) -> None:
-    """Call once nobody can write to stdin any more, whatever this process is at: its parent ended.
+    """Call `leave` from a thread once stdin is closed: the parent has ended.
 
-    What stands in the pipe by then may never be read.
+    It does not wait for unread messages in the pipe.
     """
 
     def wait() -> None:
         watch = select.poll()
-        # Of an end that is closed it tells without being asked for anything.
+        # An empty mask still reports POLLHUP.
         watch.register(0, 0)
         watch.poll()
         leave()
@@ -135,9 +135,9 @@ def when_alone(leave: Callable[[], None]) -> None:
 
 
 def end(leader: int, mark: str = "") -> None:
-    """Kill the leader of a session and everything that belongs to it, this process last.
+    """Kill the leader of a session and all that belongs to it, this process last.
 
-    One that has left the session and its parent is known by the mark in its environment.
+    `mark` in its environment identifies a process that has left the session and its parent.
     """
     pids = {*tree_of(leader).pids, *(_marked(mark) if mark else ())}
     for pid in pids - {os.getpid()}:
@@ -148,7 +148,7 @@ def end(leader: int, mark: str = "") -> None:
 
 
 def how_it_ended(code: int | None) -> str:
-    """The end of a process in words; None for one that is still there."""
+    """Describe an exit code; None means that the process still runs."""
     if code is None:
         return "closed its pipe"
     return (
@@ -157,7 +157,7 @@ def how_it_ended(code: int | None) -> str:
 
 
 def _marked(mark: str) -> Iterator[int]:
-    """The processes whose environment has this variable."""
+    """The ids of the processes whose environment has this variable."""
     for folder in PROC.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
@@ -167,7 +167,7 @@ def _marked(mark: str) -> Iterator[int]:
 def _entries() -> Iterator[ProcessInfo]:
     for folder in PROC.glob("[0-9]*"):
         try:
-            # The name of a program may hold spaces and parentheses: the numbers stand behind it.
+            # The program's name may contain spaces and parentheses: read behind the last one.
             fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         except OSError:
             continue

@@ -1,4 +1,4 @@
-"""The process of a backend under test: `python -m uop.conformance.workers.serve NAME`."""
+"""Runs a backend in a process: `python -m uop.conformance.workers.serve NAME`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GRACE = 10
 
 
 def main(name: str) -> None:
-    """Say hello, then answer programs until the other side closes."""
+    """Send the hello, then run programs until the parent closes the pipe."""
     with suppress(wire.ClosedError):
         _serve(name)
 
@@ -37,7 +37,7 @@ def _serve(name: str) -> None:
     out = own_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     when_alone(partial(end, os.getpid()))
-    # For a backend written as module:Class; at the end, where it hides nothing that is installed.
+    # For a backend named module:Class; last, so that it hides no installed module.
     sys.path.append(str(Path.cwd()))
     try:
         load_additions()
@@ -51,36 +51,36 @@ def _serve(name: str) -> None:
 
 
 def answer(backend: Backend, requests: int, replies: int) -> None:
-    """Run what comes in. ClosedError when the other side has gone."""
+    """Run the programs of each message. ClosedError when the other side has gone."""
     while True:
-        asked = wire.read(requests, wire.Run)
-        # An orphan ends itself even if it hangs where no other thread of it runs.
-        signal.alarm(math.ceil(asked.limit) + GRACE)
-        outcomes = tuple(map(fitting, backend.run(asked.programs)))
+        message = wire.read(requests, wire.Run)
+        # The alarm ends an orphan even where it hangs with the GIL held.
+        signal.alarm(math.ceil(message.limit) + GRACE)
+        outcomes = tuple(map(fitting, backend.run(message.programs)))
         signal.alarm(0)
         wire.write(replies, wire.Ran(outcomes, resident()))
 
 
 def fitting(outcome: object) -> Outcome:
-    """What a backend gave for a program, unless it is none of what it may give."""
+    """The outcome of a program; a PROTOCOL problem for anything that is no outcome."""
     if isinstance(outcome, Problem):
         return outcome
     if not isinstance(outcome, Outputs):
-        said = f"run: expected Outputs or a Problem, found {type(outcome).__name__}"
-        return Problem(ProblemKind.PROTOCOL, said)
+        message = f"run: expected Outputs or a Problem, found {type(outcome).__name__}"
+        return Problem(ProblemKind.PROTOCOL, message)
     for a in chain.from_iterable(outcome.batches):
         if not isinstance(a, np.ndarray | np.generic):
-            said = f"an output: expected a numpy array, found {type(a).__name__}"
-            return Problem(ProblemKind.PROTOCOL, said)
+            message = f"an output: expected a numpy array, found {type(a).__name__}"
+            return Problem(ProblemKind.PROTOCOL, message)
         if a.dtype not in NAMES:
             known = ", ".join(NAMES.values())
-            said = f"an output: expected an array of {known}, found {a.dtype}"
-            return Problem(ProblemKind.PROTOCOL, said)
+            message = f"an output: expected an array of {known}, found {a.dtype}"
+            return Problem(ProblemKind.PROTOCOL, message)
     return outcome
 
 
 def resident() -> int:
-    """Bytes of memory this process holds; 0 where the system does not say."""
+    """The resident memory of this process in bytes; 0 without /proc."""
     if not STATM.exists():
         return 0
     return int(STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,6 +1,6 @@
-"""Starts a backend by its name: an adapter of this project's kind, or any executable.
+"""Starts a backend by its name: an adapter in Python, a mutant, or any executable.
 
-What a judging process needs later is not imported here: the backend starts meanwhile.
+Imports little: the backend starts while a judging process loads the rest.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ RUN = "uop.conformance.mutants.run"
 
 
 def known(name: str) -> None:
-    """An error for a name that can be no backend."""
+    """Check the name of a backend. NoSuchBackendError, NoSuchMutantError."""
     _check_text(name)
     if name.startswith(COMMAND):
-        from uop.conformance.workers.command import command_of  # what writes its lines is large
+        from uop.conformance.workers.command import command_of  # slow to import
 
         command_of(name)
     elif name.startswith(MUTANT):
@@ -32,7 +32,7 @@ def known(name: str) -> None:
 
 
 def _check_text(name: str) -> None:
-    """What stands in a report may be no argument of a process, as all names of a command are."""
+    """NoSuchBackendError for a name that cannot be an argument of a process."""
     try:
         is_argument = b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
@@ -43,7 +43,7 @@ def _check_text(name: str) -> None:
 
 @contextmanager
 def started(name: str, log: Path | None = None) -> Iterator[Session]:
-    """The backend of this name, which ends with the block. BackendError where it does not start."""
+    """Start a backend, and end it with the block. BackendError where it does not start."""
     with (
         TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder,
         closing(start(name, Path(folder), log=log)) as session,
@@ -54,13 +54,13 @@ def started(name: str, log: Path | None = None) -> Iterator[Session]:
 def start(
     name: str, folder: Path, allowance: Allowance | None = None, log: Path | None = None
 ) -> Session:
-    """The backend of this name in a process of its own. BackendError where it does not start.
+    """Start a backend in its own process. BackendError where it does not start.
 
-    The lines of a command are appended to `log`.
+    `log` gets the lines to and from a command.
     """
     if name.startswith(COMMAND):
         from uop.conformance.protocol.log import ProtocolLog
-        from uop.conformance.workers.command import Command  # what writes its lines is large
+        from uop.conformance.workers.command import Command  # slow to import
 
         return Command(name, folder, allowance, None if log is None else ProtocolLog(log))
     if name.startswith(MUTANT):

@@ -1,4 +1,4 @@
-"""A backend in a process of its own: a crash, a hang or a leak is a result, not the end."""
+"""Runs a backend in its own process: a crash, a hang or a leak becomes a problem of a program."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from uop.conformance.workers.processes import Module, environment, how_it_ended
 from uop.spec.errors import BackendError
 
 SERVE = "uop.conformance.workers.serve"
-"""The module that a process of a backend runs."""
+"""The module that the process of a backend runs."""
 STDERR_SHOWN = 400
 
 IsRight = Callable[[Outcome], bool]
-"""Whether an outcome is accepted for the program in question."""
+"""Says whether an outcome of a program is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a backend may use before it is taken for hung or leaking."""
+    """The time and memory that a backend may use, and how often it may be restarted."""
 
     start_seconds: float = 60.0
     batch_seconds: float = 30.0
@@ -45,7 +45,7 @@ class Allowance:
 
     @classmethod
     def within(cls, seconds: float | None) -> Allowance:
-        """So many seconds for a start, for one program of a command, or one batch of an adapter."""
+        """Allow these seconds for a start, a program of a command, or a batch of an adapter."""
         if seconds is None:
             return cls()
         return cls(start_seconds=seconds, batch_seconds=seconds, program_seconds=0.0)
@@ -55,27 +55,27 @@ class Allowance:
 
 
 class Session(Protocol):
-    """A started backend. `submit` hands over programs, `collect` waits for their outcomes."""
+    """A started backend. `submit` sends programs, `collect` waits for their outcomes."""
 
     @property
     def hello(self) -> Hello: ...
 
     @property
     def peak(self) -> int:
-        """The most bytes of memory that it was seen to hold."""
+        """Its peak memory in bytes, as far as it was measured."""
 
     def submit(self, programs: Sequence[Program]) -> None: ...
 
     def collect(self) -> list[Outcome]: ...
 
     def explain(self, program: Program, is_right: IsRight) -> str:
-        """What it shows of how it runs a program that gave what is not right."""
+        """Details from the backend on a program with a wrong outcome; empty if it has none."""
 
     def close(self) -> None: ...
 
 
 class Local:
-    """A backend in this process, for tests and for backends that are trusted."""
+    """A backend in this process, for tests and for trusted backends."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -106,7 +106,7 @@ class LostError(Exception):
 
 
 class Isolated(ABC):
-    """A backend in a process of its own, started again whenever it is lost.
+    """A backend in its own process, which is started again whenever it is lost.
 
     BackendError where it cannot be started, or has been lost too often.
     """
@@ -124,7 +124,7 @@ class Isolated(ABC):
         """End the process."""
 
     def restart(self) -> None:
-        """End the process and start it again. BackendError where that was done too often."""
+        """End the process and start it again. BackendError where it has been lost too often."""
         self.close()
         if self.starts > self.allowance.restarts:
             raise BackendError(f"backend {self.name!r} was lost {self.starts} times")
@@ -134,7 +134,7 @@ class Isolated(ABC):
         self.starts += 1
         self._open()
         with ExitStack() as undo:
-            # Also where this process is told to end meanwhile.
+            # SIGTERM may raise SystemExit here.
             undo.callback(self.close)
             hello = self._read_hello()
             undo.pop_all()
@@ -146,11 +146,11 @@ class Isolated(ABC):
 
     @abstractmethod
     def _read_hello(self) -> Hello:
-        """What the process says of itself. BackendError where it does not."""
+        """Read the hello of the process. BackendError where there is none."""
 
 
 class Worker(Isolated):
-    """An adapter of this project's kind in a process of a module of ours."""
+    """An adapter in Python, in a process that runs `serve`."""
 
     def __init__(
         self,
@@ -187,9 +187,9 @@ class Worker(Isolated):
         self.process.kill()
 
     def _after_loss(self, programs: tuple[Program, ...], lost: LostError) -> list[Outcome]:
-        """Find the culprits by halves, each half in a process that has seen nothing else.
+        """Restart, and find the programs that cost the process by bisection.
 
-        Where one hangs, one by one: each half with the culprit in it would be waited for again.
+        After a hang run one program at a time: each half with a hanging one would time out again.
         """
         self.restart()
         if len(programs) == 1:
@@ -226,8 +226,8 @@ class Worker(Isolated):
         except wire.ClosedError:
             raise self._crashed() from None
         if len(ran.outcomes) != len(programs):
-            said = f"{len(ran.outcomes)} outcomes for {len(programs)} programs"
-            raise LostError(ProblemKind.CRASH, said)
+            message = f"{len(ran.outcomes)} outcomes for {len(programs)} programs"
+            raise LostError(ProblemKind.CRASH, message)
         self._check_memory(ran.resident)
         return list(ran.outcomes)
 
@@ -248,23 +248,25 @@ class Worker(Isolated):
     def _read_hello(self) -> Hello:
         limit, started = self.allowance.start_seconds, f"backend {self.name!r} did not start"
         try:
-            found = self.process.read(wire.Started, deadline=time.monotonic() + limit)
+            message = self.process.read(wire.Started, deadline=time.monotonic() + limit)
         except wire.LateError:
             raise BackendError(f"{started}: no hello within {limit:g} s") from None
         except wire.ClosedError:
             raise BackendError(f"{started}: {self._crashed()}") from None
         except wire.RefusedError as refused:
             raise BackendError(f"{started}: {sanitized(str(refused))}") from None
-        self.resident = self.resident_at_start = found.resident
-        return found.hello
+        self.resident = self.resident_at_start = message.resident
+        return message.hello
 
     def _crashed(self) -> LostError:
         how = how_it_ended(self._exit_code())
-        said = self.log.read_text("utf-8", "replace").strip()[-STDERR_SHOWN:]
-        if not said:
+        stderr = self.log.read_text("utf-8", "replace").strip()[-STDERR_SHOWN:]
+        if not stderr:
             return LostError(ProblemKind.CRASH, f"the process {how}")
-        # Of a traceback the last line says most.
-        return LostError(ProblemKind.CRASH, f"the process {how}: {said.splitlines()[-1]}\n{said}")
+        # The last line of a traceback is the error.
+        return LostError(
+            ProblemKind.CRASH, f"the process {how}: {stderr.splitlines()[-1]}\n{stderr}"
+        )
 
     def _exit_code(self) -> int | None:
         try:

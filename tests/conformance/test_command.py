@@ -169,7 +169,7 @@ def test_lines_that_are_no_replies_are_shown_and_skipped(
 def test_a_full_stderr_stops_nothing(tmp_path: Path) -> None:
     with started("loud", tmp_path) as worker:
         np.testing.assert_array_equal(result(run(worker, CULPRIT)[0]), A * B)
-        assert len(worker.process.said) < 1 << 16
+        assert len(worker.process.stderr_text) < 1 << 16
 
 
 def test_nothing_that_a_worker_started_survives_it(tmp_path: Path) -> None:
