@@ -1,4 +1,4 @@
-"""What a backend may return for a program: the reference evaluation, over sets where they widen."""
+"""Compute what the spec accepts for a program: the reference, and sets of values around it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 TRUNCATED = {Op.CDIV: Op.IDIV, Op.CMOD: Op.MOD}
-"""What divisions that round toward zero are where all do."""
+"""The ops that CDIV and CMOD become where a profile makes all divisions round toward zero."""
 
 
 def accept(
     root: UOp, inputs: Inputs | None = None, profile: Profile = STRICT
 ) -> tuple[Accepted, ...]:
-    """What each output of a program may be, in the order in which `evaluate` gives them.
+    """Return the accepted results of each output of a program, in the order of `evaluate`.
 
-    Of a SINK the outputs are the stored slots, in the order of their numbers. Raises UndefinedError
-    for a program without meaning on the inputs, also where only some of its accepted values lead
-    to that; UnsupportedError for a program that this version has no sets for. Of `int_div_traps`
-    no set depends: it says that there may be no result.
+    The outputs of a SINK are the stored slots in the order of their numbers. Raises UndefinedError
+    for a program without meaning on the inputs, also if only some of its accepted values lead to
+    that, and UnsupportedError for a program whose sets this version cannot compute. The knob
+    `int_div_traps` changes no set: it says that there may be no result.
     """
     root, values = read_by(root, inputs or {}, profile)
     root = in_core_ops(root)
@@ -40,8 +40,10 @@ def accept(
 
 
 def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp, Value]]:
-    """A program as a profile reads it, and its inputs: its own PADs and divisions, and
-    no calls where it depends on other nodes what one of them may be.
+    """Return a program as a profile reads it, and its inputs.
+
+    PADs and divisions are those of the profile. Calls are inlined where the accepted results of a
+    node depend on other nodes.
     """
     root = _as_declared(root, profile)
     root, inputs = with_numbers(root, inputs)
@@ -53,9 +55,9 @@ def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp,
 
 
 def _as_declared(root: UOp, profile: Profile) -> UOp:
-    """The same graph, with PADs filled as a profile says, and one kind of divisions if it has one.
+    """Fill PADs and choose the kind of divisions as a profile says.
 
-    What CDIV decomposes into corrects an IDIV that rounds toward minus infinity.
+    The decomposition of CDIV corrects an IDIV that rounds toward minus infinity.
     """
     fills, truncates = profile.pad_fill == "zero", profile.int_div == "trunc"
     if not (fills or truncates):

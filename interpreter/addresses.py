@@ -1,16 +1,17 @@
-"""Addresses of buffers: numbers that overlap nowhere and suit every element."""
+"""Assign addresses to buffers: aligned for every element, and without overlap."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
 ALIGNMENT = 256
-"""Of the addresses of buffers: more than any element needs."""
+"""The alignment of buffers in bytes: more than any element needs."""
 
 
 class Addresses:
-    """The addresses of buffers on devices, assigned on first use: none is 0, no two
-    buffers overlap.
+    """The addresses of buffers on devices, assigned on first use.
+
+    No address is 0, and no two buffers overlap.
     """
 
     def __init__(self) -> None:
@@ -18,7 +19,7 @@ class Addresses:
         self._assigned: dict[tuple[Hashable, str], int] = {}
 
     def of(self, buffer: Hashable, size: int, device: str) -> int:
-        """The address on a device of a buffer of so many bytes."""
+        """Return the address on a device of a buffer of `size` bytes."""
         key = buffer, device
         if key not in self._assigned:
             self._assigned[key] = self._next

@@ -1,4 +1,4 @@
-"""Checks a value against what was derived about it: dtype, shape, min_max."""
+"""Check values against the derived properties of their nodes: dtype, shape and min_max."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def check_of(root: UOp) -> Callable[[UOp, Value], None]:
-    """What checks the values of a program."""
+    """Return the function that checks the values of a program."""
     return check_elements if kind_of(root).calls_kernels else check_value
 
 
 def check_value(u: UOp, value: Value) -> None:
-    """PassError where a value is not what its node derives: a wrong rule of either."""
+    """Raise PassError where a value contradicts its node: a rule or a derivation is wrong."""
     if value.data.shape != u.shape:
         raise PassError(f"{u!r}: shape is {u.shape}, evaluation gave {value.data.shape}")
     check_elements(u, value)
 
 
 def check_elements(u: UOp, value: Value) -> None:
-    """`check_value` but for the shape: in a kernel a node has a value per work item."""
+    """Check a value as `check_value` does, but for its shape: a kernel has one per work item."""
     data = value.data
     if data.dtype != np_dtype(u.dtype):
         raise PassError(f"{u!r}: dtype is {u.dtype.name}, evaluation gave {data.dtype}")

@@ -1,4 +1,4 @@
-"""The meaning of programs: tensor graphs and the kernel programs that a compiler makes of them."""
+"""Evaluate programs by the reference: tensor graphs, and kernel programs that a compiler makes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Output = Array | tuple[Array, ...] | dict[int, Array]
 
 
 def evaluate(root: UOp, inputs: Inputs | None = None) -> Output:
-    """The value of a program, every value on the way checked against its derived properties.
+    """Return the value of a program; check every value on the way against its derived properties.
 
     `inputs` maps the slots of PARAMs and BUFFERs to arrays of their shape and storage dtype. A
     value gives one array, a TUPLE a tuple, a SINK a dict from slot to contents. UNSPECIFIED and
     INVALID elements of the result hold anything. Raises InvalidError for inputs that do not fit,
-    UndefinedError for a program without meaning on them, LackingError where memory or a meaning
-    that is registered by name is missing.
+    UndefinedError for a program without meaning on them, and LackingError where memory, or a
+    meaning that is registered by name, is missing.
     """
     result = evaluate_full(root, inputs, check_of(checked_root(root)))
     if isinstance(result, dict):
@@ -35,7 +35,7 @@ def evaluate(root: UOp, inputs: Inputs | None = None) -> Output:
 def evaluate_full(
     root: UOp, inputs: Inputs | None = None, observe: Observer | None = None
 ) -> FullOutput:
-    """`evaluate` with the masks, unchecked; `observe` is called with each node and its value."""
+    """Evaluate without checks and keep the masks; call `observe` with each node and its value."""
     root, inputs = with_numbers(checked_root(root), checked_inputs(inputs))
     values = bind_inputs(root, inputs)
     kernels = kind_of(root).calls_kernels

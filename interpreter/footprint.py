@@ -1,4 +1,4 @@
-"""The memory that the values of a program need, found out before any of them is computed."""
+"""Bound the memory that the values of a program need, before any of them is computed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 USUAL_BYTES = 8 << 30
 """The limit where the system does not say how much memory there is."""
 MOST_OF_ONE = 24
-"""Bytes of one element at most: itself, and its position where it is one of a location."""
+"""The most bytes of one element: the value, and in a location its position too."""
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
@@ -35,7 +35,7 @@ Sources = Callable[["UOp"], "tuple[UOp, ...]"]
 
 @contextmanager
 def at_most(count: int) -> Iterator[None]:
-    """Let programs need so many bytes at once, instead of what the machine has."""
+    """Limit the bytes that programs may need at once, instead of by the machine's memory."""
     token = _limit.set(count)
     try:
         yield
@@ -44,15 +44,15 @@ def at_most(count: int) -> Iterator[None]:
 
 
 def limit() -> int:
-    """The bytes that values may need at once: those of the machine or of its container."""
+    """Return the bytes that values may need at once: those of the machine or of its container."""
     chosen = _limit.get()
     return _memory() if chosen is None else chosen
 
 
 def bound(order: Sequence[UOp]) -> int:
-    """More bytes than nodes need, found fast: as if every value were the largest.
+    """Return an upper bound of the bytes that nodes need, as if all values were the largest.
 
-    Of a shape that numpy does not have no bytes are enough.
+    It is fast to compute. No limit suffices for a shape that numpy cannot have.
     """
     shapes = {u.shape for u in order}
     most = max((prod(s) if holds(s, MOST_OF_ONE) else sys.maxsize for s in shapes), default=0)
@@ -60,9 +60,9 @@ def bound(order: Sequence[UOp]) -> int:
 
 
 def check_values(order: Sequence[UOp], sources: Sources) -> None:
-    """VALUE.n1 where the values of a graph, each kept until its last use, do not fit.
+    """Raise VALUE.n1 where the values of a graph, each held until its last use, do not fit.
 
-    A graph that stores keeps all values. A value counts in full also if it is a view of another.
+    A graph that stores holds all values. A view of another value counts in full.
     """
     if bound(order) <= limit():
         return
@@ -76,7 +76,7 @@ def check_values(order: Sequence[UOp], sources: Sources) -> None:
 
 
 def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:
-    """VALUE.n1 where the values of a kernel body, all kept until it ends, do not fit.
+    """Raise VALUE.n1 where the values of a kernel body, all held until it ends, do not fit.
 
     A value has a copy for each position on the axes that it depends on.
     """

@@ -1,4 +1,4 @@
-"""The evaluator of Tensors: numpy arrays in and out of the interpreter, or of what runs instead."""
+"""Evaluate Tensors of the frontend with numpy arrays, by the interpreter or another backend."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _DTYPES = {storage: DTYPES[name] for name, storage in STORAGE.items() if name !=
 
 @dataclass(frozen=True, slots=True)
 class NumpyEvaluator:
-    """Evaluates by the reference interpreter, every value checked on the way, unless `run` differs.
+    """An evaluator of Tensors on numpy arrays, by default the reference with all its checks.
 
-    `NumpyEvaluator(lambda root, inputs: compile(root, "opencl").run(inputs))` evaluates there.
+    `run` may replace it: `NumpyEvaluator(lambda root, inputs: compile(root,
+    "opencl").run(inputs))`.
     """
 
     run: Callable[[UOp, dict[int, Array]], object] = evaluate
 
     def hold(self, data: object) -> Held | None:
-        """A copy of a numpy array or scalar; None for anything else, and for other dtypes."""
+        """Copy a numpy array or scalar; return None for anything else and for unknown dtypes."""
         if not isinstance(data, np.ndarray | np.generic):
             return None
         dtype = _DTYPES.get(data.dtype)

@@ -1,4 +1,4 @@
-"""The inputs of a program: arrays by slot, checked against the nodes that take them."""
+"""Check the inputs of a program, arrays by slot, against the nodes that take them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ Inputs = Mapping[int, "Array | Value"]
 
 
 def checked_inputs(inputs: Inputs | None) -> Inputs:
-    """The inputs, none for None; InvalidError for anything but a mapping."""
+    """Return the inputs, none for None; raise InvalidError for anything but a mapping."""
     if inputs is None or isinstance(inputs, Mapping):
         return inputs or {}
     raise INPUT_C6.error("inputs", _repr(inputs), users_line())
 
 
 def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
-    """A program without variables, and its inputs but for those that were their values.
+    """Bind the variables of a program to their inputs; return it with the remaining inputs.
 
-    A variable without a value stays, as a PARAM without input. InvalidError outside its range.
+    A variable without a value stays as a PARAM without input. Raises InvalidError for a value
+    outside the range of its variable.
     """
     if not _takes_numbers(root):
         return root, inputs
@@ -50,14 +51,14 @@ def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
 
 @kept_with_root
 def _takes_numbers(root: UOp) -> bool:
-    """Whether a program has variables."""
+    """Return whether a program has variables."""
     return any(u.op is Op.BIND or is_variable(u) for u in root.toposort())
 
 
 def bind_inputs(root: UOp, inputs: Inputs) -> dict[UOp, Value]:
-    """Each PARAM, and each BUFFER that has an input, with its value.
+    """Return the value of each PARAM, and of each BUFFER that has an input.
 
-    InvalidError for a missing, unknown or ill-fitting input.
+    Raises InvalidError for a missing, unknown or ill-fitting input.
     """
     slots = slots_of(root)
     check_slots(slots, inputs.keys())

@@ -1,4 +1,4 @@
-"""A graph drawn with its values."""
+"""Draw a graph with its values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uop.spec.uop import UOp
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """A graph drawn with the value of every node, as a notebook shows it."""
+    """A drawing of a graph with the value of every node, for notebooks."""
 
     root: UOp
     notes: Mapping[UOp, str]

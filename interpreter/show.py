@@ -1,4 +1,4 @@
-"""How values read on a screen: the shortest decimals that name the bits, and words."""
+"""Print values for people: the shortest decimals that identify the bits, and words."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.text.codec import encode_scalar
 
 LONGEST = 256
-"""Elements shown in full; of a longer value only the corners."""
+"""The most elements that are shown in full; of a longer value only the corners are."""
 WIDTH = 100
 
 _NAMES = {storage: name for name, storage in STORAGE.items() if name != "index"}
 
 
 def dtype_of(array: Array) -> DType:
-    """The dtype that a storage dtype holds; of an index value, int64."""
+    """Return the dtype that a storage dtype holds; int64 for an index value."""
     return DTYPES[_NAMES[array.dtype]]
 
 
 def show_value(before: str, value: Value) -> str:
-    """The elements in nested brackets, aligned after the words before them.
+    """Print the elements in nested brackets, aligned behind the text `before`.
 
     An absent element is `invalid`, an open one `unspecified`.
     """
@@ -40,7 +40,7 @@ def show_value(before: str, value: Value) -> str:
 
 
 def word(value: Value, i: int) -> str:
-    """One element of a flat value."""
+    """Return one element of a flat value as text."""
     if value.invalid is not None and value.invalid[i]:
         return "invalid"
     if value.unspecified is not None and value.unspecified[i]:
@@ -49,7 +49,7 @@ def word(value: Value, i: int) -> str:
     if value.data.dtype == np.bool_:
         return str(bool(element)).lower()
     if element != element:
-        # The payload of a NaN made by arithmetic says nothing.
+        # The payload of a NaN made by arithmetic is open, so it is not shown.
         if value.free_nan is not None and value.free_nan[i]:
             return "nan"
         bits = int(to_bits(value.data[i : i + 1])[0])
@@ -58,7 +58,7 @@ def word(value: Value, i: int) -> str:
 
 
 def accepted_words(accepted: Accepted, i: int) -> str:
-    """What element i may be, as words: `4`, `-0.0 to 0.0 or nan`, `anything`."""
+    """Return what is accepted for element i as text: `4`, `-0.0 to 0.0 or nan`, `anything`."""
     if accepted.any.reshape(-1)[i]:
         return "anything"
     code = NaN(int(np.asarray(accepted.nan).reshape(-1)[i]))

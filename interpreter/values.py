@@ -1,4 +1,4 @@
-"""What a value is: an array, and which of its elements are absent, open, or NaNs with open bits."""
+"""Represent a value: an array, and masks of its absent, unspecified and open NaN elements."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from uop.interpreter.numeric.storage import Array, Mask
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """The elements of one node, in storage dtype; a mask of None means nowhere.
+    """The elements of one node, in storage dtype; a mask of None is set nowhere.
 
-    Where `invalid` is set the element is absent, where `unspecified` is set the spec gives it no
-    value; `data` holds something there that nobody may read. Where `free_nan` is set the element is
-    a NaN made by arithmetic, whose payload and sign are open.
+    `invalid` marks absent elements, and `unspecified` those to which the spec gives no value:
+    `data` holds something there that nobody may read. `free_nan` marks NaNs made by arithmetic,
+    whose payload and sign are open.
     """
 
     data: Array
@@ -34,7 +34,7 @@ class Value:
 
 
 Join = Callable[[list[Array]], Array]
-"""Makes one array of several."""
+"""Combines several arrays into one."""
 
 
 def together(values: Sequence[Value], join: Join) -> Value:

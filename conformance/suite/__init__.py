@@ -1,1 +1,1 @@
-"""The test cases: groups of programs for each level, op and dtype."""
+"""Generate the test cases: groups of programs for each level, op and dtype."""

@@ -1,4 +1,4 @@
-"""Input data beside the points where rounding changes direction, and where floats end."""
+"""Generate data beside the points where rounding changes direction, and where floats end."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from uop.spec.dtype import DType, dtypes, floor_log2
 from uop.spec.ops.names import Op
 
 PAIRS = 64
-"""Pairs of operands whose results are close to a boundary."""
+"""The pairs of operands whose results are close to a boundary."""
 
 
 @cache
 def beside_ties(source: DType, target: DType) -> Array:
-    """Values of a dtype halfway between two of a float, and their neighbours.
+    """Return values halfway between two of a float dtype, and their neighbours.
 
-    A conversion that rounds twice, first to another float, takes a neighbour for the middle. Empty
-    where the target is no float, or as fine as the source.
+    A conversion that rounds twice, first to another float, takes a neighbour for the middle. The
+    result is empty where the target is no float, or as fine as the source.
     """
     ties = _ties(source, target) if target.is_float and source is not dtypes.bool else ()
     return array(source, dict.fromkeys(bits for tie in ties for bits in _beside(source, tie)))
 
 
 def _ties(source: DType, target: DType) -> Iterator[Fraction]:
-    """Below a significand that is odd and one that is even, small and large; where floats end."""
+    """Yield ties below odd and even significands, small and large, and where floats end."""
     form = target.format
     highest = form.max_bits >> form.fraction_bits
     for power in (0, 5, form.precision, form.precision + 1, source.bits - 2, source.bits - 1):
@@ -41,7 +41,7 @@ def _ties(source: DType, target: DType) -> Iterator[Fraction]:
 
 
 def _beside(dtype: DType, tie: Fraction) -> Iterator[int]:
-    """The bits of a value, of its neighbours, and of all of them negated; none if it is between."""
+    """Yield the bits of a value, its neighbours and their negatives; none between values."""
     if dtype.is_float:
         form, bits = dtype.format, dtype.encode(tie)
         if bits <= form.max_bits and form.finite(bits) == tie:
@@ -55,7 +55,7 @@ def _beside(dtype: DType, tie: Fraction) -> Iterator[int]:
 
 @cache
 def close_to_bounds(op: Op, dtype: DType) -> tuple[Array, Array]:
-    """Operands whose exact result is close to the end of the floats: above, or below."""
+    """Return operands whose exact result is close to the end of the floats, above or below it."""
     form, random = dtype.format, Random(f"{op.name} {dtype.name}")
     largest, least_normal = form.finite(form.max_bits), form.finite(1 << form.fraction_bits)
     beyond = largest + (largest - form.finite(form.max_bits - 1)) / 2
@@ -64,7 +64,7 @@ def close_to_bounds(op: Op, dtype: DType) -> tuple[Array, Array]:
     for k in range(PAIRS):
         edge = edges[k % len(edges)]
         near = edge * (1 + Fraction(random.randrange(-99, 100), 200 << form.fraction_bits))
-        # A sum is near the end with the largest value, a product or quotient of about its root.
+        # A sum is near the end with the largest value, a product or quotient with about its root.
         part = 1 + Fraction(random.getrandbits(53), 1 << 53)
         wanted = min(largest, near) if op in SUMS else part * Fraction(2) ** (floor_log2(near) // 2)
         first = form.finite(dtype.encode(wanted))
@@ -80,4 +80,4 @@ SECOND: dict[Op, Callable[[Fraction, Fraction], Fraction]] = {
     Op.MUL: lambda bound, first: bound / first,
     Op.DIV: lambda bound, first: first / bound,
 }
-"""The operand that together with the first gives the bound."""
+"""The operand, by op, that gives the bound together with the first one."""

@@ -1,4 +1,4 @@
-"""Test cases: programs with input batches, texts that must be rejected, and their ids."""
+"""Represent test cases: programs with input batches, texts that must be rejected, and ids."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from uop.spec.uop import UOp
 
 LEVELS = ("op", "invalid", "property", "function", "graph", "twin", "kernel", "schedule", "device")
 OWN = "cases"
-"""The level of cases that an adopter of a backend has written."""
+"""The level of cases that the user of a backend has written."""
 ALL_LEVELS = (*LEVELS, OWN)
 EFFORTS = ("smoke", "default", "full")
 MOST_DIGITS = 18
-"""Of the index of a case."""
+"""The most digits of the index of a case."""
 MIXED = "MIXED"
 """The op of a case that is about many ops at once."""
 KEYED = "+"
-"""Stands in the group of an id before the key of a vocabulary."""
+"""Precedes the key of a vocabulary in the group of an id."""
 GENERATOR = 2
-"""The version of what makes cases. A seed and an id name one case as long as it stays the same."""
+"""The version of the generator: a seed and an id name one case as long as it stays the same."""
 
 
 OWN_ID = re.compile(r"cases/(?P<group>(?P<file>.+?\.uop)/.+)")
 
 
 class NoSuchCaseError(UopError):
-    """An id that names no case: says which part of it is wrong."""
+    """An id names no case; the message says which part of it is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class CaseId:
 
     @classmethod
     def parse(cls, text: str) -> CaseId:
-        """The inverse of str(); without a version it is the case of this generator."""
+        """Parse an id, the inverse of str(); without a version it is the case of this generator."""
         if own := OWN_ID.fullmatch(text):
             return cls(OWN, own["file"], MIXED, own["group"], 0)
         if text.startswith(f"{OWN}/"):
@@ -70,7 +70,7 @@ class CaseId:
 
     @property
     def key(self) -> str:
-        """The key of the vocabulary of a random program; empty for the whole language."""
+        """Return the key of the vocabulary of a random program; empty for the whole language."""
         return self.group.partition(KEYED)[2]
 
 
@@ -103,7 +103,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identified:
-    """What has an id, and so a cell of the report in which it counts."""
+    """A case with an id, which names the cell of the report that counts it."""
 
     id: CaseId
 
@@ -136,8 +136,8 @@ class Case(Identified):
 
     @property
     def programs(self) -> tuple[Case, ...]:
-        """The case without its twins, then each of these as a case of its own."""
-        # Without twins it is that case itself: a judge may know it.
+        """Return the case without its twins, then each twin as a case of its own."""
+        # A case without twins is itself here, so that a judge can recognize it.
         alone = Case(self.id, self.root, self.batches, self.source) if self.twins else self
         return (alone, *(self._judged_as(twin) for twin in self.twins))
 
@@ -151,13 +151,13 @@ class Case(Identified):
 
     @property
     def is_exhaustive(self) -> bool:
-        """Every value of the dtype in one program; not counted among the sampled programs."""
+        """Return whether one program holds every value of the dtype; it is not a sample."""
         return self.id.group == "exhaustive"
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidCase(Identified):
-    """The text of a program that breaks exactly the constraint `label`: to be rejected."""
+    """The text of a program that breaks exactly the constraint `label` and must be rejected."""
 
     label: str
     text: str

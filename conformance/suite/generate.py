@@ -1,4 +1,4 @@
-"""All cases, lazily and in one order: the same seed gives the same cases under the same ids.
+"""Generate all cases lazily: the same seed gives the same cases under the same ids.
 
 Cases of one op are the same for every backend. Random programs depend on a vocabulary.
 """
@@ -59,7 +59,7 @@ def cases(
     dtypes: Collection[str] | None = None,
     vocabulary: Vocabulary | None = None,
 ) -> Iterator[Case | InvalidCase]:
-    """The cases of these levels; `ops` and `dtypes` select by name, None takes all."""
+    """Yield the cases of these levels; `ops` and `dtypes` select by name, None selects all."""
     for level in LEVELS:
         if level not in levels:
             continue
@@ -72,7 +72,7 @@ def cases(
 def case_by_id(
     text: str, seed: int = 0, vocabulary: Vocabulary | None = None
 ) -> Case | InvalidCase:
-    """The one case of this id, without making the others. NoSuchCaseError where there is none."""
+    """Return the case of an id without the others; raise NoSuchCaseError if there is none."""
     id = CaseId.parse(text)
     return group_of(id, vocabulary).case(id.index, seed)
 
@@ -80,19 +80,19 @@ def case_by_id(
 def further(
     cells: Collection[tuple[str, str]], effort: str, vocabulary: Vocabulary | None = None
 ) -> Iterator[CaseId]:
-    """The ids of cases that an effort leaves out, for the ops and dtypes of a ledger with gaps.
+    """Yield ids of cases that an effort leaves out, for the ops and dtypes with gaps in a ledger.
 
-    Of each level in turn: those about an op come before the random graphs that hold it.
+    Levels take turns: those about an op come before the random graphs that hold it.
     """
     for level in LEVELS:
         about = [g for g in groups(level, vocabulary) if (g.op, g.dtype) in cells]
         left = [[g.id(k) for k in range(g.count(effort), max(g.counts))] for g in about]
-        # One of each group before the second of any.
+        # Each group yields one id before any yields a second.
         yield from (id for row in zip_longest(*left) for id in row if id is not None)
 
 
 def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
-    """The group that makes the case of this id. NoSuchCaseError where there is none."""
+    """Return the group that makes the case of an id; raise NoSuchCaseError if there is none."""
     if id.version != GENERATOR:
         raise NoSuchCaseError(
             f"no case {str(id)!r}: it is of version {id.version} of the generator, and this is "
@@ -113,7 +113,7 @@ def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
 
 
 def groups(level: str, vocabulary: Vocabulary | None = None) -> tuple[AnyGroup, ...]:
-    """The groups of a level, in the order in which they run; without a vocabulary of the whole."""
+    """Return the groups of a level in their order; `vocabulary` None is the whole language."""
     return _groups(level, vocabulary or whole())
 
 
@@ -131,7 +131,7 @@ def _groups(level: str, vocabulary: Vocabulary) -> tuple[AnyGroup, ...]:
 def _shared_out(
     random: list[Group], every: Iterable[Group], vocabulary: Vocabulary
 ) -> Iterator[Group]:
-    """As many programs of each kind as the whole language gets, on the dtypes that are listed."""
+    """Give the listed dtypes as many programs of each kind as the whole language gets."""
     listed = [g for g in random if g.dtype in vocabulary.dtypes and vocabulary.has(*g.needs)]
     share = Counter(_kind(group) for group in listed)
     totals: dict[tuple[str, str], Counts] = {}
@@ -147,7 +147,7 @@ def _shared_out(
 
 
 def _more(fixed: list[AnyGroup], vocabulary: Vocabulary) -> Iterator[AnyGroup]:
-    """Of a small vocabulary a run has time for what more effort would run."""
+    """Raise the counts of a small vocabulary to those of more effort: a run has time for them."""
     for group in fixed:
         if not vocabulary.is_small or isinstance(group, InvalidGroup):
             yield group

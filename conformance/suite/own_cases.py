@@ -1,4 +1,4 @@
-"""Cases that a user writes in `.uop` files, judged and reported like those of the suite."""
+"""Read cases that a user writes in `.uop` files; they are judged like those of the suite."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from uop.spec.uop import UOp
 
 SUFFIX = ".uop"
 ONLY = "case"
-"""The name of a case that has none, being alone in its file."""
+"""The name of a case that is alone in its file and has none."""
 AnyCase = Case | InvalidCase
 
 
@@ -44,7 +44,10 @@ class OwnCases:
 
     @classmethod
     def read(cls, folder: Path | None) -> OwnCases:
-        """OptionError where there are none, the errors of `read_cases` for a file that is wrong."""
+        """Read the cases of a folder, none for None.
+
+        Raises OptionError where it has none, and the errors of `read_cases` for a wrong file.
+        """
         if folder is None:
             return cls()
         if not folder.exists():
@@ -63,36 +66,39 @@ class OwnCases:
         return [CaseId.parse(id) for id in self.files]
 
     def find(self, id: str) -> AnyCase | None:
-        """The case of an id, None for one of the suite. NoSuchCaseError where there is none."""
+        """Return the case of an id, None for one of the suite.
+
+        Raises NoSuchCaseError if the files have no such case.
+        """
         if CaseId.parse(id).level == OWN and id not in self.made:
             near = did_you_mean(id, self.made)
             raise NoSuchCaseError(f"no case {id!r} in the files of --cases{near}")
         return self.made.get(id)
 
     def profile(self, id: str, profile: Profile) -> Profile:
-        """What a case is judged by: its own profile, where its file states one."""
+        """Return the profile that a case states, else the one passed."""
         return profile_of(self.files.get(id), profile)
 
     def stated(self, id: str, profile: Profile) -> tuple[Accepted, ...] | None:
-        """What each output may be where the file says it, None where the spec says it all."""
+        """Return the accepted results that the file states; None where the spec alone decides."""
         file, case = self.files.get(id), self.made.get(id)
         if file is None or not isinstance(case, Case) or not (file.accept or file.expect):
             return None
         return promised(case, replace(file, profile=self.profile(id, profile)))
 
     def meaningless(self, id: str) -> str:
-        """Why a case is not judged that its file says has no meaning; empty for others."""
+        """Return why a case without meaning is not judged; empty for other cases."""
         return why_undefined(self.files[id]) if id in self.files else ""
 
     def find_cause(self, judge: Judge, case: AnyCase, fault: Fault) -> Failure:
-        """Shrink a failure, unless the file says itself what is accepted."""
+        """Shrink a failure, unless the file itself states what is accepted."""
         file = self.files.get(str(case.id))
         if file is None or _is_judged_by_the_spec(file):
             return find_cause(judge, case, fault)
         return self.as_found(case, fault, judge.profile)
 
     def as_found(self, case: AnyCase, fault: Fault, profile: Profile) -> Failure:
-        """A failure written down without shrinking it."""
+        """Record a failure without shrinking it."""
         file = self.files.get(str(case.id))
         if file is None or isinstance(case, InvalidCase) or _is_judged_by_the_spec(file):
             return as_found(case, fault, profile)
@@ -102,7 +108,7 @@ class OwnCases:
 
 
 class FileJudge(Judge):
-    """Takes what is accepted from the file that a case stands in, where it says so."""
+    """Judges a case by the accepted results that its file states."""
 
     def __init__(
         self, session: Session, profile: Profile, files: Mapping[AnyCase, FileCase]
@@ -111,7 +117,7 @@ class FileJudge(Judge):
         self.files = files
 
     def demanded(self, case: AnyCase) -> Profile:
-        """Its own profile, where it states one."""
+        """Return the profile of a case: its own, where it states one."""
         return profile_of(self.files.get(case), self.profile)
 
     def accepted(self, case: AnyCase) -> list[tuple[Accepted, ...]]:
@@ -126,7 +132,7 @@ class FileJudge(Judge):
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """The files that are named, and those below the folders that are named."""
+    """Return the files that are named, and those below the folders that are named."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -142,9 +148,9 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_cases(path: Path) -> list[FileCase]:
-    """The cases of a file; errors of inputs name the file.
+    """Return the cases of a file; errors of inputs name the file.
 
-    MalformedError for what is no file of cases, OptionError where it cannot be read.
+    Raises MalformedError for what is no file of cases, OptionError where it cannot be read.
     """
     try:
         cases = list(read_file(path).cases)
@@ -162,24 +168,27 @@ def read_cases(path: Path) -> list[FileCase]:
 
 
 def suite_case(id: CaseId, case: FileCase) -> AnyCase:
-    """A case of a file as one that is judged."""
+    """Return a case of a file as a case to judge."""
     if case.root is None:
         return InvalidCase(id, case.invalid or "", case.text)
     return Case(id, case.root, (Batch(inputs_of(case)),))
 
 
 def profile_of(file: FileCase | None, otherwise: Profile) -> Profile:
-    """The profile that a file states, or another one where it states none."""
+    """Return the profile that a file states, or else `otherwise`."""
     return otherwise if file is None or file.profile == STRICT else file.profile
 
 
 def why_undefined(case: FileCase) -> str:
-    """Why a case is not judged whose file says that it has no meaning."""
+    """Return why a case that its file calls meaningless is not judged."""
     return f"a program without meaning {case.undefined_label}".rstrip() if case.undefined else ""
 
 
 def promised(case: Case, file: FileCase) -> tuple[Accepted, ...]:
-    """What each output may be: by the file, else by the spec under the profile of the file."""
+    """Return the accepted results of each output, by the file or else by the spec.
+
+    The spec is applied under the profile of the file.
+    """
     inputs = case.batches[0].inputs
     nodes, keys = outputs(case.root), output_keys(case.root, inputs)
     accepted: dict[int, Accepted] = {}
@@ -199,5 +208,5 @@ def _is_judged_by_the_spec(file: FileCase) -> bool:
 
 
 def _expected(array: Array, u: UOp) -> Accepted:
-    """These bits, but any NaN for a NaN."""
+    """Accept exactly these bits, but any NaN for a NaN."""
     return Accepted(u.dtype, Value(array, free_nan=is_nan(array) if u.dtype.is_float else None))

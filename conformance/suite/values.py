@@ -1,4 +1,4 @@
-"""Input data: the special values of each dtype by class, and random arrays of many kinds."""
+"""Generate input data: the special values of each dtype by class, and random arrays."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ VALUES = tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)
 """Every dtype that has values."""
 
 INDEX_LIMIT = 1 << 20
-"""Index data stays inside, so that sums and products of a few stay inside 64 bits."""
+"""The bound of index data, so that sums and products of a few stay inside 64 bits."""
 
 
 @cache
 def specials(dtype: DType) -> Array:
-    """Every special value once, the classes one after the other; read-only."""
+    """Return every special value once, class after class, as a read-only array."""
     table = array(dtype, (b for bits in special_bits(dtype).values() for b in bits))
     table.flags.writeable = False
     return table
 
 
 def sharpest(dtype: DType, most: int) -> Array:
-    """The first `most` of each class: few enough for all pairs (8) or all triples (2)."""
+    """Return the first `most` of each class: few enough for all pairs (8) or all triples (2)."""
     return array(dtype, (b for bits in special_bits(dtype).values() for b in bits[:most]))
 
 
 @cache
 def special_bits(dtype: DType) -> dict[str, tuple[int, ...]]:
-    """The bit patterns of the special values by class; no pattern stands in two classes."""
+    """Return the bit patterns of the special values by class; no pattern is in two classes."""
     if dtype.kind is Kind.BOOL:
         classes = {"zeros": [0], "ones": [1]}
     elif dtype.is_float:
@@ -47,52 +47,52 @@ def special_bits(dtype: DType) -> dict[str, tuple[int, ...]]:
     seen: set[int] = set()
     distinct: dict[str, tuple[int, ...]] = {}
     for name, patterns in classes.items():
-        kept = tuple(dict.fromkeys(b for b in patterns if b not in seen))
-        seen.update(kept)
-        if kept:
-            distinct[name] = kept
+        added = tuple(dict.fromkeys(b for b in patterns if b not in seen))
+        seen.update(added)
+        if added:
+            distinct[name] = added
     return distinct
 
 
 def array(dtype: DType, bits: Iterable[int]) -> Array:
-    """An array in storage dtype of these bit patterns."""
+    """Return an array in storage dtype of these bit patterns."""
     return from_bits(np.array(list(bits), dtype=BITS[dtype.itemsize]), dtype)
 
 
 def products(*columns: Array) -> list[Array]:
-    """One array per column, together holding every combination once, the last column fastest."""
+    """Return one array per column, together every combination once, the last column fastest."""
     grids = np.meshgrid(*(np.arange(len(c)) for c in columns), indexing="ij")
     return [c[grid.reshape(-1)] for c, grid in zip(columns, grids, strict=True)]
 
 
 def every_pattern(dtype: DType) -> Array:
-    """All values of a dtype of at most 16 bits, in the order of their bits."""
+    """Return all values of a dtype of at most 16 bits, in the order of their bits."""
     return array(dtype, range(2 if dtype.kind is Kind.BOOL else 1 << dtype.bits))
 
 
 Draw = Callable[[DType, int, int], Array]
-"""A function of (dtype, n, key) that returns n random values, the same ones for the same key."""
+"""Returns n random values from (dtype, n, key); the same key gives the same values."""
 
 
 def sample(draw: Draw, dtype: DType, shape: Shape | int, choices: Choices) -> Array:
-    """A random array of a shape, or of so many elements."""
+    """Return a random array of a shape, or of so many elements."""
     shape = (shape,) if isinstance(shape, int) else shape
     return draw(dtype, prod(shape), data_key(choices)).reshape(shape)
 
 
 def draw_special(dtype: DType, n: int, key: int) -> Array:
-    """Special values only."""
+    """Return special values only."""
     table = specials(dtype)
     return table[_positions(words(key, n), len(table))]
 
 
 def draw_ordinary(dtype: DType, n: int, key: int) -> Array:
-    """Moderate values of both signs; half of the floats have few significant bits, for ties."""
+    """Return moderate values of both signs; half of the floats have few bits, for ties."""
     return _ordinary(dtype, words(key, n))
 
 
 def draw_positive(dtype: DType, n: int, key: int) -> Array:
-    """Ordinary values that are positive, and not zero."""
+    """Return ordinary values above zero."""
     data = np.abs(_ordinary(dtype, words(key, n)))
     return (
         data if dtype.is_float or dtype.kind is Kind.BOOL else np.maximum(data, data.dtype.type(1))
@@ -100,14 +100,14 @@ def draw_positive(dtype: DType, n: int, key: int) -> Array:
 
 
 def draw_bits(dtype: DType, n: int, key: int) -> Array:
-    """Any bit patterns, all equally often."""
+    """Return any bit patterns, all equally often."""
     if dtype.kind in (Kind.BOOL, Kind.INDEX):
         return _ordinary(dtype, words(key, n))
     return from_bits(words(key, n).astype(BITS[dtype.itemsize]), dtype)
 
 
 def draw_mixed(dtype: DType, n: int, key: int) -> Array:
-    """Ordinary values, one in four of any bits and one in eight special."""
+    """Return ordinary values, one in four of any bits and one in eight special."""
     raw = words(key, 2 * n)
     ordinary, kind = _ordinary(dtype, raw[:n]), raw[n:] & np.uint64(7)
     if dtype.kind is Kind.BOOL:
@@ -121,7 +121,7 @@ def draw_mixed(dtype: DType, n: int, key: int) -> Array:
 
 
 def draw_within(low: int, high: int) -> Draw:
-    """Integers of low..high, both included."""
+    """Return a draw of integers of low..high, both included."""
 
     def draw(dtype: DType, n: int, key: int) -> Array:
         steps = (words(key, n) >> np.uint64(11)) % np.uint64(high - low + 1)
@@ -144,7 +144,7 @@ def _ordinary(dtype: DType, raw: Words) -> Array:
 
 
 def _ordinary_floats(dtype: DType, raw: Words) -> Array:
-    """Sign, an exponent of -4..3, and a fraction, half the time of its two top bits only."""
+    """Return floats of exponents -4..3; half of them have a fraction of two bits."""
     form = dtype.format
     u = np.uint64
     sign = (raw & u(1)) << u(dtype.bits - 1)
@@ -159,7 +159,7 @@ def _ordinary_floats(dtype: DType, raw: Words) -> Array:
 
 
 def bounds(dtype: DType) -> tuple[int, int]:
-    """The lowest and the highest integer that data of a dtype has."""
+    """Return the lowest and the highest integer that data of a dtype has."""
     if dtype.kind is Kind.INDEX:
         return -INDEX_LIMIT, INDEX_LIMIT
     return int(dtype.min), int(dtype.max)
@@ -210,7 +210,7 @@ def _float_classes(dtype: DType) -> dict[str, list[int]]:
 
 
 def _nans(form: FloatFormat) -> list[int]:
-    """The default NaN, the least payload (signalling), and the largest."""
+    """Return the default NaN, the least payload (signalling), and the largest."""
     if not form.has_inf:
         return [form.nan_bits]
     infinity = form.exponent_mask
@@ -218,20 +218,20 @@ def _nans(form: FloatFormat) -> list[int]:
 
 
 def _float_exponents(form: FloatFormat) -> list[int]:
-    """Where the significand ends, where integer dtypes end, and two in the middle."""
+    """Return the exponents where the significand or an integer dtype ends, and two between."""
     wanted = (-1, 1, form.precision, 7, 8, 15, 16, 31, 32, 63, 64)
     highest = form.max_bits >> form.fraction_bits
     return [k for k in wanted if k + form.bias < highest]
 
 
 def _around_power(form: FloatFormat, k: int) -> list[int]:
-    """2^k and its two neighbours."""
+    """Return 2^k and its two neighbours."""
     bits = (k + form.bias) << form.fraction_bits
     return [bits, bits - 1, bits + 1]
 
 
 def _float_ties(dtype: DType) -> list[Fraction]:
-    """Halves, which TRUNC and CAST drop, and the middle between values of narrower floats."""
+    """Return halves, which TRUNC and CAST drop, and ties between values of narrower floats."""
     ties = [Fraction(1, 2), Fraction(3, 2), Fraction(5, 2), Fraction(9, 10)]
     for narrow in FLOATS:
         form = narrow.format
@@ -246,6 +246,6 @@ def _float_ties(dtype: DType) -> list[Fraction]:
 
 
 def _exact(dtype: DType, values: Iterable[Fraction]) -> list[int]:
-    """The bits of those values that the dtype holds, and of 9/10 rounded."""
+    """Return the bits of those values that the dtype holds, and of 9/10 rounded."""
     rounded = [(v, dtype.encode(v)) for v in values]
     return [b for v, b in rounded if v == Fraction(9, 10) or dtype.decode(b) == v]

@@ -1,4 +1,4 @@
-"""The vocabulary of random programs: all ops and dtypes of a version, or what a backend lists."""
+"""Define the vocabulary of random programs: the ops and dtypes of a version, or of a backend."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 
 PINNED = "vocabulary.toml"
-"""The file that holds the vocabulary of this version, so that a new op changes no program."""
+"""The file with the vocabulary of this version, so that a new op changes no program."""
 KEY_DIGITS = 6
 LARGEST = 1 << 16
-"""No value of a random program has more elements."""
+"""The most elements of a value in a random program."""
 SMALL = 0.25
 """A vocabulary with at most this share of the ops and dtypes gets the counts of more effort."""
 ALU = frozenset({"elementwise", "decomposed"})
-"""The sections of ops that our compiler leaves in kernels as they are."""
+"""The sections of ops that the compiler leaves in kernels as they are."""
 OUTPUTS = frozenset({Op.TUPLE, Op.SINK})
 
 
@@ -49,7 +49,7 @@ class Vocabulary:
 
     @property
     def is_small(self) -> bool:
-        """Whether a run has time for more cases of each op."""
+        """Return whether a run has time for more cases of each op."""
         every = whole()
         pairs = len(self.ops & every.ops) * len(self.dtypes & every.dtypes)
         return pairs <= SMALL * len(every.ops) * len(every.dtypes)
@@ -58,15 +58,15 @@ class Vocabulary:
         return all(op.name in self.ops for op in ops)
 
     def of(self, ops: Iterable[Op]) -> tuple[Op, ...]:
-        """Those of the ops that it has, in their order."""
+        """Return the ops that the vocabulary has, in their order."""
         return tuple(op for op in ops if op.name in self.ops)
 
     def of_dtypes(self, kinds: Iterable[DType]) -> tuple[DType, ...]:
-        """Those of the dtypes that it has, in their order."""
+        """Return the dtypes that the vocabulary has, in their order."""
         return tuple(d for d in kinds if d.name in self.dtypes)
 
     def takes(self, u: UOp) -> bool:
-        """Whether a program may hold the node."""
+        """Return whether a program may hold the node."""
         if self.elements is not None and prod(u.shape) > self.elements:
             return False
         return next(lacking(u, self.ops, self.dtypes), None) is None
@@ -74,14 +74,14 @@ class Vocabulary:
 
 @cache
 def whole() -> Vocabulary:
-    """The vocabulary of all random programs of this version."""
+    """Return the vocabulary of all random programs of this version."""
     text = (files("uop.conformance.suite") / PINNED).read_text("utf-8")
     pinned = tomllib.loads(text)
     return Vocabulary("", frozenset(pinned["ops"]), frozenset(pinned["dtypes"]))
 
 
 def vocabulary_of(hellos: Sequence[Hello]) -> Vocabulary:
-    """What all of these backends list; the whole where nothing is left out."""
+    """Return what all of these backends list; the whole where nothing is left out."""
     limits = [h.limits.elements for h in hellos if h.limits.elements is not None]
     few = min(limits, default=LARGEST)
     listed = frozenset.intersection(*(_ops(hello) for hello in hellos))
@@ -95,7 +95,7 @@ def vocabulary_of(hellos: Sequence[Hello]) -> Vocabulary:
 
 
 def lacking(u: UOp, ops: frozenset[str], kinds: frozenset[str]) -> Iterator[str]:
-    """The ops and dtypes that a node needs and that are not listed.
+    """Yield the ops and dtypes that a node needs and that are not listed.
 
     What compares two values makes a bool even where bool is not listed; a WHERE takes it.
     """
@@ -113,7 +113,7 @@ def lacking(u: UOp, ops: frozenset[str], kinds: frozenset[str]) -> Iterator[str]
 
 
 def computed(root: UOp, known: Collection[UOp] = ()) -> list[UOp]:
-    """The nodes that have a line of their own in the text of a program, none below one of `known`.
+    """Return the nodes with a line of their own in the text of a program, none below `known`.
 
     Shapes and index constants are written in place: they need not be listed.
     """
@@ -125,13 +125,13 @@ def computed(root: UOp, known: Collection[UOp] = ()) -> list[UOp]:
 
 
 def _compares(u: UOp) -> bool:
-    """Whether a node is a bool that is made of other dtypes by its op alone."""
+    """Return whether a node is a bool that its op alone makes of other dtypes."""
     made = u.dtype is dtypes.bool and u.declaration.is_elementwise and u.arg is None
     return made and u.src[0].dtype is not dtypes.bool
 
 
 def _ops(hello: Hello) -> frozenset[str]:
-    """The ops that graphs for a backend may have: our compiler takes some of them away."""
+    """Return the ops that graphs for a backend may have: the compiler takes some of them away."""
     listed = hello.ops.intersection(Op.__members__)
     if "tensor" in hello.forms:
         return listed

@@ -1,1 +1,1 @@
-"""Arithmetic on accepted sets: what an op may return for operands that may be several values."""
+"""Compute which results the spec accepts, by arithmetic on sets of values."""

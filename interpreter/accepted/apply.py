@@ -1,4 +1,4 @@
-"""What an elementwise op may return: its set rule, and what all of them have in common."""
+"""Compute the accepted results of an elementwise op: its set rule, and what all ops share."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ CHOOSE_THEIR_MASKS = frozenset({Op.WHERE, Op.BITCAST})
 
 
 def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
-    """The results of an op for operands taken from sets, whichever element is taken.
+    """Return the accepted results of an op, whichever elements its operands take from their sets.
 
-    A ()-shaped node is computed as one of shape (1,), for numpy makes scalars of ()-shaped arrays.
+    A ()-shaped node is computed with shape (1,), because numpy turns ()-shaped arrays into scalars.
     """
     rule = rule_of(u.op, u.src[-1].dtype.is_float)
     shape = u.shape or (1,)
@@ -57,7 +57,10 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
 
 
 def rule_of(op: Op, on_floats: bool) -> SetRule:
-    """The set rule of an op; IncompleteError where it has none, and a choice on floats."""
+    """Return the set rule of an op; an exact op without one follows the reference.
+
+    Raises IncompleteError for an op on floats that has latitude and no rule.
+    """
     rule = (FLOAT_RULES if on_floats else INT_RULES).get(op)
     if rule is None and on_floats and not isinstance(DECLARATIONS[op].latitude, Exact):
         raise IncompleteError(op.name, ACCEPTED_SET)
@@ -65,7 +68,10 @@ def rule_of(op: Op, on_floats: bool) -> SetRule:
 
 
 def _of_reference(u: Node, profile: Profile, *operands: Sets) -> Sets:
-    """Of an op without a rule, which is exact: the reference on single operands, or anything."""
+    """Return the results of an exact op without a rule.
+
+    These are the reference on single operands, and anything on others.
+    """
     wide = np.logical_or.reduce([~_is_known(s) for s in operands])
     value = masks.elementwise(cast(UOp, u), *(Value(s.lo) for s in operands))
     result = points(value, u.dtype.is_float)
@@ -73,7 +79,7 @@ def _of_reference(u: Node, profile: Profile, *operands: Sets) -> Sets:
 
 
 def _is_known(s: Sets) -> Mask:
-    """Where a set holds the bits of one value."""
+    """Return where a set holds one value whose bits are known."""
     point = order.same_bits(s.lo, s.hi)
     if s.nan is None:
         return point
@@ -81,7 +87,10 @@ def _is_known(s: Sets) -> Mask:
 
 
 def _or_decomposed(u: Node, profile: Profile, operands: Sequence[Sets], own: Sets) -> Sets:
-    """What an op or its published decomposition may be; that of a choice is left to its knob."""
+    """Join the results of an op with those of its published decomposition.
+
+    A knob, not the decomposition, decides what a choice may give.
+    """
     params = [param(k, s.lo.shape, u.src[k].dtype) for k, s in enumerate(operands)]
     written = UOp(u.op, *params).decompose()
     if written is None:
@@ -94,7 +103,7 @@ def _or_decomposed(u: Node, profile: Profile, operands: Sequence[Sets], own: Set
         elif v.declaration.is_elementwise:
             done[v] = elementwise(v, profile, *(done[s] for s in v.src))
         else:
-            # A constant at all places stands for itself: it is broadcast where it is used.
+            # A constant that is the same everywhere is one element: it broadcasts where it is used.
             done[v] = done[v.src[0]]
     other = done[written]
     return replace(joined(own, other), any=either(own.any, other.any))

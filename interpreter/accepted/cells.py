@@ -1,4 +1,4 @@
-"""The sets that the memory of kernels holds, beside the reference in it."""
+"""Hold the accepted sets of kernel memory, beside the reference contents."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Fold = Callable[[Sets], Sets]
 
 
 class SetCells:
-    """The sets of one memory, at first those of its contents.
+    """The accepted sets of one memory, initially those of its contents.
 
-    What work items add to an element in no order is kept, term by term, until it is read.
+    Terms that work items add to an element in no order are collected until the element is read.
     """
 
     def __init__(self, memory: Cells, *, is_float: bool) -> None:
@@ -50,7 +50,7 @@ class SetCells:
             self._begin_again(place)
 
     def add(self, place: Place, sets: Sets, fold: Fold) -> None:
-        """Terms for the elements of a Buffer; `fold` tells what the sums along an axis may be."""
+        """Add terms to elements of a Buffer; `fold` computes the accepted sums along an axis."""
         place = place.over(sets.lo.shape)
         if not self._start:
             self._start = {name: cells.data.copy() for name, cells in self._parts.items()}
@@ -73,8 +73,8 @@ class SetCells:
         where = np.unique(stored.selected(stored.positions))
         for name, cells in self._parts.items():
             self._start[name][where] = cells.data[where]
-        kept = [(at, s, ~np.isin(at, where)) for at, s in self._terms]
-        self._terms = [(at[k], s.map(lambda a, k=k: a[k])) for at, s, k in kept]  # type: ignore[misc]
+        rest = [(at, s, ~np.isin(at, where)) for at, s in self._terms]
+        self._terms = [(at[k], s.map(lambda a, k=k: a[k])) for at, s, k in rest]  # type: ignore[misc]
 
     def _add_up(self) -> None:
         """Add all pending terms to the contents before the first of them."""
@@ -92,7 +92,7 @@ class SetCells:
 
 
 def by_count(at: Array) -> Iterator[tuple[Array, Array]]:
-    """Elements, and for each a column of the numbers of its terms, as many as the others have."""
+    """Yield groups of elements with equally many terms, each with the numbers of its terms."""
     order = np.argsort(at, kind="stable")
     where, first, counts = np.unique(at[order], return_index=True, return_counts=True)
     for count in np.unique(counts):

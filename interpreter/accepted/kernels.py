@@ -1,4 +1,4 @@
-"""What kernels may leave in the buffers that they write: the reference, with sets beside it."""
+"""Compute the accepted contents of the buffers that kernels write."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ Held = dict[Buffer, SetCells]
 def accepted_of_kernels(
     root: UOp, inputs: Mapping[UOp, Value], profile: Profile
 ) -> tuple[Accepted, ...]:
-    """What each buffer that kernels store to may hold at the end, in the order of the slots.
+    """Return the accepted final contents of each buffer that kernels store to, by slot order.
 
-    UnsupportedError where an index, the gate of an IF or a number of iterations is not certain.
+    Raises UnsupportedError where an index, the gate of an IF or a number of iterations has more
+    than one accepted value.
     """
     buffers, held = Buffers(inputs), Held()
     make = partial(AcceptedValues, held=held, profile=profile)
@@ -237,6 +238,6 @@ def _each(change: Callable[..., Array], *sets: Sets) -> Sets:
 
 
 def _narrowed(u: UOp, value: Value, sets: Sets) -> Accepted:
-    """`narrowed` for a value that may have fewer lanes than its sets."""
+    """Apply `narrowed` to a value that may have fewer lanes than its sets."""
     wide = value.map(lambda a: np.broadcast_to(a, sets.lo.shape))
     return Accepted(u.dtype, value, None if is_reference(sets, wide, u.dtype) else sets)

@@ -1,7 +1,9 @@
-"""What a profile lets a backend do beside the latitude of each op: read otherwise, leave otherwise.
+"""Apply the relaxations of a profile to accepted sets: what an op may read, and what it may return.
 
-A value that may stay unrounded is judged as the reals that round to it: its set with one
-representable value more on each side. No use of a value is tied to another one.
+Relaxations are excess precision, contraction, reassociation, algebraic laws, flushed subnormals and
+the precision of matrix units. They come on top of the latitude of each op. An operand that may stay
+unrounded stands for all reals that round to it, so its set grows by one representable value on each
+side. Each use of a value is treated alone: two uses of one value may read different reals.
 """
 
 from __future__ import annotations
@@ -27,41 +29,48 @@ MOVING = frozenset(
         *(Op.DETACH, Op.CONTIGUOUSBACKWARD, Op.NOOP, Op.PRECAST, Op.UNROLL, Op.CONTRACT),
     }
 )
-"""What passes its first operand on, and stores nothing."""
+"""Ops that pass on their first operand and store nothing."""
 CHOOSING = {Op.WHERE: 1, Op.STACK: 0, Op.NEG: 0, Op.REPLICATED: 0}
-"""From which operand on a result is one of them, but for its sign."""
+"""Ops whose result is one of the operands from this position on, apart from its sign."""
 HELD = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.LOAD, Op.BITCAST, Op.CONTIGUOUS})
-"""What comes from memory, or is bits."""
+"""Ops whose result comes from memory or from bits: it is already rounded."""
 SUMS = frozenset({Op.ADD, Op.SUB})
 PRODUCTS = frozenset({Op.MUL, Op.DIV})
-"""A quotient may be a product by a reciprocal."""
+"""DIV is among them because a backend may compute a quotient as a product with a reciprocal."""
 COPIES = frozenset({Op.WHERE, Op.BITCAST})
 FEWER_BITS = 2.0**-9
-"""What a product loses where its factors keep 11 bits, as matrix units read float32."""
+"""The relative error of a product whose float32 factors keep 11 bits, as matrix units read them."""
 FP8_UNIT = 2.0**-13
-"""The unit of the sums that matrix units make of fp8 products."""
+"""The unit roundoff of the sums of fp8 products in matrix units."""
 
 
 def takes(profile: Profile) -> bool:
-    """Whether a profile has any liberty of these: then no arithmetic of floats is the reference."""
+    """Return whether a profile relaxes float arithmetic beyond the latitude of the ops."""
     return looks_around(profile) or bool(profile.ftz or profile.decomposed)
 
 
 def looks_around(profile: Profile) -> bool:
-    """Whether it depends on other nodes what one of them may be."""
+    """Return whether the results that a profile accepts for a node depend on other nodes."""
     rounding = profile.contract or profile.reassociate or profile.algebra or profile.wmma
     return bool(rounding or profile.excess_precision)
 
 
 def read(u: Node, profile: Profile, operands: Sequence[Sets]) -> list[Sets]:
-    """The operands as an op may read them; the bits of a copy are what they are."""
+    """Return the operands as an op may read them.
+
+    WHERE, BITCAST and a CAST to the same dtype copy bits: they read their operands unchanged.
+    """
     if u.op in COPIES or is_copy(u):
         return list(operands)
     return [_read(u, s, profile, sets) for s, sets in zip(u.src, operands, strict=False)]
 
 
 def read_terms(u: Node, profile: Profile, flat: Sets) -> Sets:
-    """The terms of a REDUCE along the first axis, as it may read them."""
+    """Return the terms of a REDUCE as it may read them.
+
+    `flat` has the terms along its first axis. Under `profile.wmma` a float sum of products may run
+    on a matrix unit, which reads its factors with fewer bits and sums them less precisely.
+    """
     (flat,) = read(u, profile, [flat])
     arg = arg_of(u, ReduceArg)
     if not (profile.wmma and arg.op is Op.ADD and u.dtype.is_float):
@@ -75,19 +84,23 @@ def read_terms(u: Node, profile: Profile, flat: Sets) -> Sets:
 
 
 def is_copy(u: Node) -> bool:
-    """Whether a CAST changes nothing."""
+    """Return whether a CAST keeps the dtype and so changes nothing."""
     return u.op is Op.CAST and u.src[0].dtype is u.dtype
 
 
 def between(dtype: DType, profile: Profile, product: Sets) -> Sets:
-    """The product of a MULACC, as its sum may read it."""
+    """Return the product inside a MULACC as the sum may read it."""
     if profile.contract or dtype in profile.excess_precision:
         product = unrounded(product, dtype)
     return flushed(product, dtype) if dtype in profile.ftz else product
 
 
 def left(u: Node, profile: Profile, result: Sets) -> Sets:
-    """The results of an op, as they may be left."""
+    """Return the results of an op after the relaxations of a profile.
+
+    Under `profile.algebra` the constants that algebraic laws derive are accepted too. In a dtype of
+    `profile.ftz` a subnormal may become zero.
+    """
     if not u.dtype.is_float or u.op in COPIES or is_copy(u):
         return result
     if profile.algebra:
@@ -98,7 +111,7 @@ def left(u: Node, profile: Profile, result: Sets) -> Sets:
 
 
 def flushed(s: Sets, dtype: DType) -> Sets:
-    """The sets with the zero of its sign beside each subnormal."""
+    """Return the sets with a zero of the same sign added wherever they hold a subnormal."""
     least = s.lo.dtype.type(2.0**dtype.format.emin)
     zero = np.zeros_like(s.lo)
     lo = np.where((s.lo > 0) & (s.lo < least), zero, s.lo)
@@ -107,7 +120,11 @@ def flushed(s: Sets, dtype: DType) -> Sets:
 
 
 def unrounded(s: Sets, dtype: DType) -> Sets:
-    """The sets with their neighbours; in a dtype without infinity, what was to be NaN is open."""
+    """Return the sets with one representable value more on each side.
+
+    In a dtype without infinity a set that may be NaN, not by exact bits, accepts anything: the
+    unrounded value is not known.
+    """
     form = dtype.format
     last = np.asarray(np.inf if form.has_inf else largest_finite(dtype)).astype(s.lo.dtype)
     top = order.keys(last.reshape(1))[0]
@@ -136,7 +153,7 @@ def _is_unrounded(u: Node, s: Node, profile: Profile) -> bool:
 
 
 def _whatever(u: Node) -> tuple[float, ...]:
-    """What an op gives by the laws of algebra, whatever its operands are."""
+    """Return the constants that algebraic laws derive for an op, whatever its operands are."""
     if u.op is Op.MUL:
         if any(all(map(_is_zero, _made_by(s))) for s in u.src):
             return (0.0, -0.0)
@@ -148,7 +165,7 @@ def _whatever(u: Node) -> tuple[float, ...]:
 
 
 def _are_opposite(u: Node, op: Op) -> bool:
-    """Whether one operand is what an op makes of the other one."""
+    """Return whether one operand is `op` applied to the other one."""
     a, b = u.src
     return any(x.op is op and x.src[0] is y for x, y in ((a, b), (b, a)))
 
@@ -158,7 +175,7 @@ def _is_zero(u: Node) -> bool:
 
 
 def _made_by(u: Node) -> Iterator[Node]:
-    """The nodes behind those that only move a value, choose one or turn its sign."""
+    """Yield the nodes behind those that only move a value, select one or change its sign."""
     seen: set[Node] = set()
     waiting = [u]
     while waiting:
@@ -175,7 +192,7 @@ def _made_by(u: Node) -> Iterator[Node]:
 
 
 def _products_of(u: Node) -> list[Node]:
-    """The products that a value is, also cast to its dtype."""
+    """Return the MULs that produce a value, seen through CASTs."""
     made = [b for v in _made_by(u) for b in (_made_by(v.src[0]) if v.op is Op.CAST else (v,))]
     return [v for v in made if v.op is Op.MUL]
 
@@ -187,7 +204,7 @@ def _before_cast(u: Node) -> DType:
 
 
 def _spread(s: Sets, share: float, dtype: DType) -> Sets:
-    """The sets with all within a share of their ends."""
+    """Return the sets widened on each side by a share of the magnitude of their ends."""
     lo, hi = (end.astype(wide_storage(dtype)) for end in (s.lo, s.hi))
     below, above = (
         np.where(np.isfinite(end), end + sign * share * np.abs(end), end)
@@ -197,7 +214,10 @@ def _spread(s: Sets, share: float, dtype: DType) -> Sets:
 
 
 def within(s: Sets, below: Array, above: Array, dtype: DType) -> Sets:
-    """The floats between two reals, with the masks that sets had; what is NaN alone stays it."""
+    """Return the floats between two reals, with the masks of `s`.
+
+    An element that can only be NaN stays so.
+    """
     wider = floats_between(below, above, dtype)
     lo, hi = wider.lo, wider.hi
     if s.only is not None:

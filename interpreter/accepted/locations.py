@@ -1,4 +1,4 @@
-"""What memory may hold: each stored element is followed by a number, through every read."""
+"""Track the accepted sets that memory may hold, by a number for each stored element."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class AcceptedMemory:
-    """The memory of the reference with a memory of numbers beside it.
+    """The memory of the reference, with a parallel memory of set numbers.
 
-    Number k of a buffer stands for the k-th set ever put into it.
+    Number k of a buffer stands for the k-th set that was put into it.
     """
 
     def __init__(self, contents: Mapping[UOp, Accepted | None]) -> None:

@@ -1,4 +1,4 @@
-"""Sets at other places: movement, STACK, copies, INDEX, LOAD with a gate."""
+"""Move accepted sets: movement ops, STACK, copies, INDEX, and LOAD with a gate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def moved(u: UOp, t: Sets) -> Sets:
-    """PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK, PAD."""
+    """Apply PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK or PAD to sets."""
     result = t.map(lambda a: RULES[u.op](u, a))
     if u.op is Op.PAD and arg_of(u, PadArg).fill is PadFill.INVALID:
         return replace(result, invalid=either(result.invalid, outside_pad(u)))
@@ -36,7 +36,7 @@ def stack(u: UOp, *operands: Sets) -> Sets:
 
 
 def replicated(u: UOp, t: Sets) -> Sets:
-    """What any of the copies may be."""
+    """Return the union of the sets of all copies."""
     axes = arg_of(u, ReplicatedArg).axes
     unsure = Sets(np.zeros(u.shape, np.bool_), np.ones(u.shape, np.bool_))
     result: Sets | None = None
@@ -52,7 +52,7 @@ def replicated(u: UOp, t: Sets) -> Sets:
 
 
 def index(u: UOp, t: Sets, *indices: Sets) -> Sets:
-    """INDEX by certain positions; by one that is not certain, anything, if it stays in bounds."""
+    """Apply an INDEX; an uncertain index accepts anything, if all of its values are in bounds."""
     positions, absent, unsure = [], None, None
     for axis, i in enumerate(indices):
         if without(i.any, i.invalid) is not None and np.any(without(i.any, i.invalid)):
@@ -67,7 +67,11 @@ def index(u: UOp, t: Sets, *indices: Sets) -> Sets:
 
 
 def load(u: UOp, buf: Sets, *alt_gate: Sets) -> Sets:
-    """A copy; where the gate is false, or an element of a location absent, alt, or 0 without."""
+    """Apply a LOAD.
+
+    It is a copy; where the gate is false, or an element of a location is absent, it is alt, or 0
+    without one.
+    """
     zero = np.zeros_like(buf.lo)
     alt = alt_gate[0] if alt_gate else Sets(zero, zero)
     true = np.ones(u.shape, np.bool_)

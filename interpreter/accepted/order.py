@@ -1,4 +1,4 @@
-"""The total order of a dtype's values, -inf < ... < -0 < +0 < ... < inf, as integers."""
+"""Map the values of a dtype to integers in their total order, -inf < ... < -0 < +0 < ... < inf."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MIRRORS: dict[np.dtype[Any], tuple[Any, Any]] = {
 
 
 def is_float(storage: np.dtype[Any]) -> bool:
-    """Whether a storage dtype is one of the floats, those of ml_dtypes among them."""
+    """Return whether a storage dtype is a float, those of ml_dtypes included."""
     return storage.kind in "fV"
 
 
 def keys(a: Array) -> Array:
-    """One integer per element, growing with the value; neighbouring values have neighbouring keys.
+    """Return an integer key per element, which grows with the value; neighbours differ by one.
 
-    A NaN lies outside the ordinary keys: below those of -inf or above those of inf.
+    The key of a NaN lies below that of -inf or above that of inf.
     """
     if a.dtype == np.bool_:
         return a.view(np.uint8)
@@ -42,24 +42,24 @@ def keys(a: Array) -> Array:
 
 
 def unkeys(k: Array, storage: np.dtype[Any]) -> Array:
-    """The values that have these keys."""
+    """Return the values with these keys."""
     if storage == np.bool_ or not is_float(storage):
         return k.view(storage)
     return _mirrored(k).view(storage)
 
 
 def lower(a: Array, b: Array) -> Array:
-    """The lower of two, by the total order."""
+    """Return the lower of two values in the total order."""
     return unkeys(np.minimum(keys(a), keys(b)), a.dtype)
 
 
 def upper(a: Array, b: Array) -> Array:
-    """The upper of two, by the total order."""
+    """Return the upper of two values in the total order."""
     return unkeys(np.maximum(keys(a), keys(b)), a.dtype)
 
 
 def distance(lo: Array, hi: Array) -> Array:
-    """How many values `hi` lies above `lo`, as float64."""
+    """Return how many values `hi` lies above `lo`, as float64."""
     k_lo, k_hi = keys(lo), keys(hi)
     unsigned = BITS[lo.dtype.itemsize]
     # Modulo 2^n the difference is right even where it leaves the signed range.
@@ -67,18 +67,18 @@ def distance(lo: Array, hi: Array) -> Array:
 
 
 def same_bits(a: Array, b: Array) -> Mask:
-    """Where two arrays of one dtype hold the same bits."""
+    """Return where two arrays of one dtype have the same bits."""
     bits = BITS[a.dtype.itemsize]
     return np.asarray(a.view(bits) == b.view(bits))
 
 
 def is_nan(a: Array) -> Mask:
-    """Where an array holds a NaN; nowhere for integers and bools."""
+    """Return where an array holds a NaN; nowhere for integers and bools."""
     if not is_float(a.dtype):
         return np.zeros(a.shape, np.bool_)
     if a.dtype not in SMALL_FLOATS:
         return np.isnan(a)
-    # By bits: ml_dtypes goes through float32, which warns of a signalling NaN.
+    # By bits: ml_dtypes compares through float32, which warns of a signalling NaN.
     form = SMALL_FLOATS[a.dtype]
     last = form.exponent_mask if form.has_inf else form.max_bits
     magnitude = a.view(BITS[a.dtype.itemsize]) & (form.sign_bit - 1)
@@ -94,6 +94,6 @@ def contains_positive_zero(lo: Array, hi: Array) -> Mask:
 
 
 def _mirrored(bits: Array) -> Array:
-    """Sign-magnitude to two's complement and back, -0 being -1."""
+    """Convert sign-magnitude to two's complement or back; -0 is -1."""
     shift, magnitude = MIRRORS[bits.dtype]
     return np.asarray(bits ^ ((bits >> shift) & magnitude))

@@ -1,4 +1,4 @@
-"""The accepted results of one node: the reference, and the sets around it where they are wider."""
+"""Represent the accepted results of one node: the reference, and wider sets around it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from uop.spec.text.codec import encode_scalar
 from uop.spec.text.literal import print_literal
 
 CONSTRAINED_SHARE = 16
-"""A set is constrained when it holds at most this part of the dtype's bit patterns."""
+"""A set is constrained if it holds at most 1/16 of the bit patterns of its dtype."""
 
 
 class NaN(IntEnum):
-    """Whether a NaN is accepted; EXACT: with the bits of the reference, and nothing else."""
+    """Whether a NaN is accepted; EXACT means only a NaN with the bits of the reference."""
 
     NO = 0
     MAY = 1
@@ -30,9 +30,10 @@ class NaN(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accepted:
-    """What a backend may return for each element of a node; `sets` None: the reference alone.
+    """The accepted results of each element of a node.
 
-    An element that is absent or unspecified in the reference may be anything in a result.
+    Without `sets` only the reference is accepted. Any result is accepted for an element that is
+    absent or unspecified in the reference.
     """
 
     dtype: DType
@@ -41,7 +42,7 @@ class Accepted:
 
     @property
     def spread(self) -> Sets:
-        """The sets, those of the reference alone included."""
+        """Return the sets, which hold the reference alone if there are none."""
         return points(self.value, self.dtype.is_float) if self.sets is None else self.sets
 
     @property
@@ -54,7 +55,7 @@ class Accepted:
 
     @property
     def nan(self) -> Array:
-        """A `NaN` code for each element."""
+        """Return a `NaN` code for each element."""
         s = self.spread
         code = np.zeros(s.lo.shape, np.uint8)
         for mask in (s.nan, s.only, s.exact):
@@ -64,12 +65,12 @@ class Accepted:
 
     @property
     def any(self) -> Mask:
-        """Where every value of the dtype is accepted because the spec gives none."""
+        """Return where every value of the dtype is accepted because the spec gives none."""
         s = self.spread
         return full(either(s.any, s.invalid), s.lo)
 
     def contains(self, actual: Array) -> Mask:
-        """Where a result of the node's shape and storage dtype is accepted."""
+        """Return where a result is accepted; it has the node's shape and storage dtype."""
         s = self.spread
         k = order.keys(actual)
         inside = (order.keys(s.lo) <= k) & (k <= order.keys(s.hi))
@@ -90,12 +91,12 @@ class Accepted:
 
     @property
     def single(self) -> Mask:
-        """Where one value is accepted; NaN counts as one."""
+        """Return where one value is accepted; NaN counts as one."""
         return self.spread.is_point() & ~self.any
 
     @property
     def patterns(self) -> Array:
-        """How many bit patterns are accepted, as float64."""
+        """Return the number of accepted bit patterns, as float64."""
         s = self.spread
         count = order.distance(s.lo, s.hi) + 1
         if self.dtype.is_float:
@@ -110,13 +111,16 @@ class Accepted:
 
     @property
     def constrained(self) -> Mask:
-        """Where a wrong result is likely noticed: 1/16 of all patterns at most (bool: one)."""
+        """Return where at most 1/16 of all patterns (of bool: one) is accepted.
+
+        There a wrong result is likely noticed.
+        """
         most = 1 if self.dtype.kind is Kind.BOOL else 2.0**self.dtype.bits / CONSTRAINED_SHARE
         return np.asarray(self.patterns <= most)
 
     @property
     def ulp_width(self) -> Array:
-        """Representable values from the lowest to the highest; inf where anything is accepted."""
+        """Count the values from the lowest to the highest; inf where anything is accepted."""
         s = self.spread
         width = order.distance(s.lo, s.hi)
         if s.only is not None:
@@ -124,9 +128,9 @@ class Accepted:
         return np.where(self.any, np.inf, width)
 
     def distance(self, actual: Array) -> Array:
-        """Representable values between a result and the reference; inf where just one is NaN.
+        """Count the values from the reference to a result; inf where just one is NaN.
 
-        0 where anything is accepted, and between NaNs.
+        It is 0 where anything is accepted, and between NaNs.
         """
         reference = self.value.data
         apart = order.distance(*_sorted(reference, actual))
@@ -136,7 +140,7 @@ class Accepted:
         return np.where(self.any, 0, apart)
 
     def describe(self, index: int) -> str:
-        """The set of one element, by its flat index, for readers."""
+        """Describe the accepted set of one element, by its flat index, for a reader."""
         s = self.spread.map(lambda a: a.reshape(-1)[index : index + 1])
         if s.invalid is not None and s.invalid[0]:
             return "anything (the element is absent)"
@@ -152,7 +156,7 @@ class Accepted:
 
 
 def _spelled(one: Array, dtype: DType) -> str:
-    """One value as its text, as a `.uop` file spells it."""
+    """Return one value as a `.uop` file spells it."""
     return print_literal(encode_scalar(int.from_bytes(one.tobytes(), "little"), dtype))
 
 

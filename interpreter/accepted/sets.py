@@ -1,4 +1,4 @@
-"""Sets of values, one per element of an array: an interval, NaNs, or anything."""
+"""Represent a set of values for each element of an array: an interval, NaNs, or anything."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from uop.interpreter.values import Join, Value, either, full, joined_mask
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sets:
-    """One set per element; a mask of None means nowhere.
+    """A set of values for each element; a mask of None is set nowhere.
 
-    The ordinary values of an element are those from `lo` to `hi` in the total order. Where `nan` is
-    set a NaN is in the set too, where `only` is set (it implies `nan`) no ordinary value is and
-    both ends are NaN, where `exact` is set (it implies `only`) the bits of the NaN are those in
-    `lo`. Where `any` is set the spec gives no value, where `invalid` is set the element is absent;
-    the rest says nothing there.
+    The ordinary values of an element lie from `lo` to `hi` in the total order. `nan` adds a NaN.
+    `only` implies `nan`: the set has no ordinary value, and both ends are NaN. `exact` implies
+    `only`: the NaN has the bits in `lo`. `any` says that the spec gives no value, `invalid` that
+    the element is absent; there the other fields have no meaning.
     """
 
     lo: Array
@@ -42,7 +41,7 @@ class Sets:
         return self.nan, self.only, self.exact, self.any, self.invalid
 
     def is_point(self) -> Mask:
-        """Where the set is one ordinary value, or NaN alone."""
+        """Return where a set is one ordinary value, or NaN alone."""
         point = order.same_bits(self.lo, self.hi)
         if self.nan is None:
             return point
@@ -79,7 +78,7 @@ def joined(a: Sets, b: Sets) -> Sets:
 
 
 def nan_alone(s: Sets) -> Sets:
-    """The same sets with NaN at both ends where there is no ordinary value, for rules to see."""
+    """Return the sets with NaN at both ends where they hold no ordinary value, as rules expect."""
     if s.only is None:
         return s
     nan = s.lo.dtype.type(np.nan)
@@ -98,5 +97,5 @@ def without(a: Mask | None, b: Mask | None) -> Mask | None:
 
 
 def somewhere(mask: Mask | None) -> Mask | None:
-    """Return the mask, or None if it is set nowhere, which keeps the common case fast."""
+    """Return the mask, or None if it is set nowhere, which keeps later steps fast."""
     return mask if mask is not None and np.count_nonzero(mask) else None

@@ -1,4 +1,4 @@
-"""What the values of a tensor graph may be: the reference, with sets where they are wider."""
+"""Compute the accepted results of a tensor graph: the reference, with sets where they are wider."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def accepted_of_tensors(
     profile: Profile,
     observe: Callable[[UOp, Accepted], None] | None = None,
 ) -> tuple[Accepted, ...]:
-    """Return what each output of a tensor graph may be; call `observe` with that of each node."""
+    """Return the accepted results of each output of a tensor graph.
+
+    `observe` is called with each node and its accepted results.
+    """
     sets = AcceptedValues(root, profile)
     lifted = {u: sets.lift(u, value) for u, value in inputs.items()}
     result = Evaluation(root, lifted, sets, observe).result()
@@ -58,7 +61,7 @@ class AcceptedValues:
         return AcceptedMemory(contents)
 
     def sets(self, u: UOp, operands: list[Sets]) -> Sets:
-        """Return what an op may return for operands taken from sets."""
+        """Return the accepted results of an op for operands that are sets."""
         result = _results(u, self._profile, operands)
         return self._trees.regrouped(u, operands, result, lambda _, s: s)
 
@@ -77,7 +80,7 @@ def _results(u: UOp, profile: Profile, operands: list[Sets]) -> Sets:
 
 
 def _sliced(u: UOp, profile: Profile, t: Sets) -> Sets:
-    """A SLICE, view by view."""
+    """Apply a SLICE to each part of the sets."""
     views: list[UOp] = []
     view = cast("UOp", u.decompose())
     while view is not u.src[0]:

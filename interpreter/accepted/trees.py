@@ -1,4 +1,4 @@
-"""Sums and products that a profile lets a backend regroup: each is a REDUCE of its leaves."""
+"""Regroup sums and products where a profile allows it: a tree is a REDUCE of its leaves."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 KINDS = {Op.ADD: Op.ADD, Op.SUB: Op.ADD, Op.MUL: Op.MUL}
-"""The op that a tree is of: a difference is the sum with what is negated."""
+"""The op of the tree that a node belongs to: a difference is a sum with a negated operand."""
 
 AtResult = Callable[[int, Sets], Sets]
 """Aligns the sets of an operand, by its number, with the result."""
 
 
 class Trees:
-    """The leaves of the maximal trees of one op over values that are used once."""
+    """The leaves of the maximal trees of one op, over values that are used once."""
 
     def __init__(self, root: UOp, profile: Profile) -> None:
         self._profile = profile
         nodes: list[Node] = list(root.toposort()) if profile.reassociate else []
-        # A LINEAR lists its nodes, and uses none.
+        # A LINEAR lists its nodes, which is not a use of them.
         self._uses = Counter(s for u in nodes if u.op is not Op.LINEAR for s in u.src)
         self._leaves: dict[Node, list[Sets]] = {}
 

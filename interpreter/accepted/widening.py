@@ -1,4 +1,4 @@
-"""Whether what a node may return is more than the reference."""
+"""Decide whether the accepted results of a node are more than the reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
-    """Whether sets hold the reference and nothing else, so that it can stand for them."""
+    """Return whether sets hold the reference alone, so that it can stand for them."""
     opened = either(value.unspecified, value.invalid)
     if somewhere(without(either(s.any, s.invalid), opened)) is not None:
         return False
@@ -36,14 +36,14 @@ def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
 
 
 def narrowed(dtype: DType, value: Value, sets: Sets | None) -> Accepted:
-    """Return the reference with its sets, or without sets that hold it alone."""
+    """Return the reference with its sets, or without sets that hold nothing else."""
     return Accepted(
         dtype, value, None if sets is None or is_reference(sets, value, dtype) else sets
     )
 
 
 def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
-    """Whether an op may return something else than the reference on single operands."""
+    """Return whether an op may return something else than the reference on single operands."""
     if u.op in (Op.IDIV, Op.MOD) and profile.truncates(u.dtype):
         return True
     if profile.fp8_saturate and u.op is Op.CAST and u.dtype.is_float and u.dtype.bits == 8:

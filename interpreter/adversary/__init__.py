@@ -1,1 +1,1 @@
-"""An evaluator that takes every liberty that a backend may take."""
+"""Evaluate programs with every liberty that the spec leaves to a backend."""

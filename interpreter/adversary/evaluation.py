@@ -1,6 +1,7 @@
-"""The adversarial conformer: an evaluator that takes every liberty that a backend may take.
+"""Evaluate tensor graphs with every liberty that the spec leaves to a backend.
 
-Its results must never be accused. With one op pushed outside what it may return they must be.
+The judge must accept each of these results. It must reject them where one op is pushed outside its
+accepted results.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ def evaluate_adversarially(
     push: Op | None = None,
     profile: Profile = STRICT,
 ) -> Output:
-    """`evaluate`, every result moved at random inside what its op may return for its operands.
+    """Evaluate a program; move each result at random inside its op's accepted results.
 
-    Every node of the op `push` is moved one representable value outside instead; in kernels, but
-    for indices. What a `profile` allows beside the latitude of the ops is taken too.
+    Nodes of the op `push` are moved one representable value outside instead; in kernels this
+    excludes indices. What a `profile` allows beyond the latitude of the ops is used too.
     """
     random = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
@@ -63,7 +64,7 @@ def evaluate_adversarially(
 
 
 class _Moved(Arrays):
-    """The domain of arrays moved at random inside what their ops may return for their operands."""
+    """The domain of arrays that moves each result at random inside its accepted results."""
 
     def __init__(
         self, root: UOp, random: np.random.Generator, push: Op | None, profile: Profile
@@ -95,7 +96,7 @@ class _Moved(Arrays):
         return replace(value, data=data, free_nan=made_nan(u, data))
 
     def _folded(self, u: UOp, t: Value) -> Array:
-        """A REDUCE in some order; the absent elements are no terms."""
+        """Fold a REDUCE in some order, without its absent elements."""
         arg = arg_of(u, ReduceArg)
         absent = np.zeros(t.data.shape, np.bool_) if t.invalid is None else t.invalid
         data = np.where(absent, neutral(arg.op, u.dtype), t.data)
@@ -110,7 +111,7 @@ class _Moved(Arrays):
 
 
 def _filled(value: Value, random: np.random.Generator) -> Array:
-    """The data, with random values where the spec gives none and random bits in open NaNs."""
+    """Fill unspecified elements with random values, and open NaNs with random bits."""
     data = np.array(value.data)
     opened = either(value.unspecified, value.invalid)
     if opened is not None:
@@ -128,7 +129,7 @@ def _any_bits(like: Array, random: np.random.Generator) -> Array:
 
 
 def _any_nan(like: Array, random: np.random.Generator) -> Array:
-    """NaNs of random sign and payload: random bits, with those set that make them NaNs."""
+    """Return NaNs of random sign and payload: random bits, with those set that make them NaNs."""
     bits = BITS[like.dtype.itemsize]
     quiet = np.full(like.shape, np.nan, like.dtype).view(bits)
     payload = _any_bits(like, random).view(bits)

@@ -1,4 +1,4 @@
-"""The adversarial conformer in kernels: every value, sum and matrix moved inside what it may be."""
+"""Evaluate kernels with every liberty that the spec leaves to a backend."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def member(s: Sets, reference: Array, random: np.random.Generator) -> Array:
-    """A value of each set: mostly an end, now and then the same end of all, or the reference."""
+    """Select a value of each set: mostly an end, sometimes one end for all, or the reference."""
     weights = ((1.0, 0, 0), (0, 1.0, 0), (0.4, 0.4, 0.2))[random.integers(3)]
     which = random.choice(3, size=s.lo.shape, p=weights)
-    # By a profile that demands something else the reference is not among them.
+    # The reference is not in these sets if the profile demands something else.
     k = order.keys(reference)
     inside = (order.keys(s.lo) <= k) & (k <= order.keys(s.hi))
     data = np.where(which == 1, s.hi, np.where((which == 2) & inside, reference, s.lo))
@@ -45,7 +45,7 @@ def member(s: Sets, reference: Array, random: np.random.Generator) -> Array:
 
 
 def pushed(s: Sets, reference: Array, dtype: DType, random: np.random.Generator) -> Array:
-    """One value above or below each set; the reference where there is none."""
+    """Return one value above or below each set, or the reference if there is none."""
     ends = (np.asarray([end]).astype(s.lo.dtype) for end in (dtype.min, dtype.max))
     lowest, highest = (order.keys(end)[0] for end in ends)
     lo, hi = order.keys(s.lo), order.keys(s.hi)
@@ -60,7 +60,7 @@ def pushed(s: Sets, reference: Array, dtype: DType, random: np.random.Generator)
 
 
 class MovedInLaunch(Arrays):
-    """The domain of arrays moved at random inside what their ops may return for their operands.
+    """The domain of arrays that moves each result at random inside its accepted results.
 
     Every value of the op `push` but an index is moved one representable value outside instead.
     """
@@ -100,7 +100,7 @@ class MovedInLaunch(Arrays):
         return self.lift(access.node, super().load(access, alt))
 
     def add(self, access: Access[Value], value: Value) -> None:
-        """The terms in another order, the first value among them."""
+        """Add the terms in another order, with the first value among them."""
         memory, place, dtype = access.memory, access.place, access.node.src[1].dtype
         moves = dtype.is_float or self._push is Op.ATOMICADD
         if not moves or not isinstance(memory, Buffer):

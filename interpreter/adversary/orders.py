@@ -1,4 +1,4 @@
-"""Folds of a REDUCE in other orders, groupings and widths than the reference's."""
+"""Fold the terms of a REDUCE in other orders, groupings and widths than the reference does."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Combine = Callable[[Array, Array], Array]
 def fold_somehow(
     op: Op, dtype: DType, steps: Array, random: np.random.Generator, max_nan: MaxNan = "either"
 ) -> Array:
-    """Fold the first axis in a random way among those that a backend may take."""
+    """Fold the first axis in a random way that a backend may use."""
     if len(steps) < 2 or not dtype.is_float:
         return fold(op, dtype, steps)
     steps = np.ascontiguousarray(random.permutation(steps) if random.random() < 0.7 else steps)
     wide = bool(random.random() < 0.3) and op is not Op.MAX
-    # An accumulator wider than float64 is longdouble, which is no wider on some machines: as good.
+    # An accumulator wider than float64 is longdouble; where that is no wider, it is legal too.
     storage = steps.dtype if not wide else np.dtype(np.longdouble if dtype.bits == 64 else "f8")
     combine = _wide_combine(op) if wide else _combine(op, dtype, random, max_nan)
     grouping = GROUPINGS[random.integers(len(GROUPINGS))]
@@ -52,7 +52,7 @@ def _pairwise(steps: Array, combine: Combine) -> Array:
 
 
 def _in_lanes(steps: Array, combine: Combine) -> Array:
-    """Four partial results side by side, then those together, as a vector unit does."""
+    """Fold into four partial results side by side and then fold those, as a vector unit does."""
     partial = [_sequential(steps[lane::4], combine) for lane in range(min(4, len(steps)))]
     return _sequential(np.stack(partial), combine)
 
@@ -74,7 +74,7 @@ def _combine(op: Op, dtype: DType, random: np.random.Generator, max_nan: MaxNan)
 def maximum_somehow(
     a: Array, b: Array, random: np.random.Generator, max_nan: MaxNan = "either"
 ) -> Array:
-    """A MAX that of two zeros, and with one NaN where the knob lets it, returns either operand."""
+    """Return a maximum; of two zeros, or a NaN and a number if the knob allows, it is either."""
     first = random.random(np.broadcast_shapes(a.shape, b.shape)) < 0.5
     if max_nan != "either":
         wanted, other = (a, b) if max_nan == "propagate" else (b, a)

@@ -1,1 +1,1 @@
-"""The meaning of programs of kernels."""
+"""Evaluate kernel programs by the reference."""

@@ -1,4 +1,4 @@
-"""Memory of kernel programs: buffers shared by work items, and registers of each."""
+"""Hold the memory of kernel programs: buffers that work items share, and registers of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MASKS = ("unspecified", "free_nan", "unwritten")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an access goes: positions on lanes and the `rank` axes of its shape, and its gate."""
+    """The target of an access: positions on lanes and on `rank` axes of its shape, and its gate."""
 
     positions: Array
     gate: Mask | None
@@ -79,7 +79,7 @@ def _first_unwritten(never: Mask, place: Place) -> str:
 
 
 class Cells(ABC):
-    """Elements that are read and written at places. A mask of None means nowhere."""
+    """Elements that are read and written at places; a mask of None is set nowhere."""
 
     def __init__(self, data: Array, *, unwritten: bool) -> None:
         self.data = data
@@ -135,7 +135,7 @@ class Cells(ABC):
 
 
 class Buffer(Cells):
-    """Flat memory that work items share; LOCAL memory has one copy a workgroup, end to end."""
+    """Flat memory that work items share; LOCAL memory has one copy per workgroup, end to end."""
 
     def __init__(self, data: Array, *, copies: int = 1, unwritten: bool = False) -> None:
         super().__init__(data, unwritten=unwritten)
@@ -204,7 +204,7 @@ class Buffer(Cells):
 
 
 def _add_in_turn(data: Array, where: Array, terms: Array, dtype: DType) -> None:
-    """Add by the rule of ADD, the first term of every element before the second of any."""
+    """Add by the rule of ADD; every element gets its first term before any gets a second."""
     order = np.argsort(where, kind="stable")
     at = where[order]
     first = np.searchsorted(at, at)
@@ -216,8 +216,9 @@ def _add_in_turn(data: Array, where: Array, terms: Array, dtype: DType) -> None:
 
 
 class Registers(Cells):
-    """Memory of each work item: elements on the last axis, before it the lanes, grown when a write
-    needs it.
+    """The registers of each work item: lanes, then elements on the last axis.
+
+    A write grows the lanes where it needs to.
     """
 
     def __init__(self, u: UOp, lanes: int) -> None:
@@ -268,7 +269,7 @@ class Registers(Cells):
 
 
 class Buffers:
-    """The global memory of a program: one Buffer a BUFFER node."""
+    """The global memory of a program: one Buffer for each BUFFER node."""
 
     def __init__(self, inputs: Mapping[UOp, Value]) -> None:
         self._inputs = inputs
@@ -292,7 +293,7 @@ class Buffers:
         return {slot_of(u): b.contents.map(lambda a, u=u: a.reshape(u.shape)) for u, b in stored}  # type: ignore[misc]
 
     def stored_to(self) -> dict[UOp, Buffer]:
-        """The memory of each BUFFER that a kernel stores to."""
+        """Return the memory of each BUFFER that a kernel stores to."""
         return {u: b for u, b in self._buffers.items() if b.is_stored_to}
 
 

@@ -1,4 +1,4 @@
-"""The domains of kernel values: their protocol, and the reference, which has one array per node."""
+"""Define the domains of kernel values: the protocol, and the reference with an array per node."""
 
 from __future__ import annotations
 

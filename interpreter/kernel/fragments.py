@@ -1,4 +1,4 @@
-"""Lane maps of matrix instructions: which work item of a warp holds which element of a matrix."""
+"""Map matrix elements to lanes: which work item of a warp holds which element of a matrix."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import DType, dtypes
 
 Formula = Callable[[Array, Array], tuple[Array, Array]]
-"""From row and column of a matrix to the lane and its element there."""
+"""Maps row and column of a matrix to a lane and the element in that lane."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneMap:
-    """Lane and element of each place of a matrix."""
+    """The lane and the element in it of each place of a matrix."""
 
     lane: Array
     element: Array
@@ -29,11 +29,11 @@ class LaneMap:
         return cls(*formula(row, column))
 
     def gather(self, fragments: Array) -> Array:
-        """The matrix, from fragments on the last two axes: lane and element."""
+        """Return the matrix of fragments, whose last two axes are lane and element."""
         return np.asarray(fragments[..., self.lane, self.element])
 
     def scatter(self, matrix: Array) -> Array:
-        """The inverse of `gather`."""
+        """Return the fragments of a matrix: the inverse of `gather`."""
         lanes, elements = int(self.lane.max()) + 1, int(self.element.max()) + 1
         fragments = np.empty((*matrix.shape[:-2], lanes, elements), matrix.dtype)
         fragments[..., self.lane, self.element] = matrix
@@ -50,7 +50,7 @@ class Fragments:
 
 
 def fragments_of(arg: WmmaArg) -> Fragments:
-    """The lane maps of a WMMA; LackingError where none are known."""
+    """Return the lane maps of a WMMA; raise LackingError if they are unknown."""
     formulas = _FORMULAS.get((arg.m, arg.n, arg.k, arg.dtype_in))
     if formulas is None or arg.dtype_out not in _RESULTS[arg.dtype_in]:
         shape = f"m{arg.m}n{arg.n}k{arg.k}"
@@ -63,7 +63,7 @@ def fragments_of(arg: WmmaArg) -> Fragments:
 
 
 def _acc(row: Array, column: Array) -> tuple[Array, Array]:
-    """Two neighbours of a row in a lane, rows 8 apart in the same lane."""
+    """Place two neighbours of a row in one lane, and rows 8 apart in the same lane."""
     return column // 2 + row % 8 * 4, column % 2 + row // 8 * 2
 
 
@@ -111,4 +111,4 @@ SHAPES = tuple(
     for m, n, k, dtype_in in _FORMULAS
     for dtype_out in _RESULTS[dtype_in]
 )
-"""Every instruction with known lane maps."""
+"""The lane maps of every instruction that has known ones."""

@@ -1,7 +1,8 @@
-"""The axes of a kernel, and values that have a copy for each position on them.
+"""Define the axes of a kernel, and values with a copy for each position on them.
 
-In a kernel of n axes the array of a value has n leading dimensions, 1 where it does not depend on
-the axis, and behind them the shape of the node. Without any it is the same everywhere.
+In a kernel of n axes the array of a value has n leading dimensions, and behind them the shape of
+the node. A dimension is 1 where the value does not depend on the axis. A value without leading
+dimensions is the same everywhere.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Shape = tuple[int, ...]
 
 
 class Kind(Enum):
-    """What the positions on an axis are to each other."""
+    """How the positions on an axis relate to each other."""
 
     GROUP = "workgroups: nothing orders them"
     ITEM = "work items of one workgroup: ordered by barriers"
@@ -60,10 +61,10 @@ class Axis:
 
 
 class Lanes:
-    """The axes of a launch, and how arrays lie on them.
+    """The axes of a launch, and the layout of arrays on them.
 
-    There is an axis for each SPECIAL and RANGE, in the order of the launch: group after group, of
-    these item after item, dimension 0 fastest; iterations inside.
+    Each SPECIAL and RANGE has an axis. They stand in the order of the launch: groups, then items,
+    dimension 0 fastest, and iterations inside.
     """
 
     def __init__(self, counters: Iterable[UOp]) -> None:
@@ -105,13 +106,13 @@ class Lanes:
         return np.expand_dims(array, self._folded_axes(u))
 
     def _folded_axes(self, u: UOp) -> tuple[int, ...]:
-        """The axes of the ranges, the first one outermost, then those of the value."""
+        """Return the axes of the ranges, the first one outermost, then those of the value."""
         numbers = [self.axis_of[r].number for r in u.src[1:]]
         return (*numbers, *(self.count + axis for axis in arg_of(u, ReduceArg).axes))
 
 
 def _dimension(u: UOp) -> tuple[int, str]:
-    """The name of a SPECIAL, by which a higher dimension is greater; ranges keep their order."""
+    """Return the key by which a higher dimension of SPECIAL is greater; ranges keep their order."""
     name = arg_of(u, SpecialArg).name if u.op is Op.SPECIAL else ""
     return len(name), name
 

@@ -1,9 +1,9 @@
-"""One launch of a kernel body: its instructions in order, each over all work items at once.
+"""Run one launch of a kernel body: each instruction over all work items at once, in order.
 
-Work items and ranges without a carried dependence are numpy axes. An instruction runs
-in every active work item before the next one starts; no program can tell, for what could depend on
-that order is a race. The walk owns order, control flow, places in memory and races; what a value is
-a domain says.
+Work items, and ranges without a carried dependence, are numpy axes. An instruction runs in every
+active work item before the next one starts. No program can observe this, because whatever depends
+on that order is a race. The walk handles order, control flow, places in memory and races; a domain
+defines what a value is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ V = TypeVar("V")
 Make = Callable[["UOp", Lanes], Domain[V]]
 """Makes the domain of a launch from its body and lanes."""
 FIRST_ALONE = frozenset({Op.AFTER, Op.REDUCE})
-"""Ops that combine their first operand alone; the others are effects or ranges."""
+"""The ops that combine their first operand alone; the others are effects or ranges."""
 
 
 class Kernel(Generic[V]):
@@ -194,7 +194,7 @@ class Kernel(Generic[V]):
         return self._domain.result(u, [self._of(s) for s in sources])
 
     def _address(self, u: UOp) -> Value:
-        """Of the first element of a location."""
+        """Return the address of the first element of a location."""
         location = u.src[0]
         memory, place = self._at(location, None)
         if not isinstance(memory, Buffer):

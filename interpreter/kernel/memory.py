@@ -1,4 +1,4 @@
-"""The memory of one launch: what is shared or private, where accesses go, what orders them."""
+"""Hold the memory of one launch: shared or private, where accesses go, and what orders them."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class LaunchMemory:
         shadow = self._shadows.get(cast(Buffer, memory))
         if shadow is None:
             return
-        # Groups that met different barriers are told apart, also where all do the same.
+        # Groups that met different barriers are distinct, even where all items do the same.
         groups = (
             (*self._epoch.shape, *(1,) * place.rank) if isinstance(self._epoch, np.ndarray) else ()
         )

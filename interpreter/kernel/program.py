@@ -1,4 +1,4 @@
-"""Kernel programs: what the compiler's stages produce, run as a host would launch it."""
+"""Run the kernel programs that the compiler's stages produce, as a host would launch them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run_program(
     observe: Observer | None = None,
     make: Make[Value] = Arrays,
 ) -> dict[int, Value]:
-    """Run the CALLs of a SINK in order; slot to contents of every BUFFER that was written."""
+    """Run the CALLs of a SINK in order; return the contents of every written BUFFER by slot."""
     buffers = Buffers(inputs)
     for body, arguments in calls_of(root, buffers):
         launch(body, arguments, buffers.addresses, make, observe)

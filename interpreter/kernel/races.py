@@ -1,9 +1,9 @@
-"""Races: which work items accessed which elements of shared memory since something ordered them.
+"""Detect races: accesses of work items to one element of shared memory that nothing orders.
 
-Between work items: for each element and each axis of the launch it is remembered at which position
-it was accessed, as a number that also counts what has ordered the axis so far: barriers for the
-work items of a group, the end of the loop for iterations, nothing for workgroups. Within one item:
-in a graph only data flow orders two instructions, in a LINEAR the list does.
+Between work items, each element remembers for each axis of the launch the position that accessed
+it. That number also counts what has ordered the axis so far: barriers for the work items of a
+group, the end of the loop for iterations, nothing for workgroups. Within one item, only data flow
+orders the instructions of a graph; the list orders those of a LINEAR.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ USES = {Op.LOAD: Use.READ, Op.STORE: Use.WRITE, Op.ATOMICADD: Use.ADD}
 
 
 class CarriedError(Exception):
-    """Raised if iterations that run at once depend on each other."""
+    """Signals that iterations which run at once depend on each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How an access lies along one axis: the position of each element, counted in this interval.
+    """The layout of an access along one axis: the position of each element in this interval.
 
     `position` is `interval + size` where every position of the axis makes the access.
     """

@@ -1,4 +1,4 @@
-"""The order in which a kernel body runs: instructions, and the loops and branches around them.
+"""Order the instructions of a kernel body, and the loops and branches around them.
 
 Ranges that carry nothing from one iteration to the next are numpy axes, not loops. A loop is serial
 where its body writes to memory that the next iteration reuses, or meets a barrier.
@@ -71,7 +71,7 @@ def of_linear(instructions: Iterable[UOp]) -> Items:
 
 
 def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
-    """The loops of a body that is still a graph, by data flow; nothing of those that never run.
+    """Build the loops of a body that is still a graph, by data flow; omit those that never run.
 
     With `one_after_the_other` every loop is serial whose iterations are not work items.
     """

@@ -1,4 +1,4 @@
-"""Matrix instructions in a kernel: the work items of a workgroup as warps of 32."""
+"""Run matrix instructions in a kernel: the work items of a workgroup form warps of 32."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis]) -> Value:
     data = lanes.joined(wmma(u, *(lanes.split(v.data) for v in operands)))
     if all(v.unspecified is None for v in operands):
         return Value(data)
-    # A 0 or a 1 for each element: the sum is above 0 where any open one took part.
+    # With 0 or 1 per element, a sum above 0 shows that an open element took part.
     marks = (np.zeros(()) if v.unspecified is None else v.unspecified for v in operands)
     a, b, acc = (
         lanes.split(np.broadcast_to(m, v.data.shape)).astype(v.data.dtype)
@@ -48,7 +48,7 @@ def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis]) -> Value:
 
 
 class Warps:
-    """Takes the lanes of arrays apart into warps, and puts them together again.
+    """Splits the lanes of arrays into warps, and joins them again.
 
     The warp is the axis of a RANGE of that type; without one, 32 neighbours of a workgroup in the
     order of the launch (D-066).
@@ -66,21 +66,21 @@ class Warps:
         self._shape = tuple(sizes.get(k, n) for k, n in enumerate(lanes or (1,) * len(axes)))
 
     def split(self, array: Array) -> Array:
-        """From lanes and fragment to others, warps, the 32 of a warp, and fragment."""
+        """Rearrange lanes and fragment to: other lanes, warps, the 32 lanes of a warp, fragment."""
         wide = np.broadcast_to(array, (*self._shape, array.shape[-1]))
         moved = np.moveaxis(wide, self._inner, self._behind(wide))
         others = moved.shape[: -1 - len(self._inner)]
         return moved.reshape((*others, -1, WARP, array.shape[-1]))
 
     def joined(self, array: Array) -> Array:
-        """The inverse of `split`."""
+        """Return the inverse of `split`."""
         others = [n for k, n in enumerate(self._shape) if k not in self._inner]
         inner = [self._shape[k] for k in self._inner]
         moved = array.reshape((*others, *inner, array.shape[-1]))
         return np.moveaxis(moved, self._behind(moved), self._inner)
 
     def _behind(self, array: Array) -> tuple[int, ...]:
-        """The places of the inner axes in front of the fragment."""
+        """Return the places of the inner axes in front of the fragment."""
         end = array.ndim - 1
         return tuple(range(end - len(self._inner), end))
 

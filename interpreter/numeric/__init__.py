@@ -1,1 +1,1 @@
-"""Numbers: how numpy holds them, conversions, real functions."""
+"""Store numbers in numpy, convert between dtypes, compute real functions correctly rounded."""

@@ -1,4 +1,4 @@
-"""Numbers in numpy: storage dtypes, bits, conversions that round once, index arithmetic."""
+"""Convert between dtypes in numpy: one rounding, CAST, BITCAST, and index arithmetic in 64 bits."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ INDEX_RANGE = range(-(1 << 63), 1 << 63)
 
 
 def round_to(a: Array, dtype: DType) -> Array:
-    """A float32 or float64 array rounded once to a float dtype, nearest even."""
+    """Round a float32 or float64 array to a float dtype once, to nearest even."""
     if a.dtype == np.float64 and dtype.bits < 32 and dtype is not dtypes.float16:
-        # ml_dtypes goes from float64 through float32 and would round twice.
+        # ml_dtypes converts float64 through float32, which would round twice.
         a = to_odd_float32(a)
     return a.astype(STORAGE[dtype.name])
 
 
 def to_odd_float32(a: Array) -> Array:
-    """float64 to float32, an inexact result becoming the neighbour with the odd last bit.
+    """Round float64 to float32, an inexact result to the neighbour with the odd last bit.
 
-    Rounding that once more to nearest even in a format narrower by two bits or more equals rounding
-    `a` to it directly.
+    Rounding the result to nearest even, in a format narrower by two bits or more, equals rounding
+    `a` to that format directly.
     """
     near = a.astype(np.float32)
     back = near.astype(np.float64)
     inexact = (back != a) & (a == a)
     if not inexact.any():
         return near
-    # Patterns of one sign grow with the magnitude, so one less is the neighbour towards zero.
+    # Among numbers of one sign the bits grow with the magnitude: one less is closer to zero.
     toward_zero = to_bits(near) - (np.abs(back) > np.abs(a)).astype(np.uint32)
     return np.where(inexact, toward_zero | np.uint32(1), to_bits(near)).view(np.float32)
 
 
 def cast(a: Array, source: DType, target: DType) -> Array:
-    """CAST: a bit copy to the same dtype; integers wrap, floats are rounded once or truncated.
+    """Compute CAST: integers wrap, floats are rounded once or truncated.
 
-    Where `cast_unspecified` is set the element is 0.
+    A CAST to the same dtype copies the bits. An element is 0 where `cast_unspecified` is true.
     """
     if source == target:
         return a
@@ -58,16 +58,16 @@ def cast(a: Array, source: DType, target: DType) -> Array:
 
 
 def cast_unspecified(a: Array, source: DType, target: DType) -> Mask | None:
-    """Where CAST has no value: NaN, and a float whose integral part the dtype cannot hold."""
+    """Return where CAST has no value: for a NaN or a float outside the integer dtype."""
     if not source.is_float or not target.is_int:
         return None
     return np.logical_not(_fits(a.astype(np.float64), target))
 
 
 def bitcast(a: Array, target: DType) -> Array:
-    """BITCAST: the bytes, little-endian; the last axis scales by the ratio of item sizes.
+    """Compute BITCAST: the bytes, little-endian; the last axis scales by the ratio of item sizes.
 
-    A byte that is no bool reads as true; `bitcast_unspecified` says where.
+    A byte other than 0 and 1 reads as true in a bool; `bitcast_unspecified` returns where.
     """
     if target.kind is Kind.BOOL:
         return np.not_equal(_resized(a, BITS[1]), 0)
@@ -75,15 +75,15 @@ def bitcast(a: Array, target: DType) -> Array:
 
 
 def bitcast_unspecified(a: Array, target: DType) -> Mask | None:
-    """Where BITCAST has no value: bytes other than 0 and 1 read as bool."""
+    """Return where BITCAST has no value: bytes other than 0 and 1 as bool; None if nowhere."""
     return np.greater(_resized(a, BITS[1]), 1) if target.kind is Kind.BOOL else None
 
 
 def index_op(op: Callable[[Any, Any], Any], a: Array, b: Array) -> Array:
-    """A sum, difference, product or left shift of index arrays; leaving 64 bits has no meaning.
+    """Compute a sum, difference, product or left shift of index arrays.
 
-    These ops take their extremes at the corners of the operands' ranges, so only when a corner
-    leaves 64 bits is every element computed exactly.
+    These ops take their extremes at the corners of the operands' ranges, so elements are computed
+    exactly only if a corner leaves 64 bits. Raises UndefinedError if a result does.
     """
     if a.size and b.size:
         a_ends, b_ends = (int(a.min()), int(a.max())), (int(b.min()), int(b.max()))
@@ -101,9 +101,9 @@ def _index_array(exact: Array) -> Array:
 
 
 def _fits(wide: Array, target: DType) -> Mask:
-    """Where the integral part of a float64 is a value of an integer dtype."""
+    """Return where the integral part of a float64 is a value of an integer dtype."""
     low, high = float(target.min), float(target.max + 1)
-    # From 2^53 every float64 is integral and min - 1 is none: there the bound is min itself.
+    # From 2^53 on every float64 is integral and min - 1 is not a float64: min itself is the bound.
     above = wide >= low if target.bits == 64 and target.is_signed else wide > low - 1.0
     return np.logical_and(above, wide < high)
 
@@ -119,7 +119,7 @@ def _to_float(a: Array, source: DType, target: DType) -> Array:
 
 
 def _to_odd_53_bits(a: Array) -> Array:
-    """Integers that float64 holds exactly: wider ones are rounded to odd."""
+    """Round integers to odd, to 53 bits, so that float64 holds them exactly."""
     if a.dtype.itemsize < 8:
         return a
     integer = a.dtype.type

@@ -1,6 +1,7 @@
-"""Real functions of floats: exact where the value is dyadic, else enclosed by arb until decided.
+"""Compute real functions of floats exactly where the value is dyadic, else enclose them with arb.
 
-All of them by magnitude: the sign of a result is that of any good approximation.
+The precision of the enclosure grows until it decides the result. All functions return magnitudes;
+callers take the sign from an approximation.
 """
 
 from __future__ import annotations
@@ -21,16 +22,20 @@ from uop.spec.ops.names import Op
 HUGE, TINY = 1030, -1200
 
 PRECISION, LAST_PRECISION = 128, 1 << 16
-"""Binary digits of the first enclosure, enough for all but one in 2^60 of usual operands, and of
-the last one: far more than the sine of the least subnormal needs to be told from its operand."""
+"""The bits of precision of the first enclosure and of the last one.
+
+The first one decides all but one in 2^60 of usual operands. The last one is far more than it takes
+to separate the sine of the least subnormal from its operand.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A real function at finite points where it is finite and not zero.
+    """A real function, at finite points where it is finite and not zero.
 
-    `known` gives the magnitude where it is dyadic and short enough to be a tie or a value of a
-    dtype, or a stand-in where it is out of every dtype's range: what an enclosure does not decide.
+    `known` returns the magnitude where it is dyadic and short enough to be a tie or a value of a
+    dtype, and a substitute where it is outside the range of every dtype. An enclosure decides all
+    other cases.
     """
 
     known: Callable[..., Fraction | None]
@@ -47,9 +52,9 @@ class Magnitude:
 
 
 def magnitude(op: Op, point: tuple[float, ...], unit: int) -> Magnitude:
-    """The magnitude of a function at a point, in units of 2^unit.
+    """Compute the magnitude of a function at a point, in units of 2^unit.
 
-    ArithmeticError if no enclosure decides, as for a point where the function has no value.
+    Raises ArithmeticError if no enclosure decides, as at a point where the function has no value.
     """
     real = REALS[op]
     known = real.known(*point)
@@ -68,7 +73,7 @@ def magnitude(op: Op, point: tuple[float, ...], unit: int) -> Magnitude:
 
 
 def units(near: Array, dtype: DType) -> Array:
-    """Exponents of two: an eighth or less of an ulp of the reals that are approximated."""
+    """Return exponents of units of at most an eighth of an ulp, for reals near these."""
     form = dtype.format
     exponent = np.frexp(near)[1].astype(np.int64) - 2
     exponent = np.where(np.isinf(near), form.bias - 1, np.where(near == 0, form.emin, exponent))
@@ -76,20 +81,26 @@ def units(near: Array, dtype: DType) -> Array:
 
 
 def units_in_ulp(whole: int, unit: int, form: FloatFormat) -> int:
-    """How many units an ulp of whole times 2^unit is, as an exponent of two."""
+    """Return log2 of the number of units in one ulp of `whole` times 2^unit."""
     return max(whole.bit_length() - 1 + unit, form.emin) - form.fraction_bits - unit
 
 
 def divided(whole: int, unit: int, form: FloatFormat) -> tuple[int, int]:
-    """Bits of the highest float up to whole times 2^unit, whatever the range, and what remains."""
+    """Return the bits of the highest float up to `whole` times 2^unit, and the remainder.
+
+    The range of the format is ignored.
+    """
     shift = units_in_ulp(whole, unit, form)
-    # Neighbouring patterns are neighbouring values: a carry is the next exponent.
+    # Neighbouring bit patterns are neighbouring values: a carry goes into the exponent.
     binade = shift + form.fraction_bits + unit - form.emin
     return (whole >> shift) + (binade << form.fraction_bits), whole & ((1 << shift) - 1)
 
 
 def nearest_bits(y: Magnitude, form: FloatFormat) -> int:
-    """Bits of a magnitude rounded to nearest even; above the range inf, or NaN without it."""
+    """Round a magnitude to nearest even and return its bits.
+
+    Above the range these are inf, or NaN in a format without inf.
+    """
     bits, rest = divided(y.whole, y.unit, form)
     tie = 1 << (units_in_ulp(y.whole, y.unit, form) - 1)
     bits += rest > tie or (rest == tie and (bits & 1 == 1 or not y.exact))
@@ -105,13 +116,13 @@ def _exp2_known(x: float) -> Fraction | None:
 
 
 def _log2_known(x: float) -> Fraction | None:
-    """Of a dyadic x the logarithm is irrational, but for the powers of two."""
+    """Return the logarithm of a power of two; that of any other dyadic x is irrational."""
     significand, exponent = math.frexp(x)
     return Fraction(abs(exponent - 1)) if significand == 0.5 else None
 
 
 def _sin_known(x: float) -> Fraction | None:
-    """None: the sine of any rational but 0 is irrational."""
+    """Return None: the sine of any rational but 0 is irrational."""
     return None
 
 
@@ -135,7 +146,7 @@ def _out_of_range(exponent: float) -> Fraction:
 
 
 def _dyadic_power(x: float, y: float) -> Fraction | None:
-    """x^y for finite x > 0, where that is dyadic and short enough to be a tie.
+    """Return x^y for finite x > 0 where it is dyadic and short enough to be a tie, else None.
 
     With x = m 2^e and y = n / 2^k, m and n odd, it is rational only if x is a square k times over,
     and then dyadic only if n > 0 or m = 1. With n > 64 and m > 1 it has more than 64 bits.
@@ -154,7 +165,7 @@ def _dyadic_power(x: float, y: float) -> Fraction | None:
 
 
 def _odd_and_exponent(x: float) -> tuple[int, int]:
-    """The odd m and the e of x = m 2^e, for finite x other than 0."""
+    """Return the odd m and the e of x = m 2^e, for finite x other than 0."""
     numerator, denominator = x.as_integer_ratio()
     zeros = (numerator & -numerator).bit_length() - 1
     return numerator >> zeros, zeros - denominator.bit_length() + 1

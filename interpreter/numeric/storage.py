@@ -1,4 +1,4 @@
-"""How numpy holds values: the storage of each dtype, its bits, its shapes."""
+"""Define how numpy stores values: the storage of each dtype, its bits, and the limits of shapes."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ BITS: dict[int, np.dtype[Any]] = {
     8: np.dtype(np.uint64),
 }
 MOST_AXES = 60
-"""Axes of a value, or parallel ranges: numpy has 64, and a few are added on the way."""
+"""The most axes of a value and the most parallel ranges; numpy has 64, and some ops add a few."""
 
 
 def holds(shape: Sequence[int], itemsize: int) -> bool:
-    """Whether numpy has arrays of this shape, which it counts in 63 bits, be they empty."""
+    """Return whether numpy can have an array of this shape, whose size it counts in 63 bits."""
     return len(shape) <= MOST_AXES and prod(filter(None, shape)) * itemsize < 1 << 63
 
 
-def is_shape(found: object, itemsize: int) -> TypeGuard[list[int]]:
-    """Whether data from elsewhere is a shape of arrays that numpy has."""
-    if not isinstance(found, list) or not all(type(n) is int and n >= 0 for n in found):
+def is_shape(data: object, itemsize: int) -> TypeGuard[list[int]]:
+    """Return whether untrusted data is the shape of an array that numpy can have."""
+    if not isinstance(data, list) or not all(type(n) is int and n >= 0 for n in data):
         return False
-    return holds(found, itemsize)
+    return holds(data, itemsize)
 
 
 def np_dtype(dtype: DType) -> np.dtype[Any]:
-    """The numpy dtype that stores a dtype (void has none)."""
+    """Return the numpy dtype that stores a dtype; void has none."""
     return STORAGE[dtype.name]
 
 
 def to_bits(a: Array) -> Array:
-    """The bit patterns of an array, as unsigned integers of the same size; shares memory."""
+    """Return the bit patterns of an array as unsigned integers of its item size, sharing memory."""
     return a.view(BITS[a.dtype.itemsize])
 
 
 def from_bits(bits: Array, dtype: DType) -> Array:
-    """The values of bit patterns; shares memory."""
+    """Return the values of bit patterns, sharing memory."""
     return bits.view(STORAGE[dtype.name])
 
 
 def constant(bits: int, dtype: DType) -> Array:
-    """A ()-shaped array from the bits of a constant."""
+    """Return a ()-shaped array with the bits of a constant."""
     return from_bits(np.asarray(bits, BITS[dtype.itemsize]), dtype)

@@ -1,8 +1,8 @@
-"""EXP2, LOG2, SIN and POW correctly rounded: a wider approximation where it decides, arb where not.
+"""Compute EXP2, LOG2, SIN and POW correctly rounded, by approximation or else with arb.
 
-A result is decided when the ends of the approximation's error interval round to the same value. The
-undecided ones, one in thousands for float32 and a few in a hundred for float64, are exact or
-enclosed by arb.
+An approximation decides a result if both ends of its error interval round to the same value. The
+other elements, one in thousands for float32 and a few in a hundred for float64, are computed
+exactly or enclosed by arb.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from uop.interpreter.numeric.storage import BITS, Array, Mask, from_bits, to_bit
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 
-# The libraries behind numpy document errors of a few units in the last place (2^-52 in float64,
-# 2^-63 in the x87 format); these intervals are wider, and leave a few more elements undecided.
+# The libraries behind numpy document errors of a few ulps (2^-52 in float64,
+# 2^-63 in the x87 format). These intervals are wider, and leave a few more elements to arb.
 FLOAT64_ERROR = 2.0**-40
 EXTENDED_ERROR = 2.0**-59
 HAS_EXTENDED = np.finfo(np.longdouble).nmant in (63, 112)
@@ -30,7 +30,7 @@ EVEN = 2.0**62
 
 
 def power(x: Array, y: Array) -> Array:
-    """np.power, which in the x87 format gives inf for -inf to the -2^63: 0 by IEEE 754."""
+    """Compute np.power, corrected: in the x87 format it gives inf for -inf to the -2^63, not 0."""
     infinite = np.isinf(x)
     if infinite.any():
         y = np.where(infinite, np.clip(y, -EVEN, EVEN), y)
@@ -46,7 +46,10 @@ APPROXIMATIONS: dict[Op, Callable[..., Array]] = {
 
 
 def rounded(op: Op, dtype: DType, *operands: Array) -> Array:
-    """The op's real function, rounded once to nearest even; with the special cases of IEEE 754."""
+    """Compute the real function of an op, rounded once to nearest even.
+
+    Special cases are those of IEEE 754-2019.
+    """
     if dtype.bits * len(operands) > 16:
         return _computed(op, dtype, *operands)
     pattern = to_bits(operands[0])
@@ -57,7 +60,7 @@ def rounded(op: Op, dtype: DType, *operands: Array) -> Array:
 
 @cache
 def _table(op: Op, dtype: DType, arity: int) -> Array:
-    """The results for all operands, by the operands' bits, the first operand's highest."""
+    """Return the results for all operands, indexed by the operands' bits, the first one highest."""
     patterns = np.arange(1 << (dtype.bits * arity), dtype=np.uint32)
     shifts = range(dtype.bits * (arity - 1), -1, -dtype.bits)
     mask, storage = (1 << dtype.bits) - 1, BITS[dtype.itemsize]
@@ -78,7 +81,7 @@ def _computed(op: Op, dtype: DType, *operands: Array) -> Array:
 
 
 def _by_arb(op: Op, dtype: DType, *operands: Array) -> Array:
-    """Where nothing wider is at hand: the library settles the special cases, arb all others."""
+    """Compute without a wider format: numpy gives the special cases, arb all other elements."""
     library = np.asarray(APPROXIMATIONS[op](*operands))
     ordinary = ~np.isnan(library)
     for operand in operands:

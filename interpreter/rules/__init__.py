@@ -1,4 +1,7 @@
-"""One numpy rule per op, files named as the spec's sections; importing this enters them all."""
+"""Define the meaning of each op as a numpy rule, in files named after the sections of the spec.
+
+Importing this package registers all rules in `rules.table`.
+"""
 
 from uop.interpreter.rules import (
     codegen,

@@ -1,4 +1,4 @@
-"""The meaning of matrix instructions, and of what programs know only by name."""
+"""Define the meaning of WMMA, and register that of the ops a program knows by name only."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ are lanes, behind them stands the shape of the node."""
 class CustomFunction:
     """A function that a CALL runs on whole buffers.
 
-    `meaning(buffers, *meta)` gets the flat contents of every argument and gives the new contents of
-    those at the positions `writes`, in their order; `meta` are the numbers that the node holds.
-    What it writes is open where any element is of those at the positions `reads`.
+    `meaning(buffers, *meta)` takes the flat contents of every argument and the numbers in the
+    node's arg. It returns the new contents of the buffers at the positions `writes`, in that order.
+    These are unspecified where any element of the buffers at the positions `reads` is.
     """
 
     meaning: Callable[..., Sequence[Array]]
@@ -43,7 +43,7 @@ CUSTOM: dict[str, Meaning] = {}
 CUSTOM_FUNCTIONS: dict[str, CustomFunction] = {}
 
 TF32_BITS = np.uint32(0xFFFFE000)
-"""What a matrix instruction reads of a float32: sign, exponent and 10 bits of the fraction."""
+"""The bits of a float32 that a matrix instruction reads: sign, exponent and 10 fraction bits."""
 
 
 def _registers(table: dict[str, Meaning], name: str) -> Callable[[Meaning], Meaning]:
@@ -61,19 +61,19 @@ def _only_once(table: Mapping[str, object], name: str) -> None:
 
 
 def instruction(name: str) -> Callable[[Meaning], Meaning]:
-    """Makes a function the meaning of INS of this name."""
+    """Register a function as the meaning of the INS of this name."""
     return _registers(INSTRUCTIONS, name)
 
 
 def custom(fmt: str) -> Callable[[Meaning], Meaning]:
-    """Makes a function the meaning of CUSTOM of this text."""
+    """Register a function as the meaning of the CUSTOM of this text."""
     return _registers(CUSTOM, fmt)
 
 
 def custom_function(
     name: str, *, reads: tuple[int, ...], writes: tuple[int, ...]
 ) -> Callable[[Callable[..., Sequence[Array]]], Callable[..., Sequence[Array]]]:
-    """Makes a function the meaning of CUSTOMFUNCTION of this name."""
+    """Register a function as the meaning of the CUSTOMFUNCTION of this name."""
 
     def register(meaning: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
         _only_once(CUSTOM_FUNCTIONS, name)
@@ -84,7 +84,7 @@ def custom_function(
 
 
 def meaning_of(u: UOp) -> Meaning:
-    """The meaning of an INS or CUSTOM; LackingError where nobody has registered one."""
+    """Return the meaning of an INS or CUSTOM; raise LackingError if none is registered."""
     if u.op is Op.INS:
         name, table = arg_of(u, InsArg).name, INSTRUCTIONS
     else:
@@ -95,7 +95,7 @@ def meaning_of(u: UOp) -> Meaning:
 
 
 def custom_function_of(u: UOp) -> CustomFunction:
-    """What a CUSTOMFUNCTION runs; LackingError where nobody has registered it."""
+    """Return the function of a CUSTOMFUNCTION; raise LackingError if none is registered."""
     name = arg_of(u, CustomFunctionArg).name
     if name not in CUSTOM_FUNCTIONS:
         raise lacking("CUSTOMFUNCTION.n1", f"{name!r} has no registered meaning", u)
@@ -104,10 +104,10 @@ def custom_function_of(u: UOp) -> CustomFunction:
 
 @evaluates(Op.WMMA)
 def wmma(u: UOp, a: Array, b: Array, acc: Array) -> Array:
-    """Fragments on the last two axes, lane and element.
+    """Compute WMMA on fragments, whose last two axes are lane and element.
 
-    Products are exact, added from left to right with one rounding each (D-067). The sum of two
-    numbers of at most 24 bits in float64 rounds to them as if it were exact.
+    Products are exact and are added from left to right, each sum rounded once (D-067). A sum in
+    float64 rounds to at most 24 bits as the exact sum does.
     """
     arg = arg_of(u, WmmaArg)
     maps = fragments_of(arg)
@@ -120,7 +120,7 @@ def wmma(u: UOp, a: Array, b: Array, acc: Array) -> Array:
 
 
 def wmma_factors(arg: WmmaArg, fragments: Array) -> Array:
-    """What a matrix instruction reads of its factors."""
+    """Return the bits of the factors that a matrix instruction reads."""
     if arg.dtype_in is dtypes.float32:
         bits = np.ascontiguousarray(fragments).view(np.uint32) & TF32_BITS
         fragments = bits.view(np.float32)
@@ -129,7 +129,7 @@ def wmma_factors(arg: WmmaArg, fragments: Array) -> Array:
 
 @instruction("mul_hi")
 def mul_hi(u: UOp, a: Array, b: Array) -> Array:
-    """The upper half of the product of two uint32."""
+    """Return the upper half of the product of two uint32."""
     return (a.astype(np.uint64) * b.astype(np.uint64) >> np.uint64(32)).astype(np.uint32)
 
 
@@ -140,7 +140,7 @@ def popcount(u: UOp, a: Array) -> Array:
 
 @instruction("clz")
 def clz(u: UOp, a: Array) -> Array:
-    """The zeros above the highest bit that is set."""
+    """Count the zeros above the highest set bit."""
     bits = a.dtype.itemsize * 8
     zeros = np.zeros(a.shape, np.int64)
     for shift in range(bits):
@@ -150,11 +150,11 @@ def clz(u: UOp, a: Array) -> Array:
 
 @custom("max({0}, {1})")
 def maximum(u: UOp, a: Array, b: Array) -> Array:
-    """Of two integers, in the words of OpenCL and CUDA alike."""
+    """Return the larger of two integers, under the name that OpenCL and CUDA share."""
     return np.maximum(a, b)
 
 
 @custom_function("copy", reads=(1,), writes=(0,))
 def copy(buffers: Sequence[Array]) -> Sequence[Array]:
-    """The second buffer into the first."""
+    """Copy the second buffer into the first."""
     return (buffers[1],)

@@ -1,4 +1,4 @@
-"""The meaning of the decomposed ops: the semantics column, not the published decomposition."""
+"""Define the meaning of the decomposed ops by their semantics, not by their decomposition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sub(u: Node, a: Array, b: Array) -> Array:
 
 @evaluates(Op.DIV)
 def div(u: Node, a: Array, b: Array) -> Array:
-    """The correctly rounded quotient."""
+    """Return the correctly rounded quotient."""
     return np.divide(a, b)
 
 
@@ -44,13 +44,13 @@ def cmpgt(u: Node, a: Array, b: Array) -> Array:
 
 @evaluates(Op.CMPGE)
 def cmpge(u: Node, a: Array, b: Array) -> Array:
-    """False on a NaN."""
+    """Return a >= b; false if either operand is NaN."""
     return np.greater_equal(a, b)
 
 
 @evaluates(Op.CMPLE)
 def cmple(u: Node, a: Array, b: Array) -> Array:
-    """False on a NaN."""
+    """Return a <= b; false if either operand is NaN."""
     return np.less_equal(a, b)
 
 
@@ -86,19 +86,19 @@ def sqrt(u: Node, a: Array) -> Array:
 
 @evaluates(Op.POW)
 def pow_(u: Node, a: Array, b: Array) -> Array:
-    """The special cases are those of IEEE 754 9.2.1."""
+    """Return x to the power y, correctly rounded, with the special cases of IEEE 754-2019 9.2.1."""
     return transcendental.rounded(Op.POW, u.dtype, a, b)
 
 
 @evaluates(Op.MULACC)
 def mulacc(u: Node, a: Array, b: Array, c: Array) -> Array:
-    """Two roundings."""
+    """Return a * b + c, rounded after the product and after the sum."""
     return add(u, np.asarray(mul(u, a, b)), c)
 
 
 @evaluates(Op.THREEFRY)
 def threefry(u: Node, x: Array, key: Array) -> Array:
-    """Threefry 2x32 of 20 rounds: the low halves are the first words, of counter and of key."""
+    """Compute 20 rounds of Threefry 2x32; the low halves of `x` and `key` are the first words."""
     x0, x1 = _words(x)
     key0, key1 = _words(key)
     schedule = (key1, key0 ^ key1 ^ THREEFRY_PARITY, key0)

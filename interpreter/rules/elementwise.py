@@ -1,7 +1,8 @@
-"""The meaning of the elementwise primitives on numpy arrays.
+"""Define the meaning of the elementwise primitives on numpy arrays.
 
-Floats narrower than 32 bits: numpy and ml_dtypes compute in correctly rounded float32 and round
-once, which is the correctly rounded result, for float32 has at least 2 p + 2 bits.
+Floats narrower than 32 bits: numpy and ml_dtypes compute in correctly rounded float32 and then
+round to the dtype. The result is correctly rounded, because float32 has at least 2p + 2 bits of
+precision for each dtype of precision p.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from uop.spec.ops.names import Op
 
 @evaluates(Op.ADD)
 def add(u: Node, a: Array, b: Array) -> Array:
-    """Integers wrap, a bool is 0 or 1 and saturates (OR)."""
+    """Return the sum; integers wrap, and a bool saturates (OR)."""
     if u.dtype.kind is Kind.INDEX:
         return conversions.index_op(operator.add, a, b)
     return np.add(a, b)
@@ -35,18 +36,21 @@ def mul(u: Node, a: Array, b: Array) -> Array:
 
 @evaluates(Op.MAX)
 def maximum(u: Node, a: Array, b: Array) -> Array:
-    """IEEE 754-2019 maximum: NaN wins, and +0 is above -0."""
+    """Return the maximum of IEEE 754-2019: a NaN if either operand is NaN, and +0 above -0."""
     larger = np.maximum(a, b)
     if not u.dtype.is_float:
         return larger
-    # Equal floats have equal bits but for zeros, where +0 wins unless both are -0: the AND of bits.
+    # Equal floats differ in bits only as zeros. AND of the bits gives +0 unless both are -0.
     both = from_bits(np.asarray(to_bits(a) & to_bits(b)), u.dtype)
     return np.where(a == b, both, larger)
 
 
 @evaluates(Op.IDIV)
 def idiv(u: Node, a: Array, b: Array) -> Array:
-    """The quotient rounded to minus infinity."""
+    """Return the quotient rounded toward minus infinity.
+
+    Raises UndefinedError where an index quotient leaves the range of index.
+    """
     if u.dtype.kind is Kind.INDEX and np.any((a == conversions.INDEX_RANGE[0]) & (b == -1)):
         raise undefined("VALUE.u1", f"{-conversions.INDEX_RANGE[0]}")
     return np.floor_divide(a, b)
@@ -54,7 +58,7 @@ def idiv(u: Node, a: Array, b: Array) -> Array:
 
 @evaluates(Op.MOD)
 def mod(u: Node, a: Array, b: Array) -> Array:
-    """The remainder of the floored quotient; it has the sign of the divisor."""
+    """Return the remainder of the floored quotient, which has the sign of the divisor."""
     return np.remainder(a, b)
 
 
@@ -65,7 +69,7 @@ def divides_by_zero(u: Node, a: Array, b: Array) -> Mask:
 
 @evaluates(Op.SHL)
 def shl(u: Node, a: Array, b: Array) -> Array:
-    """A times 2 to the B, wrapping."""
+    """Return a times 2 to the power b, wrapping."""
     count = _count_or_zero(u, b)
     if u.dtype.kind is Kind.INDEX:
         return conversions.index_op(operator.lshift, a, count)
@@ -74,13 +78,13 @@ def shl(u: Node, a: Array, b: Array) -> Array:
 
 @evaluates(Op.SHR)
 def shr(u: Node, a: Array, b: Array) -> Array:
-    """Arithmetic for signed dtypes."""
+    """Shift right; a signed dtype keeps its sign."""
     return np.right_shift(a, _count_or_zero(u, b))
 
 
 @unspecified_where(Op.SHL, Op.SHR)
 def shifts_too_far(u: Node, a: Array, b: Array) -> Mask | None:
-    # As unsigned numbers the negative ones are the largest: one pass tells that there are none.
+    # As unsigned numbers negative counts are the largest: one pass finds both kinds of bad count.
     if b.size and b.view(BITS[b.dtype.itemsize]).max() < u.dtype.bits:
         return None
     return np.logical_or(b < 0, b >= u.dtype.bits)
@@ -103,19 +107,19 @@ def bitwise_and(u: Node, a: Array, b: Array) -> Array:
 
 @evaluates(Op.CMPLT)
 def cmplt(u: Node, a: Array, b: Array) -> Array:
-    """False on a NaN."""
+    """Return a < b; false if either operand is NaN."""
     return np.less(a, b)
 
 
 @evaluates(Op.CMPNE)
 def cmpne(u: Node, a: Array, b: Array) -> Array:
-    """True on a NaN."""
+    """Return a != b; true if either operand is NaN."""
     return np.not_equal(a, b)
 
 
 @evaluates(Op.WHERE)
 def where(u: Node, p: Array, a: Array, b: Array) -> Array:
-    """A bit copy of the chosen branch."""
+    """Select each element from `a` where `p` is true, else from `b`, bit by bit."""
     return np.where(p, a, b)
 
 
@@ -126,7 +130,7 @@ def recip(u: Node, a: Array) -> Array:
 
 @evaluates(Op.TRUNC)
 def trunc(u: Node, a: Array) -> Array:
-    """Toward zero, which keeps its sign; the identity on integers."""
+    """Round toward zero and keep the sign of a zero; integers stay as they are."""
     return np.asarray(np.trunc(a)) if u.dtype.is_float else a
 
 
@@ -153,7 +157,7 @@ def bitcast_is_no_bool(u: Node, a: Array) -> Mask | None:
 def _count_or_zero(u: Node, b: Array) -> Array:
     storage = np_dtype(u.dtype)
     if b.dtype == storage and u.dtype.kind is not Kind.INDEX:
-        # Of a count outside the dtype numpy makes 0 or -1: anything would do there.
+        # numpy gives 0 or -1 for a count outside the dtype. Those elements are unspecified anyway.
         return b
     inside = np.logical_and(b >= 0, b < u.dtype.bits)
     return np.where(inside, b, b.dtype.type(0)).astype(storage)

@@ -1,4 +1,4 @@
-"""The meaning of the extension ops that are evaluated as they stand."""
+"""Define the meaning of the extension ops that are evaluated without decomposition."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from uop.interpreter.rules.table import Node, evaluates, unspecified_where
 from uop.spec.ops.names import Op
 
 EVALUATED = frozenset({Op.CDIV, Op.CMOD, Op.MIN, Op.NOOP, Op.PRECAST, Op.REDUCE})
-"""Extension ops with a rule, and the core op that folds with one of them."""
+"""Extension ops with a rule here, and REDUCE, which may fold with MIN."""
 
 
 @evaluates(Op.CDIV)
 def cdiv(u: Node, a: Array, b: Array) -> Array:
-    """What is left without the remainder divides evenly, so the floor is the quotient."""
+    """Return the quotient rounded toward zero.
+
+    The dividend less its remainder divides evenly, so that the floored quotient is exact.
+    """
     return idiv(u, np.subtract(a, np.fmod(a, b)), b)
 
 
 @evaluates(Op.CMOD)
 def cmod(u: Node, a: Array, b: Array) -> Array:
-    """The remainder of C, with the sign of the dividend."""
+    """Return the remainder of C, which has the sign of the dividend."""
     return np.fmod(a, b)
 
 
@@ -32,11 +35,11 @@ def divides_by_zero(u: Node, a: Array, b: Array) -> Mask:
 
 @evaluates(Op.MIN)
 def minimum(u: Node, a: Array, b: Array) -> Array:
-    """IEEE 754-2019 minimum: NaN wins, and -0 is below +0."""
+    """Return the minimum of IEEE 754-2019: a NaN if either operand is NaN, and -0 below +0."""
     smaller = np.minimum(a, b)
     if not u.dtype.is_float:
         return smaller
-    # Equal floats have equal bits but for zeros, where -0 wins: the OR of bits.
+    # Equal floats differ in bits only as zeros. OR of the bits gives -0 if either one is -0.
     both = from_bits(np.asarray(to_bits(a) | to_bits(b)), u.dtype)
     return np.where(a == b, both, smaller)
 

@@ -1,4 +1,4 @@
-"""The meaning of the movement ops on numpy arrays; masks move by the same rules as data."""
+"""Define the meaning of the movement ops on numpy arrays; masks move by the same rules as data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 SHAPE_OPERANDS = ("s", "s'", "o", "offset")
-"""Operands that are part of a node's shape; their names in the declarations."""
+"""The names, in the declarations, of operands that hold a shape or an offset."""
 
 DATA_OPERANDS: dict[Op, int] = {
     op: next((k for k, name in enumerate(d.src) if name in SHAPE_OPERANDS), len(d.src))
@@ -32,13 +32,16 @@ DATA_OPERANDS: dict[Op, int] = {
 
 
 def data_sources(u: UOp) -> tuple[UOp, ...]:
-    """The operands whose values an evaluator needs: all but shapes and offsets."""
+    """Return the operands whose values an evaluator needs: all but shapes and offsets."""
     count = DATA_OPERANDS.get(u.op)
     return u.src if count is None else u.src[:count]
 
 
 def value_sources(u: UOp) -> tuple[UOp, ...]:
-    """The operands whose values an op combines: of an AFTER the first alone, the rest has run."""
+    """Return the operands that an op combines.
+
+    Of an AFTER this is the first one alone: the others have run before.
+    """
     return u.src[:1] if u.op is Op.AFTER else data_sources(u)
 
 
@@ -64,14 +67,14 @@ def expand(u: UOp, t: Array) -> Array:
 
 @evaluates(Op.PAD)
 def pad(u: UOp, t: Array) -> Array:
-    """T inside zeros; `outside_pad` says where they are."""
+    """Return T inside zeros; `outside_pad` says where the zeros are."""
     padded = np.zeros(u.shape, t.dtype)
     padded[_window(u)] = t
     return padded
 
 
 def outside_pad(u: UOp) -> Mask:
-    """Where a PAD has no element of T."""
+    """Return where a PAD holds no element of T."""
     outside = np.ones(u.shape, np.bool_)
     outside[_window(u)] = False
     return outside
@@ -84,7 +87,10 @@ def shrink(u: UOp, t: Array) -> Array:
 
 
 def _windowed(t: Array, window: Iterable[slice]) -> Array:
-    """A view; the ellipsis keeps a ()-shaped array one, where no index would give a scalar."""
+    """Return a view of an array.
+
+    The ellipsis keeps a ()-shaped array an array: an empty index would give a scalar.
+    """
     parts: tuple[EllipsisType | slice, ...] = (..., *window)
     return t[parts]
 
@@ -98,14 +104,14 @@ def stack(u: UOp, *operands: Array) -> Array:
 
 @evaluates(Op.REPLICATED)
 def replicated(u: UOp, t: Array) -> Array:
-    """The first of the copies; that they are equal is checked with their masks."""
+    """Return the first copy; `tensor.masks.replicated` checks that the copies are equal."""
     axes = arg_of(u, ReplicatedArg).axes
     return t[tuple(slice(0, 1) if a in axes else slice(None) for a in range(t.ndim))]
 
 
 @evaluates(Op.SLICE)
 def slice_(u: UOp, t: Array) -> Array:
-    """The bytes of T in row-major order, from those of element number `offset` on."""
+    """Return elements made of the bytes of T in row-major order, from element `offset` of T on."""
     start, arg = index_value(u.src[1]), arg_of(u, SliceArg)
     if arg.dtype == u.src[0].dtype:
         return t.reshape(-1)[start : start + arg.size]
@@ -114,21 +120,24 @@ def slice_(u: UOp, t: Array) -> Array:
 
 
 def slice_bytes(u: UOp) -> slice:
-    """Which bytes of T a SLICE shows."""
+    """Return the range of the bytes of T that a SLICE shows."""
     start, arg = index_value(u.src[1]) * u.src[0].dtype.itemsize, arg_of(u, SliceArg)
     return slice(start, start + arg.size * arg.dtype.itemsize)
 
 
 @evaluates(Op.INDEX)
 def index(u: UOp, t: Array, *indices: Array) -> Array:
-    """Each index picks along its own axis; indices are in bounds (`checked_index`)."""
+    """Select elements by one index per leading axis; `checked_index` has checked the bounds."""
     for axis in reversed(range(len(indices))):
         t = t.take(indices[axis], axis=axis)
     return t
 
 
 def checked_index(u: UOp, axis: int, data: Array, invalid: Mask | None) -> Array:
-    """The positions along one axis; an INVALID one is read at 0. UndefinedError out of bounds."""
+    """Return the positions along one axis, with 0 in place of INVALID ones.
+
+    Raises UndefinedError for a position out of bounds.
+    """
     size = u.src[0].shape[axis]
     wanted = data if invalid is None else np.where(invalid, data.dtype.type(0), data)
     bad = (wanted < 0) | (wanted >= size)

@@ -1,4 +1,4 @@
-"""The meaning of REDUCE: a fold from left to right in row-major order, one rounding per step."""
+"""Define the meaning of REDUCE: a row-major fold from left to right, rounded at each step."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ ACCUMULATE = {Op.ADD: np.add, Op.MUL: np.multiply}
 
 
 def identity(op: Op, dtype: DType) -> Array:
-    """What an empty fold gives: 0, 1, the lowest or the largest value."""
+    """Return the result of an empty fold: 0, 1, the lowest or the largest value of the dtype."""
     value = {Op.ADD: 0, Op.MUL: 1, Op.MAX: dtype.min, Op.MIN: dtype.max}[op]
     return np.asarray(value).astype(np_dtype(dtype))
 
 
 def neutral(op: Op, dtype: DType) -> Array:
-    """What changes no fold it stands in. For a float sum -0.0, for +0.0 would turn -0.0 to +0.0."""
+    """Return a term that changes no fold.
+
+    For a float sum it is -0.0, because +0.0 would turn -0.0 into +0.0.
+    """
     return (
         np.asarray(-0.0).astype(np_dtype(dtype)) if _sums_floats(op, dtype) else identity(op, dtype)
     )
@@ -39,13 +42,16 @@ def _sums_floats(op: Op, dtype: DType) -> bool:
 
 @evaluates(Op.REDUCE)
 def reduce(u: UOp, t: Array) -> Array:
-    """Fold the axes of the arg; they stay with size 1."""
+    """Fold the axes of the arg, which keep size 1."""
     arg = arg_of(u, ReduceArg)
     return fold(arg.op, u.dtype, terms_first(t, arg.axes)).reshape(u.shape)
 
 
 def terms_first(t: Array, axes: tuple[int, ...]) -> Array:
-    """One leading axis of all terms in row-major order, then the axes that stay."""
+    """Return an array with all terms on one leading axis, in row-major order.
+
+    The other axes follow.
+    """
     others = [axis for axis in range(t.ndim) if axis not in axes]
     kept = [t.shape[axis] for axis in others]
     count = math.prod(t.shape[axis] for axis in axes)
@@ -53,13 +59,13 @@ def terms_first(t: Array, axes: tuple[int, ...]) -> Array:
 
 
 def fold(op: Op, dtype: DType, steps: Array) -> Array:
-    """Fold the first axis, in order."""
+    """Fold the first axis from left to right."""
     if len(steps) == 0:
         return np.broadcast_to(identity(op, dtype), steps.shape[1:])
     if len(steps) == 1:
         return np.asarray(steps[0])
     if dtype in (dtypes.float32, dtypes.float64) and op in ACCUMULATE:
-        # reduce is pairwise in numpy; accumulate is the loop from left to right.
+        # numpy sums by pairs in `reduce`; `accumulate` goes from left to right.
         return np.asarray(ACCUMULATE[op].accumulate(steps, axis=0)[-1])
     if dtype.is_int and op in ACCUMULATE:
         return np.asarray(ACCUMULATE[op].reduce(steps, axis=0, dtype=steps.dtype))
@@ -73,6 +79,6 @@ def fold(op: Op, dtype: DType, steps: Array) -> Array:
 
 
 def _fold_exactly(op: Op, steps: Array) -> Array:
-    """Folds without rounding, in any order: bool ADD is OR and MUL is AND."""
+    """Fold where no order changes the result: MAX and MIN, and ADD (OR) and MUL (AND) of bools."""
     ufunc = np.maximum if op in (Op.MAX, Op.ADD) else np.minimum
     return np.asarray(ufunc.reduce(steps, axis=0))

@@ -1,4 +1,4 @@
-"""The table of meanings: one numpy rule per op, and where its result is unspecified."""
+"""Hold the numpy rule of each op, and the rule of where its result is unspecified."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uop.spec.ops.names import Op
 
 
 class Node(Protocol):
-    """What a rule may ask of the node it evaluates."""
+    """The properties of a node that a rule may read."""
 
     @property
     def dtype(self) -> DType: ...
@@ -32,7 +32,7 @@ MEANING = "a meaning: a numpy rule under @evaluates in interpreter/rules/"
 
 
 class Rules(dict[Op, Rule]):
-    """The meanings by op. IncompleteError for an op without one."""
+    """The rules by op; raises IncompleteError for an op without one."""
 
     def __missing__(self, op: Op) -> Rule:
         raise IncompleteError(op.name, MEANING)
@@ -43,19 +43,19 @@ UNSPECIFIED: dict[Op, MaskRule] = {}
 
 
 def evaluates(*ops: Op) -> Callable[[Rule], Rule]:
-    """Makes `rule(u, *operands) -> result` the meaning of the ops, on arrays in storage dtype.
+    """Register `rule(u, *operands) -> result` as the meaning of the ops.
 
-    The result has the broadcast shape of the operands; of ()-shaped operands it may be a numpy
-    scalar.
+    Operands and result are arrays in storage dtype. The result has the broadcast shape of the
+    operands; for ()-shaped operands it may be a numpy scalar.
     """
     return _registers(RULES, ops)
 
 
 def unspecified_where(*ops: Op) -> Callable[[MaskRule], MaskRule]:
-    """Makes `rule(u, *operands) -> mask` say which elements of the result the spec leaves open.
+    """Register `rule(u, *operands) -> mask`, which returns where the result is unspecified.
 
-    The mask broadcasts to the shape of the result; None means nowhere. Operands that are open
-    themselves are not its concern.
+    The mask broadcasts to the shape of the result; None means nowhere. The rule ignores operands
+    that are unspecified themselves.
     """
     return _registers(UNSPECIFIED, ops)
 

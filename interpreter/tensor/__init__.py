@@ -1,1 +1,1 @@
-"""The meaning of tensor graphs."""
+"""Evaluate tensor graphs by the reference."""

@@ -1,9 +1,9 @@
-"""Evaluation by devices: each one holds its shard and runs the graph on it; few ops communicate.
+"""Evaluate a graph device by device: each one holds its shard, and few ops communicate.
 
-This is what `axis` means. A value with an axis is split along it into equal parts, one per device;
-without one every device has the whole. Devices exchange elements at a LOAD with a device, and at a
-REDUCE along the shard axis, after which each has the result. REPLICATED along the shard axis
-compares the shards and moves nothing.
+This defines `axis`. A value with an axis is split along it into equal parts, one per device;
+without an axis every device has the whole value. Devices exchange elements at a LOAD with a device,
+and at a REDUCE along the shard axis, after which each one has the result. REPLICATED along the
+shard axis compares the shards and moves nothing.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RESIZED = {Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
-"""The operand that is the shape of the result."""
+"""The operand, by op, that is the shape of the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sharded:
-    """A value on devices: its parts in their order, split along `axis` or, without one, copies."""
+    """A value on devices: its parts in order, split along `axis`, or copies if that is None."""
 
     device: Device
     axis: int | None
@@ -61,10 +61,10 @@ ShardedOutput = Sharded | tuple[Sharded, ...] | dict[int, Sharded]
 
 
 def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> ShardedOutput:
-    """`evaluate`, each device computing from what it holds.
+    """Evaluate a program as `evaluate` does, each device computing from what it holds.
 
     A value gives one Sharded, a TUPLE a tuple, a SINK a dict from slot to contents. Raises as
-    `evaluate` does, UndefinedError also where REPLICATED shards differ.
+    `evaluate` does, and UndefinedError also where REPLICATED shards differ.
     """
     if kind_of(root).calls_kernels:
         raise lacking("CALL.n5", "kernels", root)
@@ -91,7 +91,7 @@ def joined(parts: Sequence[Value], axis: int) -> Value:
 
 
 def same(a: Value, b: Value) -> bool:
-    """Whether two values have the same elements: ordinary ones have the same bits."""
+    """Return whether two values are equal; ordinary elements are compared by their bits."""
     alike = to_bits(a.data) == to_bits(b.data)
     for x, y in zip(a.masks, b.masks, strict=True):
         if not np.array_equal(full(x, a.data), full(y, b.data)):
@@ -101,7 +101,7 @@ def same(a: Value, b: Value) -> bool:
 
 
 class _Devices:
-    """One evaluation. What a device receives is a PARAM of the graphs that it runs from then on."""
+    """The state of one evaluation; a received value is a PARAM of the graphs that run after it."""
 
     def __init__(self, root: UOp, values: Mapping[UOp, Value]) -> None:
         self._root = root
@@ -109,7 +109,7 @@ class _Devices:
             slot_of(u): Sharded(u.device, u.axis, split(v, u.axis, _count(u.device)))
             for u, v in values.items()
         }
-        """By slot: the inputs, and what was received."""
+        """The inputs and the received values, by slot."""
         leaves = [u for u in root.toposort() if u.op in LEAVES]
         self._next_slot = 1 + max((slot_of(u) for u in leaves), default=-1)
         self._received: dict[UOp, int] = {}
@@ -128,7 +128,7 @@ class _Devices:
         return self._on_devices(root)
 
     def _communicated(self, u: UOp) -> Sharded:
-        """What each device has after an op for which they exchange or compare what they hold."""
+        """Return what each device has after an op that exchanges or compares values."""
         count = _count(u.device)
         if u.op is Op.LOAD:
             there = self._on_devices(UOp(Op.LOAD, *u.src, arg=LoadArg())).whole()
@@ -145,12 +145,12 @@ class _Devices:
         return Sharded(u.device, None, parts)
 
     def _on_devices(self, u: UOp) -> Sharded:
-        """A value on each of its devices."""
+        """Return a value on each of its devices."""
         parts = [self._run(self._local(u, u.device, k), k) for k in range(_count(u.device))]
         return Sharded(u.device, u.axis, tuple(cast("list[Value]", parts)))
 
     def _stored(self) -> dict[int, Sharded]:
-        """The final contents of every buffer that is stored to, device by device."""
+        """Return the final contents of every buffer that is stored to, on each device."""
         stores = [u for u in self._root.toposort() if u.op is Op.STORE]
         result: dict[int, Sharded] = {}
         for device in {u.device: None for u in stores}:
@@ -168,7 +168,7 @@ class _Devices:
         return dict(sorted(result.items()))
 
     def _run(self, local: UOp, k: int) -> FullOutput:
-        """A graph of device k on what it holds."""
+        """Run a graph of device k on the values that it holds."""
         leaves = (u for u in local.toposort() if u.op in LEAVES)
         held = {slot_of(u): None for u in leaves}
         inputs = {slot: self._held[slot].parts for slot in held if slot in self._held}
@@ -179,7 +179,7 @@ class _Devices:
         )
 
     def _local(self, root: UOp, device: Device, k: int) -> UOp:
-        """The graph that device k of `device` runs for a node: the same ops on its shards."""
+        """Return the graph that device k of `device` runs for a node: the same ops, on shards."""
         done: dict[UOp, UOp] = {}
 
         def sources(u: UOp) -> Sequence[UOp]:
@@ -202,7 +202,7 @@ class _Devices:
 
 
 def local_shape(u: UOp) -> Shape:
-    """The shape of what one device holds."""
+    """Return the shape of the part of a node that one device holds."""
     count = shards(u)
     return tuple(d // count if axis == u.axis else d for axis, d in enumerate(u.shape))
 
@@ -220,13 +220,13 @@ def _communicates(u: UOp) -> bool:
 
 
 def _alone(u: UOp, t: Value) -> Value:
-    """A unary op on one operand, by the reference."""
+    """Compute a unary op on one operand by the reference."""
     there = UOp(u.op, param(0, t.data.shape, u.src[0].dtype), arg=u.arg)
     return cast(Value, evaluate_full(there, {0: t}))
 
 
 def _sources_here(u: UOp, device: Device) -> list[UOp]:
-    """The sources of an AFTER or GROUP that are on a device; of others the STOREs to it below."""
+    """Return the sources of an AFTER or GROUP on a device; for others the STOREs to it below."""
     here = [u.src[0]] if u.op is Op.AFTER else []
     for s in u.src[len(here) :]:
         if s.device is None or s.device == device:
@@ -237,7 +237,7 @@ def _sources_here(u: UOp, device: Device) -> list[UOp]:
 
 
 def _local_node(u: UOp, done: Mapping[UOp, UOp], k: int) -> UOp:
-    """The op on the shards of its operands; of a whole operand beside a sharded one, the part."""
+    """Return the op on the shards of its operands; a whole operand beside a shard is cut."""
     src = [_cut(u, s, done[s], k) for s in data_sources(u)] + list(u.src[len(data_sources(u)) :])
     if u.op in RESIZED:
         src[RESIZED[u.op]] = dims(local_shape(u))
@@ -246,7 +246,7 @@ def _local_node(u: UOp, done: Mapping[UOp, UOp], k: int) -> UOp:
 
 
 def _cut(u: UOp, operand: UOp, local: UOp, k: int) -> UOp:
-    """The part of a whole operand that stands beside shard k, where the op goes by element."""
+    """Cut the part of a whole operand that stands beside shard k of an elementwise op."""
     by_element = u.declaration.is_elementwise or u.op in (Op.LOAD, Op.STACK, Op.STORE)
     result = u.src[0] if u.op is Op.STORE else u
     if not by_element or shards(result) == 1 or shards(operand) > 1:
@@ -256,5 +256,5 @@ def _cut(u: UOp, operand: UOp, local: UOp, k: int) -> UOp:
         return local
     size = operand.shape[axis] // shards(result)
     offset = [k * size if a == axis else 0 for a in range(len(local.shape))]
-    kept = [size if a == axis else d for a, d in enumerate(local.shape)]
-    return UOp(Op.SHRINK, local, dims(offset), dims(kept))
+    sizes = [size if a == axis else d for a, d in enumerate(local.shape)]
+    return UOp(Op.SHRINK, local, dims(offset), dims(sizes))

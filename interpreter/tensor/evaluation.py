@@ -1,7 +1,7 @@
-"""Evaluation of tensor graphs: one walk, sources first, over values that a domain computes.
+"""Walk a tensor graph, sources first, and compute its values in a domain.
 
-The walk owns the order of the nodes, memory, calls, addresses and observers. A domain says what a
-value is: `Arrays` is the reference.
+The walk handles the order of the nodes, memory, calls, addresses and observers. A domain defines
+what a value is: `Arrays` is the reference.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ MEANINGS: dict[Op, Combine] = {
 
 
 def meaning_of(u: UOp) -> Combine | None:
-    """What makes the value of a node from those of its operands; None where something else does."""
+    """Return the function that combines the operands of a node; None if it has none."""
     return masks.elementwise if u.declaration.dtypes else MEANINGS.get(u.op)
 
 
 PASSED_ON = (Op.AFTER, Op.NOOP, Op.PRECAST)
-"""Ops beside the markers that are their first operand."""
+"""The ops, beside the markers, that pass on their first operand."""
 
 
 class Locations(Protocol[V]):
@@ -115,10 +115,10 @@ ARRAYS = Arrays()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walk:
-    """What a graph says about each evaluation of it; the root itself comes after all below it.
+    """What every evaluation of a graph shares; the root itself comes after all nodes below it.
 
-    `unused` has for each node, the root included, the values that no later node uses, so that their
-    space is used again. With memory all are kept.
+    `unused` lists for each node, the root included, the values that no later node uses, so that
+    their space can be freed. A graph with memory holds all values.
     """
 
     below: tuple[UOp, ...]
@@ -153,7 +153,7 @@ class Evaluation(Generic[V]):
         self._tuples: dict[UOp, tuple[V, ...]] = {}
         self._addresses = Addresses()
         self._buffers: dict[UOp, object] = {}
-        """The buffer behind each PARAM of a body: that of the caller, or one of this call alone."""
+        """The buffer behind each PARAM of a body: the caller's, or one of this call alone."""
 
     @cached_property
     def _memory(self) -> Locations[V]:

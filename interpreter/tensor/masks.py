@@ -1,4 +1,8 @@
-"""What becomes of INVALID, UNSPECIFIED and open NaN elements, by class of ops."""
+"""Propagate INVALID, UNSPECIFIED and open NaN elements through the ops of tensor graphs.
+
+Each function computes one class of ops on `Value`s: the data by the rule of the op, and the masks
+beside it. Where an element is both, INVALID wins over UNSPECIFIED.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ def _where(p: Array, a: Mask | None, b: Mask | None) -> Mask | None:
 
 
 def _spread(mask: Mask | None, shape: tuple[int, ...], hidden: Mask | None = None) -> Mask | None:
-    """A mask of the node's shape, without what is hidden; None where it is empty."""
+    """Broadcast a mask without its `hidden` elements to a node's shape; None if set nowhere."""
     if mask is None:
         return None
     shown = mask if hidden is None else mask & ~hidden
@@ -38,7 +42,10 @@ def _spread(mask: Mask | None, shape: tuple[int, ...], hidden: Mask | None = Non
 
 
 def elementwise(u: UOp, *operands: Value) -> Value:
-    """INVALID wins over UNSPECIFIED, either one is contagious; WHERE looks at what it chooses."""
+    """Compute an elementwise op: an element is INVALID or UNSPECIFIED where any operand element is.
+
+    WHERE depends on its condition and on the selected branch only.
+    """
     if u.op is Op.WHERE:
         return where(u, *operands)
     arrays = [v.data for v in operands]
@@ -62,7 +69,7 @@ def _is_plain(v: Value) -> bool:
 
 
 def made_nan(u: UOp, data: Array) -> Mask | None:
-    """Where arithmetic gave a NaN."""
+    """Return where arithmetic produced a NaN; None for other dtypes than floats."""
     if not u.dtype.is_float:
         return None
     nan = np.isnan(data)
@@ -79,7 +86,10 @@ def where(u: UOp, p: Value, a: Value, b: Value) -> Value:
 
 
 def moved(u: UOp, t: Value) -> Value:
-    """PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK, PAD: masks move as the data does."""
+    """Compute PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK or PAD: the masks move as the data does.
+
+    The elements that PAD adds are INVALID if its fill says so.
+    """
     rule = RULES[u.op]
     result = t.map(lambda a: rule(u, a))
     if u.op is Op.PAD and arg_of(u, PadArg).fill is PadFill.INVALID:
@@ -89,9 +99,10 @@ def moved(u: UOp, t: Value) -> Value:
 
 
 def replicated(u: UOp, t: Value) -> Value:
-    """One of the copies, which are the same (D-071); a NaN made by arithmetic may be any NaN.
+    """Return one of the copies, which must be equal (D-071); NaNs from arithmetic equal any NaN.
 
-    A copy that has no value makes the result have none. UndefinedError where copies differ.
+    An element is INVALID, or else UNSPECIFIED, if any of its copies is. Raises UndefinedError where
+    copies differ.
     """
     axes = arg_of(u, ReplicatedArg).axes
     invalid, unspecified, free_nan = (
@@ -111,21 +122,21 @@ def replicated(u: UOp, t: Value) -> Value:
 
 
 def _first_other(alike: Mask, axes: tuple[int, ...]) -> str:
-    """Which copy differs from the first one."""
+    """Name the first element that differs from its copy number 0."""
     position = tuple(map(int, np.argwhere(~alike)[0]))
     first = tuple(0 if axis in axes else at for axis, at in enumerate(position))
     return f"element {position} differs from element {first}, along the axes {axes}"
 
 
 def open_at(unspecified: Mask, axis: int | None = None) -> str:
-    """Which element of an index, or of a gate, is UNSPECIFIED."""
+    """Name the first UNSPECIFIED element of an index on an axis, or of a gate if `axis` is None."""
     position = tuple(map(int, np.argwhere(unspecified)[0]))
     what = "the gate" if axis is None else f"the index on axis {axis}"
     return f"element {position} of {what} is UNSPECIFIED" if position else f"{what} is UNSPECIFIED"
 
 
 def slice_(u: UOp, t: Value) -> Value:
-    """Elements of T as they are; as another dtype they are absent or open if any byte is."""
+    """Compute a SLICE; in another dtype an element takes the masks of all of its bytes."""
     if u.dtype == u.src[0].dtype:
         return t.map(lambda a: RULES[Op.SLICE](u, a))
 
@@ -147,7 +158,10 @@ def stack(u: UOp, *operands: Value) -> Value:
 
 
 def index(u: UOp, t: Value, *indices: Value) -> Value:
-    """An INVALID index gives INVALID; an UNSPECIFIED one has no meaning."""
+    """Compute an INDEX: an INVALID index gives an INVALID element.
+
+    Raises UndefinedError for an UNSPECIFIED index and for one out of bounds.
+    """
     positions = []
     absent: Mask | None = None
     for axis, i in enumerate(indices):
@@ -174,7 +188,7 @@ def over_result(u: UOp, axis: int, mask: Mask) -> Mask:
 
 
 def bitcast(u: UOp, t: Value) -> Value:
-    """An element with any absent or open source byte is absent or open itself."""
+    """Compute a BITCAST: an element is INVALID or UNSPECIFIED if any of its source bytes is."""
     rule = UNSPECIFIED[Op.BITCAST]
     data = np.asarray(RULES[Op.BITCAST](u, t.data))
 
@@ -192,7 +206,7 @@ def bitcast(u: UOp, t: Value) -> Value:
 
 
 def reduce(u: UOp, t: Value) -> Value:
-    """INVALID elements are skipped; one UNSPECIFIED element makes the result so."""
+    """Compute a REDUCE, which skips INVALID elements; any UNSPECIFIED one spreads to the result."""
     arg = arg_of(u, ReduceArg)
     data = t.data
     if t.invalid is not None:
@@ -212,7 +226,7 @@ def _any(mask: Mask, axes: tuple[int, ...]) -> Mask:
 
 
 def gate_is_true(gate: Value, op: Op) -> Mask:
-    """INVALID counts as false; UNSPECIFIED has no meaning."""
+    """Return where a gate is true; INVALID counts as false, UNSPECIFIED raises UndefinedError."""
     if gate.unspecified is not None and gate.unspecified.any():
         raise undefined(f"{op.name}.u1", open_at(gate.unspecified))
     data = cast(Mask, gate.data)
@@ -220,7 +234,10 @@ def gate_is_true(gate: Value, op: Op) -> Mask:
 
 
 def load(u: UOp, buf: Value, *alt_gate: Value) -> Value:
-    """A copy; where the gate is false alt. An absent element of a location is alt, or 0 without."""
+    """Compute a LOAD: a copy, or `alt` where the gate is false.
+
+    An INVALID element of a location is read as alt, or as 0 if there is no alt.
+    """
     zero = Value(np.zeros((), buf.data.dtype))
     alt = alt_gate[0] if alt_gate else zero
     taken: Mask | None = gate_is_true(alt_gate[1], Op.LOAD) if len(alt_gate) > 1 else None

@@ -1,6 +1,6 @@
-"""Memory of a tensor graph: what a location holds at the point of the graph where it is read.
+"""Hold the memory of a tensor graph: the contents of a location where a node reads it.
 
-Every access is an event. Event a is before event b where b's node depends on a's; two accesses to
+Every access is an event. Event a is before event b where b's node depends on a's. Two accesses to
 one element, one of them a write, that are not ordered so are a race.
 """
 
@@ -51,16 +51,16 @@ class Write:
 
 
 class TensorMemory:
-    """The buffers of one evaluation. Nodes must be announced by `enter` in topological order."""
+    """The buffers of one evaluation; `enter` must announce the nodes in topological order."""
 
     def __init__(self, contents: Mapping[UOp, Value | None]) -> None:
-        """`contents` has the initial contents of every PARAM and BUFFER, None if unknown."""
+        """Start with the initial contents of every PARAM and BUFFER, None if they are unknown."""
         self._initial = {u: initial(u, value) for u, value in contents.items()}
         self._writes: list[Write] = []
         self._reads: list[Access] = []
         self._views: dict[UOp, Array] = {}
         self._before: dict[UOp, int] = {}
-        """For each node the set of events it depends on, as bits: writes even, reads odd."""
+        """The events that each node depends on, as bits: writes are even, reads odd."""
 
     def enter(self, u: UOp) -> None:
         """Record which events come before a node."""

@@ -1,1 +1,1 @@
-"""The levels: families of programs, from single ops to kernels and devices."""
+"""Generate the levels: families of programs, from single ops to kernels and devices."""

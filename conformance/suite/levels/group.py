@@ -1,4 +1,4 @@
-"""What levels are made of: groups, each a numbered family of programs for one op and dtype."""
+"""Define groups: each is a numbered family of programs of a level, for one op and dtype."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Args = TypeVarTuple("Args")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generated:
-    """A root and the inputs it is run on; the graph it is made of, and what must agree with it."""
+    """A root and its inputs, the graph that it is made of, and twins that must agree with it."""
 
     root: UOp
     batches: tuple[Batch, ...]
@@ -32,9 +32,9 @@ Counts = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Programs 0, 1, 2, ... of one kind; `counts` says how many each effort runs.
+    """Programs 0, 1, 2, ... of one kind; `counts` has the number that each effort runs.
 
-    Each program holds every op of `needs`. Where `shared`, the programs of all dtypes stand for one
+    Each program holds every op of `needs`. If `shared`, the programs of all dtypes stand for one
     another: a backend with few dtypes gets as many.
     """
 
@@ -48,7 +48,7 @@ class Group:
     shared: bool = False
 
     def keyed(self, key: str) -> Group:
-        """The group under the key of the vocabulary of its programs."""
+        """Return the group under the key of the vocabulary of its programs."""
         return replace(self, name=f"{self.name}{KEYED}{key}") if key else self
 
     def count(self, effort: str) -> int:
@@ -58,11 +58,11 @@ class Group:
         return CaseId(self.level, self.op, self.dtype, self.name, index)
 
     def case(self, index: int, seed: int) -> Case:
-        """Program number `index`: a function of the seed and its id alone."""
+        """Return case number `index`, a function of the seed and its id alone."""
         return self.made(index, CountedChoices(seed, str(self.id(index))))
 
     def made(self, index: int, choices: Choices) -> Case:
-        """Program number `index`, where something else decides."""
+        """Return case number `index` with other choices."""
         program = self.build(choices, index)
         return Case(self.id(index), program.root, program.batches, program.source, program.twins)
 
@@ -77,7 +77,7 @@ def group(
     *args: *Args,
     needs: tuple[Op, ...] = (),
 ) -> Group:
-    """A group of a level about an op, or about many; `build` takes `args` first."""
+    """Return a group of a level, about one op or many; `build` takes `args` first."""
 
     def built(choices: Choices, index: int) -> Generated:
         return build(*args, choices, index)
@@ -93,7 +93,7 @@ def op_group(
     build: Callable[[*Args, Choices, int], Generated],
     *args: *Args,
 ) -> Group:
-    """A group of level `op`."""
+    """Return a group of level `op`."""
     return group("op", op, dtype, name, counts, build, *args)
 
 
@@ -109,7 +109,7 @@ def copying_group(
     build: Callable[[*Args, Choices, int], Generated],
     *args: *Args,
 ) -> Group:
-    """A group of level `op` whose op copies bits: in a smoke run some dtypes stand for all."""
+    """Return a group of level `op` whose op copies bits; in a smoke run few dtypes do for all."""
     smoke, default, full = counts
     smoke = smoke if dtype.name in OF_ALL else 0
     return op_group(op, dtype, name, (smoke, default, full), build, *args)
@@ -120,7 +120,7 @@ def program(
     *inputs: Batch | Mapping[int, Array] | Iterable[Array],
     source: Source | None = None,
 ) -> Generated:
-    """A program with a batch for each mapping, or each sequence of arrays for slots 0, 1, ...
+    """Return a program with a batch for each mapping, or sequence of arrays for slots 0, 1, ...
 
     Inputs that the program does not read are left out.
     """

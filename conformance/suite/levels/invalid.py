@@ -1,4 +1,4 @@
-"""Level invalid: programs that break exactly one constraint: by hand, derived and drawn."""
+"""Generate level invalid: programs that break one constraint: written, derived and random."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, const, dims, param
 
 NO_DTYPE = "void"
-"""In the ids of this level: an invalid node has no dtype."""
+"""The dtype in the ids of this level: an invalid node has no dtype."""
 
 TRIES = 400
-"""Draws for one case: most nodes are valid, or break two constraints."""
+"""The draws for one case: most nodes are valid, or break two constraints."""
 
 STRUCTURAL = (".arity", ".arg")
 NOT_DRAWN = ("call", "codegen")
-"""Sections whose operands are programs: their cases are written by hand."""
+"""The sections whose operands are programs: their cases are written by hand."""
 
 COMMON = (dtypes.float32, dtypes.int32)
 """The dtypes of a valid node, where its op takes one of them."""
@@ -47,7 +47,7 @@ SHAPES: tuple[Shape, ...] = ((2, 3), (3,), (), (4, 2), (2, 3, 4), (0,), (1, 3))
 
 @dataclass(frozen=True, slots=True)
 class InvalidGroup:
-    """Must-reject programs about one op."""
+    """A group of programs about one op that must be rejected."""
 
     op: str
     name: str
@@ -67,7 +67,7 @@ class InvalidGroup:
 
 
 def groups() -> Iterator[InvalidGroup]:
-    """One group per label, then one per op of drawn programs."""
+    """Yield one group per label, then one per op of random programs."""
     for label, texts in programs().items():
         op, _, constraint = label.partition(".")
         count = len(texts)
@@ -79,7 +79,7 @@ def groups() -> Iterator[InvalidGroup]:
 
 @cache
 def programs() -> dict[str, list[str]]:
-    """The programs that break a constraint, by its label: those of the files in cases/invalid.
+    """Return the programs that break a constraint, by its label: those of cases/invalid.
 
     The constraints that ops share need no file: a node that breaks one follows from the
     declaration.
@@ -97,23 +97,23 @@ def programs() -> dict[str, list[str]]:
 
 
 def derived(declaration: OpDef) -> dict[str, Unbuilt]:
-    """By label, the first change to a valid node that breaks this constraint and no other.
+    """Return, by label, the first change to a valid node that breaks only this constraint.
 
-    None where more than values says what an op gives: a case by hand knows a valid node of it.
+    It is empty where the declaration needs more than values: a case by hand has a valid node.
     """
     if not declaration.takes_values:
         return {}
     dtype = next((d for d in COMMON if d in declaration.dtypes), declaration.dtypes[0])
-    found: dict[str, Unbuilt] = {}
+    nodes: dict[str, Unbuilt] = {}
     for node in _changed(declaration.op, operand_dtypes(declaration, dtype)):
         broken = only_broken(node)
         if broken is not None:
-            found.setdefault(broken.label, node)
-    return found
+            nodes.setdefault(broken.label, node)
+    return nodes
 
 
 def _changed(op: Op, valid: tuple[DType, ...]) -> Iterator[Unbuilt]:
-    """Nodes with another number of operands, arg, dtypes, shape or devices than a valid one."""
+    """Change the number of operands, arg, dtypes, shape or devices of a valid node."""
     src = [param(k, (3,), dtype) for k, dtype in enumerate(valid)]
     yield Unbuilt(op, tuple(src[:-1] or src * 2))
     yield Unbuilt(op, tuple(src), Arg())
@@ -135,7 +135,7 @@ def _by_label(id: CaseId, seed: int) -> InvalidCase:
 
 
 def _can_break(declaration: OpDef) -> bool:
-    """Whether a draw can break it: it has operands, and constraints besides their number."""
+    """Return whether a random node can break more than the number of its operands."""
     has_rules = any(not c.label.endswith(STRUCTURAL) for c in declaration.constraints)
     return has_rules and len(declaration.src) > 0 and declaration.section not in NOT_DRAWN
 
@@ -152,21 +152,21 @@ def _drawn(id: CaseId, seed: int) -> InvalidCase:
 
 
 def only_broken(node: Unbuilt) -> Constraint | None:
-    """The constraint that the node breaks, if it is one."""
-    found = None
+    """Return the constraint that the node breaks, if there is exactly one."""
+    single = None
     for constraint in DECLARATIONS[node.op].constraints:
         if not _is_broken(constraint, node):
             continue
-        if found is not None:
+        if single is not None:
             return None
         if constraint.label.endswith(STRUCTURAL):
             return constraint
-        found = constraint
-    return found
+        single = constraint
+    return single
 
 
 def _is_broken(constraint: Constraint, node: Unbuilt) -> bool:
-    """Whether it is broken; behind a broken constraint there are others that cannot be asked."""
+    """Return whether a constraint is broken; one behind a broken constraint may be undecidable."""
     try:
         return constraint.broken(node) is not None  # type: ignore[arg-type]
     except (ValueError, IndexError, ArithmeticError, UnsupportedError):
@@ -174,7 +174,7 @@ def _is_broken(constraint: Constraint, node: Unbuilt) -> bool:
 
 
 def draw_node(choices: Choices, declaration: OpDef) -> Unbuilt:
-    """A well-formed node whose operands and arg are drawn without a look at its rules."""
+    """Sample a well-formed node, whose operands and arg ignore its rules."""
     common = pick(choices, DTYPE_POOL)
     count = declaration.least
     if declaration.most is None or declaration.most > count:
@@ -192,7 +192,7 @@ DTYPE_POOL = tuple(d for d in DTYPES.values() if d is not dtypes.void)
 
 
 def draw_operand(choices: Choices, name: str, common: DType) -> UOp:
-    """By the operand's name in the declaration: a shape, a bound, or most of the time a value."""
+    """Sample an operand by its name: a shape, a bound, or most of the time a value."""
     if name in ("s", "s'", "o"):
         if chance(choices, 85):
             return dims(between(choices, 0, 4) for _ in range(choices.below(4)))
@@ -214,12 +214,12 @@ def draw_operand(choices: Choices, name: str, common: DType) -> UOp:
 
 
 def draw_arg(choices: Choices, kind: type[Arg]) -> Arg | None:
-    """An arg of its type, with fields that fit a rank of up to three; rarely none."""
+    """Sample an arg of a type, with fields that fit a rank of up to three; rarely none."""
     if chance(choices, 5):
         return None
     rank = choices.below(4)
     axes = tuple(between(choices, 0, 3) for _ in range(rank))
-    drawn: dict[type[Arg], Arg] = {
+    args: dict[type[Arg], Arg] = {
         PermuteArg: PermuteArg(axes),
         FlipArg: FlipArg(tuple(a > 1 for a in axes)),
         PadArg: PadArg(),
@@ -229,4 +229,4 @@ def draw_arg(choices: Choices, kind: type[Arg]) -> Arg | None:
         RangeArg: RangeArg(rank),
         ConstArg: ConstArg(rank, dtypes.int8),
     }
-    return drawn.get(kind)
+    return args.get(kind)

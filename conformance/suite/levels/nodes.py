@@ -1,4 +1,4 @@
-"""Builders of the nodes that programs of every level have: conversions, movements, folds, calls."""
+"""Build the nodes that programs of every level share: conversions, movements, folds, calls."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _dims(values: Shape) -> UOp:
 
 
 def dims(values: Iterable[int]) -> UOp:
-    """A shape or offset operand; programs share few of them, so the nodes are kept."""
+    """Return a shape or offset operand; nodes are cached, because programs share few of them."""
     return _dims(tuple(values))
 
 
 def constant(value: Array, dtype: DType) -> UOp:
-    """A CONST with the bits of one element."""
+    """Return a CONST with the bits of one element."""
     return UOp(Op.CONST, arg=ConstArg(int(to_bits(value.reshape(1))[0]), dtype))
 
 
@@ -62,12 +62,12 @@ def expand(u: UOp, shape: Iterable[int]) -> UOp:
 
 
 def copies(u: UOp, n: int) -> UOp:
-    """n copies of a value along a new first axis."""
+    """Return n copies of a value along a new first axis."""
     return expand(reshape(u, (1, *u.shape)), (n, *u.shape))
 
 
 def replicated(u: UOp, axis: int = 0) -> UOp:
-    """The one value that all positions along an axis hold."""
+    """Return the one value that all positions along an axis hold."""
     return UOp(Op.REPLICATED, u, arg=ReplicatedArg((axis,)))
 
 
@@ -98,7 +98,7 @@ def all_true(shape: Shape) -> UOp:
 
 
 def inside(padded: UOp) -> UOp:
-    """Where a PAD holds elements of its operand: the same PAD of true, with zeros around."""
+    """Return where a PAD holds elements of its operand: the same PAD of true, with false around."""
     t, *geometry = padded.src
     return UOp(Op.PAD, all_true(t.shape), *geometry, arg=PadArg(PadFill.ZERO))
 
@@ -112,14 +112,14 @@ def outputs(*values: UOp) -> UOp:
 
 
 def call(body: Iterable[UOp], *arguments: UOp) -> list[UOp]:
-    """The values that a FUNCTION with this body returns."""
+    """Return the values of a FUNCTION with this body."""
     values = outputs(*body)
     function = UOp(Op.FUNCTION, values, *arguments)
     return [member(function, k) for k in range(len(values.src))]
 
 
 def member(values: UOp, k: int) -> UOp:
-    """Value k of a TUPLE or of what a FUNCTION returns."""
+    """Return value k of a TUPLE or FUNCTION."""
     return UOp(Op.GETTUPLE, values, arg=GetTupleArg(k))
 
 
@@ -128,5 +128,5 @@ def store(target: UOp, value: UOp, *gate: UOp) -> UOp:
 
 
 def after(target: UOp, value: UOp) -> UOp:
-    """A buffer once a value is stored to it."""
+    """Return a buffer after a value is stored to it."""
     return UOp(Op.AFTER, target, store(target, value))

@@ -1,4 +1,4 @@
-"""The cases written by hand: those of the files in cases/LEVEL, in the order of their names."""
+"""Load the cases written by hand: those in the files of cases/LEVEL, in the order of names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_OPS = ("op", "kernel")
 
 
 def groups(level: str) -> Iterator[Group]:
-    """A group of one for every case with a meaning; files of some levels have the name of an op."""
+    """Yield a group of one for every case with a meaning; some levels name files after ops."""
     for name, cases in by_file(level).items():
         for case in cases:
             root = case.root
@@ -34,7 +34,7 @@ def groups(level: str) -> Iterator[Group]:
 
 @cache
 def by_file(level: str) -> dict[str, tuple[FileCase, ...]]:
-    """The cases by the name of their file, without its suffix, or that of the op that has them."""
+    """Return the cases by the name of their file, without suffix: in some levels their op."""
     folder = files("uop.conformance.suite") / "cases" / level
     texts = {file.name.removesuffix(".uop"): file.read_text("utf-8") for file in folder.iterdir()}
     if level == "op":
@@ -43,7 +43,7 @@ def by_file(level: str) -> dict[str, tuple[FileCase, ...]]:
 
 
 def dtype_of(root: UOp, case: FileCase, op: Op | None) -> DType:
-    """The dtype of the first input; of a program without one, that of its first node.
+    """Return the dtype of the first input; of a program without one, that of its first node.
 
     Where the op of the file does not take that one, its operand has another.
     """
@@ -55,7 +55,7 @@ def dtype_of(root: UOp, case: FileCase, op: Op | None) -> DType:
 
 
 def inputs_of(case: FileCase) -> dict[int, Array]:
-    """The inputs of a case by slot, in storage dtype."""
+    """Return the inputs of a case by slot, in storage dtype."""
     return {slot: storage.from_literal(a) for slot, a in case.inputs.items()}
 
 

@@ -1,1 +1,1 @@
-"""What an op may return for operands that may be several values."""
+"""Define, per class of ops, which results are accepted for operands that are sets."""

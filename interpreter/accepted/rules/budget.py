@@ -1,4 +1,4 @@
-"""The floats within a budget of ulps of a real number, or of any real between two bounds."""
+"""Find the floats within a budget of ulps of a real number, or of any real between two bounds."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.numeric.transcendental import HAS_EXTENDED
 from uop.spec.dtype import DType
 
-# The reals stand as floats with more digits, off by a few of their own last ones; the bounds go
-# outward by far more than that, which lets in a float that lies this close outside the budget.
+# Reals are held as wider floats with an error of a few of their own ulps. The bounds go outward by
+# far more than that, so a float that lies this close outside the budget is accepted too.
 FLOAT64_ERROR = 2.0**-46
 EXTENDED_ERROR = 2.0**-59
 
 
 def wide_storage(dtype: DType) -> np.dtype[Any]:
-    """A storage with digits to spare for the reals near a float dtype, if the machine has one."""
+    """Return a storage dtype with more digits than a float dtype, if the machine has one."""
     return np.dtype(np.longdouble if dtype.bits == 64 else np.float64)
 
 
 def within_budget(low: Array, high: Array, budget: float, dtype: DType) -> Sets:
-    """Every float v with |v - y| <= budget ulp(y) for a real y from `low` to `high`.
+    """Return every float v with |v - y| <= budget ulp(y) for a real y from `low` to `high`.
 
-    Infinity is in where |y| + budget ulp(y) rounds to it, the largest finite value where
-    |y| - budget ulp(y) does not; in a dtype without infinity a NaN takes its place. Where the
-    interval reaches zero both zeros are in.
+    Infinity is accepted where |y| + budget ulp(y) rounds to it; the largest finite value is
+    accepted unless |y| - budget ulp(y) rounds to infinity. In a dtype without infinity NaN takes
+    its place. Where the interval reaches zero, both zeros are accepted.
     """
     error = _error(dtype)
     low = low * (1 - error * np.sign(low))
     high = high * (1 + error * np.sign(high))
     below = low - budget * ulp(low, dtype)
     above = high + budget * ulp(high, dtype)
-    # An ulp doubles at a power of two: the interval around one reaches lower than those below it.
+    # The ulp doubles at a power of two: the interval around one may reach below those under it.
     two = _next_power(low)
     crossed = (low > 0) & (two <= high) & np.isfinite(low)
     if crossed.any():
@@ -50,8 +50,10 @@ def within_budget(low: Array, high: Array, budget: float, dtype: DType) -> Sets:
 
 
 def doubtful(reals: Array, result: Sets, budget: float, dtype: DType) -> Mask:
-    """Where an end of a `within_budget` of single reals lies so close to the limit of the budget
-    that it may be outside."""
+    """Return where an end of `within_budget` of single reals may lie outside the budget.
+
+    There the error of the real is larger than its distance from the limit.
+    """
     inward = np.abs(reals) * _error(dtype)
     reach = budget * ulp(reals, dtype)
     lo, hi = (end.astype(reals.dtype) for end in (result.lo, result.hi))
@@ -66,7 +68,7 @@ def _error(dtype: DType) -> float:
 
 
 def ulp(y: Array, dtype: DType) -> Array:
-    """2^(max(floor(log2 |y|), emin) - p + 1)."""
+    """Return 2^(max(floor(log2 |y|), emin) - p + 1), the ulp of a real in a dtype."""
     form = dtype.format
     exponent = np.frexp(y)[1] - 1
     exponent = np.where((y == 0) | np.isinf(y), form.emin, np.maximum(exponent, form.emin))
@@ -74,7 +76,7 @@ def ulp(y: Array, dtype: DType) -> Array:
 
 
 def floats_between(below: Array, above: Array, dtype: DType) -> Sets:
-    """The floats between two reals; beyond the threshold of rounding to it, infinity is one."""
+    """Return the floats between two reals, with infinity for a real that rounds to it."""
     if dtype.format.has_inf:
         return Sets(_ceiling(below, dtype), _floor(above, dtype))
     edge = overflow_threshold(dtype)
@@ -85,7 +87,7 @@ def floats_between(below: Array, above: Array, dtype: DType) -> Sets:
 
 @cache
 def overflow_threshold(dtype: DType) -> float:
-    """max + ulp(max)/2, for dtypes whose threshold a float64 holds; infinity for float64."""
+    """Return max + ulp(max)/2, where rounding to infinity starts; infinity for float64."""
     form = dtype.format
     largest = form.finite(form.max_bits)
     half_step = (largest - form.finite(form.max_bits - 1)) / 2
@@ -99,7 +101,7 @@ def largest_finite(dtype: DType) -> float:
 
 
 def _next_power(y: Array) -> Array:
-    """The next power of two away from zero, at which the ulp changes."""
+    """Return the next power of two away from zero, where the ulp changes."""
     fraction, exponent = np.frexp(y)
     return np.copysign(np.ldexp(np.abs(np.sign(fraction)), exponent), y)
 

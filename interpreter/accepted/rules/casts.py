@@ -1,4 +1,4 @@
-"""Set rules of CAST and BITCAST."""
+"""Compute the accepted results of CAST and BITCAST."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cast(u: Node, profile: Profile, a: Sets) -> Sets:
         return _to_float(profile, a, source, target)
     lo, hi = conversions.cast(a.lo, source, target), conversions.cast(a.hi, source, target)
     if source.is_float:
-        # Representable at both ends is representable in between; anything else has no value.
+        # An integer dtype that holds both ends holds all between. Any other result is unspecified.
         ends = (conversions.cast_unspecified(end, source, target) for end in (a.lo, a.hi))
         return Sets(lo, hi, any=either(a.nan, *ends))
     fits = (a.lo == a.hi) | (_inside(a.lo, target) & _inside(a.hi, target))
@@ -40,7 +40,7 @@ def cast(u: Node, profile: Profile, a: Sets) -> Sets:
 @accepts_floats(Op.BITCAST)
 @accepts_ints(Op.BITCAST)
 def bitcast(u: Node, profile: Profile, a: Sets) -> Sets:
-    """The bits of a single value; of a set, or of a NaN with open bits, anything."""
+    """Return the bits of a single value; anything for a larger set or a NaN with open bits."""
     opaque = either(~a.is_point(), without(a.nan, a.exact), a.any)
     size = u.src[0].dtype.itemsize
     not_bool = conversions.bitcast_unspecified(a.lo, u.dtype)
@@ -52,7 +52,7 @@ def bitcast(u: Node, profile: Profile, a: Sets) -> Sets:
 
 
 def _to_bool(a: Sets) -> Sets:
-    """Whether it is not zero; a NaN is not."""
+    """Return whether a value differs from zero; a NaN does."""
     zero = (a.lo <= 0) & (a.hi >= 0)
     nonzero = (a.lo != 0) | (a.hi != 0)
     if a.nan is None:
@@ -62,7 +62,10 @@ def _to_bool(a: Sets) -> Sets:
 
 
 def _to_float(profile: Profile, a: Sets, source: DType, target: DType) -> Sets:
-    """One rounding is monotone; what overflows a dtype without infinity is NaN."""
+    """Round both ends once, which is monotone.
+
+    What overflows a dtype without infinity is NaN, or saturates under `fp8_saturate`.
+    """
     saturates = profile.fp8_saturate and target.bits == 8
     if saturates or not target.format.has_inf:
         edge = largest_finite(target) if saturates else overflow_threshold(target)
@@ -91,14 +94,14 @@ def _clipped(a: Sets, edge: float, saturates: bool) -> Sets:
 
 
 def _inside(a: Array, dtype: DType) -> Mask:
-    """Which integers a dtype holds; numpy compares integers of any two dtypes by value."""
-    # With scalars of the dtype: to a Python integer a bool would be compared as an int64.
+    """Return which integers a dtype holds; numpy compares integers of two dtypes by value."""
+    # Against scalars of the dtype: with a Python integer numpy would compare a bool as int64.
     low, high = (np_dtype(dtype).type(int(end)) for end in (dtype.min, dtype.max))
     return np.asarray((a >= low) & (a <= high))
 
 
 def _over_bytes(mask: Mask | None, source: int, target: int) -> Mask | None:
-    """A mask of elements as one of the elements that their bytes become."""
+    """Return a mask for elements of another size: set where any of their bytes is."""
     if mask is None or source == target:
         return mask
     each = np.repeat(mask, source, axis=-1)

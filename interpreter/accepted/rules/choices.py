@@ -1,4 +1,4 @@
-"""Set rules of comparisons and of WHERE: where sets overlap, both answers and both branches."""
+"""Compute the accepted results of comparisons and WHERE: where sets overlap, both are accepted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def cmpgt(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 @accepts_floats(Op.CMPGE, Op.CMPLE)
 @accepts_ints(Op.CMPGE, Op.CMPLE)
 def cmpge(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """With a NaN false, and true too unless the profile has it as IEEE 754 does."""
+    """Return a >= b or a <= b.
+
+    With a NaN it is false, or either bool unless the profile follows IEEE 754.
+    """
     if u.op is Op.CMPLE:
         a, b = b, a
     result = _ordered(a.lo >= b.hi, a.hi >= b.lo, a, b)
@@ -58,7 +61,10 @@ def cmpne(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 @accepts_floats(Op.WHERE)
 @accepts_ints(Op.WHERE)
 def where(u: Node, profile: Profile, p: Sets, a: Sets, b: Sets) -> Sets:
-    """The chosen branch with all its parts, or what is in either; absent only if both are."""
+    """Return the selected branch, or the union of both where the condition may be either.
+
+    An element is absent only if it is absent in every branch that may be selected.
+    """
     mixed = joined(a, b)
     true, false = p.lo, ~p.hi
     if mixed.exact is not None:
@@ -78,7 +84,7 @@ def where(u: Node, profile: Profile, p: Sets, a: Sets, b: Sets) -> Sets:
 def _chosen(
     true: Mask, false: Mask, a: Mask | None, b: Mask | None, mixed: Mask | None
 ) -> Mask | None:
-    """One mask of a WHERE: that of the chosen branch, or of the mixture."""
+    """Return one mask of a WHERE: that of the selected branch, else `mixed`."""
     if a is None and b is None and mixed is None:
         return None
     x, y, z = (np.False_ if mask is None else mask for mask in (a, b, mixed))
@@ -86,7 +92,7 @@ def _chosen(
 
 
 def _ordered(certain: Mask, possible: Mask, a: Sets, b: Sets) -> Sets:
-    """An answer that is true only without a NaN."""
+    """Return the bools of a comparison that is false for a NaN."""
     nan, only = either(a.nan, b.nan), either(a.only, b.only)
     if nan is not None:
         certain = certain & ~nan

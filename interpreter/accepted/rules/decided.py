@@ -1,4 +1,4 @@
-"""Budgets around a real that its approximation does not decide: by what the real is exactly."""
+"""Decide budgets by exact magnitudes, where an approximation of the real cannot."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ from uop.spec.ops.names import Op
 
 
 def decided(op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *x: Array) -> Sets:
-    """The sets of single operands, exact where a float lies next to the limit of the budget."""
+    """Return the accepted sets of single operands, exact also at the limits of the budget.
+
+    `reals` approximates the results and `result` is the set that it gives, which may be too wide
+    where a float lies next to a limit of the budget. A budget of half an ulp is not recomputed.
+    """
     budget = latitude.budget(dtype)
     if 2 * budget == 1:
         return result
     doubt = doubtful(reals, result, float(budget), dtype)
-    # What overflows every dtype leaves nothing to decide.
+    # A real that overflows every dtype leaves nothing to decide.
     doubt &= np.frexp(reals)[1] < HUGE
     for operand in x:
         doubt &= np.isfinite(operand) & (operand != 0)
@@ -39,10 +43,10 @@ def decided(op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *x:
     points = list(zip(*(a[doubt].astype(np.float64).tolist() for a in x), strict=True))
     at = dict(zip(points, units(near, dtype).tolist(), strict=True))
     limits = {p: _limits(magnitude(op, p, unit), budget, dtype.format) for p, unit in at.items()}
-    # Far beyond the range a key fits in no int64, and numpy would make floats of all of them.
+    # Far beyond the range a key leaves int64, and numpy would turn all of them into floats.
     last = dtype.format.max_bits
     lowest, highest = np.array([[min(k, last + 1) for k in limits[p]] for p in points]).T
-    # Of a negative real the limits are those of its magnitude, mirrored.
+    # The limits of a negative real are those of its magnitude, mirrored.
     minus = np.signbit(near)
     lo, hi = order.keys(result.lo).copy(), order.keys(result.hi).copy()
     for end, k, mirrored in ((lo, lowest, highest), (hi, highest, lowest)):
@@ -53,7 +57,10 @@ def decided(op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *x:
 
 
 def _limits(y: Magnitude, budget: Fraction, form: FloatFormat) -> tuple[int, int]:
-    """Keys of the lowest and the highest float in the budget of a magnitude, whatever the range."""
+    """Return the keys of the lowest and the highest float in the budget of a magnitude.
+
+    The range of the format is ignored.
+    """
     reach = (budget.numerator << units_in_ulp(y.whole, y.unit, form)) // budget.denominator
     highest, _ = divided(y.whole + reach, y.unit, form)
     low = y.whole - reach

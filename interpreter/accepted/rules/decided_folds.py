@@ -1,4 +1,4 @@
-"""Ends of folds that their approximation does not round for certain: by integers."""
+"""Decide the ends of folds by exact integers, where an approximation does not round for certain."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from uop.interpreter.numeric.storage import Array, Mask, to_bits
 from uop.spec.dtype import DType, FloatFormat
 
 LONGEST = 256
-"""Folds of more terms keep their outward ends."""
+"""The most terms of a fold that is decided; a longer one keeps its outward ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folded:
-    """Single terms along the first axis, how many count of each fold, and where they are finite."""
+    """Folds of single terms along the first axis: their counts, and where all terms are finite."""
 
     terms: Array
     count: Array
@@ -28,13 +28,20 @@ class Folded:
 
 
 Limits = Callable[[Array, int, int], tuple[int, int, int]]
-"""From finite terms, their number and p: the bounds of their fold, times a power of two."""
+"""From finite terms, their number of roundings and p: integers low, high and unit.
+
+The result of the fold lies between low 2^unit and high 2^unit.
+"""
 
 
 def decided(
     dtype: DType, folds: Folded, outward: Sets, below: Array, above: Array, limits: Limits
 ) -> Sets:
-    """The sets with exact ends, where reals that lie inside for certain round to other ends."""
+    """Return the sets with exact ends, where bounds that surely lie inside round to other ends.
+
+    `outward` holds the sets so far, `below` and `above` the inner bounds; `limits` computes the
+    exact ones.
+    """
     if len(folds.terms) > LONGEST or not folds.where.any():
         return outward
     shape = outward.lo.shape
@@ -55,7 +62,7 @@ def decided(
 
 
 def sum_limits(terms: Array, roundings: int, p: int) -> tuple[int, int, int]:
-    """The sum and, off it, so many times 2^-p the sum of magnitudes."""
+    """Bound a sum by `roundings` times 2^-p the sum of magnitudes around the exact one."""
     significands, exponents = _integers(terms)
     unit = min((e for m, e in zip(significands, exponents, strict=True) if m), default=0)
     whole = [m << max(e - unit, 0) for m, e in zip(significands, exponents, strict=True)]
@@ -64,7 +71,10 @@ def sum_limits(terms: Array, roundings: int, p: int) -> tuple[int, int, int]:
 
 
 def product_limits(factors: Array, roundings: int, p: int) -> tuple[int, int, int]:
-    """The magnitude, times 2 - (1 + 2^-p)^roundings but not below 0, and times that power."""
+    """Bound the magnitude of a product by the factors 2 - (1 + 2^-p)^roundings and its growth.
+
+    The growth is (1 + 2^-p)^roundings; the lower factor is at least 0.
+    """
     significands, exponents = _integers(np.abs(factors))
     product, one = prod(significands), 1 << (p * roundings)
     growth = ((1 << p) + 1) ** roundings
@@ -72,13 +82,13 @@ def product_limits(factors: Array, roundings: int, p: int) -> tuple[int, int, in
 
 
 def _integers(x: Array) -> tuple[list[int], list[int]]:
-    """Floats as integers times powers of two."""
+    """Return the significands and exponents of floats as integers."""
     significand, exponent = np.frexp(x)
     return np.ldexp(significand, 53).astype(np.int64).tolist(), (exponent - 53).tolist()
 
 
 def _rounded(whole: int, unit: int, form: FloatFormat) -> int:
-    """Bits of whole times 2^unit."""
+    """Return the bits of `whole` times 2^unit, rounded to nearest even."""
     if whole == 0:
         return 0
     finer = 2 * form.precision

@@ -1,4 +1,4 @@
-"""Float sums and products of sets of terms, rounded in any order: bounds that hold for each."""
+"""Bound float sums and products of sets, whatever the order and grouping of the roundings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uop.spec.dtype import DType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
-    """The terms of folds along the first axis, as sets; `count` of them are not absent."""
+    """The terms of folds along the first axis, as sets; `count` says how many are present."""
 
     lo: Array
     hi: Array
@@ -30,7 +30,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Reals that hold what a fold may return, and where it may or must be NaN."""
+    """Real bounds of the results of folds, and where a result may be or must be NaN."""
 
     below: Array
     above: Array
@@ -39,9 +39,10 @@ class Bounds:
 
 
 def sum_of(dtype: DType, t: Terms) -> Sets:
-    """Within E = (n-1) u sum max|x| of the sums of the ends, whatever the order.
+    """Bound the sums by E = (n-1) u sum max|x| around the sums of the ends, whatever the order.
 
-    An infinity is in where the terms of its sign alone can overflow, NaN where both infinities are.
+    Infinity is accepted where the terms of its sign alone can overflow, NaN where both infinities
+    are.
     """
     wide = wide_storage(dtype)
     lo, hi = _finite(t.lo, t.only, dtype, wide), _finite(t.hi, t.only, dtype, wide)
@@ -61,7 +62,7 @@ def sum_of(dtype: DType, t: Terms) -> Sets:
     folds = Folded(t.lo, t.count, _are_single(t) & ~(positive | negative))
     slack = 4 * (more + 1) * _unit(wide) * magnitude
     result = decided(dtype, folds, result, bounds.below + slack, bounds.above - slack, sum_limits)
-    # Terms cancel to a zero of either sign; one term stays what it is, or is added to +0.
+    # Terms cancel to a zero of either sign. A single term keeps its sign, or is added to +0.
     minus = (more > 0) | np.signbit(order.unkeys(order.keys(t.lo).min(axis=0), t.lo.dtype))
     lo = np.where((result.lo == 0) & minus, -np.abs(result.lo), result.lo)
     hi = np.where((result.hi == 0) & (t.count > 0), np.abs(result.hi), result.hi)
@@ -69,10 +70,10 @@ def sum_of(dtype: DType, t: Terms) -> Sets:
 
 
 def product_of(dtype: DType, t: Terms) -> Sets:
-    """Within |P| ((1+u)^(n-1) - 1) of the products of the ends, and what underflow on the way adds.
+    """Bound the products by |P| ((1+u)^(n-1) - 1) around those of the ends, and by underflow.
 
-    The sign is that of the exact product. Where a partial product can overflow, infinity is in, and
-    NaN too where one can be zero.
+    The sign is that of the exact product. Where a partial product can overflow, infinity is
+    accepted, and NaN too where one can be zero.
     """
     wide, form = wide_storage(dtype), dtype.format
     ends = [np.abs(_finite(end, t.only, dtype, wide, nothing=1)) for end in (t.lo, t.hi)]
@@ -104,7 +105,7 @@ def product_of(dtype: DType, t: Terms) -> Sets:
 def _finite(
     end: Array, only: Mask | None, dtype: DType, wide: np.dtype[Any], nothing: int = 0
 ) -> Array:
-    """The ends to fold: for NaN what changes nothing, for infinity the largest finite value."""
+    """Return finite ends: `nothing` for NaN, the largest finite value for infinity."""
     wider = end.astype(wide)
     if only is not None:
         wider = np.where(only, nothing, wider)
@@ -114,7 +115,7 @@ def _finite(
 def _with_infinities(
     dtype: DType, t: Terms, bounds: Bounds, positive: Mask, negative: Mask
 ) -> Sets:
-    """An infinite term is an infinite sum, unless the other infinity comes too."""
+    """Return the sets of sums. An infinite term gives an infinite sum, both infinities give NaN."""
     must = [(end == inf).any(axis=0) for end, inf in ((t.lo, np.inf), (t.hi, -np.inf))]
     positive = positive | (t.hi == np.inf).any(axis=0)
     negative = negative | (t.lo == -np.inf).any(axis=0)
@@ -128,7 +129,7 @@ def _with_infinities(
 
 
 def _without_infinity(dtype: DType, bounds: Bounds, overflows: Mask) -> Sets:
-    """What can overflow can be NaN, what must overflow is NaN."""
+    """Return sets in a dtype without infinity: NaN where a result can, or must, overflow."""
     edge = overflow_threshold(dtype)
     only = (bounds.below > edge) | (bounds.above < -edge)
     below, above = np.clip(bounds.below, -edge, edge), np.clip(bounds.above, -edge, edge)
@@ -143,7 +144,7 @@ def _without_infinity(dtype: DType, bounds: Bounds, overflows: Mask) -> Sets:
 def _with_overflow(
     dtype: DType, t: Terms, bounds: Bounds, overflows: Mask, vanishes: Mask, zero: Mask
 ) -> Sets:
-    """An infinite factor makes the product infinite, and NaN where it meets a zero."""
+    """Return the sets of products; an infinite factor makes it infinite, or NaN with a zero."""
     may = overflows | (np.isinf(t.lo) | np.isinf(t.hi)).any(axis=0)
     must = (np.isinf(t.lo) & (t.lo == t.hi)).any(axis=0)
     below = np.where(must & ~zero, np.inf, bounds.below)
@@ -154,7 +155,7 @@ def _with_overflow(
 
 
 def _signed(t: Terms, mixed: Mask, magnitude: Sets) -> Sets:
-    """A product is negative where an odd number of factors is, of either sign where one may be."""
+    """Apply signs: negative for an odd number of negative factors, both where a sign is open."""
     odd = np.logical_xor.reduce(np.signbit(t.lo), axis=0)
     either_sign = mixed.any(axis=0)
     lo = np.where(either_sign | odd, -magnitude.hi, magnitude.lo)
@@ -163,7 +164,7 @@ def _signed(t: Terms, mixed: Mask, magnitude: Sets) -> Sets:
 
 
 def _product(factors: Array) -> Array:
-    """The product along the first axis, by halves, its exponent kept apart until the end."""
+    """Multiply along the first axis by halves; a separate exponent prevents overflow."""
     m, e = np.frexp(factors)
     e = e.astype(np.int64)
     while len(m) > 1:
@@ -177,7 +178,7 @@ def _product(factors: Array) -> Array:
 
 
 def _edge(dtype: DType) -> Any:
-    """From where on a real rounds to infinity."""
+    """Return the least real that rounds to infinity."""
     if dtype.bits < 64:
         return overflow_threshold(dtype)
     largest = np.longdouble(largest_finite(dtype))
@@ -189,7 +190,7 @@ def _unit(wide: np.dtype[Any]) -> float:
 
 
 def _are_single(t: Terms) -> Mask:
-    """Where a fold has finite terms that are one value each."""
+    """Return where all terms of a fold are finite and single values."""
     if t.nan is not None:
         return np.asarray(((t.lo == t.hi) & np.isfinite(t.lo) & ~t.nan).all(axis=0))
     return np.asarray(((t.lo == t.hi) & np.isfinite(t.lo)).all(axis=0))

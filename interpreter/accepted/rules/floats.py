@@ -1,4 +1,4 @@
-"""Set rules of the float ops that round once: the results at the ends and what lies between."""
+"""Compute the accepted results of the float ops that round once, from the ends of the sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uop.spec.registry import Node
 
 @accepts_floats(Op.ADD)
 def add(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """A sum grows with both operands, by the total order too."""
+    """Add the ends: a sum grows with both operands, also in the total order."""
     a, b = computed(a), computed(b)
     lo, hi = a.lo + b.lo, a.hi + b.hi
     nan, only = either(a.nan, b.nan), either(a.only, b.only)
@@ -29,7 +29,7 @@ def add(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
         nan = either(nan, opposite)
         lost_lo, lost_hi = order.is_nan(lo), order.is_nan(hi)
         only = either(only, lost_lo & lost_hi)
-        # A lost end: one operand is nothing but an infinity, which all other sums with it are.
+        # An end is inf - inf, so one operand is an infinity alone: all other sums with it equal it.
         lo, hi = np.where(lost_lo, hi, lo), np.where(lost_hi, lo, hi)
     return stored(Sets(lo, hi, nan, only), u.dtype)
 
@@ -54,9 +54,9 @@ def mul(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 
 
 def product(a: Sets, b: Sets) -> Sets:
-    """Products are monotone in each operand, so their ends are at the corners.
+    """Multiply at the corners: products are monotone in each operand.
 
-    0 times inf is not a value: where a corner is lost to it, its neighbours in both operands count.
+    0 times inf is NaN: where a corner is, the neighbours of both operands count instead.
     """
     nan, only = either(a.nan, b.nan), either(a.only, b.only)
     corners = [a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi]
@@ -73,7 +73,7 @@ def product(a: Sets, b: Sets) -> Sets:
 
 @accepts_floats(Op.MULACC)
 def mulacc(u: Node, profile: Profile, a: Sets, b: Sets, c: Sets) -> Sets:
-    """Rounded after the product and after the sum."""
+    """Return a * b + c; the profile decides whether the product is rounded before the sum."""
     return add(u, profile, between(u.dtype, profile, mul(u, profile, a, b)), c)
 
 
@@ -90,7 +90,7 @@ def maximum(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     for nan, only, other in ((a.nan, a.only, b), (b.nan, b.only, a)):
         nan = without(nan, other.only)
         if nan is not None:
-            # Beside a NaN the other operand is a result; beside nothing but NaN it is the only one.
+            # Beside a NaN the other operand is accepted, and alone if the first can only be NaN.
             alone = False if only is None else only
             lo = np.where(nan, np.where(alone, other.lo, order.lower(lo, other.lo)), lo)
             hi = np.where(nan, np.where(alone, other.hi, order.upper(hi, other.hi)), hi)
@@ -104,14 +104,14 @@ def trunc(u: Node, profile: Profile, a: Sets) -> Sets:
 
 
 def computed(a: Sets) -> Sets:
-    """The same sets in a dtype to compute in, from which rounding again rounds the exact result."""
+    """Return the sets in a dtype of at least 32 bits; `stored` rounds what is computed in it."""
     if a.lo.dtype.itemsize >= 4:
         return a
     return Sets(a.lo.astype(np.float32), a.hi.astype(np.float32), a.nan, a.only)
 
 
 def stored(s: Sets, dtype: DType) -> Sets:
-    """The sets rounded once to the dtype; without infinity what overflows is NaN."""
+    """Round the sets to the dtype once; what overflows a dtype without infinity is NaN."""
     if s.lo.dtype.itemsize * 8 == dtype.bits:
         return s
     if dtype.format.has_inf:
@@ -124,7 +124,7 @@ def stored(s: Sets, dtype: DType) -> Sets:
 
 
 def hull_of(values: list[Array]) -> tuple[Sets, Mask]:
-    """The least interval with all of these values but NaNs, and where there is none but NaNs."""
+    """Return the least interval around the values that are not NaN, and where all are NaN."""
     lost = [order.is_nan(value) for value in values]
     k = [order.keys(value) for value in values]
     info = np.iinfo(k[0].dtype)
@@ -143,7 +143,7 @@ def _has_inf(a: Sets) -> Mask:
 
 
 def inner(a: Sets) -> tuple[Array, Array]:
-    """The values next to the ends, where the set has more than one."""
+    """Return the values next to the ends, or the ends themselves for a single value."""
     more = order.keys(a.lo) < order.keys(a.hi)
     k = more.astype(order.keys(a.lo).dtype)
     storage = a.lo.dtype

@@ -1,4 +1,4 @@
-"""Set rules of REDUCE: every order, grouping and wider accumulator of the terms."""
+"""Compute the accepted results of REDUCE, for every order, grouping and wider accumulator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from uop.spec.registry import Node
 
 
 def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
-    """What a REDUCE over axes may return."""
+    """Return the accepted results of a REDUCE over axes."""
     arg = arg_of(u, ReduceArg)
     flat = t.map(lambda a: terms_first(a, arg.axes))
     if takes(profile):
@@ -32,7 +32,10 @@ def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
 
 
 def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
-    """What a fold of the first axis may return: absent ones are skipped, an open one opens it."""
+    """Return the accepted results of a fold along the first axis.
+
+    Absent terms are skipped; one unspecified term makes the result unspecified.
+    """
     if len(flat.lo) == 0:
         nothing = np.broadcast_to(identity(op, dtype), flat.lo.shape[1:])
         return Sets(nothing, nothing)
@@ -54,7 +57,7 @@ def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
 
 
 def _without_absent(op: Op, dtype: DType, flat: Sets) -> Terms:
-    """The terms with the identity in place of what is absent, and how many there are of each."""
+    """Replace absent terms by the identity, and count the present ones of each fold."""
     if flat.invalid is None:
         count = np.asarray(len(flat.lo))
         return Terms(flat.lo, flat.hi, flat.nan, flat.only, count)
@@ -66,7 +69,10 @@ def _without_absent(op: Op, dtype: DType, flat: Sets) -> Terms:
 
 
 def _with_flushed_parts(op: Op, dtype: DType, t: Terms, result: Sets) -> Sets:
-    """A fold whose parts may be flushed: a sum loses as many subnormals, a product may be zero."""
+    """Widen a fold for partial results that may be flushed.
+
+    A sum loses at most one subnormal per term. A product may become zero.
+    """
     wide = wide_storage(dtype)
     least = 2.0**dtype.format.emin
     lo, hi = result.lo.astype(wide), result.hi.astype(wide)
@@ -89,7 +95,7 @@ def _with_flushed_parts(op: Op, dtype: DType, t: Terms, result: Sets) -> Sets:
 
 
 def _integer_fold(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
-    """Exact in any order; of sets the folds of their ends, or every value where one may wrap."""
+    """Fold integers, exactly in any order; every value is accepted where a result may wrap."""
     lo, hi = fold(op, dtype, t.lo), fold(op, dtype, t.hi)
     if op is Op.MAX or dtype.kind is Kind.BOOL:
         return Sets(lo, hi)
@@ -110,9 +116,13 @@ def _float_product(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
 
 
 def _float_maximum(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
-    """The largest term, of zeros either one; with a NaN anything up to it, or NaN."""
+    """Return the largest term; of equal zeros either one is accepted.
+
+    What a NaN gives follows `profile.max_nan`: NaN, the largest other term, or anything up to it
+    and NaN.
+    """
     lowest = identity(Op.MAX, dtype)
-    # Beside a NaN a term may count for nothing; a NaN itself does.
+    # A term that is only NaN counts for nothing; under "number" one that may be NaN may, too.
     droppable = t.nan if profile.max_nan == "number" else t.only
     lo = order.keys(t.lo if droppable is None else np.where(droppable, lowest, t.lo))
     hi = order.keys(t.hi if t.only is None else np.where(t.only, lowest, t.hi))

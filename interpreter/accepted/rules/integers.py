@@ -1,4 +1,7 @@
-"""Set rules of ints, index and bools: the results at the corners, or all where one may wrap."""
+"""Compute the accepted results of int, index and bool ops from the corners of the sets.
+
+Where a result may wrap, every value of the dtype is accepted.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +18,28 @@ from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.registry import Node
 
-# Corners are estimated in float64: below 2^53 exactly, beyond with an error that 2^62 has room for.
+# Corners are estimated in float64, exactly below 2^53. The limit leaves room for their error.
 SAFE = 2.0**62
 ESTIMATES = {Op.ADD: np.add, Op.SUB: np.subtract, Op.MUL: np.multiply, Op.SHL: np.ldexp}
 
 
 @accepts_ints(Op.MAX, Op.TRUNC, Op.NOT)
 def monotone(u: Node, profile: Profile, *operands: Sets) -> Sets:
-    """The results at the corners: for bools, which are nothing but corners, whatever the op."""
+    """Return the results at the corners; a set of bools consists of its corners for any op."""
     lo, hi = corners(u, *operands)
     return Sets(lo, hi)
 
 
 @accepts_ints(Op.XOR, Op.OR, Op.AND, Op.THREEFRY)
 def bitwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
-    """Bits follow no order: exact on single operands, otherwise anything."""
+    """Return the exact result of single operands, else anything: bits are not monotone."""
     lo, hi = corners(u, *operands)
     return Sets(lo, hi, any=None if u.dtype.kind is Kind.BOOL else ~_single(*operands))
 
 
 @accepts_ints(Op.ADD, Op.SUB, Op.MUL)
 def wrapping(u: Node, profile: Profile, *operands: Sets) -> Sets:
-    """Linear in each operand, so the ends are at the corners, unless one leaves the dtype."""
+    """Return the corners of an op linear in each operand, or anything if one may wrap."""
     lo, hi = corners(u, *operands)
     if u.dtype.kind is Kind.BOOL:
         return Sets(lo, hi)
@@ -52,7 +55,7 @@ def neg(u: Node, profile: Profile, a: Sets) -> Sets:
 
 @accepts_ints(Op.MULACC)
 def mulacc(u: Node, profile: Profile, a: Sets, b: Sets, c: Sets) -> Sets:
-    """Exact on single operands and bools, otherwise every value: not worth more."""
+    """Return the exact results of single operands and bools, else every value."""
     lo, hi = corners(u, a, b, c)
     if u.dtype.kind is Kind.BOOL:
         return Sets(lo, hi)
@@ -61,7 +64,10 @@ def mulacc(u: Node, profile: Profile, a: Sets, b: Sets, c: Sets) -> Sets:
 
 @accepts_ints(Op.IDIV)
 def idiv(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """Monotone in each operand on either side of a divisor of zero; only MIN by -1 wraps."""
+    """Return the quotients at the corners, on either side of a zero divisor.
+
+    Only MIN by -1 wraps.
+    """
     zero = (b.lo <= 0) & (b.hi >= 0)
     quotients = [_quotient(u, profile, x, y) for x, y in product((a.lo, a.hi), (b.lo, b.hi))]
     lo, hi = np.minimum.reduce(quotients), np.maximum.reduce(quotients)
@@ -73,7 +79,7 @@ def idiv(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 
 @accepts_ints(Op.MOD)
 def mod(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """Between zero and the divisor; the remainders at the ends where the quotient is one number."""
+    """Return values between zero and the divisor; exact ends where the quotient is one number."""
     zero = (b.lo <= 0) & (b.hi >= 0)
     ends = [_remainder(u, profile, x, b.lo) for x in (a.lo, a.hi)]
     if profile.truncates(u.dtype):
@@ -87,7 +93,7 @@ def mod(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 
 @accepts_ints(Op.SHL, Op.SHR)
 def shift(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """A product or a floored quotient with a power of two; a count out of range gives anything."""
+    """Return the product, or floored quotient, with a power of two; anything for a bad count."""
     outside = (b.lo < 0) | (b.hi >= u.dtype.bits)
     lo, hi = corners(u, a, b)
     if u.op is Op.SHR:
@@ -98,7 +104,7 @@ def shift(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 
 
 def corners(u: Node, *operands: Sets) -> tuple[Array, Array]:
-    """The least and the largest result of the op at the ends of the operands."""
+    """Return the least and the largest result of the op at the ends of the operands."""
     results = [
         np.asarray(RULES[u.op](u, *ends)) for ends in product(*((s.lo, s.hi) for s in operands))
     ]
@@ -110,7 +116,7 @@ def _single(*operands: Sets) -> Mask:
 
 
 def _fits(op: Op, dtype: DType, a: Sets, b: Sets) -> Mask:
-    """Where no corner of the op leaves the dtype."""
+    """Return where no corner of the op leaves the dtype."""
     estimate = ESTIMATES[op]
     results = [
         estimate(x.astype(np.float64), y if op is Op.SHL else y.astype(np.float64))
@@ -124,7 +130,7 @@ def _fits(op: Op, dtype: DType, a: Sets, b: Sets) -> Mask:
 def unless_wrapped(
     dtype: DType, fits: Mask, lo: Array, hi: Array, *, any: Mask | None = None
 ) -> Sets:
-    """The interval, or every value of the dtype where a result may have wrapped."""
+    """Return the interval, or every value of the dtype where a result may have wrapped."""
     if fits.all():
         return Sets(lo, hi, any=any)
     least, largest = lo.dtype.type(dtype.min), lo.dtype.type(dtype.max)

@@ -1,4 +1,4 @@
-"""What a matrix instruction may return: exact products, summed in any order and width."""
+"""Compute the accepted results of WMMA: exact products, summed in any order and width."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 FP8_UNIT = 2.0**-13
-"""The unit of the sums that matrix units make of fp8 products."""
+"""The unit roundoff of the sums of fp8 products in matrix units."""
 
 SUM_ERROR = 2.0**-47
-"""More than the error of a sum of a few dozen float64, as a part of the sum of magnitudes."""
+"""A bound of the error of a sum of a few dozen float64, relative to the sum of magnitudes."""
 
 
 def fragments_in_warps(u: UOp, operands: Sequence[Sets], axes: Sequence[Axis]) -> Sets:
-    """What WMMA may return on the fragments of every warp."""
+    """Return the accepted results of WMMA on the fragments of every warp."""
     lanes = Warps(axes, np.broadcast_shapes(*(lanes_of(s.lo, 1) for s in operands)))
     return wmma_sets(u, *(s.map(lanes.split) for s in operands)).map(lanes.joined)
 
 
 def wmma_sets(u: UOp, a: Sets, b: Sets, acc: Sets) -> Sets:
-    """Fragments on the last two axes, lane and element.
+    """Return the accepted results of WMMA; the last two axes of a fragment are lane and element.
 
-    Every float between RN(sum - E) and RN(sum + E), E = k 2u (|acc| + sum |a b|) with u of the
-    accumulator, or 2^-13 for fp8 factors (D-067). An infinity is in where the terms of its sign
-    can overflow, NaN where both are.
+    These are the floats between RN(sum - E) and RN(sum + E), E = k 2u (|acc| + sum |a b|) with u of
+    the accumulator, or 2^-13 for fp8 factors (D-067). An infinity is accepted where the terms of
+    its sign can overflow, NaN where both are.
     """
     arg = arg_of(u, WmmaArg)
     maps = fragments_of(arg)
@@ -52,7 +52,10 @@ def wmma_sets(u: UOp, a: Sets, b: Sets, acc: Sets) -> Sets:
 
 
 def _factors(arg: WmmaArg, s: Sets) -> Sets:
-    """What is read of the factors. The payload of a NaN may be all in the bits that are not."""
+    """Return the bits of the factors that are read.
+
+    A NaN whose payload lies in the other bits may be read as an infinity.
+    """
     lo, hi = wmma_factors(arg, s.lo), wmma_factors(arg, s.hi)
     if s.nan is None or arg.dtype_in.bits != 32:
         return Sets(lo, hi, *s.masks)
@@ -63,13 +66,13 @@ def _factors(arg: WmmaArg, s: Sets) -> Sets:
 
 
 def _products(a: Sets, b: Sets) -> Sets:
-    """Every factor of a row with every one of a column, on axes m, k, n."""
+    """Multiply every factor of a row with every one of a column, on axes m, k, n."""
     a, b = a.map(lambda x: x[..., :, :, None]), b.map(lambda x: x[..., None, :, :])
     corners = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
     lost = [np.isnan(c) for c in corners]
     zero_inf = (_zero(a) & _infinite(b)) | (_infinite(a) & _zero(b))
     only = np.logical_and.reduce(lost)
-    # Across 0 times infinity lies everything.
+    # 0 times infinity lies inside: anything is accepted.
     open_ = zero_inf & ~only
     lo = np.where(open_, -np.inf, np.minimum.reduce(corners))
     hi = np.where(open_, np.inf, np.maximum.reduce(corners))
@@ -82,7 +85,7 @@ def _over(like: Array, *masks: Mask | None) -> Mask | None:
 
 
 def _sums(arg: WmmaArg, terms: Sets) -> Sets:
-    """Sums along the last axis."""
+    """Bound the sums along the last axis."""
     dtype = arg.dtype_out
     u = FP8_UNIT if arg.dtype_in.bits == 8 else 2.0**-dtype.format.precision
     share = arg.k * 2 * u
@@ -96,7 +99,7 @@ def _sums(arg: WmmaArg, terms: Sets) -> Sets:
     )
     error = _plus(share * magnitude[0], magnitude[1])
     edge, last = overflow_threshold(dtype), largest_finite(dtype)
-    # Wider than any rounding of these two sums.
+    # This is wider than any rounding of these two sums.
     reach = 1 + share + SUM_ERROR
     rises = (positive[0] * reach >= edge) | _some(terms.hi == np.inf)
     falls = (negative[0] * reach <= -edge) | _some(terms.lo == -np.inf)
@@ -104,7 +107,7 @@ def _sums(arg: WmmaArg, terms: Sets) -> Sets:
     above = _plus(high[0], _plus(error, high[1]))
     below = np.where(falls, -np.inf, np.maximum(below, -last))
     above = np.where(rises, np.inf, np.minimum(above, last))
-    # A term that must be infinite makes an infinite sum, unless the other infinity comes too.
+    # A term that must be infinite makes the sum infinite, unless the other infinity comes too.
     up, down = _some(terms.lo == np.inf), _some(terms.hi == -np.inf)
     below, above = np.where(up, np.inf, below), np.where(down, -np.inf, above)
     ends = round_to(np.minimum(below, above), dtype), round_to(above, dtype)
@@ -120,7 +123,7 @@ def _sums(arg: WmmaArg, terms: Sets) -> Sets:
 
 
 def _summed(terms: Array) -> tuple[Array, Array]:
-    """The sum along the last axis, and how far it may be from the exact one: 0 where it is that."""
+    """Return the sum along the last axis and a bound of its error, 0 if it is exact."""
     total, lost = terms[..., 0], np.zeros(terms.shape[:-1])
     for k in range(1, terms.shape[-1]):
         total, error = _two_sum(total, terms[..., k])
@@ -129,13 +132,13 @@ def _summed(terms: Array) -> tuple[Array, Array]:
 
 
 def _plus(a: Array, b: Array) -> Array:
-    """A sum, rounded up."""
+    """Return a sum rounded up."""
     total, error = _two_sum(a, b)
     return np.where(error > 0, np.nextafter(total, np.inf), total)
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rounded sum and its exact error (Knuth)."""
+    """Return the rounded sum and its exact error (Knuth's TwoSum)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)

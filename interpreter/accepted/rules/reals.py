@@ -1,4 +1,4 @@
-"""Set rules of the ops with a budget of ulps: RECIP, DIV, EXP2, LOG2, SIN, SQRT, POW."""
+"""Compute the accepted results of RECIP, DIV, EXP2, LOG2, SIN, SQRT, POW: a budget of ulps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uop.spec.latitude import Profile, Ulp
 from uop.spec.ops.names import Op
 from uop.spec.registry import Node
 
-# Beyond this the period of the sine that an interval lies in is not worth finding out.
+# Beyond this the phase of the sine is not tracked: an interval may hold any value.
 SIN_LIMIT = 2.0**20
 # Far more than the error of a float64 quotient below that limit.
 PERIOD_ERROR = 2.0**-24
@@ -34,14 +34,14 @@ def recip(u: Node, profile: Profile, a: Sets) -> Sets:
 
 
 def reciprocal(dtype: DType, a: Sets) -> Sets:
-    """Falling on either side of zero; across zero everything."""
+    """Bound reciprocals, which fall on either side of zero; anything if zero lies inside."""
     low, high = 1 / a.hi.astype(np.float64), 1 / a.lo.astype(np.float64)
     across = np.signbit(a.lo) != np.signbit(a.hi)
     if across.any():
         low, high = np.where(across, -np.inf, low), np.where(across, np.inf, high)
     result = _quotients(low, high, lat.RECIP, dtype)
     result = _decided(Op.RECIP, dtype, lat.RECIP, low, result, a)
-    # The reciprocal of the largest value is above every budget, so none reaches across zero.
+    # The reciprocal of the largest value exceeds every budget, so none reaches across zero.
     zero = np.zeros_like(a.lo)
     lo = np.where(np.signbit(low), result.lo, order.upper(result.lo, zero))
     hi = np.where(np.signbit(high), order.lower(result.hi, -zero), result.hi)
@@ -50,7 +50,7 @@ def reciprocal(dtype: DType, a: Sets) -> Sets:
 
 @accepts_floats(Op.DIV)
 def div(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """The quotient within the budget, joined with the product by every accepted reciprocal."""
+    """Return the quotients within the budget, and the products with every accepted reciprocal."""
     quotient = _with_nans(_ratio(u.dtype, a, b), a, b)
     inverse = reciprocal(u.dtype, b)
     if u.dtype in profile.ftz:
@@ -61,7 +61,7 @@ def div(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 
 @accepts_floats(Op.SQRT)
 def sqrt(u: Node, profile: Profile, a: Sets) -> Sets:
-    """Of zeros the zero itself; below them NaN."""
+    """Return square roots: of a zero the same zero, of a negative value NaN."""
     ends = np.sqrt(np.maximum(a.lo, 0).astype(np.float64)), np.sqrt(a.hi.astype(np.float64))
     result = _budgeted(*ends, lat.SQRT, u.dtype)
     real = np.where(a.lo < 0, np.nan, ends[0])
@@ -84,7 +84,7 @@ def exp2(u: Node, profile: Profile, a: Sets) -> Sets:
 
 @accepts_floats(Op.LOG2)
 def log2(u: Node, profile: Profile, a: Sets) -> Sets:
-    """Of zeros -inf; below them NaN."""
+    """Return logarithms: of a zero -inf, of a negative value NaN."""
     ends = _at_ends(lambda x: np.log2(np.maximum(x, 0)), a, u.dtype)
     result = _budgeted(*ends, lat.LOG2, u.dtype)
     result = _decided(u.op, u.dtype, lat.LOG2, ends[0], result, a)
@@ -95,7 +95,7 @@ def log2(u: Node, profile: Profile, a: Sets) -> Sets:
 
 @accepts_floats(Op.SIN)
 def sin(u: Node, profile: Profile, a: Sets) -> Sets:
-    """Its ends, and the peaks and troughs between them; of an infinity NaN."""
+    """Return sines: those of the ends, and the peaks and troughs between; NaN for an infinity."""
     x_lo, x_hi = (end.astype(wide_storage(u.dtype)) for end in (a.lo, a.hi))
     single = _single(a)
     y_lo, y_hi = _at_ends(np.sin, a, u.dtype)
@@ -114,7 +114,7 @@ def sin(u: Node, profile: Profile, a: Sets) -> Sets:
 
 @accepts_floats(Op.POW)
 def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """Of bases from +0 on monotone in base and exponent; of sets with others everything."""
+    """Return powers, which are monotone for bases from +0 on; anything for other sets."""
     wide = wide_storage(u.dtype)
     ends = [[end.astype(wide) for end in _ends(s)] for s in (a, b)]
     corners = [power(x, y) for x in ends[0] for y in ends[1]]
@@ -137,19 +137,19 @@ def _ends(a: Sets) -> tuple[Array, ...]:
 
 
 def _at_ends(function: Callable[[Array], Array], a: Sets, dtype: DType) -> tuple[Array, Array]:
-    """A function at both ends, with digits to spare."""
+    """Compute a function at both ends, in a wider dtype."""
     values = [function(end.astype(wide_storage(dtype))) for end in _ends(a)]
     return values[0], values[-1]
 
 
 def _quotients(low: Array, high: Array, latitude: Ulp, dtype: DType) -> Sets:
-    """Quotients within a budget; one of zero comes from a zero or an infinity and is exact."""
+    """Return quotients within a budget; a zero is exact if it comes from a zero or an infinity."""
     result = _budgeted(low, high, latitude, dtype)
     return _where_exact((low == 0) & (low == high), low, high, result, dtype)
 
 
 def _ratio(dtype: DType, a: Sets, b: Sets) -> Sets:
-    """Quotients are monotone in each operand on either side of a divisor of zero."""
+    """Bound quotients, which are monotone in each operand on either side of a zero divisor."""
     x = [end.astype(np.float64) for end in (a.lo, a.hi)]
     y = [end.astype(np.float64) for end in (b.lo, b.hi)]
     plain = (b.lo > 0) | (b.hi < 0)
@@ -168,7 +168,7 @@ def _ratio(dtype: DType, a: Sets, b: Sets) -> Sets:
 
 
 def _budgeted(low: Array, high: Array, latitude: Ulp, dtype: DType) -> Sets:
-    """The floats within the op's budget of the reals from `low` to `high`."""
+    """Return the floats within the op's budget of the reals from `low` to `high`."""
     budget = latitude.budget(dtype)
     if 2 * budget == 1:
         return Sets(low.astype(np.float64), high.astype(np.float64))
@@ -178,20 +178,20 @@ def _budgeted(low: Array, high: Array, latitude: Ulp, dtype: DType) -> Sets:
 def _decided(
     op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *operands: Sets
 ) -> Sets:
-    """Of sets of one operand each, those of the budget exactly."""
+    """Return the sets with exact limits of the budget where each operand is a single value."""
     if not all(_single(a).all() for a in operands):
         return result
     return decided(op, dtype, latitude, reals, result, *(a.lo for a in operands))
 
 
 def _positive(s: Sets) -> Sets:
-    """Without the negative values that a budget reached."""
+    """Drop the negative values that a budget has reached."""
     zero = np.zeros_like(s.lo)
     return Sets(order.upper(s.lo, zero), order.upper(s.hi, zero), s.nan, s.only)
 
 
 def _where_exact(exact: Mask, low: Array, high: Array, result: Sets, dtype: DType) -> Sets:
-    """Where special values have no budget, they alone."""
+    """Replace the sets by the exact special values, which have no budget, where `exact` is true."""
     if not exact.any():
         return result
     special = stored(Sets(low.astype(np.float64), high.astype(np.float64)), dtype)
@@ -201,7 +201,7 @@ def _where_exact(exact: Mask, low: Array, high: Array, result: Sets, dtype: DTyp
 
 
 def _turning_points(x_lo: Array, x_hi: Array) -> tuple[Mask, Mask]:
-    """Whether a peak, and whether a trough of the sine can lie between two points."""
+    """Return whether a peak, and whether a trough, of the sine may lie between two points."""
     first = np.floor(x_lo / np.pi - 0.5 - PERIOD_ERROR)
     last = np.floor(x_hi / np.pi - 0.5 + PERIOD_ERROR)
     far = ~((np.abs(x_lo) < SIN_LIMIT) & (np.abs(x_hi) < SIN_LIMIT)) | (last - first > 1)
@@ -220,7 +220,7 @@ def _single(a: Sets) -> Mask:
 
 
 def _with_nans(result: Sets, *operands: Sets) -> Sets:
-    """The result with the NaNs that the operands bring."""
+    """Add the NaNs of the operands to a result."""
     nan = either(result.nan, *(s.nan for s in operands))
     return Sets(result.lo, result.hi, nan, either(result.only, *(s.only for s in operands)))
 

@@ -1,4 +1,4 @@
-"""The table of set rules: what an op may return for operands taken from sets."""
+"""Hold the set rule of each op: its accepted results for operands that are sets."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from uop.interpreter.accepted.sets import Sets
 from uop.spec.ops.names import Op
 
-# rule(u, profile, *operands) on sets in storage dtype, of one dimension or more. The `any` and
-# `invalid` of the operands are no concern of a rule: they are carried over to its result.
+# rule(u, profile, *operands) on sets in storage dtype, of at least one dimension. A rule ignores
+# the masks `any` and `invalid` of its operands: `apply.elementwise` carries them over.
 SetRule = Callable[..., Sets]
 
 ACCEPTED_SET = (
@@ -21,12 +21,12 @@ INT_RULES: dict[Op, SetRule] = {}
 
 
 def accepts_floats(*ops: Op) -> Callable[[SetRule], SetRule]:
-    """Makes the rule say what the ops may return for operands of a float dtype."""
+    """Register a rule for operands of a float dtype."""
     return _registers(FLOAT_RULES, ops)
 
 
 def accepts_ints(*ops: Op) -> Callable[[SetRule], SetRule]:
-    """Makes the rule say what the ops may return for operands of any other dtype."""
+    """Register a rule for operands of any other dtype."""
     return _registers(INT_RULES, ops)
 
 

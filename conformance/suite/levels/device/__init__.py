@@ -1,1 +1,1 @@
-"""Programs on several devices."""
+"""Generate programs on several devices."""

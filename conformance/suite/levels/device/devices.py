@@ -1,6 +1,6 @@
-"""Level device: values split over up to eight devices, copies between them, and the collectives.
+"""Generate level device: values split over up to eight devices, copies, and the collectives.
 
-What counts is the whole value, whatever device holds which part of it.
+The whole value is judged, whichever device holds which part of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp, param
 
 MOST = 8
-"""Devices, at most."""
+"""The most devices."""
 HOMES = tuple(DTYPES[n] for n in ("int32", "uint8", "int64", "float32", "float64", "bfloat16"))
 COLLECTED = tuple(DTYPES[n] for n in ("int32", "float32", "int8", "float16"))
 
@@ -58,7 +58,7 @@ def devices(n: int) -> tuple[str, ...]:
 Collective = Callable[[Tensor, tuple[str, ...]], Tensor]
 
 OF_ONE = ("broadcast", "scatter")
-"""What takes a value on one device; the others take shards."""
+"""The collectives that take a value on one device; the others take shards."""
 
 COLLECTIVES: dict[str, Callable[[Tensor, tuple[str, ...]], Tensor]] = {
     "broadcast": collectives.broadcast,
@@ -73,7 +73,7 @@ DRAWS = (draw_ordinary, draw_mixed)
 
 
 def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Generated:
-    """A collective as the documents write it, on 1 to 8 devices in turn."""
+    """Build a collective as the documents write it, on 1 to 8 devices in turn."""
     n = 1 + index % MOST
     size = n * n * between(choices, 1, 4)
     on = devices(n)
@@ -83,7 +83,7 @@ def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Genera
 
 
 def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Between single devices: a chain of copies, with an op on each device."""
+    """Build a chain of copies between single devices, with an op on each device."""
     shape: Shape = pick(choices, ((7,), (3, 4), (2, 3, 2)))
     t = param(0, shape, dtype, "D0")
     for k in range(between(choices, 1, 3)):
@@ -93,7 +93,7 @@ def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 
 def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """A random graph on shards: ops that keep them, folds over them, copies to other devices."""
+    """Build a random graph on shards: ops that keep them, folds, and copies to other devices."""
     walk = Walk(choices, dtype, vocabulary)
     for _ in range(40):
         if len(walk.made) >= 12:
@@ -105,7 +105,7 @@ def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
 
 @dataclass(slots=True)
 class Walk:
-    """A graph in the making, all of whose inputs are split over the same devices."""
+    """A graph under construction, all of whose inputs are split over the same devices."""
 
     choices: Choices
     dtype: DType
@@ -123,7 +123,7 @@ class Walk:
             self.made[self.input(shape, devices(self.n))] = None
 
     def input(self, shape: Shape, device: Device) -> UOp:
-        """A PARAM, or a BUFFER with contents."""
+        """Add a PARAM, or a BUFFER with contents."""
         slot = len(self.inputs)
         self.inputs[slot] = [sample(draw, self.dtype, shape, self.choices) for draw in DRAWS]
         if chance(self.choices, 25):
@@ -131,12 +131,12 @@ class Walk:
         return param(slot, shape, self.dtype, device)
 
     def take(self) -> UOp:
-        """Three times in four one that nothing uses yet."""
+        """Return a value: three times in four one that nothing uses yet."""
         fresh = [u for u in self.made if u not in self.used]
         return pick(self.choices, fresh if fresh and self.choices.below(4) else list(self.made))
 
     def other(self, u: UOp) -> UOp:
-        """One that goes with u: of its shape, or a whole one of its last axes."""
+        """Return a value that goes with u: of its shape, or a whole one of its last axes."""
         fits = [v for v in self.made if v.device == u.device and v.shape == u.shape and v is not u]
         if fits and chance(self.choices, 75):
             return pick(self.choices, fits)
@@ -144,7 +144,7 @@ class Walk:
         return UOp(Op.CONTIGUOUS, whole) if whole.op is Op.BUFFER else whole
 
     def add_if_useful(self, u: UOp) -> None:
-        """Keep a node unless it has no meaning on the data, or too many elements."""
+        """Add a node unless it has no meaning on the data, or too many elements."""
         if u in self.made or prod(u.shape) > 2000 or not prod(u.shape):
             return
         if not all(map(self.vocabulary.takes, computed(u))):
@@ -157,7 +157,7 @@ class Walk:
         return [{slot: data[k] for slot, data in self.inputs.items()} for k in range(len(DRAWS))]
 
     def program(self) -> Generated:
-        """What nothing uses: together, or stored into buffers on the devices it is on."""
+        """Return the unused values: together, or stored into buffers on their devices."""
         computed = [u for u in self.made if u.op not in LEAVES]
         results = [u for u in computed if u not in self.used][-4:] or computed[-1:]
         results = results or [UOp(Op.CONTIGUOUS, next(iter(self.made)))]
@@ -169,7 +169,7 @@ class Walk:
         return program(root, *self.batches())
 
     def _stored(self, results: Sequence[UOp]) -> UOp:
-        """Each value into a buffer on its devices."""
+        """Store each value into a buffer on its devices."""
         slots = range(len(self.inputs), len(self.inputs) + len(results))
         targets = (
             nodes.buffer(slot, u.shape, u.dtype, u.device)
@@ -195,7 +195,7 @@ def turned(w: Walk) -> UOp:
 
 
 def reshaped(w: Walk) -> UOp:
-    """Two axes as one, or one as two."""
+    """Reshape two axes into one, or one into two."""
     u = w.take()
     k = w.choices.below(len(u.shape))
     before, size, behind = u.shape[:k], u.shape[k], u.shape[k + 1 :]
@@ -206,7 +206,7 @@ def reshaped(w: Walk) -> UOp:
 
 
 def resized(w: Walk) -> UOp:
-    """A part along one axis, or zeros around."""
+    """Take a part along one axis, or pad with zeros."""
     u = w.take()
     k = w.choices.below(len(u.shape))
     before = between(w.choices, 0, 2)
@@ -217,7 +217,7 @@ def resized(w: Walk) -> UOp:
 
 
 def folded(w: Walk) -> UOp:
-    """Over some axes, maybe that of the shards; the result is on every device then."""
+    """Fold some axes, maybe that of the shards; then every device has the result."""
     u = w.take()
     axes = tuple(k for k in range(len(u.shape)) if chance(w.choices, 50)) or (0,)
     return nodes.fold(
@@ -226,7 +226,7 @@ def folded(w: Walk) -> UOp:
 
 
 def copied(w: Walk) -> UOp:
-    """To other devices, to one, or split anew along another axis."""
+    """Copy to other devices, to one, or split anew along another axis."""
     u = w.take()
     if chance(w.choices, 50):
         u = random_permute(w.choices, u)
@@ -236,7 +236,7 @@ def copied(w: Walk) -> UOp:
 
 
 def replicate(w: Walk) -> UOp:
-    """A whole copy for each device."""
+    """Return a whole copy for each device."""
     u = w.take()
     return nodes.reshape(
         nodes.replicated(UOp(Op.LOAD, nodes.copies(u, w.n), arg=LoadArg(devices(w.n)))), u.shape

@@ -1,4 +1,4 @@
-"""Level device, op by op: programs by hand on a device with a name, and each op on shards."""
+"""Generate level device, op by op: programs by hand on a named device, each op on shards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uop.spec.uop import UOp, param
 DEVICE = "D0"
 PREFERRED = (dtypes.int32, dtypes.float32)
 MOST = 4
-"""Devices that hold shards, at most."""
+"""The most devices that hold shards."""
 
 
 def groups() -> Iterator[Group]:
@@ -34,7 +34,7 @@ def groups() -> Iterator[Group]:
 
 
 def _by_hand() -> Iterator[Group]:
-    """Programs written by hand that together hold every op that has a device."""
+    """Yield programs written by hand that together hold every op that has a device."""
     left = {op for op, declared in DECLARATIONS.items() if declared.device is not device.null}
     for level in written.OF_OPS:
         for name, cases in written.by_file(level).items():
@@ -48,13 +48,13 @@ def _by_hand() -> Iterator[Group]:
 
 
 def _ops(case: FileCase) -> set[Op]:
-    """The ops of a program on inputs; none where it names a device itself."""
+    """Return the ops of a program on inputs; none where it names a device itself."""
     nodes = [] if case.root is None or not case.inputs else case.root.toposort()
     return set() if any(u.device is not None for u in nodes) else {u.op for u in nodes}
 
 
 def _on_device(case: FileCase, choices: Choices, index: int) -> Generated:
-    """Every input and buffer on the same device, also those of the bodies of calls."""
+    """Put every input and buffer on the same device, also those of the bodies of calls."""
     root = cast(UOp, case.root)
     new = {
         u: UOp(u.op, *u.src, arg=replace(u.arg, device=DEVICE))
@@ -65,7 +65,7 @@ def _on_device(case: FileCase, choices: Choices, index: int) -> Generated:
 
 
 def _keeps_shards(declaration: OpDef) -> bool:
-    """Whether each shard of the result is computed of shards alone, with a simple arg at most."""
+    """Return whether each shard of the result depends on shards alone; args are simple."""
     is_copy = declaration.axis is axis.of_first and declaration.src == ("T",)
     is_simple = declaration.arg in (None, DTypeArg)
     return (declaration.axis is axis.inherit or is_copy) and is_simple
@@ -77,7 +77,7 @@ def _dtype(declaration: OpDef) -> DType:
 
 
 def _on_shards(declaration: OpDef, dtype: DType, choices: Choices, index: int) -> Generated:
-    """One operand in turn is a whole value that goes with each shard; the others are split."""
+    """Use a whole value for each operand in turn, and shards for the others."""
     arg = DTypeArg(dtypes.float32) if declaration.arg is not None else None
     dts = operand_dtypes(declaration, dtype) if arg is None else (dtype,)
     n = between(choices, 2, MOST)

@@ -1,1 +1,1 @@
-"""Random graphs, functions, and graphs that must agree."""
+"""Generate random graphs, functions, and graphs that must agree."""

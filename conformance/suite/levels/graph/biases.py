@@ -1,4 +1,4 @@
-"""Steps that lead to where compilers went wrong: absent elements, chains of dtypes, constants."""
+"""Define steps towards usual compiler bugs: absent elements, chains of dtypes, constants."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from uop.spec.uop import UOp
 
 LONGEST_CHAIN = 4
 TWICE = (Op.ADD, Op.MUL, Op.SUB, Op.MAX)
-"""Ops that a compiler may be tempted to do once with both constants."""
+"""Ops that a compiler may merge, with both constants, into one."""
 
 
 @on_candidate(lambda g, v: bool(v.shape) and not g.width(v))
 def absent(g: Growth, u: UOp) -> UOp | None:
-    """A PAD with absent elements, an op or two on it in any operand, and what consumes them."""
+    """Build a PAD with absent elements, an op or two on it in any operand, and a consumer."""
     before = [g.choices.below(3) for _ in u.shape]
     sizes = [
         b + s + between(g.choices, int(not b), 2) for b, s in zip(before, u.shape, strict=True)
@@ -53,7 +53,7 @@ def absent(g: Growth, u: UOp) -> UOp | None:
 
 
 def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
-    """An op on absent elements; where it has other operands these may be absent elsewhere."""
+    """Apply an op to absent elements; its other operands may be absent elsewhere."""
     dtype, kind = value.dtype, g.choices.below(9)
     unary, binary = (ops(dtype, g.vocabulary) for ops in (unary_ops, binary_ops))
     if kind == 0 and unary:
@@ -80,7 +80,7 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
 
 
 def _beside(g: Growth, value: UOp, u: UOp) -> UOp:
-    """Another operand: a constant, a value without absent elements, or one with some."""
+    """Return another operand: a constant, or a value with or without absent elements."""
     kind = g.choices.below(3)
     if kind == 0:
         return g.constant(value.dtype)
@@ -92,7 +92,7 @@ def _beside(g: Growth, value: UOp, u: UOp) -> UOp:
 
 
 def _folded(g: Growth, value: UOp, padded: UOp) -> UOp:
-    """Absent elements are left out; a float is not summed, which may cancel."""
+    """Fold without the absent elements; floats are not summed, because they may cancel."""
     op = Op.MAX if value.dtype.is_float else pick(g.choices, folds(g))
     return nodes.fold(op, value, (g.choices.below(len(value.shape)),))
 
@@ -102,7 +102,7 @@ def _selected(g: Growth, value: UOp, padded: UOp) -> UOp:
 
 
 def _loaded(g: Growth, value: UOp, padded: UOp) -> UOp:
-    """An absent element of a gate counts as false."""
+    """Load behind a gate, whose absent elements count as false."""
     other, alt = (g.input(padded.dtype, value.shape) for _ in range(2))
     if value.dtype is dtypes.bool:
         return UOp(Op.LOAD, other, alt, value)
@@ -110,7 +110,7 @@ def _loaded(g: Growth, value: UOp, padded: UOp) -> UOp:
 
 
 def _kept(g: Growth, value: UOp, padded: UOp) -> UOp:
-    """What was in a buffer stays where nothing is stored."""
+    """Store into a buffer, which stays as it was at absent elements."""
     return UOp(Op.LOAD, nodes.after(g.buffer(value.dtype, value.shape), value))
 
 
@@ -118,14 +118,14 @@ CONSUMERS = (_folded, _selected, _loaded, _kept)
 
 
 def _present(value: UOp, padded: UOp) -> UOp:
-    """Where a value that is made of a PAD is present, in the shape of the value."""
+    """Return where a value made of a PAD is present, in the shape of the value."""
     present = nodes.inside(padded)
     return present if value.shape == present.shape else nodes.expand(present, value.shape)
 
 
 @on_candidate(is_narrow_number)
 def chain(g: Growth, u: UOp) -> UOp | None:
-    """From dtype to dtype, with an op in between: no step may be dropped or done wider."""
+    """Convert from dtype to dtype, with ops in between: no step may be dropped or done wider."""
     value = u
     for _ in range(between(g.choices, 2, LONGEST_CHAIN)):
         value = _converted(g, value)
@@ -158,7 +158,7 @@ def _with_constant(g: Growth, value: UOp) -> UOp:
 
 @on_candidate(is_narrow_number)
 def with_constants(g: Growth, u: UOp) -> UOp | None:
-    """Constants beside a value: twice by one op, inside a comparison, as a branch, or all of it."""
+    """Use constants beside a value: twice in one op, in a comparison, as a branch, or all of it."""
     kind, first, second = g.choices.below(5), g.constant(u.dtype), g.constant(u.dtype)
     twice, by = g.vocabulary.of(TWICE), g.vocabulary.of(BY_DIVISOR)
     compares, sums = comparisons(u.dtype, g.vocabulary), g.vocabulary.of((Op.ADD, Op.SUB))
@@ -178,7 +178,7 @@ def with_constants(g: Growth, u: UOp) -> UOp | None:
 
 
 def aimed(declaration: OpDef, dtype: DType) -> Step:
-    """A step that puts one op on values of one dtype; where none is there, on an input."""
+    """Return a step that puts one op on values of one dtype, or on an input if there is none."""
     dts = operand_dtypes(declaration, dtype)
 
     def step(g: Growth) -> UOp | None:

@@ -1,7 +1,7 @@
-"""Level property: what is known of the elements that an op returns as they are.
+"""Generate level property: intervals behind ops that return elements as they are.
 
-The interval of the result is that of the operand: one that is lost, or is that of another operand,
-gives a wrong comparison at a bound.
+The interval of the result is that of the operand. If it is lost, or taken from another operand, a
+comparison at a bound is wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DTYPES_COPIED = (dtypes.int32, dtypes.uint8)
 COUNTS = (0, 1, 8)
 LENGTH = 12
 OTHER, KEPT = 1, 2
-"""Slots of what else is read, and of what is stored to."""
+"""The slots of what else is read, and of what is stored to."""
 
 Copy = Callable[[Choices, UOp], UOp]
 
@@ -41,7 +41,7 @@ def groups() -> Iterator[Group]:
 
 
 def ops_that_copy() -> dict[Op, Copy]:
-    """By op what it makes of a vector; the comparison may have to be inside."""
+    """Return, by op, how it copies a vector; the comparison may have to be inside."""
     return {
         **VIEWS,
         **{op: partial(_alone, op) for op in (*MARKERS, Op.NOOP, Op.PRECAST, Op.LOAD)},
@@ -58,7 +58,7 @@ def ops_that_copy() -> dict[Op, Copy]:
 
 
 def _copied(copy: Copy, dtype: DType, choices: Choices, index: int) -> Generated:
-    """A remainder, which has a narrow interval, through the op, compared at a bound."""
+    """Put a remainder, which has a narrow interval, through the op and compare it at a bound."""
     narrow = UOp(Op.MOD, param(0, (LENGTH,), dtype), const(between(choices, 2, 100), dtype))
     root = compared(choices, copy(choices, narrow))
     data = sample(draw_bits, dtype, LENGTH, choices)
@@ -80,26 +80,26 @@ def _lanes(choices: Choices, t: UOp) -> UOp:
 
 
 def _unpacked(choices: Choices, t: UOp) -> UOp:
-    """The second of three, of which the others have other intervals."""
+    """Return the second of three values, of which the others have other intervals."""
     first, last = (UOp(Op.ADD, t, const(k, t.dtype)) for k in (100, 50))
     return nodes.member(nodes.outputs(first, t, last), 1)
 
 
 def _range(choices: Choices) -> UOp:
-    """A variable with a range."""
+    """Return a variable with a range."""
     low = between(choices, -20, 20)
     arg = ParamArg(0, dtypes.index, min=low, max=low + between(choices, 1, 30))
     return UOp(Op.PARAM, nodes.dims(()), arg=arg)
 
 
 def _variable(choices: Choices, index: int) -> Generated:
-    """Its value is data: at one of the ends, or between them."""
+    """Build a variable whose value is data: at one of the ends, or between them."""
     variable = _range(choices)
     return program(compared(choices, variable), [_within(choices, variable)])
 
 
 def _bound(choices: Choices, index: int) -> Generated:
-    """Its value stands in the program."""
+    """Build a variable whose value stands in the program."""
     variable = _range(choices)
     value = index_const(int(_within(choices, variable)))
     return program(compared(choices, UOp(Op.BIND, variable, value)))

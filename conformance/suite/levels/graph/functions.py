@@ -1,7 +1,7 @@
-"""Level function: random graphs computed by FUNCTIONs that call one another, and written out.
+"""Generate level function: random graphs computed by nested FUNCTIONs, and the same without any.
 
-A part of a grown graph becomes a body. What it does not hold becomes its arguments; these, and the
-body itself, are computed by further FUNCTIONs.
+A part of a grown graph becomes a body. The values that it uses from outside become its arguments.
+Further FUNCTIONs compute the arguments and the body itself.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def _nested(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """FUNCTIONs that call FUNCTIONs, with arguments that other FUNCTIONs return."""
+    """Build FUNCTIONs that call FUNCTIONs, with arguments that other FUNCTIONs return."""
     growth = grown(home, flavour, choices)
     return on_data(growth, outputs(*outlined(choices, growth.outputs(), DEEPEST)))
 
 
 def _twin(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """A graph that holds FUNCTIONs beside the same graph without any."""
+    """Build a graph with FUNCTIONs, and as its twin the same graph without any."""
     growth = grown(home, flavour, choices)
     called = outputs(*outlined(choices, growth.outputs(), DEEPEST - 1))
     return on_data(growth, outputs(*called.src, *inlined(called).src))
 
 
 def _shared(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """One body called twice: with its arguments in another order, or with what it returned."""
+    """Build one body called twice: with its arguments in another order, or with its own results."""
     growth = grown(home, flavour, choices)
     first = outlined(choices, growth.outputs(), 1)
     body, *arguments = first[0].src[0].src
@@ -84,7 +84,7 @@ KINDS = (
 
 
 def outlined(choices: Choices, values: Sequence[UOp], depth: int) -> list[UOp]:
-    """The same values, returned by a FUNCTION: its body and its arguments may be outlined too."""
+    """Return the same values from a FUNCTION; its body and arguments may be outlined too."""
     inside = cuts(choices, values)
     reached = toposort(values, lambda u: () if u in inside else outside_bodies(u))
     inputs = [u for u in reached if u.op is Op.PARAM]
@@ -98,12 +98,12 @@ def outlined(choices: Choices, values: Sequence[UOp], depth: int) -> list[UOp]:
         computed = dict(zip(made, outlined(choices, made, depth - 1), strict=True)) if made else {}
         arguments = [computed.get(u, u) for u in arguments]
     if arguments and chance(choices, 20):
-        arguments.append(pick(choices, arguments))  # An argument that the body does not use.
+        arguments.append(pick(choices, arguments))  # Add an argument that the body does not use.
     return call(body, *arguments)
 
 
 def cuts(choices: Choices, values: Sequence[UOp]) -> list[UOp]:
-    """Some of the nodes that values are made of: what becomes an argument of their FUNCTION."""
+    """Select nodes below some values to become the arguments of their FUNCTION."""
     made = [
         u
         for u in toposort(values, _value_sources)

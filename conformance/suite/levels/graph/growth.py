@@ -1,4 +1,4 @@
-"""A graph while it grows: nodes are interpreted at once, so that constant ones are dropped."""
+"""Grow a graph: interpret each node at once, so that constant ones are dropped."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, param
 
 MOST_OPEN = 0.04
-"""The largest share of absent or unspecified elements a node may have that others build on."""
+"""The largest share of absent or unspecified elements in a node that others build on."""
 
 MOST_NAN = 0.3
-"""The largest share of NaNs: more of them hide the rest of the graph."""
+"""The largest share of NaNs; more of them hide the rest of the graph."""
 
 MOST_OUTPUTS = 4
 
 DEEPEST_WIDE = 2
-"""How many ops with a budget may follow one another: after more, any result is accepted."""
+"""The most ops with a budget in a row: after more, any result is accepted."""
 
 SMALL = (1, 2, 3, 5, 7, 10)
 
 
 @dataclass(slots=True, eq=False)
 class Growth:
-    """The candidates, which others may use, and what they evaluate to.
+    """The candidates, which later nodes may use, and their values.
 
-    Every candidate has a shape that broadcasts to `base`. `unused` are those that nothing uses yet,
-    `live` all nodes at or below a candidate but for sources and shapes, `loose` those of which a
-    backend may return another value than the reference has.
+    The shape of every candidate broadcasts to `base`. `unused` holds those that nothing uses yet,
+    `live` all nodes at or below a candidate but for sources and shapes, and `loose` those for which
+    a backend may return another value than the reference.
     """
 
     choices: Choices
@@ -68,16 +68,16 @@ class Growth:
     # Leaves.
 
     def input(self, dtype: DType, shape: Shape, draw: values.Draw = values.draw_mixed) -> UOp:
-        """A PARAM with data of its own."""
+        """Add a PARAM with data of its own."""
         self.slots += 1
         return self._with_data(param(self.slots - 1, shape, dtype), draw)
 
     def buffer(self, dtype: DType, shape: Shape) -> UOp:
-        """A BUFFER that starts with contents."""
+        """Add a BUFFER that starts with contents."""
         return self._with_data(self.blank(dtype, shape), values.draw_mixed)
 
     def blank(self, dtype: DType, shape: Shape) -> UOp:
-        """A BUFFER to be written whole before it is read."""
+        """Return a BUFFER that must be written whole before it is read."""
         self.slots += 1
         return buffer(self.slots - 1, shape, dtype)
 
@@ -90,7 +90,7 @@ class Growth:
         return u
 
     def constant(self, dtype: DType) -> UOp:
-        """Small, or special, or of any bits."""
+        """Return a constant: small, special, or of any bits."""
         kind = self.choices.below(4)
         if dtype is dtypes.bool:
             return const(kind % 2 == 0, dtype)
@@ -102,7 +102,10 @@ class Growth:
     # Values.
 
     def value(self, u: UOp) -> Value:
-        """What a node evaluates to on the first batch; UndefinedError where it has no meaning."""
+        """Return the value of a node on the first batch.
+
+        Raises UndefinedError if it has no meaning.
+        """
         known = self.known.get(u)
         if known is None:
             sources = data_sources(u)
@@ -115,7 +118,7 @@ class Growth:
         return known
 
     def width(self, u: UOp) -> int:
-        """How many ops with a budget stand in a row at and above a node with a value, at most."""
+        """Return the most ops with a budget in a row at and above a node with a value."""
         return self.wide.get(u, 0)
 
     # Growing.
@@ -134,7 +137,7 @@ class Growth:
         return tells
 
     def _is_spoken(self, u: UOp) -> bool:
-        """Whether the vocabulary has the new nodes from u down."""
+        """Return whether the vocabulary has the new nodes from u down."""
         if self.vocabulary.is_whole:
             return True
         new = [n for n in computed(u, self.taken) if n not in self.taken]
@@ -144,20 +147,20 @@ class Growth:
         return True
 
     def add(self, u: UOp) -> None:
-        """Make the node a candidate; the candidates below it are used now."""
+        """Make the node a candidate; the candidates below it count as used."""
         self._count(u)
         self.candidates.append(u)
         self.unused[u] = None
 
     def _repeats(self, u: UOp, value: Value) -> bool:
-        """Whether an op on several operands gives just one of them: then the others are dead."""
+        """Return whether an op on several operands returns one of them: the others are dead."""
         if len(u.src) < 2 or not u.declaration.is_elementwise:
             return False
         same = (self.known[s].data for s in u.src if s.dtype is u.dtype and s.shape == u.shape)
         return any(np.array_equal(to_bits(value.data), to_bits(data)) for data in same)
 
     def _count(self, u: UOp) -> None:
-        """Enter the new nodes from u down."""
+        """Record the new nodes from u down."""
         if u in self.live or u.op in (Op.PARAM, Op.BUFFER, Op.CONST):
             return
         self.live[u] = None
@@ -166,12 +169,12 @@ class Growth:
             self._count(s)
 
     def outputs(self) -> list[UOp]:
-        """The nodes that nothing uses, at most MOST_OUTPUTS of them; one even if it is an input."""
+        """Return the nodes that nothing uses, at most MOST_OUTPUTS; one even if it is an input."""
         computed = [u for u in self.unused if u in self.live] or self.candidates[-1:]
         return computed[-MOST_OUTPUTS:]
 
     def take(self, fits: Callable[[UOp], bool] = lambda u: True) -> UOp | None:
-        """A candidate that fits, three times in four one that is not used yet."""
+        """Return a candidate that fits; three times in four one that is not used yet."""
         if self.choices.below(4):
             options = [u for u in self.unused if fits(u)]
             if options:
@@ -180,7 +183,7 @@ class Growth:
         return pick(self.choices, options) if options else None
 
     def take_like(self, u: UOp, exact: bool = False) -> UOp:
-        """Another operand for an op on `u`: a candidate, an input or a constant."""
+        """Return another operand for an op on `u`: a candidate, an input or a constant."""
         if self.choices.below(6) == 0 and self.vocabulary.has(Op.CONST):
             return self.constant(u.dtype)
         narrow = exact or bool(self.width(u))
@@ -196,7 +199,10 @@ class Growth:
 
 
 def parts(base: Shape) -> Sequence[Shape]:
-    """Shapes that broadcast to the base: mostly itself, without its first axis, its last as 1."""
+    """Return shapes that broadcast to the base.
+
+    They are mostly itself, then without its first axis, then with 1 as its last axis.
+    """
     return (base, base, base, base[1:] or base, (*base[:-1], 1))
 
 
@@ -214,7 +220,7 @@ def _is_loose(u: UOp) -> bool:
 
 
 def _widens(u: UOp) -> int:
-    """Whether the accepted set of the node is wider than those of its operands."""
+    """Return whether the accepted set of the node is wider than those of its operands."""
     if not u.dtype.is_float:
         return 0
     if u.op is Op.REDUCE:
@@ -223,7 +229,7 @@ def _widens(u: UOp) -> int:
 
 
 def _is_alive(value: Value) -> bool:
-    """Whether the elements differ, and almost all are ordinary."""
+    """Return whether the elements differ, and almost all are ordinary."""
     data = value.data
     if not data.size:
         return False
@@ -248,12 +254,12 @@ def has_meaning(root: UOp, inputs: Mapping[int, Array]) -> bool:
 
 
 Step = Callable[[Growth], UOp | None]
-"""Puts a few ops on candidates and returns the result, None where nothing fits."""
+"""Puts a few ops on candidates and returns the result, or None where nothing fits."""
 StepOn = Callable[[Growth, UOp], UOp | None]
 
 
 def on_candidate(fits: Callable[[Growth, UOp], bool]) -> Callable[[StepOn], Step]:
-    """Decorate a function of a candidate that fits: without one, the step has no result."""
+    """Decorate a function of a candidate that fits; without one the step returns None."""
 
     def decorated(build: StepOn) -> Step:
         @wraps(build)
@@ -271,7 +277,7 @@ def is_number(g: Growth, v: UOp) -> bool:
 
 
 def is_narrow(g: Growth, v: UOp) -> bool:
-    """Whether no op with a budget stands above the candidate."""
+    """Return whether no op with a budget stands above the candidate."""
     return not g.width(v)
 
 
@@ -280,5 +286,5 @@ def is_narrow_number(g: Growth, v: UOp) -> bool:
 
 
 def is_long(g: Growth, v: UOp) -> bool:
-    """Whether an axis is longer than 1."""
+    """Return whether an axis is longer than 1."""
     return any(s > 1 for s in v.shape)

@@ -1,7 +1,7 @@
-"""Level property: intervals of loop counters, work items, elements of memory and results.
+"""Generate level property: intervals of loop counters, work items, elements of memory and results.
 
-A comparison stands at a bound of the interval that its operand has, or one beside it: there a rule
-that is off by one decides wrong.
+Each program compares at a bound of the interval of an operand, or beside it, where a rule that is
+off by one decides wrong.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from uop.spec.uop import UOp, const, index_const
 
 RETURNED = tuple(DTYPES[n] for n in ("int8", "uint8", "int32", "uint64"))
 COUNTS = (1, 2, 3, 5, 8, 40, 127, 128, 129, 130, 255, 256, 257)
-"""How often loops run and how many work items there are: also just inside and outside 8 bits."""
+"""How often loops run and how many work items there are, also just inside and outside 8 bits."""
 MOST_ITEMS = 1 << 11
 NARROW = (DTYPES["uint8"], DTYPES["int8"], DTYPES["int16"])
 LARGEST = 300
 
 Counter = Callable[[int], UOp]
 LONGEST = 4
-"""Ops in a row on a counter, at most."""
+"""The most ops in a row on a counter."""
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -53,7 +53,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Loops over the outputs, and folds over loops of their own: no work items yet."""
+    """Build loops over the outputs, and folds over loops of their own; there are no work items."""
     scalars = Scalars(choices, dtype, vocabulary)
     counters = _pair(choices, lambda n: loop(0, n), lambda n: loop(1, n))
     folded = [_folded(scalars, counters)] if chance(choices, 50) else []
@@ -61,7 +61,7 @@ def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 
 def _items(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Work items, and a loop in each of them."""
+    """Build work items, and a loop in each of them."""
     counters = _pair(choices, lambda n: special("gidx0", n), lambda n: loop(1, n, AxisType.REDUCE))
     return _kernel(Scalars(choices, dtype, vocabulary), counters, counters[1:], [])
 
@@ -77,7 +77,7 @@ RESTS = (Op.MOD, Op.ADD, Op.MUL, Op.MAX, Op.SUB)
 
 
 def _pair(choices: Choices, first: Counter, second: Counter) -> list[UOp]:
-    """One or two counters; together they count no more than MOST_ITEMS."""
+    """Return one or two counters, which together count no more than MOST_ITEMS."""
     n = pick(choices, COUNTS)
     if chance(choices, 40):
         return [first(n)]
@@ -87,7 +87,7 @@ def _pair(choices: Choices, first: Counter, second: Counter) -> list[UOp]:
 def _kernel(
     scalars: Scalars, counters: Sequence[UOp], loops: Sequence[UOp], terms: Sequence[UOp]
 ) -> Generated:
-    """Counters and elements of narrow memory, compared at the ends of what they can be."""
+    """Build counters and elements of narrow memory, compared at the ends of their intervals."""
     choices = scalars.choices
     kinds = scalars.vocabulary.of_dtypes(NARROW) or (scalars.dtype,)
     narrow = Memory(3, between(choices, 5, 40), pick(choices, kinds))
@@ -100,7 +100,7 @@ def _kernel(
 
 
 def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
-    """Arithmetic on a counter, compared at a bound, then in the dtype of the kernel."""
+    """Compute on a counter, compare at a bound, and convert to the dtype of the kernel."""
     choices = scalars.choices
     i = pick(choices, counters)
     for _ in range(between(choices, 1, LONGEST)):
@@ -109,7 +109,7 @@ def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
 
 
 def _stepped(scalars: Scalars, i: UOp) -> UOp:
-    """A sum, product, quotient or remainder; the divisor may be larger than every dividend."""
+    """Return a sum, product, quotient or remainder; the divisor may exceed every dividend."""
     ops = scalars.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.IDIV, Op.MOD, Op.MAX))
     op = pick(scalars.choices, ops)
     ends = {Op.IDIV: (1, LARGEST), Op.MOD: (1, LARGEST), Op.MUL: (-3, 3)}
@@ -118,7 +118,7 @@ def _stepped(scalars: Scalars, i: UOp) -> UOp:
 
 
 def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
-    """An element of narrow memory, maybe behind a gate with an alt outside its own range."""
+    """Read an element of narrow memory, maybe behind a gate with an alt outside its interval."""
     choices, dtype = scalars.choices, scalars.dtype
     element = load(narrow.param, scalars.place(counters, narrow.count))
     if chance(choices, 50):
@@ -129,7 +129,7 @@ def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
 
 
 def _folded(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
-    """The largest of some values, or their sum, over a loop of its own."""
+    """Return the largest of some values, or their sum, over a loop of its own."""
     choices = scalars.choices
     inner = loop(9, between(choices, 1, 5), AxisType.REDUCE)
     arg = ReduceArg(pick(choices, (Op.ADD, Op.MAX)))
@@ -137,21 +137,21 @@ def _folded(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
 
 
 def compared_truth(choices: Choices, u: UOp) -> UOp:
-    """Whether a value is below, or differs from, a number at or beside an end of its interval."""
+    """Compare a value with a number at or beside an end of its interval, by CMPLT or CMPNE."""
     if u.min_max is None:
         return const(True, dtypes.bool)
     return _beside(choices, u, int(pick(choices, (u.min_max.min, u.min_max.max))))
 
 
 def compared(choices: Choices, u: UOp) -> UOp:
-    """The value where that holds, else another number."""
+    """Select the value where such a comparison is true, else another number."""
     return UOp(Op.WHERE, compared_truth(choices, u), u, const(between(choices, 0, 9), u.dtype))
 
 
 def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Narrow values that FUNCTIONs return: outside, only the interval of their dtype is known.
+    """Return narrow values from FUNCTIONs: outside, only the interval of their dtype is known.
 
-    The bounds that are compared with are those of the body.
+    The comparisons are at the bounds inside the body.
     """
     growth = Growth(choices, (between(choices, 3, 9),), (dtype,), vocabulary)
     body = [_narrow(growth, dtype) for _ in range(between(choices, 1, 3))]
@@ -166,7 +166,7 @@ def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
 
 
 def _narrow(g: Growth, dtype: DType) -> UOp:
-    """A remainder, which has a narrow interval, shifted, scaled or added to another."""
+    """Return a remainder, which has a narrow interval, shifted, scaled or added to another."""
 
     def remainder() -> UOp:
         x = g.input(dtype, g.base)
@@ -178,7 +178,7 @@ def _narrow(g: Growth, dtype: DType) -> UOp:
 
 
 def _beside(choices: Choices, u: UOp, end: int) -> UOp:
-    """Whether a value is below, or differs from, a number at or beside an end."""
+    """Compare a value with a number at or beside an end, by CMPLT or CMPNE."""
     near = end + between(choices, -1, 1)
     if u.dtype is not dtypes.index:
         near = min(max(near, int(u.dtype.min)), int(u.dtype.max))

@@ -1,4 +1,4 @@
-"""The forms in which two ops stand together, and the operands that they are put on."""
+"""Define the forms in which two ops stand together, and their operands."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SHAPES: dict[int, Shape] = {
     **{SQUARE: (SIDE, SIDE), ROW: (1, SIDE), COLUMN: (SIDE, 1), ONCE: (1, 1)},
 }
 FITTING = {SHAPES[slot]: slot for slot in (Y, SQUARE, ROW, COLUMN, ONCE)}
-"""The inputs that are divisors or counts of shifts in place of what is computed."""
+"""The inputs that serve as divisors or counts of shifts instead of a computed value."""
 CONVERSIONS = (Op.CAST, Op.BITCAST)
 
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """Makes the operands of one pair, and puts ops on them that take their dtypes."""
+    """Builds the operands of one pair, and applies ops that take their dtypes."""
 
     choices: Choices
     dtype: DType
@@ -58,14 +58,14 @@ class Operands:
 
     @property
     def condition(self) -> UOp:
-        """A bool input, or a comparison where no bool is listed."""
+        """Return a bool input, or a comparison where no bool is listed."""
         compares = comparisons(self.dtype, self.vocabulary)
         if dtypes.bool.name in self.vocabulary.dtypes or not compares:
             return self.input(CONDITION)
         return UOp(compares[0], self.input(LEFT), self.input(RIGHT))
 
     def constant(self, dtype: DType, fits: Op | None = None) -> UOp:
-        """A constant: three times in four one that rewrites look for, else any special value."""
+        """Return a constant: three times in four one that rewrites look for, else a special one."""
         column = rewrite_constants(dtype, self.choices)
         few = column[: len(column) - len(values.specials(dtype))]
         if len(few) and chance(self.choices, 75):
@@ -76,7 +76,7 @@ class Operands:
         return constant(value, dtype)
 
     def one(self, op: Op, a: UOp) -> UOp:
-        """An op on a value; a conversion goes to another dtype."""
+        """Apply an op to a value; a conversion goes to another dtype."""
         if op not in CONVERSIONS:
             return UOp(op, self.taken(op, a))
         others = [d for d in targets(op, a.dtype, self.vocabulary) if d is not a.dtype]
@@ -104,11 +104,11 @@ class Operands:
         return a if a.dtype in DECLARATIONS[op].dtypes else self.home(a)
 
     def home(self, a: UOp) -> UOp:
-        """Back in the dtype that the pair is about."""
+        """Convert back to the dtype of the pair."""
         return a if a.dtype is self.dtype else cast(a, self.dtype)
 
     def view(self, a: UOp) -> UOp:
-        """Moved within its own shape, by ops that the vocabulary has."""
+        """Move a value within its own shape, by ops that the vocabulary has."""
         for view, _, _ in shuffled(self.choices, VIEWS):
             moved = view(self.choices, a)
             if all(map(self.vocabulary.takes, computed(moved, {a}))):
@@ -116,18 +116,18 @@ class Operands:
         return a
 
     def where(self, a: UOp | None, b: UOp | None, condition: UOp | None = None) -> UOp:
-        """WHERE; a branch that is None is a constant."""
+        """Build a WHERE; a branch that is None is a constant."""
         branches = (self.constant(self.dtype) if branch is None else branch for branch in (a, b))
         return UOp(Op.WHERE, self.condition if condition is None else condition, *branches)
 
     def where_either(self, a: UOp, b: UOp | None) -> UOp:
-        """WHERE with the branches in this order or the other."""
+        """Build a WHERE with the branches in this order or the other."""
         return self.where(a, b) if chance(self.choices, 50) else self.where(b, a)
 
 
 @cache
 def targets(op: Op, dtype: DType, vocabulary: Vocabulary) -> tuple[DType, ...]:
-    """What a value of a dtype is converted to."""
+    """Return the dtypes that a value of a dtype is converted to."""
     kinds = [d for d in vocabulary.of_dtypes(values.VALUES) if d is not dtypes.index]
     if op is Op.CAST:
         return tuple(kinds)
@@ -161,48 +161,48 @@ def _undone(o: Operands, f: Op) -> UOp:
 
 
 def _on_both(o: Operands, f: Op, u: Op) -> UOp:
-    """f(u(x), u(y)), to one dtype where u converts."""
+    """Build f(u(x), u(y)), to one dtype where u converts."""
     first = o.one(u, o.x)
     return o.two(f, first, UOp(u, o.y, arg=first.arg) if first.op is u else o.y)
 
 
 def _number(number: int, is_first: bool, o: Operands, g: Op | None = None) -> UOp:
-    """One of a number and a constant, or of a number and g(x, y)."""
+    """Select between a number and a constant, or between a number and g(x, y)."""
     branch, other = const(number, o.dtype), o.two(g, o.x, o.y) if g else None
     return o.where(branch, other) if is_first else o.where(other, branch)
 
 
 def _two_numbers(first: int, second: int, o: Operands) -> UOp:
-    """One of two of the numbers that rewrites look for first."""
+    """Select between two of the numbers that rewrites look for first."""
     numbers = rewrite_constants(o.dtype, o.choices)
     return o.where(*(constant(numbers[k % len(numbers)], o.dtype) for k in (first, second)))
 
 
 def _same_branches(o: Operands, c: Op) -> UOp:
-    """One value for both branches, which is shorter than the condition along some axis."""
+    """Use one value for both branches, which is shorter than the condition along some axis."""
     value = o.input(pick(o.choices, (ROW, COLUMN, ONCE)))
     return o.where(value, value, UOp(c, o.input(SQUARE), value))
 
 
 def _compared_twice(o: Operands, c: Op) -> UOp:
-    """One of three numbers by how x stands to y."""
+    """Select one of three numbers by the order of x and y."""
     a, b = o.x, o.y if chance(o.choices, 50) else o.constant(o.dtype)
     return o.where(None, o.where(None, None, UOp(c, b, a)), UOp(c, a, b))
 
 
 def _compared(o: Operands, c: Op) -> UOp:
-    """One of two values by how they compare, either way round."""
+    """Select one of two values by their comparison, either way round."""
     a, b = o.x, o.y if chance(o.choices, 50) else o.constant(o.dtype)
     return UOp(Op.WHERE, UOp(c, a, b), *either_way(o.choices, a, b))
 
 
 def _fold_of_copies(slot: int, axes: tuple[int, ...], o: Operands, r: Op) -> UOp:
-    """Over axes of which a value repeats along some."""
+    """Fold over axes of which a value repeats along some."""
     return fold(r, expand(o.input(slot), (SIDE, SIDE)), axes)
 
 
 def _fold_of_result(axes: tuple[int, ...], o: Operands, r: Op, g: Op) -> UOp:
-    """The fold of g(x, c)."""
+    """Build the fold of g(x, c)."""
     return fold(r, o.home(o.two(g, o.input(SQUARE), None)), axes)
 
 

@@ -1,4 +1,4 @@
-"""Level graph, pairs: one op behind another, on an operand that they share, beside constants.
+"""Generate level graph, pairs: one op behind another, on a shared operand, beside constants.
 
 Most rewrites look for two ops and a constant, which a random graph almost never holds together.
 Here each pair of listed ops has its turn.
@@ -40,7 +40,7 @@ from uop.spec.uop import UOp
 
 COUNTS = (0, 16, 160)
 TOGETHER = 4
-"""Pairs of a program; each is an output."""
+"""The pairs in one program; each is an output."""
 ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL)
 DRAWS = (values.draw_special, values.draw_mixed, values.draw_ordinary)
 
@@ -52,7 +52,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def _pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """The next pairs; after the last one the first again, with other constants."""
+    """Build the next pairs; after the last pair the first one follows, with other constants."""
     every, first = pairs(dtype, vocabulary), TOGETHER * index
     chosen = (every[k % len(every)] for k in range(first, first + TOGETHER))
     made = (pair.made(Operands(choices, dtype, vocabulary)) for pair in chosen)
@@ -62,7 +62,7 @@ def _pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 
 def _data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Array:
-    """Data for an input that fits where it is a divisor or the count of a shift."""
+    """Return data for an input, which fits if it is a divisor or the count of a shift."""
     data = values.sample(draw, u.dtype, u.shape, choices)
     for user in root.toposort():
         if user.op in BY_FIT and user.src[1] is u:
@@ -72,7 +72,7 @@ def _data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Array:
 
 @cache
 def pairs(dtype: DType, vocabulary: Vocabulary) -> tuple[Pair, ...]:
-    """A pair of each form, then a second one of each: all of a dtype."""
+    """Return all pairs of a dtype: one of each form, then a second one of each."""
     order = CountedChoices(0, dtype.name)
     forms = shuffled(order, list(_forms(dtype, vocabulary)))
     rows = zip_longest(*(shuffled(order, form) for form in forms))
@@ -81,7 +81,7 @@ def pairs(dtype: DType, vocabulary: Vocabulary) -> tuple[Pair, ...]:
 
 
 def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
-    """The pairs of each form, where a vocabulary has the first of them."""
+    """Yield the pairs of each form of which the vocabulary has the first."""
     g = binary_ops(dtype, vocabulary) + binary_wide_ops(dtype, vocabulary)
     c = comparisons(dtype, vocabulary)
     u = unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
@@ -95,7 +95,7 @@ def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
 
 
 def _is_in(vocabulary: Vocabulary, pair: Pair, dtype: DType) -> bool:
-    """Whether a vocabulary has all that a pair holds."""
+    """Return whether a vocabulary has all that a pair holds."""
     if vocabulary.is_whole:
         return True
     made = pair.made(Operands(CountedChoices(0, ""), dtype, vocabulary))

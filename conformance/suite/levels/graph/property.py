@@ -1,6 +1,6 @@
-"""Level property: programs whose derived intervals are neither a point nor the whole dtype.
+"""Generate level property: programs whose intervals are neither a point nor the whole dtype.
 
-Every result must lie in the min_max of its node; a compiler that simplifies by intervals must not
+Every result must lie in the min_max of its node. A compiler that simplifies by intervals must not
 go further than they do.
 """
 
@@ -25,9 +25,9 @@ from uop.spec.uop import UOp, const
 DTYPES_OF_INTERVALS = (*INTS, dtypes.index, *(DTYPES[n] for n in ("float32", "float64", "float16")))
 SMALL = (DTYPES["int8"], DTYPES["uint8"], dtypes.bool)
 LARGEST = 40
-"""Of the constants: products of a few leave an 8-bit dtype sometimes, not always."""
+"""The largest constant: products of a few leave an 8-bit dtype sometimes, not always."""
 STEPS, STEPS_OF_PART = 40, 160
-"""Steps that are tried, of which a part of the language rules out many."""
+"""The most steps that are tried; a part of the language rules out many of them."""
 DIVISIONS = (Op.IDIV, Op.MOD)
 SIGNS = (Op.NEG, Op.TRUNC)
 COMPARES = (Op.CMPLT, Op.CMPNE)
@@ -41,7 +41,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def _intervals(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Narrow values first, then ops on them until there are about ten nodes."""
+    """Build narrow values, then ops on them until there are about ten nodes."""
     base = weighted(choices, bases_in(vocabulary))
     growth = Growth(choices, base, (dtype,), vocabulary)
     tries = STEPS if vocabulary.is_whole else STEPS_OF_PART
@@ -58,9 +58,9 @@ def _intervals(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
 
 
 def narrow(g: Growth, dtype: DType) -> UOp:
-    """Inputs made narrow: by MOD, by CAST from a smaller dtype, by WHERE between constants.
+    """Make inputs narrow: by MOD, by CAST from a smaller dtype, by WHERE between constants.
 
-    An input as it is where the vocabulary has none of these.
+    An input stays as it is where the vocabulary has none of these.
     """
     kind, has = g.choices.below(3), g.vocabulary.has
     smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not dtype]
@@ -86,7 +86,7 @@ def _constant(g: Growth, dtype: DType) -> UOp:
 
 
 def _operand(g: Growth, u: UOp) -> UOp:
-    """A constant, another narrow value, or one made now."""
+    """Return a constant, another narrow value, or a new one."""
     if chance(g.choices, 40):
         return _constant(g, u.dtype)
     other = g.take(lambda v: v.dtype is u.dtype)
@@ -105,7 +105,7 @@ def arithmetic(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(_is_integer)
 def division(g: Growth, u: UOp) -> UOp | None:
-    """By a positive constant, which may be larger than every dividend."""
+    """Divide by a positive constant, which may exceed every dividend."""
     divisor = const(between(g.choices, 1, 3 * LARGEST), u.dtype)
     return UOp(pick(g.choices, g.vocabulary.of(DIVISIONS) or DIVISIONS), u, divisor)
 
@@ -117,7 +117,7 @@ def sign(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(_is_integer)
 def comparison(g: Growth, u: UOp) -> UOp | None:
-    """With a constant at or near a bound of the operand's interval, where a wrong rule decides."""
+    """Compare with a constant at or near a bound of the operand's interval."""
     if u.min_max is None:
         return None
     bound = int(pick(g.choices, (u.min_max.min, u.min_max.max))) + between(g.choices, -1, 1)
@@ -130,7 +130,7 @@ def comparison(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(is_number)
 def padded(g: Growth, u: UOp) -> UOp | None:
-    """Zeros join the interval."""
+    """Pad with zeros, which join the interval."""
     if not u.shape:
         return None
     shifted = views.shift(g.choices, u) if max(u.shape) > 1 else u
@@ -144,7 +144,7 @@ def largest(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(_is_integer)
 def converted(g: Growth, u: UOp) -> UOp | None:
-    """To a smaller dtype and back: what does not fit wraps."""
+    """Convert to a smaller dtype and back: what does not fit wraps."""
     smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not u.dtype]
     if not smaller:
         return None

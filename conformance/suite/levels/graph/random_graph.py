@@ -1,4 +1,4 @@
-"""Level graph: random typed graphs of up to 30 live nodes, with one output or several."""
+"""Generate level graph: random typed graphs of up to 30 live nodes, with one output or several."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ BASES: tuple[tuple[Shape, int], ...] = (
     ((16, 16), 1),
     ((2, 3, 2, 4), 1),
 )
-"""The largest shape of a graph, and its weight."""
+"""The largest shapes of a graph, with their weights."""
 
 FEWEST_NODES, MOST_NODES = 10, 30
 TRIES = 4
-"""Failed steps per node that are allowed before a graph is taken as it is."""
+"""The failed steps per node after which a graph is taken as it is."""
 TRIES_OF_PART = 16
-"""The same where a part of the language rules out many steps."""
+"""The same for a part of the language, which rules out many steps."""
 FLAT: tuple[tuple[Shape, int], ...] = (((7,), 1), ((2, 2), 1), ((1,), 1))
 """Shapes for a backend whose values have few elements."""
 
@@ -174,7 +174,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def flavour_in(vocabulary: Vocabulary, name: str) -> Flavour:
-    """A flavour without what the vocabulary lacks."""
+    """Return a flavour without what the vocabulary lacks."""
     flavour = FLAVOURS[name]
     homes, palette = map(vocabulary.of_dtypes, (flavour.homes, flavour.palette))
     table = tuple((step, n) for step, n in flavour.table if vocabulary.has(*NEEDS.get(step, ())))
@@ -182,7 +182,7 @@ def flavour_in(vocabulary: Vocabulary, name: str) -> Flavour:
 
 
 def homes_in(vocabulary: Vocabulary, name: str, chosen: Sequence[str]) -> tuple[DType, ...]:
-    """The dtypes that stand for a flavour: of those chosen the listed ones, else any of it."""
+    """Return the dtypes of a flavour: the chosen ones that are listed, else any of it."""
     listed = vocabulary.of_dtypes(DTYPES[home] for home in chosen)
     return listed or flavour_in(vocabulary, name).homes
 
@@ -190,7 +190,7 @@ def homes_in(vocabulary: Vocabulary, name: str, chosen: Sequence[str]) -> tuple[
 def _aimed(
     declaration: OpDef, dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
 ) -> Generated:
-    """One op of one dtype among others, several times."""
+    """Put one op of one dtype among others, several times."""
     table = ((biases.aimed(declaration, dtype), 10), *ARITHMETIC, *CHOOSING, *MOVING)
     return build(dtype, Flavour((dtype,), (dtype,), table, vocabulary=vocabulary), choices, index)
 
@@ -201,12 +201,12 @@ def build(home: DType, flavour: Flavour, choices: Choices, index: int) -> Genera
 
 
 def on_data(growth: Growth, root: UOp) -> Generated:
-    """A program on the data of the graph that it is made of."""
+    """Build a program on the data of the graph that it is made of."""
     return Generated(root, batches(growth, root))
 
 
 def stored_graph(home: DType, flavour: Flavour, choices: Choices) -> Source:
-    """A random graph whose outputs are stored, and its data."""
+    """Build a random graph whose outputs are stored, and its data."""
     growth = grown(home, flavour, choices)
     root = UOp(Op.SINK, *(stored(growth, choices, u) for u in growth.outputs()))
     return Source(root, batches(growth, root))
@@ -220,7 +220,7 @@ def grown(
     bases: Sequence[tuple[Shape, int]] = BASES,
     nodes: tuple[int, int] = (FEWEST_NODES, MOST_NODES),
 ) -> Growth:
-    """Inputs of the home dtype, then steps until the graph has a random size."""
+    """Grow a graph from inputs of the home dtype until it has a random size."""
     vocabulary = flavour.vocabulary
     base = weighted(choices, bases_in(vocabulary, bases))
     growth = Growth(choices, base, flavour.palette, vocabulary)
@@ -239,7 +239,7 @@ def grown(
 def bases_in(
     vocabulary: Vocabulary, bases: Sequence[tuple[Shape, int]] = BASES
 ) -> Sequence[tuple[Shape, int]]:
-    """The shapes that a graph may start from, with their weights: no value may be too large."""
+    """Return the shapes that a graph may start from, with weights; no value may be too large."""
     most = vocabulary.elements
     if most is None:
         return bases
@@ -248,7 +248,7 @@ def bases_in(
 
 
 def rooted(growth: Growth, choices: Choices) -> UOp:
-    """What nothing uses is an output: the root, a member of a TUPLE, or stored into a BUFFER."""
+    """Make the unused nodes outputs: the root, members of a TUPLE, or stored into BUFFERs."""
     unused = growth.outputs()
     can_store = growth.vocabulary.has(Op.SINK, Op.STORE, Op.BUFFER, Op.SHRINK, Op.FLIP, Op.AFTER)
     if chance(choices, 25) and can_store:
@@ -257,7 +257,7 @@ def rooted(growth: Growth, choices: Choices) -> UOp:
 
 
 def stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
-    """A STORE: plain, under a gate, through views into a part, or read again after it was done."""
+    """Store an output: plain, gated, through views into a part, or read again afterwards."""
     shape, kind = output.shape, choices.below(5)
     if kind == 0:
         gate = growth.input(dtypes.bool, shape)
@@ -274,7 +274,7 @@ def stored(growth: Growth, choices: Choices, output: UOp) -> UOp:
 
 
 def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
-    """The data the graph grew on, and other data where the graph has a meaning on it."""
+    """Return the data that the graph grew on, and other data on which it has a meaning."""
     used = [slot for slot in sorted(slots_of(root)) if slot in growth.inputs]
     first, second = ({slot: growth.inputs[slot][k] for slot in used} for k in range(2))
     is_sure = not _may_lack_meaning(root) or has_meaning(root, second)
@@ -282,7 +282,7 @@ def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
 
 
 def _may_lack_meaning(root: UOp) -> bool:
-    """Whether a graph has a meaning on some inputs only: computed indices must fit."""
+    """Return whether a graph has a meaning on some inputs only: computed indices must fit."""
     return any(
         u.declaration.clauses or (u.dtype is dtypes.index and u.op not in (Op.CONST, Op.STACK))
         for u in root.toposort()

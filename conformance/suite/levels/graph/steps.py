@@ -1,4 +1,4 @@
-"""The steps by which a graph grows: each puts a few ops on candidates."""
+"""Define the steps by which a graph grows: each one puts a few ops on candidates."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ GUARDED = (*BY_DIVISOR, Op.SHL, Op.SHR)
 FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 SMALL_DIVISOR = 100
 BITWISE = (Op.XOR, Op.OR, Op.AND, *GUARDED)
-"""Ops of integers that make anything out of a set that is not single."""
+"""Integer ops whose accepted set is anything unless their operands are single values."""
 
 
 def _elementwise(
     dtype: DType, arity: int, vocabulary: Vocabulary, keep: Callable[[OpDef], bool]
 ) -> tuple[Op, ...]:
-    """The elementwise ops without arg that take operands of this dtype, by their declarations."""
+    """Return the elementwise ops without arg that take operands of this dtype, by declaration."""
     return vocabulary.of(
         d.op
         for d in DECLARATIONS.values()
@@ -39,7 +39,7 @@ def _elementwise(
 
 
 def _compares(d: OpDef) -> bool:
-    """Whether the op makes a bool of other dtypes."""
+    """Return whether the op makes a bool of other dtypes."""
     others = [t for t in d.dtypes if t is not dtypes.bool]
     if not others:
         return False
@@ -72,7 +72,7 @@ def binary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
 
 @cache
 def comparisons(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    """The comparisons, without those that may return either bool for a NaN."""
+    """Return the comparisons, without those that may return either bool for a NaN."""
     ops = _elementwise(dtype, 2, vocabulary, _compares)
     return tuple(
         op
@@ -86,7 +86,7 @@ def folds(g: Growth) -> tuple[Op, ...]:
 
 
 def either_way(choices: Choices, a: UOp, b: UOp) -> tuple[UOp, UOp]:
-    """Two operands in this order or the other."""
+    """Return two operands in this order or the other."""
     return (a, b) if chance(choices, 50) else (b, a)
 
 
@@ -97,7 +97,7 @@ def unary(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(lambda g, v: bool(binary_ops(v.dtype, g.vocabulary)))
 def binary(g: Growth, u: UOp) -> UOp | None:
-    """Two operands, either way round; divisors and shift counts are made fit most of the time."""
+    """Apply an op to two operands, either way round; most divisors and shift counts are valid."""
     op = pick(g.choices, binary_ops(u.dtype, g.vocabulary))
     if op in BITWISE and g.width(u):
         return None
@@ -108,12 +108,12 @@ def binary(g: Growth, u: UOp) -> UOp | None:
 
 
 def unguarded(g: Growth, dtype: DType) -> tuple[Op, ...]:
-    """The ops of two operands that have a value for all operands."""
+    """Return the ops on two operands that have a value for all operands."""
     return tuple(o for o in binary_ops(dtype, g.vocabulary) if o not in GUARDED)
 
 
 def guarded(g: Growth, op: Op, other: UOp) -> UOp:
-    """A divisor that is not zero, or a count below the width; where it takes too much, a CONST."""
+    """Return a divisor that is not zero, or a count below the width; a CONST where that is long."""
     if not g.vocabulary.has(Op.OR, Op.AND):
         most = other.dtype.bits - 1 if op not in BY_DIVISOR else SMALL_DIVISOR
         return const(between(g.choices, 1, most), other.dtype)
@@ -124,7 +124,7 @@ def guarded(g: Growth, op: Op, other: UOp) -> UOp:
 
 @on_candidate(is_number)
 def ternary(g: Growth, u: UOp) -> UOp | None:
-    """a * b + c: as one op, or as the two that must not be contracted."""
+    """Build a * b + c: as one op, or as two that must not be contracted."""
     b, c = g.take_like(u), g.take_like(u)
     sums = g.vocabulary.of((Op.ADD, Op.SUB))
     if chance(g.choices, 40) or not sums:
@@ -134,7 +134,7 @@ def ternary(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(lambda g, v: v.dtype.is_float and not g.width(v))
 def transcendental(g: Growth, u: UOp) -> UOp | None:
-    """An op with a budget, on operands whose sets are single."""
+    """Apply an op with a budget, to operands whose sets are single."""
     unary_, binary_ = (ops(u.dtype, g.vocabulary) for ops in (unary_wide_ops, binary_wide_ops))
     if unary_ and (chance(g.choices, 60) or not binary_):
         return UOp(pick(g.choices, unary_), u)
@@ -148,7 +148,7 @@ def compare(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(is_number)
 def select(g: Growth, u: UOp) -> UOp | None:
-    """WHERE by a candidate, or by a comparison that is made for it."""
+    """Build a WHERE by a candidate, or by a comparison that is made for it."""
     condition = g.take(lambda v: v.dtype is dtypes.bool and not g.width(v))
     if condition is None or chance(g.choices, 30):
         condition = compare(g)
@@ -160,7 +160,7 @@ def select(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(is_narrow)
 def convert(g: Growth, u: UOp) -> UOp | None:
-    """To another dtype of the palette; floats to integers where they fit, most of the time."""
+    """Convert to another dtype of the palette; most floats fit into their integers."""
     targets = g.vocabulary.of_dtypes((*g.palette, dtypes.bool))
     others = [d for d in targets if d is not u.dtype]
     if not others:
@@ -172,7 +172,7 @@ def convert(g: Growth, u: UOp) -> UOp | None:
 
 
 def fitting(g: Growth, u: UOp, target: DType) -> UOp:
-    """u where it lies inside the integer dtype, else 1: a NaN lies nowhere."""
+    """Return u where it fits into the integer dtype, else 1; a NaN does not fit."""
     low, high = _bounds(u.dtype, target)
     above = UOp(Op.CMPLT, const(low, u.dtype), u)
     below = UOp(Op.CMPLT, u, const(high, u.dtype))
@@ -183,7 +183,7 @@ def fitting(g: Growth, u: UOp, target: DType) -> UOp:
 
 
 def _bounds(source: DType, target: DType) -> tuple[int, int]:
-    """Powers of two that both dtypes hold, or the float's largest finite values."""
+    """Return powers of two that both dtypes hold, or the float's largest finite values."""
     largest = int(source.format.finite(source.format.max_bits))
     high = min(1 << (target.bits - target.is_signed), largest)
     return (-high if target.is_signed else -1), high
@@ -191,7 +191,7 @@ def _bounds(source: DType, target: DType) -> tuple[int, int]:
 
 @on_candidate(lambda g, v: v.dtype.bits > 1 and not g.width(v))
 def reinterpret(g: Growth, u: UOp) -> UOp | None:
-    """To a dtype of the same size; or to a smaller one, an op there, and back."""
+    """Bitcast to a dtype of the same size; or to a smaller one, apply an op, and return."""
     kinds = g.vocabulary.of_dtypes(values.VALUES)
     equal = [d for d in kinds if _has_bits(d, u.dtype.itemsize) and d is not u.dtype]
     smaller = [d for d in kinds if d.is_int and d.itemsize < u.dtype.itemsize]
@@ -209,7 +209,7 @@ def _has_bits(dtype: DType, itemsize: int) -> bool:
 
 @on_candidate(lambda g, v: bool(v.shape) and v.dtype is not dtypes.bool and not g.width(v))
 def padded(g: Growth, u: UOp) -> UOp | None:
-    """A PAD, an op that does not keep zero on it, and what removes the absent elements again."""
+    """Pad, apply an op that does not keep zero, and remove the absent elements again."""
     fill = pick(g.choices, (PadFill.INVALID, PadFill.ZERO))
     before = [g.choices.below(3) for _ in u.shape]
     sizes = [b + s + g.choices.below(2) for b, s in zip(before, u.shape, strict=True)]
@@ -223,8 +223,8 @@ def padded(g: Growth, u: UOp) -> UOp | None:
     if chance(g.choices, 50) and not u.dtype.is_float:
         axis = g.choices.below(len(u.shape))
         folded = nodes.fold(pick(g.choices, folds(g)), changed, (axis,))
-        kept = (1 if k == axis else s for k, s in enumerate(u.shape))
-        return nodes.shrink(folded, (0,) * len(sizes), kept)
+        shape = (1 if k == axis else s for k, s in enumerate(u.shape))
+        return nodes.shrink(folded, (0,) * len(sizes), shape)
     if fill is PadFill.INVALID:
         changed = UOp(Op.WHERE, nodes.inside(outside), changed, g.constant(u.dtype))
     return nodes.shrink(changed, random_offset(g.choices, u.shape, sizes), u.shape)
@@ -232,7 +232,7 @@ def padded(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(lambda g, v: any(s > 1 for s in v.shape) and not g.width(v))
 def reduce(g: Growth, u: UOp) -> UOp | None:
-    """Over some axes; a float sum is wide, and its folds are short."""
+    """Fold some axes; a float sum has a wide accepted set, so its folds are short."""
     axes = tuple(k for k, _ in enumerate(u.shape) if chance(g.choices, 50))
     op = pick(g.choices, folds(g))
     if u.dtype.is_float and op is not Op.MAX:
@@ -244,7 +244,7 @@ def reduce(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(lambda g, v: bool(v.shape) and v.shape[0] > 1)
 def gather(g: Growth, u: UOp) -> UOp | None:
-    """INDEX by a constant, or by integers that a MOD keeps in bounds."""
+    """Apply an INDEX by a constant, or by integers that a MOD keeps in bounds."""
     n = u.shape[0]
     if chance(g.choices, 30):
         row = UOp(Op.INDEX, u, const(g.choices.below(n), dtypes.index))
@@ -258,7 +258,7 @@ def gather(g: Growth, u: UOp) -> UOp | None:
 
 
 def gated(g: Growth) -> UOp | None:
-    """LOAD with alt where a gate is false."""
+    """Build a LOAD with alt where a gate is false."""
     u = g.take(lambda v: v.shape == g.base)
     alt = g.take(lambda v: _pairs(u, v, g.base))
     gate = g.take(lambda v: v.dtype is dtypes.bool and v.shape == g.base and v not in g.loose)
@@ -275,13 +275,13 @@ def _pairs(u: UOp | None, v: UOp, base: Shape) -> bool:
 
 @on_candidate(lambda g, v: True)
 def copied(g: Growth, u: UOp) -> UOp | None:
-    """A marker, or a LOAD, which the compiler may give memory of its own."""
+    """Add a marker, or a LOAD, which the compiler may give memory of its own."""
     ops = g.vocabulary.of((Op.CONTIGUOUS, Op.LOAD, Op.DETACH, Op.CONTIGUOUSBACKWARD))
     return UOp(pick(g.choices, ops), u) if ops else None
 
 
 def joined(g: Growth) -> UOp | None:
-    """A STACK of two values, folded or one of them taken again."""
+    """Build a STACK of two values, then fold it or take one of them."""
     u = g.take(lambda v: v.shape == g.base)
     other = g.take(lambda v: _pairs(u, v, g.base))
     if u is None or other is None:
@@ -294,7 +294,7 @@ def joined(g: Growth) -> UOp | None:
 
 @on_candidate(is_number)
 def called(g: Growth, u: UOp) -> UOp | None:
-    """A FUNCTION of two candidates, one of whose results is used."""
+    """Build a FUNCTION of two candidates, one of whose results is used."""
     other = g.take_like(u)
     a, b = param(0, u.shape, u.dtype), param(1, other.shape, u.dtype)
     ops = unguarded(g, u.dtype)

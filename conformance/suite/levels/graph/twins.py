@@ -1,8 +1,8 @@
-"""Level twin: equivalent programs, judged by one accepted set.
+"""Generate level twin: equivalent programs, which are judged by one accepted set.
 
-A value in memory of its own, an input as a constant, an op as its decomposition, a part as a
-FUNCTION, another edition: none of them may change the results. And two runs on the same data give
-the same bits.
+Twins put a value in memory of its own, an input into a constant, an op into its decomposition, a
+part into a FUNCTION, or a program into another edition. None of these may change the results. Two
+runs on the same data must give the same bits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies
 
 Way = Callable[[Growth, UOp], UOp]
-"""How a value gets a memory of its own."""
+"""Gives a value a memory of its own."""
 Build = Callable[[DType, Flavour, Choices, int], Generated]
 
 HOMES: dict[str, tuple[str, ...]] = {
@@ -62,10 +62,10 @@ HOMES: dict[str, tuple[str, ...]] = {
 """The dtypes that graphs start with, by the flavour in which they grow."""
 
 BASES: tuple[tuple[Shape, int], ...] = (((8,), 3), ((3, 4), 3), ((2, 3, 2), 2), ((17,), 1))
-"""Small, for an input may become that many constants."""
+"""Base shapes and their weights; small, because an input may become that many constants."""
 FEWEST_NODES, MOST_NODES = 6, 12
 MOST_LISTED = 8
-"""Elements of an input that are written as CONSTs; those of a larger one as bytes."""
+"""The most elements of an input that are written as CONSTs; a larger one is written as bytes."""
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -97,7 +97,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """Each node, then all of them, read from a memory of their own."""
+    """Read each node, then all of them, from a memory of its own."""
     growth, root = _grown(home, flavour, choices)
     if way is stored and any(u.op is Op.BITCAST for u in outside(root)):
         way = loaded  # BITCAST takes no place in memory.
@@ -116,17 +116,17 @@ def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int
 
 
 def copied(growth: Growth, u: UOp) -> UOp:
-    """The value, read from memory of its own."""
+    """Return the value read from memory of its own."""
     return UOp(Op.CONTIGUOUS, u)
 
 
 def stored(growth: Growth, u: UOp) -> UOp:
-    """The buffer that the value was stored to."""
+    """Return the buffer after the value is stored to it."""
     return after(growth.blank(u.dtype, u.shape), u)
 
 
 def loaded(growth: Growth, u: UOp) -> UOp:
-    """The value, read back from a buffer that it was stored to."""
+    """Return the value read back from a buffer after a store."""
     return UOp(Op.LOAD, stored(growth, u))
 
 
@@ -141,7 +141,7 @@ def _every(growth: Growth, root: UOp, way: Way, split: set[UOp]) -> UOp:
 
 
 def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """Each input in turn, then all of them, written into the program."""
+    """Write each input in turn, then all of them, into the program as constants."""
     growth, root = _grown(home, flavour, choices)
     batches = _twice(growth, root)
     data = batches[0].inputs
@@ -156,7 +156,7 @@ def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> G
 
 
 def literal(data: Array, dtype: DType) -> UOp:
-    """A value of these bits without an input: a STACK of CONSTs, or bytes where it is large."""
+    """Return a value of these bits without an input: a STACK of CONSTs, or bytes if it is large."""
     if data.size > MOST_LISTED and dtype.kind is not Kind.INDEX:
         raw = UOp(Op.BINARY, arg=BinaryArg(np.ascontiguousarray(data).tobytes()))
         return reshape(bitcast(raw, dtype), data.shape)
@@ -171,14 +171,14 @@ def _without(name: str, root: UOp, batch: Batch, literals: Mapping[UOp, UOp]) ->
 
 
 def _decomposed(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """Every op as its decomposition, but for those whose decomposition has a larger error."""
+    """Replace ops by their decompositions, unless a decomposition has a larger error."""
     growth, root = _grown(home, flavour, choices)
     twin = decomposed(root, keeps=lambda u: isinstance(u.declaration.latitude, Ulp))
     return _twins(root, _twice(growth, root), {"decomposed": twin})
 
 
 def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
-    """One op and its decomposition on special values, and on ordinary ones."""
+    """Build one op and its decomposition on special values, then on ordinary ones."""
     dts = operand_dtypes(DECLARATIONS[op], dtype)
     columns = edge_columns(op, dts)
     n = len(columns[0])
@@ -188,7 +188,7 @@ def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Genera
 
 
 def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """Written out, and with parts that FUNCTIONs compute."""
+    """Build a graph and, as its twin, the same with parts that FUNCTIONs compute."""
     growth, _ = _grown(home, flavour, choices)
     root = outputs(*(inlined(u) for u in growth.outputs()))
     data = _twice(growth, root)
@@ -200,9 +200,9 @@ def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Gene
 
 
 def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """Printed in each edition that can express all of it, and read back.
+    """Print a graph in each edition that can express all of it, and read it back.
 
-    Values only: an edition may know a buffer by its size, and then the outputs are flat.
+    Roots are values only: an edition may know a buffer by its size, which makes outputs flat.
     """
     growth, _ = _grown(home, flavour, choices)
     root = outputs(*growth.outputs())
@@ -212,7 +212,7 @@ def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Ge
 
 
 def _twins(root: UOp, batches: tuple[Batch, ...], twins: Mapping[str, UOp]) -> Generated:
-    """A program and its twins by name, all on the same data."""
+    """Build a program and its twins by name, all on the same data."""
     return Generated(
         root, batches, twins=tuple(Twin(name, u, batches) for name, u in twins.items())
     )
@@ -231,7 +231,7 @@ def _grown(home: DType, flavour: Flavour, choices: Choices) -> tuple[Growth, UOp
 
 
 def _twice(growth: Growth, root: UOp) -> tuple[Batch, ...]:
-    """The data of a graph, the first of it again: equal bits are expected of it."""
+    """Return the batches of a graph with the first one repeated: it must give equal bits."""
     data = batches(growth, root)
     return (*data, data[0])
 

@@ -1,4 +1,4 @@
-"""A step of a growing graph: a movement of a value that keeps its shape."""
+"""Define the step of a growing graph that moves a value and keeps its shape."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from uop.spec.uop import UOp
 
 @on_candidate(is_long)
 def view(g: Growth, u: UOp) -> UOp | None:
-    """A movement that keeps the shape: FLIP, a shift by PAD and SHRINK, another shape and back."""
+    """Move a value and keep its shape: FLIP, a shift by PAD and SHRINK, another shape and back."""
     views = [(view, weight) for view, weight, ops in VIEWS if g.vocabulary.has(*ops)]
     return weighted(g.choices, views)(g.choices, u) if views else None
 
 
 def _long_axis(choices: Choices, u: UOp) -> int:
-    """An axis longer than 1."""
+    """Return an axis longer than 1."""
     return pick(choices, [k for k, s in enumerate(u.shape) if s > 1])
 
 
@@ -32,7 +32,7 @@ def _flip(choices: Choices, u: UOp) -> UOp:
 
 
 def shift(choices: Choices, u: UOp, fill: PadFill = PadFill.ZERO) -> UOp:
-    """The fill comes in on one side of an axis longer than 1, as much goes on the other."""
+    """Shift along an axis longer than 1; the fill enters on one side."""
     axis = _long_axis(choices, u)
     by = between(choices, 1, u.shape[axis] - 1)
     none = [0] * len(u.shape)
@@ -43,7 +43,7 @@ def shift(choices: Choices, u: UOp, fill: PadFill = PadFill.ZERO) -> UOp:
 
 
 def _there_and_back(choices: Choices, u: UOp) -> UOp:
-    """Flattened, reversed or transposed, and back: the order of elements shows."""
+    """Flatten, reverse or transpose, and return: the order of elements shows."""
     *outer, last = u.shape
     if outer and chance(choices, 60):
         return nodes.reshape(nodes.permute(nodes.reshape(u, (last, prod(outer))), (1, 0)), u.shape)
@@ -51,33 +51,33 @@ def _there_and_back(choices: Choices, u: UOp) -> UOp:
 
 
 def _row(choices: Choices, u: UOp) -> UOp:
-    """One position along an axis, which then broadcasts."""
+    """Select one position along an axis, which then broadcasts."""
     axis = _long_axis(choices, u)
     offset = [choices.below(s) if k == axis else 0 for k, s in enumerate(u.shape)]
     return nodes.shrink(u, offset, (1 if k == axis else s for k, s in enumerate(u.shape)))
 
 
 def _regrouped(choices: Choices, u: UOp) -> UOp:
-    """In other axes, and back."""
+    """Reshape to other axes, and back."""
     shape = (prod(u.shape),) if chance(choices, 50) else (*u.shape[1:], u.shape[0])
     return nodes.reshape(nodes.reshape(u, shape), u.shape)
 
 
 def _repeated(choices: Choices, u: UOp) -> UOp:
-    """Copies along a new axis, maybe read as one axis with another, and folded again."""
+    """Repeat along a new axis, maybe merge it with another one, and fold again."""
     n = between(choices, 2, 3)
     repeated = nodes.copies(u, n)
     if chance(choices, 50):
         repeated = nodes.reshape(
             nodes.reshape(repeated, (n * u.shape[0], *u.shape[1:])), (n, *u.shape)
         )
-    # Of a float there is one sum of two equal terms, whatever the order.
+    # The sum of two equal floats is the same in any order.
     op = Op.ADD if n == 2 or not u.dtype.is_float else Op.MAX
     return nodes.reshape(nodes.fold(op, repeated, (0,)), u.shape)
 
 
 def _spread(choices: Choices, u: UOp) -> UOp:
-    """Folded along an axis, and as long again."""
+    """Fold along an axis, and expand it again."""
     axis = _long_axis(choices, u)
     op = Op.MAX if u.dtype.is_float else pick(choices, (Op.ADD, Op.MUL, Op.MAX))
     return nodes.expand(nodes.fold(op, u, (axis,)), u.shape)
@@ -92,4 +92,4 @@ VIEWS: tuple[tuple[Callable[[Choices, UOp], UOp], int, tuple[Op, ...]], ...] = (
     (_repeated, 1, (Op.RESHAPE, Op.EXPAND, Op.REDUCE)),
     (_spread, 1, (Op.EXPAND, Op.REDUCE)),
 )
-"""Each with its weight and the ops that it is made of."""
+"""The ways to move a value, with their weights and ops."""

@@ -1,1 +1,1 @@
-"""Programs of kernels."""
+"""Generate programs of kernels."""

@@ -1,4 +1,4 @@
-"""Level kernel, what devices have instructions for: atomics, addresses, INS, matrices by WMMA."""
+"""Generate level kernel, device instructions: atomics, addresses, INS, and matrices by WMMA."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
 MOST_TERMS = 12
-"""Of a sum, so that small floats still tell a lost term from rounding."""
+"""The most terms of a sum, so that small floats still tell a lost term from rounding."""
 MOST_ITEMS = 40
 MOST_DEEP = 3
 ARITY = {"mul_hi": 2, "popcount": 1, "clz": 1}
 
 
 def atomic_sums(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Each item adds its element to one of few sums: all of them, or those behind nested gates."""
+    """Let each item add its element to one of few sums, some of them behind nested gates."""
     sums = between(choices, 1, 4)
     items = between(choices, 2, MOST_TERMS * sums if dtype.is_float else MOST_ITEMS)
     target, source = memories = Memory(0, sums, dtype), Memory(1, items, dtype)
@@ -60,7 +60,7 @@ def _gated(choices: Choices, listing: Listing, g: UOp, effect: UOp, depth: int) 
 
 
 def distances(dtype: DType, choices: Choices, index: int) -> Generated:
-    """How many bytes lie between elements of one buffer."""
+    """Compute how many bytes lie between elements of one buffer."""
     n, count = between(choices, 2, 20), between(choices, 2, 9)
     target, source = memories = Memory(0, count, dtypes.uint64), Memory(1, n, dtype)
     g = special("gidx0", count)
@@ -72,7 +72,7 @@ def distances(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def named(choices: Choices, index: int) -> Generated:
-    """Every machine instruction that has a name, on elements of any bits."""
+    """Run every machine instruction that has a name, on elements of any bits."""
     n, dtype = between(choices, 5, 70), dtypes.uint32
     target, source = memories = Memory(0, len(ARITY) * n, dtype), Memory(1, n, dtype)
     g, stores = special("gidx0", n), []
@@ -85,10 +85,10 @@ def named(choices: Choices, index: int) -> Generated:
 
 
 def matrices(arg: WmmaArg, choices: Choices, index: int) -> Generated:
-    """One WMMA of one warp on fragments: A, B and acc in slots 1 to 3, the result in slot 0.
+    """Run one WMMA of one warp on fragments: A, B and acc in slots 1 to 3, the result in slot 0.
 
-    The fragments lie lane after lane. The latitude of WMMA applies, which is wider than that of
-    the same sum by tensor ops (D-067).
+    The fragments lie lane after lane. The latitude of WMMA applies, which is wider than that of the
+    same sum by tensor ops (D-067).
     """
     sizes = (arg.m * arg.k, arg.k * arg.n, arg.m * arg.n)
     kinds = (arg.dtype_in, arg.dtype_in, arg.dtype_out)
@@ -106,7 +106,7 @@ def matrices(arg: WmmaArg, choices: Choices, index: int) -> Generated:
 
 
 def _fragment(lane: UOp, count: int) -> UOp:
-    """The places of a lane among so many elements."""
+    """Return the places of a lane among so many elements."""
     each = count // WARP
     first = times(lane, each)
     return UOp(Op.STACK, *(plus(first, k) for k in range(each)))

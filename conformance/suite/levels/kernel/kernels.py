@@ -1,7 +1,7 @@
-"""Level kernel: what a compiler makes of graphs, in its forms on the way, and random kernels.
+"""Generate level kernel: graphs in the compiler's intermediate forms, and random kernels.
 
-A lowered kernel is judged by its graph. The others have ops that give one value for their operands
-and folds whose order is spelled out, so that the reference is what they give.
+A lowered kernel is judged by its graph. The others have only ops with one result, and folds in an
+explicit order, so that they must give the result of the reference.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ STAGES = {
     "select": (Op.SINK, Op.CALL, Op.SPECIAL),
     "linearize": (Op.SINK, Op.CALL, Op.LINEAR, Op.SPECIAL),
 }
-"""Stages whose results are three forms of kernels: loops, work items, a list of instructions.
+"""The stages whose results are three forms of kernels: loops, work items, instruction lists.
 
-Each with what marks its form.
+Each one comes with what marks its form.
 """
 
 EXACT = (*INTS, dtypes.float32, dtypes.float64)
-"""Dtypes on which a device has exact or correctly rounded arithmetic of its own."""
+"""The dtypes on which a device has exact or correctly rounded arithmetic of its own."""
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -84,7 +84,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         yield _of_op(Op.PROGRAM, dtype, "rendered", (1, 1, 10), _rendered, dtype, vocabulary)
     yield _of_op(Op.INS, dtypes.uint32, "instructions", (1, 1, 10), instructions.named)
     for arg in SHAPES:
-        # An instruction is named for its shape; where it has two results, the narrow one too.
+        # An instruction is named after its shape; of two results, after the narrow one too.
         name = f"m{arg.m}n{arg.n}k{arg.k}"
         if arg.dtype_out is not dtypes.float32:
             name += f"-{arg.dtype_out.name}"
@@ -110,13 +110,13 @@ def _of_op(
 
 
 def _lowered(home: DType, flavour: Flavour, stage: str, choices: Choices, index: int) -> Generated:
-    """A random graph as a stage of the compiler leaves it: several kernels, in an order."""
+    """Lower a random graph to a stage of the compiler: several kernels, in an order."""
     source = stored_graph(home, flavour, choices)
     return program(lower(source.root, stage), *source.batches, source=source)
 
 
 def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Loops over outputs, closed by END, around folds by REDUCE; a gate leaves elements alone."""
+    """Build loops over outputs, closed by END, around folds by REDUCE; some stores are gated."""
     scalars = Scalars(choices, dtype, vocabulary)
     outer = [loop(k, between(choices, 1, 6)) for k in range(between(choices, 1, 3))]
     value = scalars.value(outer, 3)
@@ -135,25 +135,25 @@ def _loops_of_fold(choices: Choices, first: int, most: int) -> list[UOp]:
 
 
 def _registers(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Work items that fold into registers of their own: each step uses what the last one left."""
+    """Build work items that fold into registers of their own; each step uses the one before."""
     scalars = Scalars(choices, dtype, vocabulary)
     return scalars.program(_folding(scalars))
 
 
 def _linear(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """The same as instructions in an order."""
+    """Build the same as instructions in an order."""
     kernel = _registers(dtype, vocabulary, choices, index)
     return program(lower(kernel.root, "linearize"), *kernel.batches)
 
 
 def _rendered(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """The same with its source, which a backend may take or make again."""
+    """Build the same with its source, which a backend may use or render again."""
     kernel = _registers(dtype, vocabulary, choices, index)
     return program(lower(kernel.root, "render"), *kernel.batches)
 
 
 def _folding(scalars: Scalars) -> UOp:
-    """Accumulators side by side in one register buffer; the loops write them in turn."""
+    """Build accumulators side by side in one register buffer; the loops write them in turn."""
     choices = scalars.choices
     items = [special(f"gidx{k}", between(choices, 1, 6)) for k in range(between(choices, 1, 2))]
     loops = _loops_of_fold(choices, 0, 4)
@@ -173,7 +173,7 @@ def _folding(scalars: Scalars) -> UOp:
 
 
 def _chain(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Two kernels: the second reads, in another order, what the first has written."""
+    """Build two kernels: the second reads, in another order, what the first has written."""
     scalars = Scalars(choices, dtype, vocabulary)
     g = special("gidx0", between(choices, 2, 40))
     first = UOp(Op.SINK, scalars.stored(scalars.value([g], 2), [g], gated=False))
@@ -189,7 +189,7 @@ def _chain(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 
 def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Elements moved bit by bit; where a gate is false stands alt, or what stood there before."""
+    """Move elements bit by bit; where a gate is false the result is alt or the old contents."""
     n = pick(choices, (7, 16, 65))
     target, source = memories = Memory(0, n, dtype), Memory(1, n, dtype)
     g = special("gidx0", n)

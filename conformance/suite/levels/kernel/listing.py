@@ -1,4 +1,4 @@
-"""A LINEAR written statement by statement, each with the instructions that it needs before it."""
+"""Write a LINEAR statement by statement, each after the instructions that it needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uop.spec.walk import toposort
 
 
 class Listing:
-    """A LINEAR in the making. What a block computes has no value behind it."""
+    """A LINEAR under construction; values that a block computes do not exist after it."""
 
     def __init__(self) -> None:
         self._order: list[UOp] = []
@@ -25,7 +25,7 @@ class Listing:
         return UOp(Op.LINEAR, *self._order)
 
     def do(self, effect: UOp) -> UOp:
-        """List a statement, and what it uses that is listed neither in this block nor around it."""
+        """List a statement, after its operands that neither this block nor an outer one lists."""
         for u in toposort([effect], lambda u: () if self._is_listed(u) else u.src):
             if not self._is_listed(u):
                 self._order.append(u)
@@ -35,7 +35,7 @@ class Listing:
         return effect
 
     def now(self, place: UOp) -> UOp:
-        """A place as it is now: what is read there is another node than what was read before."""
+        """Return a new node for a place: a read of it differs from earlier reads."""
         return place if self._last is None else UOp(Op.AFTER, place, self._last)
 
     def barrier(self) -> None:
@@ -43,7 +43,7 @@ class Listing:
 
     @contextmanager
     def where(self, gate: UOp) -> Iterator[None]:
-        """A block for the work items where the gate is true; each IF is a node of its own."""
+        """Open a block for the work items where the gate is true; each IF is a node of its own."""
         start = self.do(UOp(Op.IF, gate, tag=str(len(self._order))))
         with self._block():
             yield
@@ -51,7 +51,7 @@ class Listing:
 
     @contextmanager
     def each(self, counter: UOp) -> Iterator[None]:
-        """The body of a loop; it must hold a statement."""
+        """Open the body of a loop, which must hold a statement."""
         self.do(counter)
         with self._block():
             yield

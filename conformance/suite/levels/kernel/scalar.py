@@ -1,4 +1,4 @@
-"""What kernels are written with: memories, places in them, and random scalar expressions."""
+"""Build what kernels share: memories, places in them, and random scalar expressions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
 OF_FLOATS = (Op.ADD, Op.MUL, Op.SUB)
-"""Ops on floats that give one value whatever their operands are."""
+"""Ops on floats that have one result for all operands."""
 KERNEL_OPS = (
     *(Op.SINK, Op.CALL, Op.STORE, Op.LOAD, Op.INDEX),
     *(Op.PARAM, Op.BUFFER, Op.CONST, Op.ADD, Op.MUL, Op.MOD),
@@ -30,7 +30,7 @@ OF_INTS = (Op.ADD, Op.MUL, Op.SUB, Op.MAX, Op.XOR, Op.AND, Op.OR)
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A buffer in GLOBAL memory: slot number of the program and of the body."""
+    """A buffer in GLOBAL memory, with its slot in the program and in the body."""
 
     slot: int
     count: int
@@ -38,13 +38,13 @@ class Memory:
 
     @property
     def param(self) -> UOp:
-        """The PARAM inside a kernel."""
+        """Return the PARAM inside a kernel."""
         arg = ParamArg(self.slot, self.dtype, None, AddrSpace.GLOBAL)
         return UOp(Op.PARAM, dims((self.count,)), arg=arg)
 
     @property
     def argument(self) -> UOp:
-        """The BUFFER that is an argument of a CALL."""
+        """Return the BUFFER that is an argument of a CALL."""
         return buffer(self.slot, (self.count,), self.dtype)
 
 
@@ -81,22 +81,22 @@ def modulo(i: UOp, count: int) -> UOp:
 
 
 def closed(effect: UOp, loops: Sequence[UOp]) -> UOp:
-    """An effect inside loops, the last of which is the innermost."""
+    """Put an effect inside loops, the last of which is the innermost."""
     for r in reversed(loops):
         effect = UOp(Op.END, effect, r)
     return effect
 
 
 def launch(body: UOp, *memories: Memory) -> UOp:
-    """A program of one kernel."""
+    """Return a program of one kernel."""
     return UOp(Op.SINK, UOp(Op.CALL, body, *(m.argument for m in memories)))
 
 
 @dataclass(slots=True)
 class Scalars:
-    """Random expressions of one dtype over elements of two memories, and where they are stored.
+    """Builds random expressions of one dtype over elements of two memories, and stores them.
 
-    The size of memory 0, which is stored to, is known once something has been.
+    The size of memory 0, which is stored to, is known after a store.
     """
 
     choices: Choices
@@ -116,18 +116,18 @@ class Scalars:
         return pick(self.choices, self.ops)
 
     def place(self, variables: Iterable[UOp], count: int) -> UOp:
-        """An index that depends on some variables, inside `count` elements."""
+        """Return an index that depends on some variables, inside `count` elements."""
         total = index_const(self.choices.below(count))
         for v in variables:
             total = UOp(Op.ADD, total, times(v, self.choices.below(5)))
         return modulo(total, count)
 
     def small(self, low: int, high: int) -> UOp:
-        """A constant between two numbers."""
+        """Return a constant between two numbers."""
         return const(between(self.choices, low, high), self.dtype)
 
     def element(self, variables: Sequence[UOp]) -> UOp:
-        """An element of a memory, or a small number where a gate keeps the index inside."""
+        """Read an element of a memory, or a small number where a gate keeps the index inside."""
         choices, source = self.choices, self.memories[between(self.choices, 1, 2)]
         if chance(choices, 60) or not self.vocabulary.has(Op.CMPLT):
             return load(source.param, self.place(variables, source.count))
@@ -136,7 +136,7 @@ class Scalars:
         return UOp(Op.LOAD, at(source.param, beyond), self.small(0, 9), gate)
 
     def value(self, variables: Sequence[UOp], depth: int) -> UOp:
-        """An expression over elements: an op, a choice between two, or through another dtype."""
+        """Return an expression over elements: an op, a choice of two, or via another dtype."""
         choices, has = self.choices, self.vocabulary.has
         kind = choices.below(8) if depth else 0
         if kind < 2:
@@ -154,7 +154,7 @@ class Scalars:
         return UOp(self.op(), a, self.small(1, 9))
 
     def stored(self, value: UOp, variables: Sequence[UOp], gated: bool = True) -> UOp:
-        """Every combination of the variables stored at a place of its own, maybe under a gate."""
+        """Store every combination of the variables at a place of its own, maybe under a gate."""
         shift = self.choices.below(3)
         place = index_const(0)
         for v in variables:
@@ -168,11 +168,11 @@ class Scalars:
         return store(target, value, *gates)
 
     def program(self, body: UOp) -> Generated:
-        """One kernel on these memories."""
+        """Return a program of one kernel on these memories."""
         return self.on_data(launch(body, *self.memories))
 
     def on_data(self, root: UOp) -> Generated:
-        """A program with contents of every buffer, ordinary ones and any."""
+        """Return a program with contents of every buffer: ordinary ones, then any bits."""
         buffers = dict(sorted(slots_of(root).items()))
         draws = (draw_ordinary, draw_mixed)
         data = (

@@ -1,6 +1,7 @@
-"""Level schedule: one program, its kernels under random optimizations, or split at random places.
+"""Generate level schedule: one program with random optimizations, or split at random places.
 
-Each is judged by the graph it is made of, so a fold may have any order, and nothing else changes.
+The graph that it is made of judges each program, so a fold may have any order, and nothing else
+changes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ GRAPHS = LOWERED | {"small-floats": ("float16",)}
 FOLDS = ("int8", "int32", "uint64", "bool", "float16", "float32", "float64")
 LENGTHENED = ("int32", "float32")
 MOST = {AxisType.UPCAST: 16, AxisType.UNROLL: 16, AxisType.LOCAL: 16, AxisType.GROUP_REDUCE: 16}
-"""How many positions a kernel gets on its axes of a type, so that no source gets long."""
+"""The most positions of a kernel on its axes of a type, so that no source gets long."""
 STEPS = 5
 NEEDS = (Op.SINK, Op.CALL, Op.RANGE, Op.END)
 
@@ -72,7 +73,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def random_sequence(choices: Choices, body: UOp) -> tuple[Optimization, ...]:
-    """Random optimizations that a kernel allows, one after the other."""
+    """Return random optimizations that a kernel allows, one after the other."""
     sequence: list[Optimization] = []
     for _ in range(between(choices, 1, STEPS)):
         order = axes(body if not sequence else apply(body, sequence))
@@ -88,7 +89,7 @@ def random_sequence(choices: Choices, body: UOp) -> tuple[Optimization, ...]:
 
 
 def _random(choices: Choices, order: Sequence[UOp]) -> Optimization:
-    """One that may or may not be legal: of another nest, or behind NOLOCALS."""
+    """Return one that may be illegal: of another nest, or behind NOLOCALS."""
     axis = choices.below(len(order))
     bound = int_value(order[axis].src[0]) or 0
     kind = choices.below(10)
@@ -107,7 +108,7 @@ def _random(choices: Choices, order: Sequence[UOp]) -> Optimization:
 
 
 def _fits(opt: Optimization, order: Sequence[UOp]) -> bool:
-    """Whether the kernel keeps its size: a SPLIT adds positions, a PADTO may."""
+    """Return whether the kernel keeps its size: a SPLIT adds positions, a PADTO may."""
     sizes = {t: prod(int_value(r.src[0]) or 1 for r in order if type_of(r) is t) for t in MOST}
     if isinstance(opt, Split):
         return opt.target not in MOST or sizes[opt.target] * opt.factor <= MOST[opt.target]
@@ -118,13 +119,13 @@ def _fits(opt: Optimization, order: Sequence[UOp]) -> bool:
 
 
 def _optimized(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """A random graph, its kernels optimized."""
+    """Build a random graph and optimize its kernels."""
     source = stored_graph(home, flavour, choices)
     return _with_sequences(source.root, source, choices)
 
 
 def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """A random graph with more values in memory.
+    """Build a random graph with more values in memory.
 
     Other kernels compute it then, and each is optimized in its own way.
     """
@@ -139,7 +140,7 @@ def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generat
 
 
 def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Rows times columns, folded: axes that split, that are padded, and of one element."""
+    """Fold rows times columns, over axes that split, that are padded, and of one element."""
     m, n, k = (between(choices, 1, 12) for _ in range(3))
     a, b = param(0, (m, k), dtype), param(1, (n, k), dtype)
     op = pick(choices, (Op.MUL, Op.ADD))
@@ -152,10 +153,10 @@ def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _lengthened(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Loops longer than their axes, which a PAD has made longer before.
+    """Build loops longer than their axes, which a PAD has made longer before.
 
-    A read has two gates then, and so has a store of what a workgroup folds; only a fold of sums
-    may read a zero from outside.
+    A read has two gates then, and so has a store of what a workgroup folds. Only a fold of sums may
+    read a zero from outside.
     """
     shape = (between(choices, 1, 6), between(choices, 2, 6))
     before = [between(choices, 1, 3), choices.below(2)]
@@ -174,7 +175,7 @@ def _lengthened(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _stored(value: UOp, inputs: Sequence[UOp], choices: Choices) -> Source:
-    """The graph that stores a value of inputs 0, 1, ..., and data for these."""
+    """Return the graph that stores a value of inputs 0, 1, ..., and data for these."""
     target = buffer(len(inputs), value.shape, value.dtype)
     batches = tuple(
         Batch({k: sample(draw, u.dtype, u.shape, choices) for k, u in enumerate(inputs)})

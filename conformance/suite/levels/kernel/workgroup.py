@@ -1,7 +1,7 @@
-"""Level kernel, workgroups: LOCAL memory and barriers, branches, atomics, vectors.
+"""Generate level kernel, workgroups: LOCAL memory and barriers, branches, atomics, vectors.
 
-Between two barriers each element of what work items share is written by one of them, or only added
-to, so that no order of the items shows.
+Between two barriers each element of shared memory is written by one work item, or only added to, so
+that the order of the items does not show.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COUNTERS = 3
 
 
 def workgroup(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Several groups of a few items: phases with a barrier between them, then a store for each."""
+    """Build groups of a few items: phases with a barrier between them, then a store for each."""
     writer = Writer(choices, dtype, vocabulary)
     for _ in range(between(choices, 2, PHASES)):
         weighted(choices, TABLE)(writer)
@@ -49,7 +49,7 @@ def workgroup(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
 
 @dataclass(slots=True)
 class Writer:
-    """A kernel in the making: its counters, a LOCAL memory of an element or two for each item."""
+    """A kernel under construction: its counters, and LOCAL memory for each item."""
 
     choices: Choices
     dtype: DType
@@ -92,14 +92,14 @@ class Writer:
         self.listing.do(store(at(memory, i), value))
 
     def load_now(self, memory: UOp, i: UOp) -> UOp:
-        """An element as the statements so far have left it."""
+        """Load an element after the statements so far."""
         return load(self.listing.now(memory), i)
 
     def value(self, depth: int) -> UOp:
         return self.scalars.value(self.counters, depth)
 
     def gate(self) -> UOp:
-        """By the number of the item or the group, or by data."""
+        """Return a gate by the number of the item or the group, or by data."""
         if chance(self.choices, 50):
             counter = pick(self.choices, self.counters)
             return UOp(Op.CMPLT, counter, index_const(between(self.choices, 1, 4)))
@@ -107,14 +107,14 @@ class Writer:
         return UOp(Op.CMPLT, self.scalars.element(self.counters), limit)
 
     def fold(self) -> None:
-        """A register and an element that any item of the group may have written."""
+        """Fold a register and an element that any item of the group may have written."""
         other = self.load_now(self.shared, self.scalars.place(self.counters[1:], self.words))
         k = index_const(self.choices.below(2))
         step = UOp(self.scalars.op(), self.load_now(self.own, k), other)
         self.store(self.own, k, UOp(Op.ADD, step, self.value(1)))
 
     def scatter(self) -> None:
-        """Each item writes an element of its own, some of them only where a gate is true."""
+        """Let each item write an element of its own, some of them only where a gate is true."""
         step = pick(self.choices, [k for k in range(1, self.words) if gcd(k, self.words) == 1])
         turned = plus(times(self.item, step), self.choices.below(self.words))
         mine = self.load_now(self.own, index_const(self.choices.below(2)))
@@ -127,7 +127,7 @@ class Writer:
             self.listing.do(effect)
 
     def branch(self) -> None:
-        """What some items do, and some of those more of."""
+        """Branch: some items run statements, and some of those run more of them."""
         with self.listing.where(self.gate()):
             self.fold()
             if chance(self.choices, 50):
@@ -135,7 +135,7 @@ class Writer:
                     self.fold()
 
     def rounds(self) -> None:
-        """A loop in which all items write, wait, read and wait."""
+        """Build a loop in which all items write, wait, read and wait."""
         counter = loop(self.loops, between(self.choices, 1, 3))
         self.loops += 1
         with self.listing.each(counter):
@@ -147,7 +147,7 @@ class Writer:
             self.counters.remove(counter)
 
     def add(self) -> None:
-        """Every item adds to an element, of LOCAL memory or of a buffer of all groups."""
+        """Let every item add to an element, of LOCAL memory or of a buffer of all groups."""
         if self.dtype.is_float:
             self.fold()  # A sum of floats in no order has more than one result.
             return
@@ -158,7 +158,7 @@ class Writer:
         self.listing.do(UOp(Op.ATOMICADD, place, self.value(1)))
 
     def vectors(self) -> None:
-        """Two elements at a time, the other way round, one of them picked."""
+        """Move two elements at a time, in the other order, and select one of them."""
         source = self.scalars.memories[1]
         first = self.scalars.place(self.counters, source.count - 1)
         pair = UOp(Op.STACK, first, plus(first, 1))

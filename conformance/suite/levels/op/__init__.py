@@ -1,1 +1,1 @@
-"""Programs about one op."""
+"""Generate programs about one op."""

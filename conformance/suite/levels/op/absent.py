@@ -1,7 +1,7 @@
-"""Level op, absent elements: every op on a PAD that leaves elements empty, and its consumers.
+"""Generate level op, absent elements: every op on a PAD with absent elements, and consumers.
 
-The PAD stands before each operand in turn. REDUCE must skip what is absent, STORE leave the buffer
-as it was, WHERE and LOAD choose something else: a fill by any value shows in one of them.
+Each operand in turn is a PAD. REDUCE must skip what is absent, STORE leave the buffer as it was,
+WHERE and LOAD select something else: a fill by any value shows in one of them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from uop.spec.uop import UOp, param
 
 SHAPE: Shape = (2, 8)
 SIZES: Shape = (3, 24)
-"""Shapes of the padded value and of the PAD, whose rows are whole elements of the widest dtype."""
+"""Shapes of the padded value and of the PAD; its rows are whole elements of the widest dtype."""
 OTHER, KEPT = 8, 9
 """Slots of the value in place of absent elements, and of the buffer that is stored to."""
 
 Consumer = Callable[[Choices, UOp, UOp], tuple[UOp, dict[int, Array]]]
-"""Makes a program of a value and of where it is present; returns its further inputs too."""
+"""Makes a program of a value and of where it is present, and returns its further inputs too."""
 Way = tuple[int, Consumer]
 """The operand that is padded, and what consumes the result."""
 
@@ -46,7 +46,7 @@ def groups() -> Iterator[Group]:
 
 
 def _of_op(declaration: OpDef) -> Iterator[Group]:
-    """All pairs of an operand and a consumer: over the dtypes first, over each of them in full."""
+    """Yield all pairs of an operand and a consumer: over all dtypes first, then for each."""
     ways = [(p, consumer) for p in range(len(declaration.src)) for consumer in CONSUMERS]
     count = len(declaration.dtypes)
     few = -(-len(ways) // count)
@@ -61,7 +61,7 @@ def _of_op(declaration: OpDef) -> Iterator[Group]:
 def padded_operand(
     declaration: OpDef, dtype: DType, ways: Sequence[Way], choices: Choices, index: int
 ) -> Generated:
-    """The op with one operand padded, the others of the same shape."""
+    """Apply the op to one padded operand; the others have the same shape."""
     position, consumer = ways[index]
     dts = operand_dtypes(declaration, dtype)
     padded = random_pad(choices, param(position, SHAPE, dts[position]), PadFill.INVALID)
@@ -74,7 +74,7 @@ def padded_operand(
 
 
 def positive(op: Op, inputs: Sequence[UOp], choices: Choices) -> list[Array]:
-    """Positive data, so that no quotient lacks a value, no sum cancels, and no fill is among it."""
+    """Return positive data: quotients have values, sums do not cancel, no fill is among it."""
     data = [_data(u, choices) for u in inputs]
     if op in SHIFTS:
         value, count = (u.dtype for u in inputs)
@@ -89,7 +89,7 @@ def _changed(
     choices: Choices,
     index: int,
 ) -> Generated:
-    """Ops that move or copy absent elements, and a consumer of the result."""
+    """Apply an op that moves or copies absent elements, and a consumer of the result."""
     t = param(0, SHAPE, dtype)
     value = change(nodes.pad(t, random_offset(choices, SHAPE, SIZES), SIZES))
     root, more = consumers[index % 2](choices, value, value)
@@ -103,7 +103,7 @@ def _data(u: UOp, choices: Choices) -> Array:
 
 
 def _folded(choices: Choices, value: UOp, present: UOp) -> tuple[UOp, dict[int, Array]]:
-    """A sum shows any fill but 0, a product any but 1."""
+    """Fold: a sum shows any fill but 0, a product any but 1."""
     axes = range(choices.below(2), len(value.shape))
     # A product of numbers without a width soon has no meaning.
     ops = (Op.ADD,) if value.dtype is dtypes.index else (Op.ADD, Op.MUL)
@@ -121,7 +121,7 @@ def _selected(choices: Choices, value: UOp, present: UOp) -> tuple[UOp, dict[int
 
 
 def _loaded(choices: Choices, value: UOp, present: UOp) -> tuple[UOp, dict[int, Array]]:
-    """alt stands where the gate is false; as a gate an absent element counts as false."""
+    """Load: alt where the gate is false; as a gate an absent element counts as false."""
     other = param(OTHER, value.shape, value.dtype)
     data = _data(value, choices)
     if value.dtype is not dtypes.bool:
@@ -135,7 +135,7 @@ CONSUMERS: tuple[Consumer, ...] = (_folded, _stored, _selected, _loaded)
 
 
 def changes(dtype: DType) -> dict[str, Callable[[UOp], UOp]]:
-    """By name the ops whose result has absent elements too, for a value of this dtype."""
+    """Return, by name, the ops whose result has absent elements too, for values of this dtype."""
     other = param(1, SIZES, dtype)
     changes: dict[str, Callable[[UOp], UOp]] = {
         "turned": lambda t: nodes.permute(t, (1, 0)),

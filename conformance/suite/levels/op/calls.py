@@ -1,4 +1,4 @@
-"""Level op, calls and sources: FUNCTION, TUPLE, GETTUPLE, PARAM, CONST, BINARY."""
+"""Generate level op, calls and sources: FUNCTION, TUPLE, GETTUPLE, PARAM, CONST, BINARY."""
 
 from __future__ import annotations
 

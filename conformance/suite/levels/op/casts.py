@@ -1,4 +1,4 @@
-"""Level op, CAST and BITCAST: every pair of dtypes, and every value of the small ones."""
+"""Generate level op, CAST and BITCAST: every pair of dtypes, every value of the small ones."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from uop.spec.registry import Shape
 from uop.spec.uop import param
 
 OFTEN_INSIDE = 12
-"""Random arrays that mostly fit beside the special values, most of which do not."""
+"""Random arrays that mostly fit, beside the special values, most of which do not."""
 
 UNEVEN = (0.75, 1.75, -0.75, -1.75)
 """Numbers of every float dtype that lie closer to the integer away from zero."""
 
 IN_SMOKE = ("int8", "float32")
-"""What a smoke run converts each dtype to."""
+"""The dtypes that a smoke run converts each dtype to."""
 
 
 def groups() -> Iterator[Group]:
@@ -44,9 +44,9 @@ def groups() -> Iterator[Group]:
 
 
 def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> Generated:
-    """Special values, as many random ones that fit where those have no value, three as constants.
+    """Convert special values, random ones that fit for those without a value, and three constants.
 
-    Of a float one of the constants is not an integer: rounding and truncation differ on it.
+    One constant of a float is not an integer: rounding and truncation differ on it.
     """
     edges, ties = values.specials(source), beside_ties(source, target)
     n = max(len(edges), len(ties))
@@ -66,12 +66,12 @@ def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> G
 
 
 def _fitting(source: DType, target: DType, n: int, choices: Choices) -> Array:
-    """Ordinary floats, positive where the target has no sign."""
+    """Return ordinary floats, positive where the target has no sign."""
     return sample(draw_ordinary if target.is_signed else draw_positive, source, n, choices)
 
 
 def _cast_chain(source: DType, target: DType, choices: Choices, index: int) -> Generated:
-    """Through a second dtype and back: no round trip may be dropped."""
+    """Convert to a second dtype and back: no round trip may be dropped."""
     data = sample(draw_ordinary, source, 65, choices)
     if source.is_float and not target.is_float:
         data = _fitting(source, target, 65, choices)
@@ -82,7 +82,7 @@ def _cast_chain(source: DType, target: DType, choices: Choices, index: int) -> G
 def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Generated:
     data = values.every_pattern(source)
     if source.is_float and target.is_int:
-        # What does not fit has no value: those elements are read as 1, so that the others count.
+        # An element that does not fit has no value: it is read as 1, so that the others count.
         low, high = float(target.min), float(target.max)
         with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
             wide = data.astype(np.float64)
@@ -91,7 +91,7 @@ def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Gen
 
 
 def _bitcast_edges(source: DType, target: DType, choices: Choices, index: int) -> Generated:
-    """All special values and any bits, NaN payloads included, in whole elements of the target."""
+    """Bitcast all special values and any bits, NaN payloads included, in whole target elements."""
     last = 8 * (1 + choices.below(3))
     shape: Shape = pick(choices, ((1, last), (2, 3, last), (5, last), (0, last)))
     if index == 0:
@@ -103,7 +103,7 @@ def _bitcast_edges(source: DType, target: DType, choices: Choices, index: int) -
 
 
 def _bytes_for(source: DType, target: DType, n: int, key: int, k: int) -> Array:
-    """Data of the source whose bytes are values of the target: for bool these are 0 and 1."""
+    """Return source data whose bytes are values of the target: for bool these are 0 and 1."""
     if target.kind is not Kind.BOOL:
         return np.resize(values.specials(source), n) if k == 0 else values.draw_bits(source, n, key)
     raw = values.draw_bits(dtypes.bool, n * source.itemsize, key).view(np.uint8)

@@ -1,4 +1,4 @@
-"""Level op, elementwise: every op and dtype on products of special values, shapes, constants."""
+"""Generate level op, elementwise: every op and dtype on special values, shapes, constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Level op, memory: LOAD with alt and gate, STORE into views, AFTER, GROUP, SINK, markers."""
+"""Generate level op, memory: LOAD with alt and gate, STORE into views, AFTER, GROUP, SINK."""
 
 from __future__ import annotations
 

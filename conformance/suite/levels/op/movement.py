@@ -1,4 +1,4 @@
-"""Level op, movement: random views of every dtype, INDEX, STACK, and ops that consume a PAD."""
+"""Generate level op, movement: random views of every dtype, INDEX, STACK, consumers of a PAD."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Level op, patterns: each operand is a scalar, lacks an axis, has one of size 1, is a constant.
+"""Generate level op, patterns: operands are scalars, constants, lack an axis or have one of size 1.
 
-The results have from no axis to six.
+The results have up to six axes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from uop.spec.uop import UOp, param
 
 COUNTS = (1, 2, 12)
 BY_FIT = DIVISIONS | set(GUARDED)
-"""Ops whose second operand has to fit."""
+"""Ops whose second operand must fit."""
 SMALL = 3
-"""The largest divisor and the largest count of a shift: after a few steps something is left."""
+"""The largest divisor and shift count: after a few steps something must be left."""
 
 
 class Pattern(Enum):
-    """How an operand stands to the shape of the result."""
+    """How an operand's shape relates to the shape of the result."""
 
     EQUAL = "equal"
     MISSING = "missing"
@@ -55,7 +55,7 @@ ROWS: dict[int, tuple[Row, ...]] = {
         *((EQUAL, CONSTANT, SCALAR), (CONSTANT, EQUAL, MISSING), (EQUAL, ONE, CONSTANT)),
     ),
 }
-"""By the number of operands rows in which each is in every pattern."""
+"""Rows by the number of operands; in them each operand has every pattern."""
 CHAINS: dict[int, tuple[tuple[Pattern, tuple[Row, ...]], ...]] = {
     2: (
         (SCALAR, ((ONE,), (MISSING,), (EQUAL,))),
@@ -66,9 +66,9 @@ CHAINS: dict[int, tuple[tuple[Pattern, tuple[Row, ...]], ...]] = {
         (CONSTANT, ((MISSING, SCALAR), (SCALAR, ONE), (CONSTANT, EQUAL))),
     ),
 }
-"""The same in two chains of one op: what one operand is at first, and the others of each step.
+"""The same for chains of one op: the first pattern of one operand, and the rows of the others.
 
-That operand then is what the step before gave.
+In each step that operand is the result of the step before.
 """
 
 
@@ -82,7 +82,7 @@ def groups() -> Iterator[Group]:
 def _patterns(
     declaration: OpDef, dts: DTypes, first: int, choices: Choices, index: int
 ) -> Generated:
-    """Every pattern of each operand: first in few outputs, then in an output each, then at random.
+    """Build every pattern of each operand: in few outputs, in an output each, then at random.
 
     The dtypes of an op together have every rank.
     """
@@ -121,13 +121,13 @@ class _Operands:
         self.through = 0 if op in BY_FIT else len(dts) - 1
 
     def applied(self, row: Row) -> UOp:
-        """The op on operands in these patterns."""
+        """Apply the op to operands in these patterns."""
         return UOp(self.op, *(self._operand(k, pattern) for k, pattern in enumerate(row)))
 
     def together(self, is_wide: bool) -> list[UOp]:
-        """Every pattern of each operand in as few values as still depend on every operand.
+        """Return every pattern of each operand in few values, which still depend on all operands.
 
-        An op with a budget is not applied to its own results: they would be accepted widely.
+        An op with a budget is not applied to its own results, whose accepted sets would be wide.
         """
         rows, arity = ROWS[len(self.dts)], len(self.dts)
         result = UOp(self.op, *(param(k, (), d) for k, d in enumerate(self.dts))).dtype
@@ -141,14 +141,14 @@ class _Operands:
         return [UOp(self.op, *self._others((EQUAL,) * (arity - 2)), *chains)]
 
     def _joined(self, results: Sequence[UOp]) -> UOp:
-        """The op on its results, if those are bools, two at a time."""
+        """Apply the op to its results, if those are bools, two at a time."""
         if results[0].dtype is not dtypes.bool or len(results) == 1:
             return results[0]
         half = len(results) // 2
         return UOp(self.op, self._joined(results[:half]), self._joined(results[half:]))
 
     def _chained(self, start: Pattern, rows: Sequence[Row]) -> UOp:
-        """The op on its own results, with other operands in the patterns of each row."""
+        """Apply the op to its own results, with other operands in the patterns of each row."""
         value = self._operand(self.through, start)
         for row in rows:
             operands = self._others(row)
@@ -157,7 +157,7 @@ class _Operands:
         return value
 
     def _others(self, row: Row) -> list[UOp]:
-        """The operands that no chain goes through, in the patterns of a row."""
+        """Return the operands that no chain goes through, in the patterns of a row."""
         places = [k for k in range(len(self.dts)) if k != self.through]
         return [self._operand(k, pattern) for k, pattern in zip(places, row, strict=False)]
 
@@ -173,7 +173,7 @@ class _Operands:
         return param(slot, shape, dtype)
 
     def _shape_of(self, pattern: Pattern) -> Shape:
-        """An axis of size 1 is not the first, which another operand may lack."""
+        """Return a shape; its axis of size 1 is not the first, which another operand may lack."""
         shape = self.shape
         if pattern is MISSING:
             return shape[1:]

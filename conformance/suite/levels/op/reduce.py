@@ -1,4 +1,4 @@
-"""Level op, REDUCE: each op and dtype over axes, sizes and special values."""
+"""Generate level op, REDUCE: each op and dtype over axes, sizes and special values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OVER: Folds = (
     *(((4, 1, 5), (1,)), ((33, 2), ()), ((), ()), ((3, 0, 2), (1,)), ((0,), (0,))),
     *(((2, 2, 2), (0, 1, 2)), ((2, 2, 3), (0, 2)), ((3, 2, 2), (0, 2)), ((2, 0, 3), (1, 2))),
 )
-"""A shape and the axes that are folded: few elements, for the accepted set grows with them."""
+"""Shapes and folded axes: few elements, because the accepted set grows with them."""
 
 LONG: Folds = (((1025,), (0,)), ((3, 401), (1,)), ((40, 30), (0, 1)))
 
@@ -41,14 +41,14 @@ def groups() -> Iterator[Group]:
 
 
 def _stays_tame(op: Op, dtype: DType) -> bool:
-    """Whether folding a thousand elements has a meaning and a narrow accepted set."""
+    """Return whether a fold of a thousand elements has a meaning and a narrow accepted set."""
     if dtype.kind is Kind.INDEX:
         return op is not Op.MUL
     return not dtype.is_float or op is Op.MAX or (dtype.bits >= 32 and op is Op.ADD)
 
 
 def tame(op: Op, dtype: DType, shape: Shape | int, choices: Choices) -> Array:
-    """Data that keeps the accepted set of a float fold narrow: positive sums do not cancel."""
+    """Sample data with a narrow accepted set of a float fold: positive sums do not cancel."""
     if dtype.is_float and op is Op.ADD:
         return sample(draw_positive, dtype, shape, choices)
     data = sample(draw_ordinary, dtype, shape, choices)
@@ -76,7 +76,7 @@ def _axes(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _edges(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
-    """All pairs of special values, folded in pairs, and ordinary pairs beside them."""
+    """Fold all pairs of special values in pairs, beside ordinary pairs."""
     left, right = values.products(values.sharpest(dtype, 4), values.sharpest(dtype, 4))
     n = len(left)
     t = UOp(Op.STACK, param(0, (n,), dtype), param(1, (n,), dtype))
@@ -85,7 +85,7 @@ def _edges(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _padded(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
-    """Absent elements are left out of a fold, zeros are not."""
+    """Fold absent elements, which are left out, and zeros, which are not."""
     shape: Shape = pick(choices, ((5, 3), (2, 2, 3), (4,)))
     fill = (PadFill.INVALID, PadFill.ZERO)[index % 2]
     padded = random_pad(choices, param(0, shape, dtype), fill)
@@ -93,7 +93,7 @@ def _padded(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _long(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
-    """More than a thousand elements a fold."""
+    """Fold more than a thousand elements each."""
     shape, axes = LONG[index % len(LONG)]
     data = tame(op, dtype, shape, choices)
     if op is Op.ADD and dtype.is_int:

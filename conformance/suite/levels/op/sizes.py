@@ -1,4 +1,4 @@
-"""Level op, sizes: around one, vectors, workgroups, powers of two, in up to six axes; large ones.
+"""Generate level op, sizes: vectors, workgroups, powers of two, up to six axes, large data.
 
 One op of each way to compute stands for the others: what goes wrong at a size does so for all.
 """
