@@ -30,7 +30,7 @@ def _two_inputs(dtype: DType, shape: Shape) -> tuple[UOp, UOp]:
 
 
 def _body(choices: Choices, dtype: DType, shape: Shape) -> list[UOp]:
-    """Values over two PARAMs; one is used twice, one is only moved."""
+    """Return values over two PARAMs: one is used twice, one is only moved."""
     a, b = _two_inputs(dtype, shape)
     larger = UOp(Op.MAX, a, random_flip(choices, b))
     picked = UOp(Op.WHERE, UOp(Op.CMPLT, a, b), random_flip(choices, b), larger)
@@ -42,7 +42,7 @@ def _ordinary(dtype: DType, shape: Shape, choices: Choices) -> list[Array]:
 
 
 def _function(dtype: DType, choices: Choices, index: int) -> Generated:
-    """One function called twice with its arguments in both orders; every returned value is used."""
+    """Call one function twice with its arguments in both orders; every result is used."""
     shape: Shape = pick(choices, ((4, 4), (3, 5), (9,)))
     body = _body(choices, dtype, shape)
     x, y = _two_inputs(dtype, shape)
@@ -51,7 +51,7 @@ def _function(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
-    """A function that calls another: their PARAMs of one slot are different inputs."""
+    """Call a function that calls another: their PARAMs of one slot are different inputs."""
     shape: Shape = pick(choices, ((4, 4), (9,)))
     inner = _body(choices, dtype, shape)
     a, b = _two_inputs(dtype, shape)
@@ -61,7 +61,7 @@ def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Several outputs: one that is an input, one of no elements, one twice."""
+    """Return several outputs: one that is an input, one without elements, one twice."""
     shape: Shape = pick(choices, ((3, 4), (5,), (2, 65)))
     a = param(0, shape, dtype)
     empty = shrink(a, (0,) * len(shape), (0, *shape[1:]))
@@ -71,7 +71,7 @@ def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _gettuple(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Of a TUPLE that is no function's."""
+    """Select a member of a TUPLE that no function returns."""
     shape: Shape = pick(choices, ((3, 4), (5,)))
     a, b = _two_inputs(dtype, shape)
     packed = outputs(random_flip(choices, b), a)
@@ -80,7 +80,7 @@ def _gettuple(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _param(dtype: DType, choices: Choices, index: int) -> Generated:
-    """An input that is the output, slots that are not dense, every special value."""
+    """Return an input as output, with slots that are not dense, for every special value."""
     data = values.specials(dtype)
     n = len(data)
     root = outputs(param(3, (n,), dtype), param(1, (1, n), dtype))
@@ -88,12 +88,12 @@ def _param(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _const(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Every special value as a constant, bit by bit."""
+    """Return every special value as a constant, bit by bit."""
     return program(UOp(Op.STACK, *(constant(v, dtype) for v in values.specials(dtype))))
 
 
 def _binary(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Bytes in the graph, read as the dtype, beside an input."""
+    """Read bytes in the graph as the dtype, beside an input."""
     n = between(choices, 1, 40)
     raw = words(data_key(choices), n).tobytes()[: n * dtype.itemsize]
     data = bitcast(UOp(Op.BINARY, arg=BinaryArg(raw)), dtype)

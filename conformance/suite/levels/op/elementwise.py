@@ -37,20 +37,20 @@ SHAPES: tuple[tuple[Shape, ...], ...] = (
 """Shapes of the first, second and third operand: rank 0, odd, large, no elements, broadcast."""
 
 CONSTANTS = 3
-"""Constants of a program, each in every position."""
+"""The constants of a program, each in every position."""
 SHIFTS = (Op.SHL, Op.SHR)
 CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 
 
 def groups() -> Iterator[Group]:
-    """For every op that works element by element, without arg, and every dtype it takes."""
+    """Yield groups for every elementwise op without arg, and every dtype that it takes."""
     for declaration in taking_values():
         for dtype in declaration.dtypes:
             yield from _of_cell(declaration, dtype)
 
 
 def taking_values() -> list[OpDef]:
-    """The declarations of ops that work element by element, without arg."""
+    """Return the declarations of elementwise ops without arg."""
     return [d for d in DECLARATIONS.values() if d.takes_values]
 
 
@@ -66,14 +66,14 @@ def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
         yield op_group(op, dtype, "zero-divisors", (1, 2, 2), _zero_divisors, op, dts)
     if declaration.decomposition is not None:
         yield op_group(op, dtype, "twin", (0, 1, 1), _twin, op, dts)
-    # One operand of at most 16 bits, or two of 8: every combination with a meaning in one program.
+    # One operand of at most 16 bits, or two of 8: one program has every combination with a meaning.
     bits = sum(d.bits for d in dts)
     if bits == 16 or (len(dts) == 1 and bits < 16):
         yield op_group(op, dts[-1], "exhaustive", (0, 1, 1), _exhaustive, op, dts)
 
 
 def operand_dtypes(declaration: OpDef, dtype: DType) -> DTypes:
-    """The dtypes of the operands where the one the declaration is about has `dtype`."""
+    """Return the dtypes of the operands where the one that the declaration is about is `dtype`."""
     arity = len(declaration.src)
     same = (dtype,) * arity
     for dts in (same, (dtypes.bool, *same[1:])):
@@ -90,17 +90,17 @@ def _params(dts: DTypes, shapes: Sequence[Shape]) -> list[UOp]:
 
 
 def on_inputs(op: Op, dts: DTypes, n: int) -> UOp:
-    """The op on PARAMs of shape (n,)."""
+    """Apply the op to PARAMs of shape (n,)."""
     return UOp(op, *_params(dts, ((n,),) * len(dts)))
 
 
 def samples(op: Op, draw: values.Draw, dts: DTypes, n: int, choices: Choices) -> list[Array]:
-    """Random columns on which the op has a meaning."""
+    """Return random columns on which the op has a meaning."""
     return guarded(op, dts, [sample(draw, d, n, choices) for d in dts])
 
 
 def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
-    """All combinations of special values, then as many mixed and ordinary ones."""
+    """Use all combinations of special values, then as many mixed and ordinary ones."""
     edges = edge_columns(op, dts) if index == 0 else all_edge_columns(op, dts)
     n = len(edges[0])
     batches = [edges, *(samples(op, d, dts, n, choices) for d in (draw_mixed, draw_ordinary))]
@@ -110,7 +110,7 @@ def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
 
 
 def edge_columns(op: Op, dts: DTypes) -> list[Array]:
-    """Every combination of special values: all of them for one operand, the sharpest for more."""
+    """Return every combination of special values: of the sharpest ones for several operands."""
     if op in SHIFTS:
         return values.products(values.sharpest(dts[0], 8), shift_counts(dts))
     if len(dts) == 1:
@@ -119,16 +119,16 @@ def edge_columns(op: Op, dts: DTypes) -> list[Array]:
 
 
 def all_edge_columns(op: Op, dts: DTypes) -> list[Array]:
-    """Every pair or triple of special values."""
+    """Return every pair or triple of special values."""
     if op in SHIFTS:
         return values.products(values.specials(dts[0]), shift_counts(dts))
     return products(op, *map(values.specials, dts))
 
 
 def products(op: Op, *columns: Array) -> list[Array]:
-    """Every combination of the values of each operand, zero divisors left out.
+    """Return every combination of the values of each operand, without zero divisors.
 
-    A division by zero may end a program, so it has programs of its own.
+    A division by zero may end a program, so other programs are about it.
     """
     if op in DIVISIONS:
         columns = (columns[0], columns[1][columns[1] != 0])
@@ -136,7 +136,7 @@ def products(op: Op, *columns: Array) -> list[Array]:
 
 
 def shift_counts(dts: DTypes) -> Array:
-    """Every count that has a meaning, and the first that has none."""
+    """Return every count that has a meaning, and the first that has none."""
     width, count = dts[0].bits, dts[1]
     return np.array([k for k in range(width + 1) if k <= count.max], np_dtype(count))
 
@@ -157,7 +157,7 @@ def guarded(op: Op, dts: DTypes, columns: list[Array]) -> list[Array]:
 
 
 def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
-    """The first shape depends on the cell, so that a small effort still covers all of them."""
+    """Use each shape; the first one depends on the cell, so that a small effort covers all."""
     cell = sum(map(ord, op.name + dts[-1].name))
     shapes = SHAPES[(cell + index) % len(SHAPES)][: len(dts)]
     params = _params(dts, shapes)
@@ -166,9 +166,9 @@ def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
 
 
 def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
-    """Constants in each position beside inputs, in all positions, and two in a row.
+    """Use constants in each position beside inputs, in all positions, and two in a row.
 
-    Two constants in a row are not one, where a result is rounded.
+    Two constants in a row are not equal to one, where a result is rounded.
     """
     columns = [rewrite_constants(d, choices) for d in dts]
     n = max(len(values.specials(d)) for d in dts)
@@ -191,13 +191,13 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
 
 
 def _row(op: Op, dts: DTypes, columns: Sequence[Array], k: int) -> list[UOp]:
-    """The k-th constant of each operand."""
+    """Return the k-th constant of each operand."""
     row = guarded(op, dts, [np.roll(column, -k)[:1] for column in columns])
     return [constant(value[0], dtype) for value, dtype in zip(row, dts, strict=True)]
 
 
 def rewrite_constants(dtype: DType, choices: Choices) -> Array:
-    """Numbers that rewrites look for: zeros, ones, two, a half, the ends, then special values.
+    """Return numbers that rewrites look for: 0, 1, 2, 1/2, the ends, then special values.
 
     A program takes some of them, and the next program those behind.
     """
@@ -212,14 +212,14 @@ def rewrite_constants(dtype: DType, choices: Choices) -> Array:
 
 
 def _counts(op: Op, others: tuple[DTypes, ...], choices: Choices, index: int) -> Generated:
-    """Shifts whose count has another dtype than what is shifted."""
+    """Shift by a count of another dtype than what is shifted."""
     dts = others[(index + choices.below(len(others))) % len(others)]
     edges = edge_columns(op, dts)
     return program(on_inputs(op, dts, len(edges[0])), edges)
 
 
 def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
-    """The published decomposition of the op, as a program of its own."""
+    """Use the published decomposition of the op as a program of its own."""
     columns = products(op, *(values.sharpest(d, 2) for d in dts))
     n = len(columns[0])
     data = (samples(op, d, dts, n, choices) for d in (draw_ordinary, draw_positive))
@@ -227,7 +227,7 @@ def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
 
 
 def _zero_divisors(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
-    """Every special value by zero, of a small dtype every value; by an input, then by a CONST."""
+    """Divide every special value, or every value of a small dtype, by zero as input or CONST."""
     dividends = values.every_pattern(dts[0]) if dts[0].bits == 8 else values.specials(dts[0])
     zero = np.zeros(len(dividends), dividends.dtype)
     root = on_inputs(op, dts, len(dividends))
@@ -237,7 +237,7 @@ def _zero_divisors(op: Op, dts: DTypes, choices: Choices, index: int) -> Generat
 
 
 def decomposed(u: UOp, keeps: Callable[[UOp], bool] = lambda u: False) -> UOp:
-    """The graph with each op replaced by its decomposition, but for the ops that it keeps."""
+    """Replace each op of a graph by its decomposition, but for the ops that it keeps."""
     done: dict[UOp, UOp] = {}
     for node in u.toposort():
         same = node.with_src(done[s] for s in node.src)
@@ -247,7 +247,7 @@ def decomposed(u: UOp, keeps: Callable[[UOp], bool] = lambda u: False) -> UOp:
 
 
 def _exhaustive(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
-    """Every combination of values that has a meaning."""
+    """Use every combination of values that has a meaning."""
     patterns = [values.every_pattern(d) for d in dts]
     if op in SHIFTS:
         patterns[1] = patterns[1][: dts[0].bits]

@@ -48,7 +48,7 @@ def _shape(choices: Choices, index: int) -> Shape:
 
 
 def _edges_first(dtype: DType, choices: Choices, index: int) -> Array:
-    """Every special value in the first program, then random data of any shape."""
+    """Return every special value in the first program, then random data of any shape."""
     return _data(dtype, _shape(choices, index), choices) if index else values.specials(dtype)
 
 
@@ -58,14 +58,14 @@ def _marker(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _load(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Of an input, then of a buffer: a copy."""
+    """Copy an input, then a buffer."""
     data = _edges_first(dtype, choices, index)
     source = buffer(0, data.shape, dtype) if index % 2 else param(0, data.shape, dtype)
     return program(UOp(Op.LOAD, source), [data])
 
 
 def _load_gated(dtype: DType, choices: Choices, index: int) -> Generated:
-    """alt stands where the gate is false, nowhere without one; a gate is an input or computed."""
+    """Load with alt: with a gate that is an input or computed, or without a gate."""
     shape = _shape(choices, index)
     source = buffer(0, shape, dtype) if index % 2 else param(0, shape, dtype)
     alt = param(1, shape, dtype)
@@ -80,7 +80,7 @@ def _load_gated(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _buffer(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Contents that were there, read whole, and through two views."""
+    """Read old contents whole, and through two views."""
     shape = _shape(choices, index)
     source = buffer(0, shape, dtype)
     views = list(VIEWS.values())
@@ -90,7 +90,7 @@ def _buffer(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _store(dtype: DType, choices: Choices, index: int) -> Generated:
-    """A whole buffer that nothing was in before, or one with a gate that leaves elements alone."""
+    """Store a whole new buffer, or one whose gate leaves elements alone."""
     value = _edges_first(dtype, choices, index)
     data, gate = {0: value}, []
     if index % 2:
@@ -101,7 +101,7 @@ def _store(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _store_view(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Through one or two views; what they do not reach stays."""
+    """Store through one or two views; what they do not reach stays."""
     shape: Shape = pick(choices, (*FEW_SHAPES, (4, 33)))
     target = TARGETS[index % len(TARGETS)](choices, buffer(1, shape, dtype))
     if chance(choices, 60):
@@ -111,7 +111,7 @@ def _store_view(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _store_absent(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Absent elements of the value leave the buffer as it was."""
+    """Store a value whose absent elements leave the buffer as it was."""
     shape = pick(choices, FEW_SHAPES)
     value = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
     root = UOp(Op.SINK, store(buffer(1, value.shape, dtype), value))
@@ -131,7 +131,7 @@ def _after(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Generated:
-    """A value that reads the buffer it is stored to is complete before the write."""
+    """Store a value that reads the same buffer: it is complete before the write."""
     shape: Shape = pick(choices, ((7,), (3, 4), (16,)))
     target = buffer(0, shape, dtype)
     flipped = flip_all(target)
@@ -142,7 +142,7 @@ def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _group(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Two effects in no order, on two buffers."""
+    """Run two effects in no order, on two buffers."""
     shape = _shape(choices, index)
     value = param(0, shape, dtype)
     first = store(buffer(1, shape, dtype), value)
@@ -151,7 +151,7 @@ def _group(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _sink(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Several effects, one of which reads what another has written."""
+    """Run several effects, one of which reads what another has written."""
     shape = _shape(choices, index)
     one, two = buffer(1, shape, dtype), buffer(2, shape, dtype)
     first = store(one, param(0, shape, dtype))

@@ -84,12 +84,12 @@ def random_shrink(choices: Choices, t: UOp) -> UOp:
 
 
 def random_offset(choices: Choices, part: Sequence[int], whole: Sequence[int]) -> list[int]:
-    """Where a part begins inside a whole."""
+    """Return where a part begins inside a whole."""
     return [choices.below(w - p + 1) for p, w in zip(part, whole, strict=True)]
 
 
 def random_slice(choices: Choices, t: UOp) -> UOp:
-    """Elements at any distance from the ends."""
+    """Shrink to elements at any distance from the ends."""
     n = prod(t.shape)
     offset = choices.below(n + 1)
     size = between(choices, min(1, n - offset), n - offset)
@@ -97,7 +97,7 @@ def random_slice(choices: Choices, t: UOp) -> UOp:
 
 
 def random_pad(choices: Choices, t: UOp, fill: PadFill = PadFill.ZERO) -> UOp:
-    """Up to two elements before and after each axis."""
+    """Pad each axis by up to two elements before and after."""
     before = [choices.below(3) for _ in t.shape]
     sizes = [b + s + choices.below(3) for b, s in zip(before, t.shape, strict=True)]
     return nodes.pad(t, before, sizes, fill)
@@ -116,7 +116,7 @@ VIEWS: dict[Op, View] = {
 
 
 def _view(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
-    """One view, or three of the same op in a row; on any bits, for a view copies them.
+    """Build one view, or three of the same op in a row; a view that copies gets any bits.
 
     The first one is of every special value.
     """
@@ -134,7 +134,7 @@ def _view(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _below(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
-    """Each view of a view of this op."""
+    """Build each view of a view of this op."""
     shape: Shape = pick(choices, ((3, 3), (2, 1, 3), (5,), (1, 3, 2, 1, 2)))
     first = view(choices, param(0, shape, dtype))
     root = nodes.outputs(*(second(choices, first) for second in VIEWS.values()))
@@ -142,12 +142,12 @@ def _below(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _consumed(dtype: DType, choices: Choices, index: int) -> Generated:
-    """A PAD whose absent elements do not reach the result, but for few: by WHERE, REDUCE, STORE."""
+    """Build a PAD of which few absent elements reach the result: by WHERE, REDUCE or STORE."""
     shape: Shape = pick(choices, ((3, 4), (7,), (2, 3, 2), (16,)))
     padded = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
     draws = (draw_ordinary, draw_mixed)
     batches = [[sample(d, dtype, s, choices) for s in (shape, padded.shape)] for d in draws]
-    # An op that does not keep zero, so that a fill of 0 differs from none.
+    # This op does not keep zero, so a fill of 0 differs from no fill.
     shifted = UOp(Op.CMPNE if dtype.kind is Kind.BOOL else Op.ADD, padded, const(1, dtype))
     match index % 4:
         case 0:
@@ -166,7 +166,7 @@ def _consumed(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _replicated(dtype: DType, choices: Choices, index: int) -> Generated:
-    """One of the copies that EXPAND makes along the first axis, after they moved.
+    """Select one of the copies that EXPAND makes along the first axis, after they moved.
 
     They are of special values, then of any bits.
     """
@@ -180,7 +180,7 @@ def _replicated(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _bound(dtype: DType, choices: Choices, index: int) -> Generated:
-    """A variable with a value as the size of an axis."""
+    """Use a variable with a value as the size of an axis."""
     variable = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(9, dtypes.index, min=1, max=9))
     size = UOp(Op.BIND, variable, index_const(between(choices, 1, 9)))
     root = UOp(Op.EXPAND, param(0, (1, 5), dtype), UOp(Op.STACK, size, index_const(5)))
@@ -188,7 +188,7 @@ def _bound(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Part of the bytes of any values, as elements of another dtype."""
+    """Read part of the bytes of any values as elements of another dtype."""
     shape: Shape = pick(choices, ((4, 4), (16,), (2, 3, 4), (65, 8)))
     # Bytes that are neither 0 nor 1 are no bool, and what is read of them promises nothing.
     readable = [d for d in WITH_BITS if d is not dtypes.bool or dtype is dtypes.bool]
@@ -202,7 +202,7 @@ def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _index_constant(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Constant indices remove the leading axes, from none to all; none of all special values."""
+    """Remove the leading axes by constant indices, from none to all; none of all special values."""
     special = values.specials(dtype)
     shape: Shape = pick(choices, ((4, 3, 5), (7, 2), (9,), (65, 33))) if index else special.shape
     count = index % (len(shape) + 1)
@@ -213,7 +213,7 @@ def _index_constant(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Indices that are inputs, in bounds by their data or by a MOD; absent ones pick nothing."""
+    """Index by inputs, in bounds by their data or by a MOD; absent ones select nothing."""
     shape: Shape = pick(choices, ((5, 3), (11,), (4, 3, 2), (97,)))
     k, index_dtype = between(choices, 1, 9), pick(choices, INDEX_DTYPES)
     table, at, n = param(0, shape, dtype), param(1, (k,), index_dtype), shape[0]
@@ -235,7 +235,7 @@ def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _stack(dtype: DType, choices: Choices, index: int) -> Generated:
-    """One to four values of one shape; the same one twice, and a constant among ()-shaped ones."""
+    """Stack one to four values of one shape: the same one twice, and constants of shape ()."""
     shape: Shape = pick(choices, ((3,), (2, 3), (), (0,), (1, 257)))
     params = [param(k, shape, dtype) for k in range(between(choices, 1, 4))]
     data = [sample(draw_bits, dtype, shape, choices) for _ in params]

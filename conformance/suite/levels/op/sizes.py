@@ -38,14 +38,14 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, param
 
 VECTORS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17)
-"""Around the widths of vectors."""
+"""Sizes around the widths of vectors."""
 WORKGROUPS = (31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513)
-"""Around the sizes of workgroups and the powers of two between them."""
+"""Sizes around those of workgroups and the powers of two between them."""
 SIZES = (*VECTORS, *WORKGROUPS, 0, 1023, 1024, 1025)
 MOST_AXES = 6
 LENGTHS = (2, 3, 1, 2, 3, 2)
 FEW = 3
-"""Sizes of each op that a default run takes: the dtypes together cover every one."""
+"""The sizes of each op in a default run: the dtypes together cover every one."""
 LARGE: tuple[Shape, ...] = ((1 << 20,), (1 << 10, 1 << 10), ((1 << 18) + 1, 3), (4, (1 << 17) - 1))
 
 
@@ -68,14 +68,14 @@ Build = Callable[[DType, Shape, Choices], Generated]
 
 
 def _at_size(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
-    """A size alone, or as an axis before or behind a short one."""
+    """Use a size alone, or as an axis before or behind a short one."""
     size = SIZES[(first + index) % len(SIZES)]
     other = between(choices, 2, 3)
     return build(dtype, pick(choices, ((size,), (size, other), (other, size))), choices)
 
 
 def _at_rank(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
-    """A rank from none to six; the first programs of all dtypes cover every one. Some are empty."""
+    """Use a rank from none to six; the dtypes together cover every rank. Some shapes are empty."""
     shape = list(shape_of_rank(choices, first + index))
     if shape and index % 3 == 2:
         shape[choices.below(len(shape))] = 0
@@ -83,7 +83,7 @@ def _at_rank(build: Build, first: int, dtype: DType, choices: Choices, index: in
 
 
 def shape_of_rank(choices: Choices, number: int) -> Shape:
-    """A shape of few elements with as many axes as the number says, from none to six in turn."""
+    """Return a shape of few elements with as many axes as the number says, from none to six."""
     return tuple(shuffled(choices, LENGTHS)[: number % (MOST_AXES + 1)])
 
 
@@ -92,14 +92,14 @@ def _large(build: Build, first: int, dtype: DType, choices: Choices, index: int)
 
 
 def _added(dtype: DType, shape: Shape, choices: Choices) -> Generated:
-    """Element by element, of two values and of one that broadcasts along the first axis."""
+    """Add two values, and one that broadcasts along the first axis."""
     a, b, c = (param(slot, s, dtype) for slot, s in enumerate((shape, shape[1:], shape)))
     data = [sample(draw_mixed, dtype, u.shape, choices) for u in (a, b, c)]
     return program(UOp(Op.ADD, UOp(Op.ADD, a, b), c), data)
 
 
 def _folded(dtype: DType, shape: Shape, choices: Choices) -> Generated:
-    """Along each axis and along all."""
+    """Fold along each axis and along all."""
     t = param(0, shape, dtype)
     axes: list[tuple[int, ...]] = [(k,) for k in range(len(shape))] or [()]
     every = range(len(shape))
@@ -111,7 +111,7 @@ def _folded(dtype: DType, shape: Shape, choices: Choices) -> Generated:
 
 
 def _moved(dtype: DType, shape: Shape, choices: Choices) -> Generated:
-    """In another order, backwards, and from somewhere inside."""
+    """Move: permute, flip, and take a part from inside."""
     t = param(0, shape, dtype)
     root = nodes.outputs(
         *(move(choices, t) for move in (random_permute, random_flip, random_slice))
@@ -120,7 +120,7 @@ def _moved(dtype: DType, shape: Shape, choices: Choices) -> Generated:
 
 
 def _stored(dtype: DType, shape: Shape, choices: Choices) -> Generated:
-    """Into the middle of a buffer: its edges stay."""
+    """Store into the middle of a buffer, whose edges stay."""
     whole = nodes.buffer(1, (s + 2 for s in shape), dtype)
     target = nodes.shrink(whole, (1,) * len(shape), shape)
     root = UOp(Op.SINK, nodes.store(target, param(0, shape, dtype)))
@@ -128,7 +128,7 @@ def _stored(dtype: DType, shape: Shape, choices: Choices) -> Generated:
 
 
 def _picked(dtype: DType, shape: Shape, choices: Choices) -> Generated:
-    """Rows by data, as many as there are."""
+    """Select rows by data, as many as there are."""
     if not shape or not shape[0]:
         return _moved(dtype, shape, choices)
     n = shape[0]
@@ -139,7 +139,7 @@ def _picked(dtype: DType, shape: Shape, choices: Choices) -> Generated:
 
 
 def _stacked(dtype: DType, shape: Shape, choices: Choices) -> Generated:
-    """The last axis is the new one but for its length; a scalar becomes two elements."""
+    """Stack two values without the last axis of the shape; a scalar becomes two elements."""
     root = UOp(Op.STACK, *(param(k, shape[:-1], dtype) for k in range(2)))
     return program(root, [sample(draw_mixed, dtype, shape[:-1], choices) for _ in root.src])
 
@@ -155,7 +155,7 @@ def _of_input(result: Result, dtype: DType, shape: Shape, choices: Choices) -> G
 
 
 def _expanded(choices: Choices, shape: Shape, input: Input) -> UOp:
-    """Every second axis or so was of size 1."""
+    """Expand about every second axis from size 1."""
     return nodes.expand(input(tuple(1 if chance(choices, 50) else s for s in shape)), shape)
 
 
@@ -170,7 +170,7 @@ def _padded(choices: Choices, shape: Shape, input: Input) -> UOp:
 
 
 def _folded_once(choices: Choices, shape: Shape, input: Input) -> UOp:
-    """Along one axis."""
+    """Fold along one axis."""
     return nodes.fold(Op.MAX, input(shape), (choices.below(len(shape)),) if shape else ())
 
 
@@ -185,7 +185,7 @@ def _cast(choices: Choices, shape: Shape, input: Input) -> UOp:
 
 
 def _bitcast(choices: Choices, shape: Shape, input: Input) -> UOp:
-    """To bits as an integer, and back."""
+    """Bitcast to an integer and back."""
     value = input(shape)
     bits = next(d for d in UINTS if d.itemsize == value.dtype.itemsize)
     return nodes.bitcast(nodes.bitcast(value, bits), value.dtype)
