@@ -98,7 +98,7 @@ def test_a_line_that_matches_no_case_is_told(file: Write, tmp_path: Path) -> Non
     met = conform(options)
     assert [line.note for line in met.known] == [""]
     whole = settled(entry())
-    (told,) = whole.told(whole.asked(None), {})
+    (told,) = whole.results(whole.selected(None), {})
     assert told.note == f"f.toml:4: {SIGNATURE} matches no case of this run"
     shown = known_lines(replace(met, known=(told,)))
     assert shown[-1] == f"note: {told.note}"
@@ -247,7 +247,7 @@ def test_the_program_that_stands_with_an_entry_decides(
 ) -> None:
     found = settled(entry(expires))
     shown = {} if now is None else {Path("r.uop"): now}
-    (told,) = found.told(found.asked(None), shown)
+    (told,) = found.results(found.selected(None), shown)
     assert (told.state, told.stale) == (state, stale)
 
 
@@ -256,28 +256,28 @@ def test_a_program_of_which_nothing_follows_decides_nothing() -> None:
     stale = "f.toml:4: nothing follows from its program r.uop"
     shown = {Path("r.uop"): Conclusion.INCONCLUSIVE}
     found = settled(replace(entry(), backend="b"))
-    (told,) = found.told(found.asked(None), shown)
+    (told,) = found.results(found.selected(None), shown)
     assert (told.state, told.stale) == ("undecided", stale)
     found = settled(entry())
     found.covers(SIGNATURE, [CASE])
-    (told,) = found.told(found.asked(None), shown)
+    (told,) = found.results(found.selected(None), shown)
     assert (told.state, told.stale) == ("undecided", stale)
 
 
 def test_a_narrowed_run_tells_an_expired_line_that_it_met() -> None:
     found = settled(entry(expires=date(2020, 1, 1)))
     assert not found.covers(SIGNATURE, ["op/ADD/int8/edges/9@2"])
-    (line,) = found.told(found.asked(set()), {})
+    (line,) = found.results(found.selected(set()), {})
     assert (line.state, line.cases) == ("expired", ())
     assert line.stale == f"f.toml:4: {SIGNATURE} was accepted until 2020-01-01"
 
 
 def test_a_narrowed_run_asks_what_it_met() -> None:
     found = settled(entry(), KnownLine("op/SIN/int8/edges/0@2", "other", "r", "r.uop"))
-    assert found.asked({CASE}) == [entry()]
-    assert found.asked(set()) == []
+    assert found.selected({CASE}) == [entry()]
+    assert found.selected(set()) == []
     found.covers("other", ["op/SIN/int8/edges/3@2"])
-    assert len(found.asked({CASE})) == 2
+    assert len(found.selected({CASE})) == 2
 
 
 CHOSEN = ("--op", "ADD", "--dtype", "int8", "--level", "op", "--effort", "smoke", "-n", "1")
