@@ -114,7 +114,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made = everything()
     text = OUTER
     for name, width in SIZES.items():
-        shown = made.reports[0] if name == "single" else made
+        shown = replace(made, others=None, vote=None) if name == "single" else made
         (folder / f"{name}.html").write_text(page(shown) + PROBE)
         style = f"border: 0; width: {width}px; height: 800px"
         text += f'<iframe name="{name}" src="{name}.html" style="{style}"></iframe>'

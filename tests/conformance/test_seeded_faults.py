@@ -20,7 +20,7 @@ from uop.conformance.protocol.types import Backend, Hello, Outcome, Program
 from uop.conformance.report.model import Failure
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
-from uop.conformance.shrink.reduce import Candidate
+from uop.conformance.shrink.reduce import is_computing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.workers.transport import Local
@@ -142,7 +142,7 @@ def found(backend: Backend, options: Options) -> Failure:
 def nodes(finding: Failure) -> int:
     (case,) = parse_file(finding.text).cases
     assert case.root is not None
-    return Candidate(case.root, {}).size
+    return sum(map(is_computing, case.root.toposort()))
 
 
 OPS = Options("opencl", levels=("op",), effort="smoke")
