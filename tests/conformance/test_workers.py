@@ -195,7 +195,7 @@ def test_a_package_adds_backends_and_replaces_none(
     monkeypatch.syspath_prepend(tmp_path)
     assert (find("opencl"), find("mine").entry.value) == (own, "interpreter:Mine")
     assert names().count("opencl") == 1
-    with pytest.raises(UnsupportedError, match="json is no class"):
+    with pytest.raises(UnsupportedError, match="json is not a class"):
         load("module")
 
 
