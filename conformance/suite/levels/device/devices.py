@@ -55,8 +55,6 @@ def devices(n: int) -> tuple[str, ...]:
     return tuple(f"D{k}" for k in range(n))
 
 
-Collective = Callable[[Tensor, tuple[str, ...]], Tensor]
-
 OF_ONE = ("broadcast", "scatter")
 """The collectives that take a value on one device; the others take shards."""
 
