@@ -88,6 +88,11 @@ def find_mutant(name: str) -> Mutant:
     return mutant
 
 
+def find_mutants(names: str) -> tuple[Mutant, ...]:
+    """The mutants of names or aliases that commas separate. Raises as `find_mutant` does."""
+    return tuple(find_mutant(name) for name in names.split(","))
+
+
 @cache
 def _by_alias() -> Mapping[str, Mutant]:
     by_alias: dict[str, Mutant] = {}

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from uop.conformance.backends import COMMAND, MUTANT, NoSuchBackendError, find
-from uop.conformance.mutants.catalogue import find_mutant
+from uop.conformance.mutants.catalogue import find_mutants
 from uop.conformance.workers.transport import SERVE, Allowance, Session, Worker
 
 RUN = "uop.conformance.mutants.run"
@@ -26,7 +26,7 @@ def known(name: str) -> None:
 
         command_of(name)
     elif name.startswith(MUTANT):
-        find_mutant(name.removeprefix(MUTANT))
+        find_mutants(name.removeprefix(MUTANT))
     else:
         find(name)
 
@@ -64,6 +64,7 @@ def start(
 
         return Command(name, folder, allowance, None if log is None else ProtocolLog(log))
     if name.startswith(MUTANT):
-        mutant = find_mutant(name.removeprefix(MUTANT))
-        return Worker(mutant.backend, folder, allowance, (RUN, mutant.name, SERVE))
+        names = name.removeprefix(MUTANT)
+        backend = find_mutants(names)[0].backend
+        return Worker(backend, folder, allowance, (RUN, names, SERVE))
     return Worker(name, folder, allowance)

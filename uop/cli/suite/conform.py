@@ -140,7 +140,9 @@ def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
     "that `uop profile init` wrote. By default what the backend declares, else what is observed.",
 )
 @click.option(
-    "--mutant", metavar="NAME", help="Put a seeded fault into the backend: uop mutants --list."
+    "--mutant",
+    metavar="NAMES",
+    help="Put seeded faults, separated by commas, into the backend: uop mutants --list.",
 )
 @click.option(
     "--sanitize", is_flag=True, help="Run opencl on a simulator that watches memory (Oclgrind)."
@@ -303,10 +305,10 @@ def updated(report: Report, options: Options, known: Path) -> Exit:
 
 
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
-    """The backend, with a mutant or on the simulator; OptionError if it has no such variant."""
+    """The backend, with mutants or on the simulator; OptionError if it has no such variant."""
     from uop.conformance.backends import MUTANT
     from uop.conformance.checks import OptionError
-    from uop.conformance.mutants.catalogue import JUDGE, find_mutant
+    from uop.conformance.mutants.catalogue import JUDGE, find_mutants
 
     if sanitize:
         if backend != "opencl" or mutant is not None:
@@ -314,11 +316,12 @@ def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
         return "oclgrind"
     if mutant is None:
         return backend
-    home = find_mutant(mutant).backend
-    if home == JUDGE:
-        raise OptionError(f"--mutant: {mutant} is a fault of the suite: `uop mutants {mutant}`")
-    if home != backend:
-        raise OptionError(f"--mutant: {mutant} is a fault of {home}, not of {backend}")
+    for one in find_mutants(mutant):
+        if one.backend == JUDGE:
+            name = one.name
+            raise OptionError(f"--mutant: {name} is a fault of the suite: `uop mutants {name}`")
+        if one.backend != backend:
+            raise OptionError(f"--mutant: {one.name} is a fault of {one.backend}, not of {backend}")
     return MUTANT + mutant
 
 
