@@ -313,7 +313,9 @@ def _compressed_sets(word: str, u: UOp) -> list[list[Literal]]:
 
 
 def _read_sets(line: Line) -> list[list[Literal]]:
-    """Sets separated by commas, each the parts between bars."""
+    """Sets separated by commas, each the parts between bars; none for an output of size 0."""
+    if line.peek().kind == "end":
+        return []
     sets = [[line.literal("[]")]]
     while line.at(",") or line.at("|"):
         if line.take("|"):
