@@ -12,8 +12,8 @@ from typing import cast
 
 from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
-from uop.spec.ops.names import Op
-from uop.spec.registry import Shape
+from uop.spec.ops.names import VIEWS, Op
+from uop.spec.registry import Shape, ops_of
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import toposort
 
@@ -203,8 +203,8 @@ def _load(u: UOp, masks: Masks) -> Split:
 
 
 RULES: Mapping[Op, Callable[[UOp, Masks], Split]] = {
-    **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.SHRINK), _moved),
-    **dict.fromkeys((Op.CONTIGUOUS, Op.CONTIGUOUSBACKWARD, Op.DETACH), _same),
+    **dict.fromkeys(VIEWS - {Op.PAD}, _moved),
+    **dict.fromkeys(ops_of("marker"), _same),
     Op.WHERE: _where,
     Op.REDUCE: _reduce,
     Op.STACK: _stack,

@@ -11,11 +11,11 @@ from uop.spec.args import ReduceArg, arg_of
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops import expansion
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
+from uop.spec.registry import ops_of
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root, toposort
 
-EXTENSIONS = frozenset(op for op, d in DECLARATIONS.items() if d.section == "extension")
+EXTENSIONS = ops_of("extension")
 MAY_GO = EXTENSIONS | {Op.REDUCE}
 """The ops that may be rewritten; a REDUCE only with MIN."""
 

@@ -138,6 +138,11 @@ def define(declaration: OpDef) -> OpDef:
     return complete
 
 
+def ops_of(*sections: str) -> frozenset[Op]:
+    """The ops that sections of the spec declare."""
+    return frozenset(op for op, d in DECLARATIONS.items() if d.section in sections)
+
+
 def _structural(declaration: OpDef) -> tuple[Constraint, ...]:
     """The constraints of every op: the number of operands and the type of the arg."""
     name, least, most, arg = (

@@ -14,11 +14,11 @@ from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import LEAVES, base_of, inlined, put_back, slot_of, slots_of, viewed, views_of
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import VIEWS, Op
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import toposort
 
-VIEWS = (Op.RESHAPE, Op.FLIP, Op.PERMUTE, Op.SHRINK)
+WRITTEN_THROUGH = VIEWS - {Op.EXPAND, Op.PAD}
 """The views that a STORE may go through."""
 KERNEL_OPS = (Op.CALL, Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.SOURCE)
 """Ops of kernel programs, which a tensor graph does not have."""
@@ -153,7 +153,7 @@ class _PureValues:
             condition = self.validity.split(self.values[gate])
             inside = both(inside, both(condition.value, condition.mask))
         for view in views_of(target):
-            if view.op not in VIEWS:
+            if view.op not in WRITTEN_THROUGH:
                 raise CALLIFY_TARGET.lacking(repr(view), view.op.name)
             if view.op is Op.SHRINK and inside is None and view.shape != view.src[0].shape:
                 inside = full(TRUE, value.shape)

@@ -26,7 +26,7 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
-from uop.spec.registry import Shape
+from uop.spec.registry import Shape, ops_of
 from uop.spec.uop import UOp, const, dims, index_const
 
 Index = tuple[UOp, ...]
@@ -343,5 +343,5 @@ RULES: Mapping[Op, Callable[[Lowering, Element], Steps]] = {
     Op.BITCAST: Lowering._bitcast,
     Op.REDUCE: Lowering._reduce,
     Op.LOAD: Lowering._loaded,
-    **dict.fromkeys((Op.CONTIGUOUS, Op.CONTIGUOUSBACKWARD, Op.DETACH), Lowering._same),
+    **dict.fromkeys(ops_of("marker"), Lowering._same),
 }

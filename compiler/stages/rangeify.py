@@ -16,16 +16,17 @@ from uop.compiler.validity import Validity
 from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.graph import slot_of
 from uop.spec.kernel.forms import ELEMENTWISE
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import SOURCES, VIEWS, Op
+from uop.spec.registry import ops_of
 from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
 
 TEMPORARY = "temporary"
 """The tag of BUFFERs that pass values from one kernel to another."""
 
-LEAVES = (Op.PARAM, Op.CONST, Op.BINARY)
-VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK)
 COSTLY = (Op.EXP2, Op.LOG2, Op.SIN, Op.POW, Op.THREEFRY)
+READ_IN_PLACE = ELEMENTWISE | ops_of("marker") | {Op.LOAD}
+"""Ops that read an operand of their shape at their own index."""
 LIGHT = 8
 """A value of up to this many nodes is computed again rather than stored."""
 HEAVY = LIGHT + 1
@@ -49,7 +50,7 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
     order = toposort(roots, _operands)
     views: set[UOp] = set()
     for u in order:
-        if u.op in LEAVES or (u.op in VIEWS and u.src[0] in views):
+        if u.op in SOURCES or (u.op in VIEWS and u.src[0] in views):
             views.add(u)
     weights = _weights(order, views)
     stored: set[UOp] = set()
@@ -94,12 +95,7 @@ def _reads(u: UOp, position: int, s: UOp, at: int) -> Iterable[object]:
     """Keys of the indices at which u reads an operand, if u is read at index number `at`; `at`
     itself for the same index.
     """
-    if u.op in ELEMENTWISE or u.op in (
-        Op.LOAD,
-        Op.CONTIGUOUSBACKWARD,
-        Op.DETACH,
-        Op.CONTIGUOUS,
-    ):
+    if u.op in READ_IN_PLACE:
         return [at] if s.shape == u.shape else [(s.shape, at)]
     if u.op is Op.BITCAST:
         ratio = u.dtype.itemsize // s.dtype.itemsize

@@ -23,7 +23,7 @@ from uop.compiler.targets.cstyle import Dialect, c_type
 from uop.compiler.targets.prelude import used_helpers
 from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, SourceArg
-from uop.spec.graph import slot_of
+from uop.spec.graph import WRITES, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -189,10 +189,8 @@ def params(linear: UOp) -> list[UOp]:
 
 def written_params(linear: UOp) -> set[UOp]:
     """The PARAMs of a kernel that it writes to."""
-    return {
-        base for u in linear.src if u.op in (Op.STORE, Op.ATOMICADD)
-        if (base := _base(u.src[0])).op is Op.PARAM
-    }  # fmt: skip
+    bases = (_base(u.src[0]) for u in linear.src if u.op in WRITES)
+    return {base for base in bases if base.op is Op.PARAM}
 
 
 def _base(place: UOp) -> UOp:

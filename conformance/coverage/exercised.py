@@ -9,21 +9,18 @@ import numpy as np
 
 from uop.conformance.coverage.value_classes import classes_in
 from uop.conformance.suite.case import Batch, Case, InvalidCase
-from uop.spec.graph import slot_of
-from uop.spec.ops.names import Op
+from uop.spec.graph import LEAVES, slot_of
+from uop.spec.ops.names import VIEWS, Op
 from uop.spec.properties.interval import full
 from uop.spec.uop import UOp
-from uop.spec.walk import toposort
+from uop.spec.walk import CALLS, outside_bodies, toposort
 
 RULES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
 """The derived properties. A set of rules is a bit mask: bit k stands for the k-th."""
 OF_VALUES = 0b11
 """The rules that every node exercises: dtype and shape."""
 DEVICE, ADDRSPACE, MIN_MAX, AXIS = (1 << RULES.index(name) for name in RULES[2:])
-INPUTS = frozenset({Op.PARAM, Op.BUFFER})
-WITH_BODIES = frozenset({Op.FUNCTION, Op.CALL})
-"""Ops whose first operand is a body with its own PARAMs."""
-HANDED_ON = frozenset({Op.INDEX, Op.RESHAPE, Op.EXPAND, Op.PERMUTE, Op.FLIP, Op.AFTER})
+PASSING = VIEWS - {Op.PAD, Op.SHRINK} | {Op.INDEX, Op.AFTER}
 """Ops that pass the elements of their first operand through unchanged."""
 
 
@@ -40,8 +37,8 @@ def exercised(case: Case | InvalidCase) -> Exercised:
     """Compute the coverage of a case."""
     if isinstance(case, InvalidCase):
         return Exercised(case.label, {}, {})
-    outside: list[UOp] = toposort([case.root], _operands)
-    has_bodies = any(u.op in WITH_BODIES for u in outside)
+    outside: list[UOp] = toposort([case.root], outside_bodies)
+    has_bodies = any(u.op in CALLS for u in outside)
     nodes = case.root.toposort() if has_bodies else outside
     rules = _rules(nodes, case.level == "property")
     return Exercised("", _values(outside, case.batches), rules)
@@ -70,7 +67,7 @@ def _origins(operands: Iterable[UOp]) -> set[UOp]:
             continue
         visited.add(u)
         # A node without elements passes none through.
-        if u.op in HANDED_ON and 0 not in u.shape:
+        if u.op in PASSING and 0 not in u.shape:
             pending.append(u.src[0])
         elif u.op is Op.STACK and 0 not in u.shape:
             pending.extend(u.src)
@@ -84,17 +81,13 @@ def _classes_of_inputs(nodes: Sequence[UOp], batches: Sequence[Batch]) -> dict[U
     distinct = {id(batch): batch for batch in batches}.values()
     result: dict[UOp, int] = {}
     for u in nodes:
-        if u.op in INPUTS:
+        if u.op in LEAVES:
             slot = slot_of(u)
             flat = [b.inputs[slot].reshape(-1) for b in distinct if slot in b.inputs]
             if flat:
                 elements = np.concatenate(flat) if len(flat) > 1 else flat[0]
                 result[u] = classes_in(elements, u.dtype)
     return result
-
-
-def _operands(u: UOp) -> tuple[UOp, ...]:
-    return u.src[1:] if u.op in WITH_BODIES else u.src
 
 
 def _rules(nodes: Sequence[UOp], narrow: bool) -> dict[str, int]:

@@ -18,10 +18,8 @@ from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import slot_of, written
 from uop.spec.latitude import Profile
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import DIVISIONS, FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp
-
-DIVISIONS = frozenset({Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD})
 
 
 def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...]:
@@ -78,7 +76,7 @@ def truncates(root: UOp, profile: Profile) -> bool:
     """Whether a program has a division that the profile truncates."""
     if profile.int_div == "floor":
         return False
-    floored = (u.dtype for u in root.toposort() if u.op in (Op.IDIV, Op.MOD))
+    floored = (u.dtype for u in root.toposort() if u.op in FLOOR_DIVISIONS)
     return any(map(profile.truncates, floored))
 
 

@@ -12,7 +12,7 @@ from uop.conformance.profile.probe import NAN, Probe, Witness, data, elementwise
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import DTypeArg, PadArg, ReduceArg
 from uop.spec.dtype import DType, dtypes
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp, const, dims, param
 
 F16, BF16, F32, F64 = dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64
@@ -191,7 +191,7 @@ def _int_div_traps() -> Probe:
             ended="traps",
             otherwise="goes on",
         )
-        for op in (Op.IDIV, Op.MOD)
+        for op in FLOOR_DIVISIONS
     ]
     return _allowed("int_div_traps", "goes on", "traps", witnesses)
 

@@ -18,11 +18,10 @@ from uop.spec.args import ConstArg, DTypeArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import all_replaced, inlined, outside, replaced, slot_of, slots_of
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import SOURCES, Op
 from uop.spec.uop import UOp, param
 from uop.spec.walk import free_params, outside_bodies, toposort
 
-SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
 DEPTHS = (1, 2, 3, 5)
 ROUNDS = 12
 WIDE = dtypes.float32

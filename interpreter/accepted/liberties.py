@@ -20,15 +20,13 @@ from uop.interpreter.values import either
 from uop.spec.args import ConstArg, ReduceArg, arg_of
 from uop.spec.dtype import DType
 from uop.spec.latitude import Profile
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import VIEWS, Op
 from uop.spec.registry import Node
 
-MOVING = frozenset(
-    {
-        *(Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.FLIP, Op.SHRINK, Op.PAD, Op.INDEX, Op.AFTER),
-        *(Op.DETACH, Op.CONTIGUOUSBACKWARD, Op.NOOP, Op.PRECAST, Op.UNROLL, Op.CONTRACT),
-    }
-)
+MOVING = VIEWS | {
+    *(Op.INDEX, Op.AFTER, Op.DETACH, Op.CONTIGUOUSBACKWARD, Op.NOOP, Op.PRECAST),
+    *(Op.UNROLL, Op.CONTRACT),
+}
 """Ops that pass on their first operand and store nothing."""
 CHOOSING = {Op.WHERE: 1, Op.STACK: 0, Op.NEG: 0, Op.REPLICATED: 0}
 """Ops whose result is one of the operands from this position on, apart from its sign."""

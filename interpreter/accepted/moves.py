@@ -17,7 +17,7 @@ from uop.interpreter.values import either
 from uop.spec.args import PadArg, PadFill, ReplicatedArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.latitude import STRICT
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import VIEWS, Op
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -91,7 +91,7 @@ def load(u: UOp, buf: Sets, *alt_gate: Sets) -> Sets:
 
 
 MOVES: dict[Op, Callable[..., Sets]] = {
-    **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK), moved),
+    **dict.fromkeys(VIEWS, moved),
     Op.STACK: stack,
     Op.REPLICATED: replicated,
     Op.INDEX: index,

@@ -13,7 +13,7 @@ from uop.interpreter.accepted.sets import Sets, points, somewhere, without
 from uop.interpreter.values import Value, either
 from uop.spec.dtype import DType
 from uop.spec.latitude import Maximum, Profile, Quotient, Reduced, Ulp, Unordered
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -44,7 +44,7 @@ def narrowed(dtype: DType, value: Value, sets: Sets | None) -> Accepted:
 
 def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
     """Return whether an op may return something else than the reference on single operands."""
-    if u.op in (Op.IDIV, Op.MOD) and profile.truncates(u.dtype):
+    if u.op in FLOOR_DIVISIONS and profile.truncates(u.dtype):
         return True
     if profile.fp8_saturate and u.op is Op.CAST and u.dtype.is_float and u.dtype.bits == 8:
         return True

@@ -14,7 +14,7 @@ from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value, full
 from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking, undefined
-from uop.spec.graph import LEAVES, base_of, slot_of, without_order
+from uop.spec.graph import LEAVES, WRITES, base_of, slot_of, without_order
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -42,7 +42,7 @@ class LaunchMemory:
     def _find_stores(self, linear: UOp) -> None:
         """Find the memory that is stored to; accesses to other memory cannot race."""
         for u in linear.toposort():
-            if u.op in (Op.STORE, Op.ATOMICADD):
+            if u.op in WRITES:
                 memory = self.memory_of(base_of(u.src[0]))
                 if isinstance(memory, Buffer):
                     memory.is_stored_to = True

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
-from uop.spec.graph import base_of
+from uop.spec.graph import WRITES, base_of
+from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
 from uop.spec.walk import toposort
 
@@ -48,9 +49,9 @@ def of_linear(instructions: Iterable[UOp]) -> Items:
     """Build the blocks of a LINEAR: RANGE and IF open one, END and ENDIF close it."""
     open_blocks: list[tuple[UOp | None, list[UOp | Loop | Branch]]] = [(None, [])]
     for u in instructions:
-        if u.op in (Op.RANGE, Op.IF):
+        if u.op in BLOCK_STARTS:
             open_blocks.append((u, []))
-        elif u.op in (Op.END, Op.ENDIF):
+        elif u.op in BLOCK_ENDS:
             opened, items = open_blocks.pop()
             closed = u.src[1] if u.op is Op.END else u.src[0]
             if opened is None or opened is not closed:
@@ -139,7 +140,7 @@ def _closed_ranges(order: Iterable[UOp]) -> list[tuple[UOp, UOp]]:
 
 
 def _carries(u: UOp) -> bool:
-    if u.op in (Op.STORE, Op.ATOMICADD):
+    if u.op in WRITES:
         return base_of(u.src[0]).addrspace is not AddrSpace.GLOBAL
     return u.op is Op.BARRIER
 

@@ -27,7 +27,7 @@ from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import PassError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import LEAVES, base_of, inlined, kind_of, slot_of
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import RESIZED, Op
 from uop.spec.properties.axis import shards
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, param
@@ -35,9 +35,6 @@ from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-RESIZED = {Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
-"""The operand, by op, that is the shape of the result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,13 @@ from uop.interpreter.tensor.masks import gate_is_true
 from uop.interpreter.values import Value, either, full
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import LEAVES, base_of, slot_of
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import VIEWS, Op
 from uop.spec.properties.shape import size
 from uop.spec.uop import described
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
-VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.SHRINK)
 ABSENT = -1
 
 

@@ -37,9 +37,11 @@ from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions.edition import broken
 from uop.spec.errors import UnsupportedError
+from uop.spec.ops.codegen import PARTS
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp, const, dims, index_const
+from uop.spec.walk import CALLS
 
 if TYPE_CHECKING:
     from uop.spec.editions.edition import Reading
@@ -193,7 +195,7 @@ def read_function(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
 def read_call(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
     """A call of a FUNCTION or of a body, with its own arguments."""
     body, *arguments = src
-    inner = body.src[0] if body.op in (Op.FUNCTION, Op.CALL) else body
+    inner = body.src[0] if body.op in CALLS else body
     return read_function(reading, (inner, *arguments), arg)
 
 
@@ -201,15 +203,12 @@ def read_element(reading: Reading, src: Src, arg: b.ElementArg) -> UOp:
     return UOp(Op.GETTUPLE, *src, arg=GetTupleArg(arg.index))
 
 
-STAGING = (Op.LINEAR, Op.SOURCE, Op.BINARY)
-
-
 def read_program(reading: Reading, src: Src, arg: None) -> UOp:
     """The most complete part of a PROGRAM: its SINK, its LINEAR, or a core PROGRAM."""
     sink, device, *made = src
     place(device, c.PROGRAM_DEVICE)
     found = tuple(u.op for u in made)
-    if sink.op is not Op.SINK or found != STAGING[: len(made)]:
+    if sink.op is not Op.SINK or found != PARTS[: len(made)]:
         raise broken(c.PROGRAM_STAGE, " ".join(op.name for op in (sink.op, *found)))
     if len(made) < 2:
         return made[0] if made else sink

@@ -9,11 +9,11 @@ from uop.spec.conditions.labels import GRADIENT_C2
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.views import reshaped
 from uop.spec.graph import LEAVES, base_of, over, put_back, viewed, views_of
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import VIEWS, Op
 from uop.spec.uop import UOp, const
 from uop.spec.walk import outside_bodies, toposort
 
-VIEWS = (Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.INDEX)
+WRITTEN_THROUGH = VIEWS - {Op.EXPAND} | {Op.INDEX}
 """The views that a STORE may write through; their gradient puts values back in place."""
 
 ORDERING = (Op.STORE, Op.GROUP, Op.NOOP)
@@ -71,7 +71,7 @@ class Absences:
 def _after(u: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
     """The value of a location after the STOREs that it depends on."""
     for view in views_of(u):
-        if view.addrspace is None or view.op not in (*VIEWS, Op.EXPAND):
+        if view.addrspace is None or view.op not in VIEWS | {Op.INDEX}:
             raise _refused(u, f"AFTER of {view.op.name}")
     held = base = base_of(u)
     for effect in toposort([u], outside_bodies):
@@ -96,7 +96,7 @@ def _updated(store: UOp, old: UOp, done: dict[UOp, UOp], absences: Absences) -> 
         inside = UOp(Op.WHERE, gate, inside, stays)
         value = UOp(Op.WHERE, gate, value, kept)
     for view in views_of(store.src[0]):
-        if view.op not in VIEWS:
+        if view.op not in WRITTEN_THROUGH:
             raise _refused(store, f"a STORE through {view.op.name}")
         around = view.with_src([view.src[0], *(done[s] for s in view.src[1:])])
         inside, value = (put_back(around, part) for part in (inside, value))

@@ -10,8 +10,9 @@ from uop.spec.args import AddrSpace, AxisType, RangeArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.errors import PassError
 from uop.spec.graph import AROUND_CALLS, outside
+from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
+from uop.spec.registry import ops_of
 from uop.spec.uop import UOp
 
 Order = Sequence[UOp]
@@ -252,20 +253,16 @@ def _used_before(nodes: BodyNodes) -> UOp | None:
 def _unbalanced(nodes: BodyNodes) -> UOp | None:
     opened: list[UOp] = []
     for u in _instructions(nodes):
-        if u.op in (Op.RANGE, Op.IF):
+        if u.op in BLOCK_STARTS:
             opened.append(u)
-        elif u.op in (Op.END, Op.ENDIF):
+        elif u.op in BLOCK_ENDS:
             closed = u.src[1] if u.op is Op.END else u.src[0]
             if not opened or opened.pop() is not closed:
                 return u
     return opened[0] if opened else None
 
 
-def _ops(*sections: str) -> frozenset[Op]:
-    return frozenset(op for op, d in DECLARATIONS.items() if d.section in sections)
-
-
-ELEMENTWISE = _ops("elementwise", "decomposed") | {Op.MIN}
+ELEMENTWISE = ops_of("elementwise", "decomposed") | {Op.MIN}
 """MIN is an extension op that targets implement like MAX."""
 SCALAR_OPS = ELEMENTWISE | {
     Op.PARAM, Op.CONST, Op.STACK, Op.INDEX, Op.BITCAST, Op.LOAD, Op.STORE, Op.RANGE, Op.END,
@@ -294,7 +291,7 @@ CALLIFIED = Form(
     call=Op.FUNCTION,
     body=Op.TUPLE,
     ops=ELEMENTWISE
-    | _ops("movement", "reduce", "marker", "load")
+    | ops_of("movement", "reduce", "marker", "load")
     | {Op.PARAM, Op.CONST, Op.BINARY, Op.TUPLE},
 )
 RANGED = Form(

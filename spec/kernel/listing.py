@@ -5,6 +5,9 @@ from __future__ import annotations
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
+BLOCK_STARTS = (Op.RANGE, Op.IF)
+BLOCK_ENDS = (Op.END, Op.ENDIF)
+
 
 class Listing:
     """RANGE and IF open a block; instructions inside are in scope until its END or ENDIF."""
@@ -17,9 +20,9 @@ class Listing:
         return any(u in block for block in self._blocks)
 
     def add(self, u: UOp) -> None:
-        if u.op in (Op.END, Op.ENDIF) and len(self._blocks) > 1:
+        if u.op in BLOCK_ENDS and len(self._blocks) > 1:
             self._blocks.pop()
         self.instructions.append(u)
         self._blocks[-1].add(u)
-        if u.op in (Op.RANGE, Op.IF):
+        if u.op in BLOCK_STARTS:
             self._blocks.append(set())

@@ -19,14 +19,14 @@ from uop.spec.conditions.labels import SIZES_C1
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slot_of
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, RESIZED, Op
 from uop.spec.registry import DECLARATIONS
-from uop.spec.walk import toposort
+from uop.spec.walk import CALLS, toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
-SHAPED = {Op.PARAM: 0, Op.BUFFER: 0, Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
+SHAPED = {Op.PARAM: 0, Op.BUFFER: 0, **RESIZED}
 """The number of the operand that is the shape of the node."""
 
 EXACT: dict[Op, Callable[..., int]] = {
@@ -141,7 +141,7 @@ def sizes_of(build: Builder, u: UOp, concrete: UnsupportedError) -> tuple[int | 
 
 def _without_body_variables(u: UOp) -> None:
     """SIZES.c1: a body is built before its arguments, so its sizes cannot depend on variables."""
-    if u.op in (Op.FUNCTION, Op.CALL) and _VARIABLES[u.src[0]]:
+    if u.op in CALLS and _VARIABLES[u.src[0]]:
         raise SIZES_C1.lacking(u.op.name, f"variables in slots {_slots(_VARIABLES[u.src[0]])}")
 
 
@@ -221,7 +221,7 @@ def _folded(build: Builder, u: UOp) -> UOp:
     if u.op not in EXACT or u.dtype is not dtypes.index or any(s.op is not Op.CONST for s in u.src):
         return u
     numbers = [int(arg_of(s, ConstArg).value) for s in u.src]
-    if u.op in (Op.IDIV, Op.MOD) and numbers[1] == 0:
+    if u.op in FLOOR_DIVISIONS and numbers[1] == 0:
         return u
     result = EXACT[u.op](*numbers)
     return _number(build, result) if dtypes.index.min <= result <= dtypes.index.max else u

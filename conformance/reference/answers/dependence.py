@@ -10,12 +10,10 @@ from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.tensor.evaluation import MEANINGS
 from uop.interpreter.values import Value
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import VIEWS, Op
 from uop.spec.uop import UOp
 
-MOVING = frozenset(
-    {Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.STACK, Op.SLICE} | {Op.INDEX}
-)
+MOVING = VIEWS | {Op.STACK, Op.SLICE, Op.INDEX}
 """Ops that copy elements: evaluating them on distinct numbers shows where each comes from."""
 TOGETHER = frozenset({Op.REDUCE, Op.REPLICATED})
 """Ops whose elements need all elements along an axis of the operand."""

@@ -23,7 +23,7 @@ from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import inlined, kind_of
 from uop.spec.latitude import KNOBS, STRICT, Profile
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import SOURCES, Op
 from uop.spec.text.literal import Line
 from uop.spec.text.profile_text import knob_choices, profile_of
 from uop.spec.text.program import Scope, print_program
@@ -31,7 +31,6 @@ from uop.spec.uop import UOp
 
 MANY = 4
 """A step shows at most this many elements of a node."""
-SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
 
 
 @dataclass(frozen=True, slots=True)

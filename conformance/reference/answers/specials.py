@@ -16,7 +16,7 @@ from uop.interpreter.show import accepted_words, word
 from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import DType, Kind, dtypes
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import SHIFTS, Op
 from uop.spec.registry import OpDef
 from uop.spec.uop import UOp, param
 
@@ -93,7 +93,7 @@ def _table(declaration: OpDef, dtype: DType) -> Section:
 
 def _matrix(title: str, op: Op, kinds: Sequence[DType]) -> Section:
     first, second = (_values(d, paired=True) for d in kinds)
-    if op in (Op.SHL, Op.SHR):
+    if op in SHIFTS:
         second = COUNTS
     pairs = list(product(first, second))
     columns = [np.array([p[k] for p in pairs], np_dtype(d)) for k, d in enumerate(kinds)]

@@ -6,7 +6,6 @@ from uop.conformance.suite.choices import between, chance, pick
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import Growth, Step, is_narrow_number, on_candidate
 from uop.conformance.suite.levels.graph.steps import (
-    BY_DIVISOR,
     GUARDED,
     binary_ops,
     comparisons,
@@ -20,7 +19,7 @@ from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.conformance.suite.levels.op.movement import random_offset
 from uop.spec.args import PadFill
 from uop.spec.dtype import DType, Kind, dtypes
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.registry import OpDef
 from uop.spec.uop import UOp
 
@@ -160,7 +159,7 @@ def _with_constant(g: Growth, value: UOp) -> UOp:
 def with_constants(g: Growth, u: UOp) -> UOp | None:
     """Use constants beside a value: twice in one op, in a comparison, as a branch, or all of it."""
     kind, first, second = g.choices.below(5), g.constant(u.dtype), g.constant(u.dtype)
-    twice, by = g.vocabulary.of(TWICE), g.vocabulary.of(BY_DIVISOR)
+    twice, by = g.vocabulary.of(TWICE), g.vocabulary.of(FLOOR_DIVISIONS)
     compares, sums = comparisons(u.dtype, g.vocabulary), g.vocabulary.of((Op.ADD, Op.SUB))
     if kind == 1 and compares:
         return UOp(Op.WHERE, UOp(pick(g.choices, compares), u, first), u, second)

@@ -18,7 +18,7 @@ from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import cast, fold
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.properties.interval import full
 from uop.spec.uop import UOp, const
 
@@ -28,7 +28,6 @@ LARGEST = 40
 """The largest constant: products of a few leave an 8-bit dtype sometimes, not always."""
 STEPS, STEPS_OF_PART = 40, 160
 """The most steps that are tried; a part of the language rules out many of them."""
-DIVISIONS = (Op.IDIV, Op.MOD)
 SIGNS = (Op.NEG, Op.TRUNC)
 COMPARES = (Op.CMPLT, Op.CMPNE)
 
@@ -107,7 +106,7 @@ def arithmetic(g: Growth, u: UOp) -> UOp | None:
 def division(g: Growth, u: UOp) -> UOp | None:
     """Divide by a positive constant, which may exceed every dividend."""
     divisor = const(between(g.choices, 1, 3 * LARGEST), u.dtype)
-    return UOp(pick(g.choices, g.vocabulary.of(DIVISIONS) or DIVISIONS), u, divisor)
+    return UOp(pick(g.choices, g.vocabulary.of(FLOOR_DIVISIONS) or FLOOR_DIVISIONS), u, divisor)
 
 
 @on_candidate(is_number)

@@ -14,12 +14,11 @@ from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.latitude import Ulp, Unordered
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, SHIFTS, Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, const, param
 
-BY_DIVISOR = (Op.IDIV, Op.MOD)
-GUARDED = (*BY_DIVISOR, Op.SHL, Op.SHR)
+GUARDED = (*FLOOR_DIVISIONS, *SHIFTS)
 FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 SMALL_DIVISOR = 100
 BITWISE = (Op.XOR, Op.OR, Op.AND, *GUARDED)
@@ -115,9 +114,9 @@ def unguarded(g: Growth, dtype: DType) -> tuple[Op, ...]:
 def guarded(g: Growth, op: Op, other: UOp) -> UOp:
     """Return a divisor that is not zero, or a count below the width; a CONST where that is long."""
     if not g.vocabulary.has(Op.OR, Op.AND):
-        most = other.dtype.bits - 1 if op not in BY_DIVISOR else SMALL_DIVISOR
+        most = other.dtype.bits - 1 if op not in FLOOR_DIVISIONS else SMALL_DIVISOR
         return const(between(g.choices, 1, most), other.dtype)
-    if op in BY_DIVISOR:
+    if op in FLOOR_DIVISIONS:
         return UOp(Op.OR, other, const(1, other.dtype))
     return UOp(Op.AND, other, const(other.dtype.bits - 1, other.dtype))
 

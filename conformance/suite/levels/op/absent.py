@@ -13,13 +13,13 @@ from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, op_group, program
-from uop.conformance.suite.levels.op.elementwise import SHIFTS, operand_dtypes, taking_values
+from uop.conformance.suite.levels.op.elementwise import operand_dtypes, taking_values
 from uop.conformance.suite.levels.op.movement import random_offset, random_pad
 from uop.conformance.suite.values import draw_positive, draw_within, sample
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import DType, Kind, dtypes
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import SHIFTS, Op
 from uop.spec.registry import OpDef, Shape
 from uop.spec.uop import UOp, param
 

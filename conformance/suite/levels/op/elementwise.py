@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from uop.conformance.judging.expected import DIVISIONS
 from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import close_to_bounds
 from uop.conformance.suite.choices import Choices
@@ -16,7 +15,7 @@ from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positiv
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.dtype import INTS, DType, dtypes
 from uop.spec.errors import InvalidError
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import DIVISIONS, SHIFTS, Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, param
 
@@ -38,7 +37,6 @@ SHAPES: tuple[tuple[Shape, ...], ...] = (
 
 CONSTANTS = 3
 """The constants of a program, each in every position."""
-SHIFTS = (Op.SHL, Op.SHR)
 CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 
 

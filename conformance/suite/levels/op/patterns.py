@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from uop.conformance.judging.expected import DIVISIONS
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, pick
 from uop.conformance.suite.levels.graph.steps import GUARDED
@@ -19,7 +18,7 @@ from uop.conformance.suite.levels.op.sizes import MOST_AXES, shape_of_rank
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import Ulp
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import DIVISIONS, Op
 from uop.spec.registry import OpDef, Shape
 from uop.spec.uop import UOp, param
 
