@@ -85,34 +85,14 @@ def group(
     return Group(level, op.name if op else MIXED, dtype.name, name, counts, built, needs)
 
 
-def op_group(
-    op: Op,
-    dtype: DType,
-    name: str,
-    counts: Counts,
-    build: Callable[[*Args, Choices, int], Generated],
-    *args: *Args,
-) -> Group:
-    """Return a group of level `op`."""
-    return group("op", op, dtype, name, counts, build, *args)
-
-
 OF_ALL = frozenset({"bool", "int8", "int32", "uint64", "float16", "float32", "float64"})
 """Dtypes of each size, and of each way to hold one."""
 
 
-def copying_group(
-    op: Op,
-    dtype: DType,
-    name: str,
-    counts: Counts,
-    build: Callable[[*Args, Choices, int], Generated],
-    *args: *Args,
-) -> Group:
-    """Return a group of level `op` whose op copies bits; in a smoke run few dtypes do for all."""
-    smoke, default, full = counts
-    smoke = smoke if dtype.name in OF_ALL else 0
-    return op_group(op, dtype, name, (smoke, default, full), build, *args)
+def copying(group: Group) -> Group:
+    """Return a group whose op copies bits: in a smoke run few dtypes do for all."""
+    _, default, full = group.counts
+    return group if group.dtype in OF_ALL else replace(group, counts=(0, default, full))
 
 
 def program(

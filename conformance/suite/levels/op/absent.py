@@ -12,7 +12,7 @@ from functools import partial
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.group import Generated, Group, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes, taking_values
 from uop.conformance.suite.levels.op.movement import random_offset, random_pad
 from uop.conformance.suite.values import draw_positive, draw_within, sample
@@ -42,7 +42,7 @@ def groups() -> Iterator[Group]:
         for k, (name, change) in enumerate(changes(dtype).items()):
             consumers = (_folded, _stored) if k % 2 else (_stored, _folded)
             args = (change, consumers, dtype)
-            yield op_group(Op.PAD, dtype, f"absent-{name}", (0, 1, 4), _changed, *args)
+            yield group("op", Op.PAD, dtype, f"absent-{name}", (0, 1, 4), _changed, *args)
 
 
 def _of_op(declaration: OpDef) -> Iterator[Group]:
@@ -55,7 +55,7 @@ def _of_op(declaration: OpDef) -> Iterator[Group]:
         order = (*first, *(way for way in ways if way not in first))
         args = (declaration, dtype, order)
         counts = (0, len(first), len(ways))
-        yield op_group(declaration.op, dtype, "absent", counts, padded_operand, *args)
+        yield group("op", declaration.op, dtype, "absent", counts, padded_operand, *args)
 
 
 def padded_operand(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, data_key, pick, words
-from uop.conformance.suite.levels.group import Generated, Group, copying_group, program
+from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
 from uop.conformance.suite.levels.nodes import bitcast, call, constant, member, outputs, shrink
 from uop.conformance.suite.levels.op.movement import random_flip, random_permute, random_reshape
 from uop.conformance.suite.values import draw_bits, draw_ordinary, sample
@@ -22,7 +22,7 @@ def groups() -> Iterator[Group]:
     for dtype in values.VALUES:
         for op, name, counts, build in KINDS:
             if op is not Op.BINARY or dtype not in (dtypes.bool, dtypes.index):
-                yield copying_group(op, dtype, name, counts, build, dtype)
+                yield copying(group("op", op, dtype, name, counts, build, dtype))
 
 
 def _two_inputs(dtype: DType, shape: Shape) -> tuple[UOp, UOp]:

@@ -9,7 +9,7 @@ import numpy as np
 from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import beside_ties
 from uop.conformance.suite.choices import Choices, data_key, pick
-from uop.conformance.suite.levels.group import Generated, Group, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import bitcast, cast, constant, outputs
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
@@ -34,13 +34,13 @@ def groups() -> Iterator[Group]:
             pair, to = (source, target), f"to-{target.name}"
             smoke = int(target.name in IN_SMOKE)
             if not (source.is_float and target is dtypes.index):
-                yield op_group(Op.CAST, source, to, (smoke, 1, 1), _cast_edges, *pair)
+                yield group("op", Op.CAST, source, to, (smoke, 1, 1), _cast_edges, *pair)
                 chain = f"chain-{target.name}"
-                yield op_group(Op.CAST, source, chain, (0, 1, 4), _cast_chain, *pair)
+                yield group("op", Op.CAST, source, chain, (0, 1, 4), _cast_chain, *pair)
                 if source.bits == 16:
-                    yield op_group(Op.CAST, source, f"all-{to}", (0, 1, 1), _cast_all, *pair)
+                    yield group("op", Op.CAST, source, f"all-{to}", (0, 1, 1), _cast_all, *pair)
             if dtypes.index not in pair:
-                yield op_group(Op.BITCAST, source, to, (smoke, 1, 4), _bitcast_edges, *pair)
+                yield group("op", Op.BITCAST, source, to, (smoke, 1, 4), _bitcast_edges, *pair)
 
 
 def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> Generated:

@@ -9,7 +9,7 @@ import numpy as np
 from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import close_to_bounds
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.group import Generated, Group, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
@@ -54,20 +54,20 @@ def taking_values() -> list[OpDef]:
 
 def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
     op, dts = declaration.op, operand_dtypes(declaration, dtype)
-    yield op_group(op, dtype, "edges", (1, 1, 1 if len(dts) == 1 else 2), _edges, op, dts)
-    yield op_group(op, dtype, "shapes", (0, 1, len(SHAPES)), _shapes, op, dts)
-    yield op_group(op, dtype, "constants", (0, 1, 4), _constants, op, dts)
+    yield group("op", op, dtype, "edges", (1, 1, 1 if len(dts) == 1 else 2), _edges, op, dts)
+    yield group("op", op, dtype, "shapes", (0, 1, len(SHAPES)), _shapes, op, dts)
+    yield group("op", op, dtype, "constants", (0, 1, 4), _constants, op, dts)
     if op in SHIFTS:
         others = tuple((dtype, count) for count in INTS if count != dtype)
-        yield op_group(op, dtype, "counts", (0, 1, len(others)), _counts, op, others)
+        yield group("op", op, dtype, "counts", (0, 1, len(others)), _counts, op, others)
     if op in DIVISIONS:
-        yield op_group(op, dtype, "zero-divisors", (1, 2, 2), _zero_divisors, op, dts)
+        yield group("op", op, dtype, "zero-divisors", (1, 2, 2), _zero_divisors, op, dts)
     if declaration.decomposition is not None:
-        yield op_group(op, dtype, "twin", (0, 1, 1), _twin, op, dts)
+        yield group("op", op, dtype, "twin", (0, 1, 1), _twin, op, dts)
     # One operand of at most 16 bits, or two of 8: one program has every combination with a meaning.
     bits = sum(d.bits for d in dts)
     if bits == 16 or (len(dts) == 1 and bits < 16):
-        yield op_group(op, dts[-1], "exhaustive", (0, 1, 1), _exhaustive, op, dts)
+        yield group("op", op, dts[-1], "exhaustive", (0, 1, 1), _exhaustive, op, dts)
 
 
 def operand_dtypes(declaration: OpDef, dtype: DType) -> DTypes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, chance, pick
-from uop.conformance.suite.levels.group import Generated, Group, copying_group, program
+from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
 from uop.conformance.suite.levels.nodes import after, buffer, flip_all, outputs, store
 from uop.conformance.suite.levels.op.movement import (
     VIEWS,
@@ -34,9 +34,9 @@ MARKERS = tuple(op for op, d in DECLARATIONS.items() if d.section == "marker")
 def groups() -> Iterator[Group]:
     for dtype in values.VALUES:
         for op, name, counts, build in KINDS:
-            yield copying_group(op, dtype, name, counts, build, dtype)
+            yield copying(group("op", op, dtype, name, counts, build, dtype))
         for op in MARKERS:
-            yield copying_group(op, dtype, "identity", (1, 1, 3), _marker, op, dtype)
+            yield copying(group("op", op, dtype, "identity", (1, 1, 3), _marker, op, dtype))
 
 
 def _data(dtype: DType, shape: Shape, choices: Choices) -> Array:

@@ -8,7 +8,7 @@ from math import prod
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.group import Generated, Group, copying_group, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_within, sample
 from uop.spec.args import PadFill, ParamArg, SliceArg
 from uop.spec.dtype import DType, Kind, dtypes
@@ -29,17 +29,17 @@ INDEX_DTYPES = tuple(d for d in values.VALUES if d.is_int)
 def groups() -> Iterator[Group]:
     for k, dtype in enumerate(values.VALUES):
         for turn, (op, view) in enumerate(VIEWS.items(), k):
-            yield copying_group(op, dtype, "view", (1, 2, 9), _view, view, dtype)
+            yield copying(group("op", op, dtype, "view", (1, 2, 9), _view, view, dtype))
             usual = int(turn % len(VIEWS) == 0)
-            yield op_group(op, dtype, "below", (0, usual, 2), _below, view, dtype)
-        yield copying_group(Op.PAD, dtype, "consumed", (1, 4, 12), _consumed, dtype)
-        yield copying_group(Op.INDEX, dtype, "constant", (1, 2, 6), _index_constant, dtype)
-        yield copying_group(Op.INDEX, dtype, "data", (1, 2, 8), _index_data, dtype)
-        yield copying_group(Op.STACK, dtype, "join", (1, 2, 6), _stack, dtype)
-        yield copying_group(Op.BIND, dtype, "size", (1, 1, 3), _bound, dtype)
-        yield copying_group(Op.REPLICATED, dtype, "copies", (1, 1, 4), _replicated, dtype)
+            yield group("op", op, dtype, "below", (0, usual, 2), _below, view, dtype)
+        yield copying(group("op", Op.PAD, dtype, "consumed", (1, 4, 12), _consumed, dtype))
+        yield copying(group("op", Op.INDEX, dtype, "constant", (1, 2, 6), _index_constant, dtype))
+        yield copying(group("op", Op.INDEX, dtype, "data", (1, 2, 8), _index_data, dtype))
+        yield copying(group("op", Op.STACK, dtype, "join", (1, 2, 6), _stack, dtype))
+        yield copying(group("op", Op.BIND, dtype, "size", (1, 1, 3), _bound, dtype))
+        yield copying(group("op", Op.REPLICATED, dtype, "copies", (1, 1, 4), _replicated, dtype))
         if dtype in WITH_BITS:
-            yield copying_group(Op.SLICE, dtype, "bytes", (1, 2, 6), _bytes, dtype)
+            yield copying(group("op", Op.SLICE, dtype, "bytes", (1, 2, 6), _bytes, dtype))
 
 
 def random_permute(choices: Choices, t: UOp) -> UOp:

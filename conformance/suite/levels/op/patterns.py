@@ -11,7 +11,7 @@ from enum import Enum
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, pick
 from uop.conformance.suite.levels.graph.steps import GUARDED
-from uop.conformance.suite.levels.group import Generated, Group, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
 from uop.conformance.suite.levels.op.elementwise import DTypes, operand_dtypes, taking_values
 from uop.conformance.suite.levels.op.sizes import MOST_AXES, shape_of_rank
@@ -75,7 +75,7 @@ def groups() -> Iterator[Group]:
     for declaration in taking_values():
         for k, dtype in enumerate(declaration.dtypes):
             args = (declaration, operand_dtypes(declaration, dtype), k)
-            yield op_group(declaration.op, dtype, "patterns", COUNTS, _patterns, *args)
+            yield group("op", declaration.op, dtype, "patterns", COUNTS, _patterns, *args)
 
 
 def _patterns(

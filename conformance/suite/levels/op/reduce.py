@@ -8,7 +8,7 @@ import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, pick
-from uop.conformance.suite.levels.group import Generated, Group, op_group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import fold
 from uop.conformance.suite.levels.op.movement import random_pad
 from uop.conformance.suite.values import draw_ordinary, draw_positive, draw_within, sample
@@ -37,7 +37,7 @@ def groups() -> Iterator[Group]:
             for kind, counts, build in KINDS:
                 if kind != "long" or _stays_tame(op, dtype):
                     name = f"{op.name}-{kind}"
-                    yield op_group(Op.REDUCE, dtype, name, counts, build, op, dtype)
+                    yield group("op", Op.REDUCE, dtype, name, counts, build, op, dtype)
 
 
 def _stays_tame(op: Op, dtype: DType) -> bool:

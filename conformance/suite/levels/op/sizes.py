@@ -13,14 +13,7 @@ from math import prod
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.group import (
-    OF_ALL,
-    Generated,
-    Group,
-    copying_group,
-    op_group,
-    program,
-)
+from uop.conformance.suite.levels.group import OF_ALL, Generated, Group, copying, group, program
 from uop.conformance.suite.levels.op.memory import MARKERS
 from uop.conformance.suite.levels.op.movement import (
     random_flip,
@@ -53,15 +46,17 @@ def groups() -> Iterator[Group]:
     for k, dtype in enumerate(values.VALUES):
         for op, (build, usual) in KINDS.items():
             counts = (0, FEW, len(SIZES))
-            yield op_group(op, dtype, "sizes", counts, _at_size, build, FEW * k, dtype)
+            yield group("op", op, dtype, "sizes", counts, _at_size, build, FEW * k, dtype)
             if op is not Op.REDUCE or not dtype.is_float or dtype.bits >= 32:
                 counts = (0, int(usual is dtype), len(LARGE))
-                large = op_group(op, dtype, "large", counts, _large, build, k, dtype)
+                large = group("op", op, dtype, "large", counts, _large, build, k, dtype)
                 yield replace(large, shared=True)
         for op, build in RANKED.items():
             if op is not Op.BITCAST or dtype.kind is not Kind.INDEX:
                 counts, first = (1, 2, 3 * MOST_AXES), ORDER.index(dtype)
-                yield copying_group(op, dtype, "ranks", counts, _at_rank, build, first, dtype)
+                yield copying(
+                    group("op", op, dtype, "ranks", counts, _at_rank, build, first, dtype)
+                )
 
 
 Build = Callable[[DType, Shape, Choices], Generated]
