@@ -163,12 +163,39 @@ class Tally:
         vocabulary: Vocabulary | None = None,
     ) -> Report:
         """Build the report. The arguments are fields of Report and Summary."""
+        fails = bool(failures) or any(line.stale for line in known)
+        return Report(
+            suite=version("uop"),
+            backend=backend,
+            profile=profile,
+            profile_from=profile_from,
+            generator=Generator(GENERATOR, vocabulary or whole()),
+            options=options,
+            summary=self._summary(fails, lost, interrupted, seconds, peak, untried, missing),
+            cells=tuple(sums.cell() for _, sums in sorted(self.cells.items())),
+            failures=failures,
+            known=known,
+            cases={name: _marked(group) for name, group in sorted(self.cases.items())},
+            faults=self.faults,
+            graphs=len(self.graphs),
+        )
+
+    def _summary(
+        self,
+        fails: bool,
+        lost: str,
+        interrupted: bool,
+        seconds: float,
+        peak: int,
+        untried: tuple[str, ...],
+        missing: tuple[str, ...],
+    ) -> Summary:
+        """Conclude from the totals; `fails` where a run fails whatever its cases say."""
         counts = self.counts
-        wrong = counts[Status.FAILED] or counts[Status.CRASHED] or failures
-        stale = any(line.stale for line in known)
         judged = counts[Status.PASSED] + counts[Status.KNOWN]
-        verdict = conclusion_of(wrong or stale, lost or missing, judged)
-        summary = Summary(
+        failed = fails or counts[Status.FAILED] or counts[Status.CRASHED]
+        verdict = conclusion_of(failed, lost or missing, judged)
+        return Summary(
             verdict=verdict,
             interrupted=interrupted,
             lost=lost,
@@ -187,21 +214,6 @@ class Tally:
             peak_bytes=peak,
             untried=untried,
             missing=missing,
-        )
-        return Report(
-            suite=version("uop"),
-            backend=backend,
-            profile=profile,
-            profile_from=profile_from,
-            generator=Generator(GENERATOR, vocabulary or whole()),
-            options=options,
-            summary=summary,
-            cells=tuple(sums.cell() for _, sums in sorted(self.cells.items())),
-            failures=failures,
-            known=known,
-            cases={name: _marked(group) for name, group in sorted(self.cases.items())},
-            faults=self.faults,
-            graphs=len(self.graphs),
         )
 
 

@@ -123,25 +123,18 @@ class Run:
             if self.options.known is not None:
                 self.settled.file = read_known(self.options.known)
             hello = pool.hello(self.options.workers)
-            self.vocabulary = self.options.vocabulary or vocabulary_of([hello])
-            ids = selected(self.options, self.vocabulary, hello, self.own.ids)
-            is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
-            self.ledger = Ledger(tuple(ids), is_part)
             backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
-            self.settled.file = self.settled.file.of(backend, self.options.backend)
+            ids = self._select(hello, backend)
             causes = self._judge(pool, ids, hello)
         finally:
             pool.end()
         known = self._known(ids)
-        failures = [written_to(f, self.options.output) for f in self._failures(causes)]
-        if self.card is not None and self.profile_from == OBSERVED:
-            failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
         report = self.tally.report(
             backend,
             self.options.profile,
             original,
             self._seconds(),
-            tuple(failures),
+            self._failures(causes),
             known,
             lost=self.lost,
             interrupted=self.interrupted,
@@ -158,6 +151,15 @@ class Run:
             origin=self.origin,
             strength=self._strength(hello),
         )
+
+    def _select(self, hello: Hello, backend: BackendInfo) -> list[CaseId]:
+        """The cases to judge and the known failures that apply, which the hello decides."""
+        self.vocabulary = self.options.vocabulary or vocabulary_of([hello])
+        ids = selected(self.options, self.vocabulary, hello, self.own.ids)
+        is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
+        self.ledger = Ledger(tuple(ids), is_part)
+        self.settled.file = self.settled.file.of(backend, self.options.backend)
+        return ids
 
     def _judge(self, pool: AnyPool, ids: list[CaseId], hello: Hello) -> list[Verdict]:
         """Judge all cases and shrink one failure of each kind; returns those failures.
@@ -305,13 +307,16 @@ class Run:
             opened(chosen, options.effort, hello, self.tally, options.seed),
         )
 
-    def _failures(self, causes: list[Verdict]) -> list[Failure]:
-        """One failure per signature."""
+    def _failures(self, causes: list[Verdict]) -> tuple[Failure, ...]:
+        """One failure per signature, then the choices that the backend makes in two ways."""
         by_signature: dict[str, Failure] = {}
         for verdict in causes:
             failure = self.causes.get(verdict.id) or self._unshrunk(verdict)
             by_signature.setdefault(failure.signature, failure)
-        return list(by_signature.values())
+        failures = [written_to(f, self.options.output) for f in by_signature.values()]
+        if self.card is not None and self.profile_from == OBSERVED:
+            failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
+        return tuple(failures)
 
     def _unshrunk(self, verdict: Verdict) -> Failure:
         case = self.own.find(verdict.id) or case_by_id(
