@@ -69,7 +69,7 @@ def judged(name: str, backend: str, effort: str, begun: float) -> Run:
             report = conform(options, First(), pool)
         except FailedError as found:
             verdict, seconds = found.verdict, time.monotonic() - begun
-            said = verdict.fault.message if verdict.fault is not None else verdict.status.value
+            said = verdict.failure.message if verdict.failure is not None else verdict.status.value
             return Run(name, seconds, verdict.id, said.partition("\n")[0])
         programs = f"{report.conclusion}: {report.summary.programs} programs"
         return Run(name, time.monotonic() - begun, "", programs)

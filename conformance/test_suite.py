@@ -18,7 +18,7 @@ from uop.conformance.checks import OBSERVED
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import not_listed
-from uop.conformance.judging.verdict import Fault, Status
+from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.plugin import JUDGED
 from uop.conformance.profile.card import observe
 from uop.conformance.run.options import profile_of_run
@@ -113,7 +113,7 @@ class Trial:
     tries: int = 0
     lost: str = ""
     """Why the backend can no longer be used."""
-    failed: list[tuple[Case | InvalidCase, Fault]] = field(default_factory=list)
+    failed: list[tuple[Case | InvalidCase, CaseFailure]] = field(default_factory=list)
 
     def judge_one(self, case: Case | InvalidCase) -> None:
         """Judge a case. FailedError to shrink it, EndedError to end shrinking."""
@@ -131,9 +131,9 @@ class Trial:
         self.skipped += is_skipped
         # Hypothesis samples another instead, but only so many.
         assume(not is_skipped or self.skipped > self.programs)
-        if verdict.fault is not None:
-            self.failed.append((case, verdict.fault))
-            raise EndedError if verdict.fault.symptom in COSTLY else FailedError
+        if verdict.failure is not None:
+            self.failed.append((case, verdict.failure))
+            raise EndedError if verdict.failure.symptom in COSTLY else FailedError
 
 
 def supported(candidates: list[AnyGroup], judge: Judge) -> tuple[list[AnyGroup], set[str]]:
@@ -151,8 +151,10 @@ def sample(chosen: list[AnyGroup], data: st.DataObject) -> Case | InvalidCase:
     return group.made(index, HypothesisChoices(data))
 
 
-def described(judge: Judge, case: Case | InvalidCase, fault: Fault) -> str:
-    """The fault, and the program with its data in the form that `uop replay` reads."""
-    is_costly = fault.symptom in COSTLY
-    failure = as_found(case, fault, judge.profile) if is_costly else find_cause(judge, case, fault)
-    return f"{fault.symptom}: {failure.message}\n{failure.text}"
+def described(judge: Judge, case: Case | InvalidCase, failure: CaseFailure) -> str:
+    """The failure, and the program with its data in the form that `uop replay` reads."""
+    is_costly = failure.symptom in COSTLY
+    cause = (
+        as_found(case, failure, judge.profile) if is_costly else find_cause(judge, case, failure)
+    )
+    return f"{failure.symptom}: {cause.message}\n{cause.text}"

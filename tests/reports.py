@@ -6,7 +6,7 @@ from typing import Any
 
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.elements import Element, Errors
-from uop.conformance.judging.verdict import Fault, Status, Verdict
+from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.profile.card import Observation
 from uop.conformance.report.model import BackendInfo, Failure, LedgerSums, Report
 from uop.conformance.report.origin import Origin
@@ -24,7 +24,7 @@ FAILED = replace(
     PASSED,
     id="op/EXP2/float32/edges/1@2",
     status=Status.FAILED,
-    fault=Fault(Symptom.VALUE, "output 0[] is 0x1p+1, accepted 0x1p+0", values=(WRONG,)),
+    failure=CaseFailure(Symptom.VALUE, "output 0[] is 0x1p+1, accepted 0x1p+0", values=(WRONG,)),
 )
 SKIPPED = Verdict("op/SIN/float16/edges/0@2", Status.SKIPPED, reason="no float16")
 CRASHED = replace(FAILED, id="graph/MIXED/int8/random/0@2", status=Status.CRASHED)

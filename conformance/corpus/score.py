@@ -19,7 +19,7 @@ from uop.conformance.corpus.files import (
     read_sets,
 )
 from uop.conformance.judging.compare import Symptom, compare
-from uop.conformance.judging.verdict import Fault, Status, Verdict
+from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.protocol.untrusted import sanitized
 from uop.conformance.report.asked import Asked
 from uop.conformance.report.model import BackendInfo, Failure, Report
@@ -57,8 +57,8 @@ def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
     for entry in entries:
         verdict = _verdict(corpus / entry.id, outputs / entry.id, entry)
         tally.add(verdict)
-        if verdict.fault is not None:
-            failures.append(_failure(verdict, verdict.fault, corpus / entry.id))
+        if verdict.failure is not None:
+            failures.append(_failure(verdict, verdict.failure, corpus / entry.id))
     info = BackendInfo(outputs.name or str(outputs), header["uop"], "files")
     seconds = time.monotonic() - begun
     options = Asked(info.name, header["seed"], levels=(), effort="", corpus=corpus, outputs=outputs)
@@ -103,8 +103,8 @@ def _verdict(case: Path, results: Path, entry: CorpusCase) -> Verdict:
     try:
         outputs = read_arrays(results / OUTPUTS, entry.outputs)
     except CorpusError as error:
-        fault = Fault(Symptom.VALUE, str(error))
-        return Verdict(entry.id, Status.FAILED, 1, fault=fault)
+        failure = CaseFailure(Symptom.VALUE, str(error))
+        return Verdict(entry.id, Status.FAILED, 1, failure=failure)
     compared = compare(accepted, outputs)
     wrong = compared.mismatch
     return Verdict(
@@ -115,13 +115,15 @@ def _verdict(case: Path, results: Path, entry: CorpusCase) -> Verdict:
         single=compared.single,
         constrained=compared.constrained,
         max_ulp=compared.max_ulp,
-        fault=None
+        failure=None
         if wrong is None
-        else Fault(wrong.symptom, wrong.message, 0, wrong.output, wrong.element),
+        else CaseFailure(wrong.symptom, wrong.message, 0, wrong.output, wrong.element),
     )
 
 
-def _failure(verdict: Verdict, fault: Fault, folder: Path) -> Failure:
-    id, label = CaseId.parse(verdict.id), str(fault.symptom)
+def _failure(verdict: Verdict, failure: CaseFailure, folder: Path) -> Failure:
+    id, label = CaseId.parse(verdict.id), str(failure.symptom)
     signature, ops, dtypes = f"{label} {id.op} {id.dtype}", (id.op,), (id.dtype,)
-    return Failure(verdict.id, signature, label, id.level, ops, dtypes, fault.message, str(folder))
+    return Failure(
+        verdict.id, signature, label, id.level, ops, dtypes, failure.message, str(folder)
+    )

@@ -24,7 +24,7 @@ PARTS = 8
 BINS = PARTS + 2
 """One bin for results equal to the reference, one per part, one for results outside."""
 MOST_VALUES = 4
-"""A fault describes at most this many wrong elements."""
+"""A failure describes at most this many wrong elements."""
 IN_PLACE = frozenset({Op.PARAM, Op.CONST, Op.BITCAST})
 Outputs = Sequence[Array]
 Sets = Sequence[Accepted]

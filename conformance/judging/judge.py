@@ -16,7 +16,7 @@ from uop.conformance.judging.verdict import (
     NOT_CHARGED,
     SETTLED,
     AllSets,
-    Fault,
+    CaseFailure,
     Status,
     Verdict,
     skipped,
@@ -59,26 +59,26 @@ class Judge:
         ]
 
     def _combined(self, case: Case | InvalidCase, verdicts: Sequence[Verdict]) -> Verdict:
-        """Combine the verdicts on a case and its twins; a fault of a twin shows both results."""
+        """Combine the verdicts on a case and its twins; a failure of a twin shows both results."""
         verdict = together(verdicts)
-        fault = verdict.fault
-        if isinstance(case, InvalidCase) or fault is None or not fault.program:
+        failure = verdict.failure
+        if isinstance(case, InvalidCase) or failure is None or not failure.program:
             return verdict
-        message = f"{case.twins[fault.program - 1].name}: {fault.message}"
-        if fault.element is not None and verdicts[0].status is Status.PASSED:
-            message += self._result_of_case(case, fault, fault.element)
-        return replace(verdict, fault=replace(fault, message=message))
+        message = f"{case.twins[failure.program - 1].name}: {failure.message}"
+        if failure.element is not None and verdicts[0].status is Status.PASSED:
+            message += self._result_of_case(case, failure, failure.element)
+        return replace(verdict, failure=replace(failure, message=message))
 
-    def _result_of_case(self, case: Case, fault: Fault, element: int) -> str:
+    def _result_of_case(self, case: Case, failure: CaseFailure, element: int) -> str:
         """The element of the case itself that its twin gets wrong, as text."""
         submission = self._prepare(case).submission
         outcome = submission.outcome(self._outcomes(submission.programs))
-        if isinstance(outcome, Problem) or fault.output >= len(outcome.batches[fault.batch]):
+        if isinstance(outcome, Problem) or failure.output >= len(outcome.batches[failure.batch]):
             return ""
-        output = outcome.batches[fault.batch][fault.output]
+        output = outcome.batches[failure.batch][failure.output]
         if element >= output.size:
             return ""
-        dtype = self.accepted(case)[fault.batch][fault.output].dtype
+        dtype = self.accepted(case)[failure.batch][failure.output].dtype
         return f"; otherwise it is {element_text(dtype, output, element)}"
 
     def _judge(self, cases: Sequence[Case | InvalidCase]) -> list[Verdict]:
@@ -176,10 +176,10 @@ class Judge:
 
     def _confirmed(self, p: Prepared, verdict: Verdict) -> Verdict:
         alone = self._judged([p])[0]
-        if alone.status is not Status.PASSED or verdict.fault is None:
+        if alone.status is not Status.PASSED or verdict.failure is None:
             return alone
-        message = ALONE_PASSES + verdict.fault.message
-        return replace(verdict, fault=replace(verdict.fault, message=message))
+        message = ALONE_PASSES + verdict.failure.message
+        return replace(verdict, failure=replace(verdict.failure, message=message))
 
     def _prepare(self, case: Case | InvalidCase) -> Prepared:
         submission = submission_of(case, self.session.hello)
@@ -203,7 +203,7 @@ class Judge:
     def _verdict(self, p: Prepared, accepted: AllSets, outcome: Outcome) -> Verdict:
         """The verdict on an outcome. Results that the sent program allows do not count as wrong."""
         verdict, sent = verdict_of(p.case, accepted, outcome), self._sent_instead(p)
-        if verdict.fault is None or sent is None:
+        if verdict.failure is None or sent is None:
             return verdict
         why = NOT_CHARGED if self.demanded(p.case) == STRICT else SETTLED
         return self._charged(p, sent, accepted, outcome, verdict) or skipped(p.case, why)
@@ -236,7 +236,11 @@ class Judge:
             # Without accepted sets, interpret `sent` to see whether its result passes.
             result = p.submission.outcome([attempt(lambda: interpret(p.submission.program))])
             return verdict if verdict_of(p.case, accepted, result).status is Status.PASSED else None
-        if isinstance(outcome, Problem) or verdict.fault is None or verdict.fault.element is None:
+        if (
+            isinstance(outcome, Problem)
+            or verdict.failure is None
+            or verdict.failure.element is None
+        ):
             return verdict
         batches = zip(accepted, sets, outcome.batches, strict=True)
         remaining = verdict_of(p.case, [tuple(map(opened, *batch)) for batch in batches], outcome)

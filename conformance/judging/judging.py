@@ -69,8 +69,8 @@ class Tasks:
                 self.judge.profile = parse_profile(profile)
                 self.vocabulary = vocabulary
                 return Done()
-            case Shrink(id=id, fault=fault):
-                return self.own.find_cause(self.judge, self._case(id), fault)
+            case Shrink(id=id, failure=failure):
+                return self.own.find_cause(self.judge, self._case(id), failure)
             case Judge(ids=ids):
                 return self._judged(ids)
         raise TypeError(f"no task of a judge: {task}")

@@ -1,4 +1,4 @@
-"""Verdicts on cases: status, fault and counts of each case."""
+"""Verdicts on cases: status, failure and counts of each case."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class CaseFailure:
     """Why a case failed: a message, and the batch, output and element (row-major)."""
 
     symptom: Symptom
@@ -73,7 +73,7 @@ class Verdict:
     constrained: int = 0
     max_ulp: float = 0.0
     reason: str = ""
-    fault: Fault | None = None
+    failure: CaseFailure | None = None
     digest: str = ""
     errors: Errors | None = None
 
@@ -97,7 +97,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
         single=sum(v.single for v in judged),
         constrained=sum(v.constrained for v in judged),
         max_ulp=max(v.max_ulp for v in judged),
-        fault=worst.fault and replace(worst.fault, program=program),
+        failure=worst.failure and replace(worst.failure, program=program),
     )
 
 
@@ -117,8 +117,10 @@ def skipped(case: Case | InvalidCase, reason: str) -> Verdict:
 def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
     id = str(case.id)
     if isinstance(outcome, Outputs):
-        fault = Fault(Symptom.NOT_REJECTED, f"{case.label}: a program that breaks it was accepted")
-        return Verdict(id, Status.FAILED, 1, fault=fault)
+        failure = CaseFailure(
+            Symptom.NOT_REJECTED, f"{case.label}: a program that breaks it was accepted"
+        )
+        return Verdict(id, Status.FAILED, 1, failure=failure)
     match outcome.kind:
         case ProblemKind.INVALID if outcome.label in ("", case.label):
             return Verdict(id, Status.PASSED, 1)
@@ -129,7 +131,9 @@ def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
         case _:
             message = f"{outcome.kind.value} instead of a rejection: {outcome.message}"
     status = Status.CRASHED if outcome.kind in LOST else Status.FAILED
-    return Verdict(id, status, 1, fault=Fault(_symptom(outcome.kind), f"{case.label}: {message}"))
+    return Verdict(
+        id, status, 1, failure=CaseFailure(_symptom(outcome.kind), f"{case.label}: {message}")
+    )
 
 
 def _verdict_on_problem(case: Case, problem: Problem) -> Verdict:
@@ -140,7 +144,10 @@ def _verdict_on_problem(case: Case, problem: Problem) -> Verdict:
     if problem.kind not in LOST:
         message = f"{problem.kind.value}: {message}"
     return Verdict(
-        str(case.id), status, len(case.batches), fault=Fault(_symptom(problem.kind), message)
+        str(case.id),
+        status,
+        len(case.batches),
+        failure=CaseFailure(_symptom(problem.kind), message),
     )
 
 
@@ -152,27 +159,27 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
     if len(outcome.batches) != len(case.batches):
         message = f"{len(outcome.batches)} results for {len(case.batches)} inputs"
         return Verdict(
-            str(case.id), Status.FAILED, len(accepted), fault=Fault(Symptom.VALUE, message)
+            str(case.id), Status.FAILED, len(accepted), failure=CaseFailure(Symptom.VALUE, message)
         )
     compared = [compare(s, o) for s, o in zip(accepted, outcome.batches, strict=True)]
-    fault: Fault | None = None
+    failure: CaseFailure | None = None
     for batch, comparison in enumerate(compared):
         wrong = comparison.mismatch or _unsteady(case, batch, accepted, outcome)
-        if fault is None and wrong is not None:
+        if failure is None and wrong is not None:
             values = wrong_elements(case, batch, accepted[batch], outcome.batches[batch])
-            fault = Fault(
+            failure = CaseFailure(
                 wrong.symptom, wrong.message, batch, wrong.output, wrong.element, values=values
             )
-    fits = fault is None or fault.element is not None
+    fits = failure is None or failure.element is not None
     return Verdict(
         id=str(case.id),
-        status=Status.PASSED if fault is None else Status.FAILED,
+        status=Status.PASSED if failure is None else Status.FAILED,
         checks=len(compared),
         elements=sum(c.elements for c in compared),
         single=sum(c.single for c in compared),
         constrained=sum(c.constrained for c in compared),
         max_ulp=max((c.max_ulp for c in compared), default=0.0),
-        fault=fault,
+        failure=failure,
         digest=digest(case.root),
         errors=errors_of(case, accepted, outcome.batches) if fits and case.level == "op" else None,
     )

@@ -129,8 +129,8 @@ class SoundJudge:
         return self.judging.judge([case_by_id(str(id), SEED) for id in ids])
 
     def cause(self, verdict: Verdict) -> Failure:
-        assert verdict.fault is not None
-        return find_cause(self.judging, case_by_id(verdict.id, SEED), verdict.fault)
+        assert verdict.failure is not None
+        return find_cause(self.judging, case_by_id(verdict.id, SEED), verdict.failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class FaultyJudge:
         return list(self.member.ask(tasks.Judge(tuple(map(str, ids)))).verdicts)
 
     def cause(self, verdict: Verdict) -> Failure:
-        assert verdict.fault is not None
-        return self.member.ask(tasks.Shrink(verdict.id, verdict.fault))
+        assert verdict.failure is not None
+        return self.member.ask(tasks.Shrink(verdict.id, verdict.failure))
 
 
 @contextmanager
@@ -180,9 +180,9 @@ def _by_failure(setups: AbstractContextManager[Setup], mutant: Mutant, backend: 
             for verdict in setup.judge(ids):
                 at = time.monotonic()
                 if shows(verdict) and not shows(without_fault(backend, verdict.id, mutant.profile)):
-                    assert verdict.fault is not None
+                    assert verdict.failure is not None
                     return Kill(
-                        verdict.id, verdict.fault.message, at, _about(setup, verdict, mutant)
+                        verdict.id, verdict.failure.message, at, _about(setup, verdict, mutant)
                     )
     return None
 
@@ -196,9 +196,11 @@ def without_fault(backend: str, id: str, profile: str) -> Verdict:
 
 def shows(verdict: Verdict) -> bool:
     """Whether a verdict is a failure of a program that was run, or wrongly accepted."""
-    if verdict.status is not Status.FAILED or verdict.fault is None:
+    if verdict.status is not Status.FAILED or verdict.failure is None:
         return False
-    return verdict.fault.symptom is not Symptom.REFUSED or NOT_BUILT not in verdict.fault.message
+    return (
+        verdict.failure.symptom is not Symptom.REFUSED or NOT_BUILT not in verdict.failure.message
+    )
 
 
 def _by_acquittal(mutant: Mutant) -> Kill | None:
@@ -245,7 +247,7 @@ def _about(setup: Setup, verdict: Verdict, mutant: Mutant) -> frozenset[str]:
     op = CaseId.parse(verdict.id).op
     case = case_by_id(verdict.id, SEED)
     label = case.label if isinstance(case, InvalidCase) else ""
-    if verdict.fault is None or (op != MIXED and not {op, label}.isdisjoint(mutant.breaks)):
+    if verdict.failure is None or (op != MIXED and not {op, label}.isdisjoint(mutant.breaks)):
         return frozenset({op, label})
     failure = setup.cause(verdict)
     return frozenset({*failure.ops, failure.label})

@@ -47,9 +47,9 @@ def pushed(op: Op, seed: int, profile: Profile) -> Iterator[tuple[str, int]]:
 
 def rejected(verdict: Verdict) -> int:
     """The number of elements that a verdict rejects."""
-    if verdict.status is not Status.FAILED or verdict.fault is None:
+    if verdict.status is not Status.FAILED or verdict.failure is None:
         return 0
-    several = SEVERAL.search(verdict.fault.message)
+    several = SEVERAL.search(verdict.failure.message)
     return int(several[1]) if several else 1
 
 

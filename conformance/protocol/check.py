@@ -108,8 +108,8 @@ def _ops(worker: Command, results: Checked) -> Iterator[Deviation]:
             right.append(cases[0])
             continue
         yield _failing(op, *wrong, judge)
-        fault = wrong[1].fault
-        results.hung = fault is not None and fault.symptom is Symptom.HANG
+        failure = wrong[1].failure
+        results.hung = failure is not None and failure.symptom is Symptom.HANG
         if results.hung:
             return
     if not tried:
@@ -124,10 +124,10 @@ def _ops(worker: Command, results: Checked) -> Iterator[Deviation]:
 
 def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
     """The deviation of a failing program: its input, outputs, accepted results, next command."""
-    if verdict.fault is None:
+    if verdict.failure is None:
         text = f"{op}: hello lists it, yet run of {verdict.id} says: {verdict.reason}"
         return Deviation(text, (*_program(case.root), _next(judge, case)))
-    failure = find_cause(judge, case, verdict.fault)
+    failure = find_cause(judge, case, verdict.failure)
     shrunk = parse_file(failure.text).cases[0]
     assert shrunk.root is not None
     inputs = [(f"input {slot}", _shown(from_literal(a))) for slot, a in shrunk.inputs.items()]

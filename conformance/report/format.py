@@ -19,7 +19,7 @@ from uop.conformance.suite.vocabulary import Vocabulary
 SCHEMA = "uop-report/1"
 ADDED = ("card", "ledger", "origin", "strength", "others", "vote")
 """Optional keys, left out if the value is None."""
-NOT_WRITTEN = ("faults", "graphs")
+NOT_WRITTEN = ("case_failures", "graphs")
 ONLY_OF_FILES = ("corpus", "outputs")
 OF_FILES = ("backend", "timeout", *ONLY_OF_FILES, "seed")
 """The options in a report of `uop judge`."""
@@ -40,7 +40,7 @@ SHOWN = 60
 
 def as_json(report: Report) -> Json:
     """Convert a report to JSON."""
-    document: Json = {"schema": SCHEMA, **to_json(replace(report, others=None, faults={}))}
+    document: Json = {"schema": SCHEMA, **to_json(replace(report, others=None, case_failures={}))}
     options = document["options"]
     is_of_files = options["corpus"] is not None
     names = OF_FILES if is_of_files else [name for name in options if name not in ONLY_OF_FILES]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from uop.conformance.judging.elements import Element
-from uop.conformance.judging.verdict import Fault
+from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.profile.card import Observation
 from uop.conformance.report.asked import Asked
 from uop.conformance.report.origin import Origin
@@ -278,8 +278,8 @@ class Report:
     others: tuple[Report, ...] | None = None
     """The reports on the other backends, judged on the same cases."""
     vote: Vote | None = None
-    faults: Mapping[str, Fault] = field(default_factory=dict)
-    """The fault of each failed case. Not written to files, nor is `graphs`."""
+    case_failures: Mapping[str, CaseFailure] = field(default_factory=dict)
+    """The failure of each failed case. Not written to files, nor is `graphs`."""
     graphs: int = 0
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 
 from uop.conformance.judging.elements import BINS
-from uop.conformance.judging.verdict import MAY_END, Fault, Status, Verdict
+from uop.conformance.judging.verdict import MAY_END, CaseFailure, Status, Verdict
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.asked import Asked
 from uop.conformance.report.model import (
@@ -105,7 +105,7 @@ class Tally:
     cells: dict[tuple[str, str, str], Sums] = field(default_factory=dict)
     counts: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
     cases: dict[str, dict[int, Status]] = field(default_factory=dict)
-    faults: dict[str, Fault] = field(default_factory=dict)
+    case_failures: dict[str, CaseFailure] = field(default_factory=dict)
     checks: int = 0
     elements: int = 0
     single: int = 0
@@ -123,8 +123,8 @@ class Tally:
         sums = self.cells.setdefault(key, Sums(*key))
         self.counts[verdict.status] += 1
         self.cases.setdefault(group_name(id), {})[id.index] = verdict.status
-        if verdict.fault is not None:
-            self.faults[verdict.id] = verdict.fault
+        if verdict.failure is not None:
+            self.case_failures[verdict.id] = verdict.failure
         if verdict.status is Status.SKIPPED:
             sums.skipped[verdict.reason] += 1
             return
@@ -176,7 +176,7 @@ class Tally:
             failures=failures,
             known=known,
             cases={name: _marked(group) for name, group in sorted(self.cases.items())},
-            faults=self.faults,
+            case_failures=self.case_failures,
             graphs=len(self.graphs),
         )
 

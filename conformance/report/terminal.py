@@ -127,8 +127,8 @@ class Screen(Display):
         self.live.update(self._table(tally, seconds))
 
     def failed(self, verdict: Verdict) -> None:
-        if verdict.fault is not None:
-            self.last_failure = one_line(f"{verdict.id}: {verdict.fault.message}")
+        if verdict.failure is not None:
+            self.last_failure = one_line(f"{verdict.id}: {verdict.failure.message}")
 
     def stop(self) -> None:
         """Stop the live table; safe to call before it starts."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from uop.conformance.judging.verdict import Fault, Status
+from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.report.model import Outcome, Report, Vote, VotedCase
 from uop.conformance.report.tally import STATUSES, group_name
 from uop.conformance.suite.case import CaseId
@@ -19,7 +19,7 @@ MOST_LINES = 12
 
 def polled(reports: Sequence[Report], missing: Sequence[str] = ()) -> Report:
     """Combine the reports on several backends: the first, with the others and the votes."""
-    failed = {id for report in reports for id in report.faults}
+    failed = {id for report in reports for id in report.case_failures}
     cases = tuple(voted(id, reports) for id in sorted(failed))
     first, *others = reports
     vote = Vote(tuple(report.options.backend for report in reports), tuple(missing), cases)
@@ -28,11 +28,11 @@ def polled(reports: Sequence[Report], missing: Sequence[str] = ()) -> Report:
 
 def voted(id: str, reports: Sequence[Report]) -> VotedCase:
     """Count the votes on a case. The interpreter always has one vote."""
-    results = {r.options.backend: (_status(r, id), r.faults.get(id)) for r in reports}
+    results = {r.options.backend: (_status(r, id), r.case_failures.get(id)) for r in reports}
     says = {name: _said(*of) for name, of in results.items()}
     answers = {
-        name: _answer(fault)
-        for name, (status, fault) in results.items()
+        name: _answer(failure)
+        for name, (status, failure) in results.items()
         if status not in (None, Status.SKIPPED)
     }
     votes = Counter({**{INTERPRETER: AS_EXPECTED}, **answers}.values())
@@ -91,22 +91,22 @@ def _status(report: Report, id: str) -> Status | None:
     return STATUSES.get(mark)
 
 
-def _answer(fault: Fault | None) -> str:
+def _answer(failure: CaseFailure | None) -> str:
     """The answer to count: for a wrong result its first wrong element, else the message."""
-    if fault is None:
+    if failure is None:
         return AS_EXPECTED
-    first = fault.values[0] if fault.values else None
-    return f"{fault.batch} {first.place} {first.got}" if first else _wrong(fault)
+    first = failure.values[0] if failure.values else None
+    return f"{failure.batch} {first.place} {first.got}" if first else _wrong(failure)
 
 
-def _said(status: Status | None, fault: Fault | None) -> str:
-    if fault is not None:
-        return _wrong(fault)
+def _said(status: Status | None, failure: CaseFailure | None) -> str:
+    if failure is not None:
+        return _wrong(failure)
     return AS_EXPECTED if status is Status.PASSED else str(status or "not run")
 
 
-def _wrong(fault: Fault) -> str:
-    if not fault.values:
-        return fault.message.partition("\n")[0]
-    first = fault.values[0]
+def _wrong(failure: CaseFailure) -> str:
+    if not failure.values:
+        return failure.message.partition("\n")[0]
+    first = failure.values[0]
     return f"{first.place} is {first.got}, not {first.accepted}"

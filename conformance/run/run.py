@@ -196,7 +196,7 @@ class Run:
         Where it is known, all failures of the kind and group count as known. Those of other groups
         do not: another group may be about another dtype.
         """
-        tasks = (Shrink(v.id, v.fault) for v in failed if v.fault is not None)
+        tasks = (Shrink(v.id, v.failure) for v in failed if v.failure is not None)
         self.causes |= {cause.id: cause for cause in pool.answers(tasks)}
         causes: list[Verdict] = []
         for verdict in failed:
@@ -288,7 +288,7 @@ class Run:
         first: dict[tuple[str, ...], Verdict] = {}
         for id in ids:
             verdict = self.failed.get(str(id))
-            if verdict is not None and verdict.fault is not None:
+            if verdict is not None and verdict.failure is not None:
                 first.setdefault(_kind(verdict), verdict)
         by_severity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
         return [verdict for verdicts in by_severity.values() for verdict in verdicts]
@@ -322,8 +322,8 @@ class Run:
         case = self.own.find(verdict.id) or case_by_id(
             verdict.id, self.options.seed, self.vocabulary
         )
-        assert verdict.fault is not None
-        return self.own.as_found(case, verdict.fault, parse_profile(self.options.profile))
+        assert verdict.failure is not None
+        return self.own.as_found(case, verdict.failure, parse_profile(self.options.profile))
 
     def _seconds(self) -> float:
         return time.monotonic() - self.begun
@@ -335,7 +335,7 @@ class Run:
 def _kind(verdict: Verdict) -> tuple[str, str, str, str]:
     """The level, op, dtype and symptom of a failure: one failure of each kind is shrunk."""
     id = CaseId.parse(verdict.id)
-    return id.level, id.op, id.dtype, verdict.fault.symptom if verdict.fault else ""
+    return id.level, id.op, id.dtype, verdict.failure.symptom if verdict.failure else ""
 
 
 def _group(verdict: Verdict) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, islice, repeat
 
 from uop.conformance.coverage.exercised import Exercised
-from uop.conformance.judging.verdict import Fault, Verdict
+from uop.conformance.judging.verdict import CaseFailure, Verdict
 from uop.conformance.profile.card import Card
 from uop.conformance.report.model import Failure
 from uop.conformance.run.pool import Task
@@ -45,7 +45,7 @@ class Shrink(Task[Failure]):
     """Find the cause of a failure."""
 
     id: str
-    fault: Fault
+    failure: CaseFailure
     answer = Failure
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from uop.conformance.judging.verdict import Fault
+from uop.conformance.judging.verdict import CaseFailure
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array, to_bits
@@ -38,8 +38,8 @@ class Candidate:
 Step = Callable[[], Candidate]
 """Builds a candidate. A step that raises UopError is skipped."""
 
-Probe = Callable[[Sequence[Candidate]], Sequence[Fault | None]]
-"""Runs candidates together. Returns the fault of each that still fails in the same way."""
+Probe = Callable[[Sequence[Candidate]], Sequence[CaseFailure | None]]
+"""Runs candidates together. Returns the failure of each that still fails in the same way."""
 
 
 def is_computing(u: UOp) -> bool:
@@ -48,9 +48,11 @@ def is_computing(u: UOp) -> bool:
     return not is_shape and u.op not in SOURCES | {Op.TUPLE, Op.SINK}
 
 
-def reduce_program(start: Candidate, fault: Fault, probe: Probe) -> tuple[Candidate, Fault]:
-    """Shrink a program that fails with `fault`. Returns the smallest failing one and its fault."""
-    best = start, fault
+def reduce_program(
+    start: Candidate, failure: CaseFailure, probe: Probe
+) -> tuple[Candidate, CaseFailure]:
+    """Shrink a program that fails with `failure`. Returns the smallest and its failure."""
+    best = start, failure
     best = _first_failing(best, probe, without_functions(best[0]))
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
@@ -75,16 +77,16 @@ def without_functions(candidate: Candidate) -> Iterator[Step]:
         yield lambda: with_used_inputs(inlined(candidate.root), candidate.inputs)
 
 
-def one_element(candidate: Candidate, fault: Fault) -> Iterator[Step]:
+def one_element(candidate: Candidate, failure: CaseFailure) -> Iterator[Step]:
     """The program on the failing element alone, if it is elementwise."""
     root = candidate.root
     if root.op is Op.SINK:
         return
     outputs = root.src if root.op is Op.TUPLE else (root,)
-    computing = [u for u in outside(outputs[fault.output]) if is_computing(u)]
+    computing = [u for u in outside(outputs[failure.output]) if is_computing(u)]
     elementwise = all(u.declaration.is_elementwise for u in computing)
-    if fault.element is not None and elementwise and outputs[fault.output].shape:
-        yield partial(_at_element, candidate, outputs[fault.output], fault.element)
+    if failure.element is not None and elementwise and outputs[failure.output].shape:
+        yield partial(_at_element, candidate, outputs[failure.output], failure.element)
 
 
 def _at_element(candidate: Candidate, output: UOp, element: int) -> Candidate:
@@ -109,13 +111,13 @@ def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:
             yield partial(with_used_inputs, alone, inputs)
 
 
-def pairs_of_outputs(candidate: Candidate, fault: Fault) -> Iterator[Step]:
+def pairs_of_outputs(candidate: Candidate, failure: CaseFailure) -> Iterator[Step]:
     """The wrong output paired with each other output: alone it may be right."""
     outputs = candidate.root.src
     if candidate.root.op is Op.TUPLE and len(outputs) > 2:
         for k in range(len(outputs)):
-            if k != fault.output:
-                pair = UOp(Op.TUPLE, *(outputs[j] for j in sorted((k, fault.output))))
+            if k != failure.output:
+                pair = UOp(Op.TUPLE, *(outputs[j] for j in sorted((k, failure.output))))
                 yield partial(with_used_inputs, pair, candidate.inputs)
 
 
@@ -297,8 +299,8 @@ def _beyond(root: UOp, depth: int) -> list[UOp]:
 
 
 def _repeated(
-    best: tuple[Candidate, Fault], probe: Probe, steps: Callable[[Candidate], Iterator[Step]]
-) -> tuple[Candidate, Fault]:
+    best: tuple[Candidate, CaseFailure], probe: Probe, steps: Callable[[Candidate], Iterator[Step]]
+) -> tuple[Candidate, CaseFailure]:
     """Repeat steps while a candidate still fails, for at most ROUNDS rounds."""
     for _ in range(ROUNDS):
         smaller = _first_failing(best, probe, steps(best[0]))
@@ -309,8 +311,8 @@ def _repeated(
 
 
 def _first_failing(
-    best: tuple[Candidate, Fault], probe: Probe, steps: Iterator[Step]
-) -> tuple[Candidate, Fault]:
+    best: tuple[Candidate, CaseFailure], probe: Probe, steps: Iterator[Step]
+) -> tuple[Candidate, CaseFailure]:
     """The first candidate that still fails; `best` itself if none does."""
     candidates: list[Candidate] = []
     for step in steps:
@@ -318,5 +320,5 @@ def _first_failing(
             candidate = step()
             bind_inputs(candidate.root, candidate.inputs)
             candidates.append(candidate)
-    faults = zip(candidates, probe(candidates), strict=True) if candidates else ()
-    return next(((c, fault) for c, fault in faults if fault is not None), best)
+    failures = zip(candidates, probe(candidates), strict=True) if candidates else ()
+    return next(((c, failure) for c, failure in failures if failure is not None), best)

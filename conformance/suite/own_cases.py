@@ -10,7 +10,7 @@ from uop.conformance.backends import names
 from uop.conformance.checks import OptionError
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import accepted_of, from_literal, output_keys
-from uop.conformance.judging.verdict import Fault
+from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.repro import as_found, find_cause
 from uop.conformance.suite.case import MIXED, OWN, Batch, Case, CaseId, InvalidCase, NoSuchCaseError
@@ -90,20 +90,20 @@ class OwnCases:
         """Return why a case without meaning is not judged; empty for other cases."""
         return why_undefined(self.files[id]) if id in self.files else ""
 
-    def find_cause(self, judge: Judge, case: AnyCase, fault: Fault) -> Failure:
+    def find_cause(self, judge: Judge, case: AnyCase, failure: CaseFailure) -> Failure:
         """Shrink a failure, unless the file itself states what is accepted."""
         file = self.files.get(str(case.id))
         if file is None or _is_judged_by_the_spec(file):
-            return find_cause(judge, case, fault)
-        return self.as_found(case, fault, judge.profile)
+            return find_cause(judge, case, failure)
+        return self.as_found(case, failure, judge.profile)
 
-    def as_found(self, case: AnyCase, fault: Fault, profile: Profile) -> Failure:
+    def as_found(self, case: AnyCase, failure: CaseFailure, profile: Profile) -> Failure:
         """Record a failure without shrinking it."""
         file = self.files.get(str(case.id))
         if file is None or isinstance(case, InvalidCase) or _is_judged_by_the_spec(file):
-            return as_found(case, fault, profile)
-        text = print_file(UopFile((replace(file, comment=fault.message),)))
-        spec = as_found(case, fault, file.profile)
+            return as_found(case, failure, profile)
+        text = print_file(UopFile((replace(file, comment=failure.message),)))
+        spec = as_found(case, failure, file.profile)
         return replace(spec, text=text)
 
 

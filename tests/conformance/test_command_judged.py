@@ -68,7 +68,7 @@ def some_cases() -> list[Case]:
 
 
 def failures(verdicts: list[Verdict]) -> list[str]:
-    return [f"{v.id}: {v.fault.message}" for v in verdicts if v.fault is not None]
+    return [f"{v.id}: {v.failure.message}" for v in verdicts if v.failure is not None]
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_a_wrong_stage_is_named_and_the_source_is_in_the_repro(tmp_path: Path) -
     case = first("op", "ADD", "float32")
     with judge(name, tmp_path) as judged:
         (verdict,) = judged.judge([case])
-        assert verdict.fault is not None
-        finding = find_cause(judged, case, verdict.fault)
+        assert verdict.failure is not None
+        finding = find_cause(judged, case, verdict.failure)
     assert "its stage fuse leaves a program that gives something else" in finding.message
     assert ";   |   return 0;" in finding.text
 
@@ -194,9 +194,9 @@ def test_a_wrong_property_is_a_failure(tmp_path: Path) -> None:
     case = first("op", "ADD", "float32")
     with judge(reference("shape of the root", offers=["props"]), tmp_path) as judged:
         (verdict,) = judged.judge([case])
-    assert verdict.fault is not None
-    assert "property: node " in verdict.fault.message
-    assert "ADD: shape: expected [" in verdict.fault.message
+    assert verdict.failure is not None
+    assert "property: node " in verdict.failure.message
+    assert "ADD: shape: expected [" in verdict.failure.message
 
 
 @pytest.mark.parametrize(

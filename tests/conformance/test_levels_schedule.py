@@ -65,7 +65,7 @@ def test_a_kernel_without_meaning_has_failed_where_its_graph_has_one() -> None:
     (right, verdict) = judge.judge([case, wrong])
     assert right.status is Status.PASSED
     assert verdict.status is Status.FAILED
-    assert verdict.fault is not None
-    assert "INDEX.u1" in verdict.fault.message
-    finding = find_cause(judge, wrong, verdict.fault)
+    assert verdict.failure is not None
+    assert "INDEX.u1" in verdict.failure.message
+    finding = find_cause(judge, wrong, verdict.failure)
     assert "accept 2" in finding.text

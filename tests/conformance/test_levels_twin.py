@@ -45,7 +45,7 @@ def test_who_takes_the_liberties_of_the_spec_is_not_accused(
 ) -> None:
     cases = [c for kind, *_ in twin.KINDS for c in of_kind(f"-{kind}")[::4]]
     verdicts = Judge(Local(backend), STRICT).judge(cases)
-    assert [v.fault for v in verdicts if v.status is not Status.PASSED] == []
+    assert [v.failure for v in verdicts if v.status is not Status.PASSED] == []
 
 
 def test_a_twin_of_each_kind_is_another_program() -> None:
@@ -116,20 +116,20 @@ def test_a_twin_that_differs_is_reported_with_both_values() -> None:
     case = case_of(WIDE, Twin("with ADD in memory", SPLIT, GIVEN))
     (verdict,) = judge.judge([case])
     assert verdict.status is Status.FAILED
-    assert verdict.fault is not None
-    assert verdict.fault.program == 1
-    assert verdict.fault.message == (
+    assert verdict.failure is not None
+    assert verdict.failure.program == 1
+    assert verdict.failure.message == (
         "with ADD in memory: output 0[1] is true, accepted false; otherwise it is false"
     )
-    finding = find_cause(judge, case, verdict.fault)
+    finding = find_cause(judge, case, verdict.failure)
     assert "CONTIGUOUS" in finding.ops
 
 
 def test_a_case_that_fails_itself_is_reported_as_such() -> None:
     judge = Judge(Local(Changing("ADD")), STRICT)
     (verdict,) = judge.judge([case_of(WIDE, Twin("with ADD in memory", SPLIT, GIVEN))])
-    assert verdict.fault is not None
-    assert verdict.fault.program == 0
+    assert verdict.failure is not None
+    assert verdict.failure.program == 0
 
 
 def test_a_twin_is_judged_by_what_its_case_may_give() -> None:
@@ -138,9 +138,9 @@ def test_a_twin_is_judged_by_what_its_case_may_give() -> None:
     judge = Judge(Local(InterpreterBackend()), STRICT)
     case = case_of(one, Twin("otherwise", two, GIVEN))
     (verdict,) = judge.judge([case])
-    assert verdict.fault is not None
-    assert "output 0[0] is 3, accepted 2 " in verdict.fault.message
-    assert "2" in find_cause(judge, case, verdict.fault).text
+    assert verdict.failure is not None
+    assert "output 0[0] is 3, accepted 2 " in verdict.failure.message
+    assert "2" in find_cause(judge, case, verdict.failure).text
 
 
 class Truncating(InterpreterBackend):
@@ -166,7 +166,7 @@ def test_what_a_profile_says_of_an_op_is_not_asked_of_its_decomposition(
     """NOT(a < b) is true beside a NaN; what makes a CDIV of a floor makes another of a CDIV."""
     case = generate.case_by_id(f"twin/{op}/{dtype}/decomposed/0", 0)
     (verdict,) = Judge(Local(backend), profile).judge([case])
-    assert (verdict.status, verdict.reason) == (Status.SKIPPED, SETTLED), verdict.fault
+    assert (verdict.status, verdict.reason) == (Status.SKIPPED, SETTLED), verdict.failure
 
 
 @pytest.mark.parametrize("op", ["CDIV", "CMOD"])
@@ -198,11 +198,11 @@ def test_two_equal_runs_give_equal_bits() -> None:
     judge = Judge(Local(Alternating()), STRICT)
     case, other = (case_of(root, batches=(zeros, b)) for b in (zeros, again))
     found, accepted = judge.judge([case, other])
-    assert found.fault is not None
-    assert found.fault.symptom is Symptom.UNSTEADY
-    assert found.fault.message == "two equal runs: output 0[0] is 0x0p+0, then -0x0p+0"
+    assert found.failure is not None
+    assert found.failure.symptom is Symptom.UNSTEADY
+    assert found.failure.message == "two equal runs: output 0[0] is 0x0p+0, then -0x0p+0"
     assert accepted.status is Status.PASSED
-    assert find_cause(judge, case, found.fault).label == Symptom.UNSTEADY.value
+    assert find_cause(judge, case, found.failure).label == Symptom.UNSTEADY.value
 
 
 @given(st.data(), st.sampled_from(twin.KINDS))
@@ -219,4 +219,4 @@ def test_hypothesis_drives_the_builder(
     case = Case(CaseId("twin", "MIXED", "int32", "test", 0), made.root, made.batches,
                 twins=made.twins)  # fmt: skip
     (verdict,) = Judge(Local(InterpreterBackend()), STRICT).judge([case])
-    assert verdict.fault is None
+    assert verdict.failure is None

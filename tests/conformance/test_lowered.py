@@ -161,11 +161,11 @@ def test_a_fault_is_charged_where_a_profile_decides_otherwise_than_the_reference
     right = judged(Kernels(rule), case, profile)
     assert (right.status, right.reason) == (status, SETTLED if status is Status.SKIPPED else "")
     wrong = Kernels(rule, lambda a: a + np.int32(5))
-    fault = judged(wrong, case, profile).fault
-    assert fault is not None
-    assert fault.symptom is Symptom.VALUE
+    failure = judged(wrong, case, profile).failure
+    assert failure is not None
+    assert failure.symptom is Symptom.VALUE
     # And so does the program that is written for it.
-    finding = find_cause(Judge(Local(wrong), profile), case, fault)
+    finding = find_cause(Judge(Local(wrong), profile), case, failure)
     files = parse_file(finding.text).cases
     assert [v.status for v in judge_files(files, Local(wrong))] == [Status.FAILED]
     assert judge_files(files, Local(Kernels(rule)))[0].status is not Status.FAILED
@@ -177,10 +177,10 @@ def test_of_a_fault_only_what_kernels_of_ours_may_not_give_is_told() -> None:
     def wrong(a: Array) -> Array:
         return a + np.array([0, 0, 5, 0], np.int32)
 
-    fault = judged(Kernels(truncated, wrong), case_of(UOp(Op.CDIV, X, Y)), TRUNC).fault
-    assert fault is not None
-    assert fault.element == 2
-    assert fault.message == "output 0[2] is 6, accepted 1"
+    failure = judged(Kernels(truncated, wrong), case_of(UOp(Op.CDIV, X, Y)), TRUNC).failure
+    assert failure is not None
+    assert failure.element == 2
+    assert failure.message == "output 0[2] is 6, accepted 1"
 
 
 NUMBERS = st.integers(-(2**31), 2**31 - 1)
@@ -218,6 +218,6 @@ def test_two_runs_that_differ_are_charged_though_each_may_be() -> None:
     batch = Batch(zeros)
     case = replace(case_of(UOp(Op.MAX, x, y)), batches=(batch, batch))
     backend = Kernels(change=lambda a: np.copysign(a, next(signs)))
-    fault = judged(backend, case, STRICT).fault
-    assert fault is not None
-    assert fault.symptom is Symptom.UNSTEADY
+    failure = judged(backend, case, STRICT).failure
+    assert failure is not None
+    assert failure.symptom is Symptom.UNSTEADY

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from uop.conformance.judging.compare import Symptom
-from uop.conformance.judging.verdict import Fault, Status, Verdict
+from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.mutants import hunt as hunting
 from uop.conformance.mutants.campaign import Summary
 from uop.conformance.mutants.catalogue import (
@@ -197,7 +197,7 @@ def test_a_crash_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kill_is_about_what_was_computed(
     status: Status, symptom: Symptom, message: str, is_kill: bool
 ) -> None:
-    verdict = Verdict("op/ADD/int8/edges/0@2", status, fault=Fault(symptom, message))
+    verdict = Verdict("op/ADD/int8/edges/0@2", status, failure=CaseFailure(symptom, message))
     assert shows(verdict) is is_kill
     assert not shows(Verdict("op/ADD/int8/edges/0@2", Status.PASSED))
 
@@ -208,7 +208,9 @@ def test_what_fails_without_the_fault_is_no_kill(monkeypatch: pytest.MonkeyPatch
     def fails_anyway(backend: str, id: str, profile: str) -> Verdict:
         asked.append(id)
         status = Status.FAILED if len(asked) == 1 else Status.PASSED
-        return Verdict(id, status, fault=Fault(Symptom.VALUE, "output 0[0] is 1, accepted 0"))
+        return Verdict(
+            id, status, failure=CaseFailure(Symptom.VALUE, "output 0[0] is 1, accepted 0")
+        )
 
     monkeypatch.setattr(hunting, "without_fault", fails_anyway)
     hunted = hunt(find_mutant("pads-of-ones"))

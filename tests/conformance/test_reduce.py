@@ -8,7 +8,7 @@ import pytest
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.verdict import Fault, Status
+from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.reduce import (
@@ -97,8 +97,8 @@ def find(root: UOp, backend: InterpreterBackend, slots: Sequence[int] = (0, 1)) 
     judge = Judge(Local(backend), STRICT)
     (verdict,) = judge.judge([case])
     assert verdict.status is Status.FAILED
-    assert verdict.fault is not None
-    return find_cause(judge, case, verdict.fault)
+    assert verdict.failure is not None
+    return find_cause(judge, case, verdict.failure)
 
 
 def size(finding: Failure) -> int:
@@ -146,8 +146,8 @@ def test_an_input_that_is_read_wrong_is_one_cause_whatever_reads_it() -> None:
         case = Case(CaseId("op", op.name, "float16", "test", 0), UOp(op, x, y), (Batch(inputs),))
         judge = Judge(Local(Flushing()), STRICT)
         (verdict,) = judge.judge([case])
-        assert verdict.fault is not None
-        assert find_cause(judge, case, verdict.fault).signature == "result CAST float16+float32"
+        assert verdict.failure is not None
+        assert find_cause(judge, case, verdict.failure).signature == "result CAST float16+float32"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,9 @@ def test_a_signature_tells_the_dtypes_of_what_is_read_and_then_of_what_is_given(
     shapes = {u.arg.slot: u for u in root.toposort() if u.op is Op.PARAM}  # type: ignore[union-attr]
     inputs = {slot: np.zeros(u.shape, np_dtype(u.dtype)) for slot, u in shapes.items()}
     id, accepted = CaseId("op", "ADD", "int8", "test", 0), accept(root, inputs, STRICT)
-    found = written(id, Candidate(root, inputs), accepted, Fault(Symptom.VALUE, "wrong"), STRICT)
+    found = written(
+        id, Candidate(root, inputs), accepted, CaseFailure(Symptom.VALUE, "wrong"), STRICT
+    )
     assert found.signature == signature
 
 
@@ -277,5 +279,5 @@ def test_a_fault_in_the_second_of_two_buffers_has_no_element_to_cut_out() -> Non
     x = param(0, (3,), I32)
     buffers = (UOp(Op.BUFFER, dims((3,)), arg=BufferArg(slot, I32)) for slot in (1, 2))
     root = UOp(Op.SINK, *(UOp(Op.STORE, buffer, x) for buffer in buffers))
-    fault = Fault(Symptom.VALUE, "wrong", output=1, element=2)
-    assert list(one_element(Candidate(root, {}), fault)) == []
+    failure = CaseFailure(Symptom.VALUE, "wrong", output=1, element=2)
+    assert list(one_element(Candidate(root, {}), failure)) == []

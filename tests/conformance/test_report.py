@@ -15,7 +15,7 @@ from rich.console import Console
 
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.elements import Element, Errors, inputs_at
-from uop.conformance.judging.verdict import Fault, Status, Verdict
+from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.format import as_json
 from uop.conformance.report.junit import junit_text
@@ -38,7 +38,10 @@ LARGEST = Element("output 0[3]", ("0x1p+0",), "0x1.8p+0", "0x1p+0 to 0x1.8p+0")
 ERRORS = Errors((90, 0, 0, 0, 0, 0, 0, 0, 10, 0), 1.0, LARGEST)
 PASSED = Verdict("op/ADD/int8/edges/0@2", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS)
 FAILED = replace(
-    PASSED, id="op/ADD/int8/edges/1@2", status=Status.FAILED, fault=Fault(Symptom.VALUE, "wrong")
+    PASSED,
+    id="op/ADD/int8/edges/1@2",
+    status=Status.FAILED,
+    failure=CaseFailure(Symptom.VALUE, "wrong"),
 )
 KNOWN = replace(FAILED, status=Status.KNOWN)
 SKIPPED = Verdict("op/SIN/float16/edges/0@2", Status.SKIPPED, reason="no float16")

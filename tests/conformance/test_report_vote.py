@@ -19,9 +19,9 @@ DEAD = replace(CRASHED, id=ID)
 
 
 def wrong(got: str) -> Verdict:
-    assert FAILED.fault is not None
-    element = replace(FAILED.fault.values[0], got=got)
-    return replace(FAILED, fault=replace(FAILED.fault, values=(element,)))
+    assert FAILED.failure is not None
+    element = replace(FAILED.failure.values[0], got=got)
+    return replace(FAILED, failure=replace(FAILED.failure, values=(element,)))
 
 
 ONE, TWO = wrong("1"), wrong("2")

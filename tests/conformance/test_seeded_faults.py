@@ -134,8 +134,8 @@ def found(backend: Backend, options: Options) -> Failure:
     while chunk := list(islice(ids, CHUNK)):
         cases = [case_by_id(str(id)) for id in chunk]
         for case, verdict in zip(cases, judge.judge(cases), strict=True):
-            if verdict.status is Status.FAILED and verdict.fault is not None:
-                return find_cause(judge, case, verdict.fault)
+            if verdict.status is Status.FAILED and verdict.failure is not None:
+                return find_cause(judge, case, verdict.failure)
     raise AssertionError("the fault was not found")
 
 

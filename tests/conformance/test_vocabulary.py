@@ -232,8 +232,8 @@ def test_a_wrong_member_is_named_among_the_outputs_of_the_case() -> None:
     case = case_of(root, NUMBERS, NUMBERS[::-1].copy(), np.array(True))
     (verdict,) = Judge(Local(Swapped(said)), STRICT).judge([case])
     assert verdict.status is Status.FAILED
-    assert verdict.fault is not None
-    assert (verdict.fault.output, verdict.fault.element) == (1, 0)
+    assert verdict.failure is not None
+    assert (verdict.failure.output, verdict.failure.element) == (1, 0)
 
 
 def test_an_op_that_a_case_is_about_is_no_packaging() -> None:

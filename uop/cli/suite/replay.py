@@ -77,7 +77,7 @@ def print_results(replayed: Sequence[Replayed], backend: str) -> Exit:
     gravity = (Status.FAILED, Status.CRASHED, Status.SKIPPED, Status.PASSED)
     grave = sorted(replayed, key=lambda r: gravity.index(r.verdict.status))
     for one in grave[:MOST_LINES]:
-        said = one.verdict.fault.message if one.verdict.fault else one.verdict.reason
+        said = one.verdict.failure.message if one.verdict.failure else one.verdict.reason
         about = " ".join(f"{one.verdict.status.upper():7} {one.path} {one.case}".split())
         click.echo(": ".join(filter(None, [about, in_one_line(said)])))
     if len(grave) > MOST_LINES:
@@ -106,7 +106,7 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
     unknown = [again for again in found if again.now is None]
     for again in broken[:MOST_LINES]:
         assert again.now is not None
-        said = again.now.fault.message if again.now.fault else again.now.reason
+        said = again.now.failure.message if again.now.failure else again.now.reason
         now = f"{again.id} was {again.before}, is now {again.now.status}"
         click.echo(": ".join(filter(None, [now, in_one_line(said)])))
     for again in unknown[: MOST_LINES - len(broken)]:
