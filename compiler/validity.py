@@ -162,8 +162,8 @@ def _index(u: UOp, masks: Masks) -> Split:
     for i, mask in zip(u.src[1:], absent, strict=True):
         if mask is not None:
             rest = len(u.shape) - at - len(i.shape)
-            placed = UOp(Op.RESHAPE, mask, dims((1,) * at + i.shape + (1,) * rest))
-            result = both(result, expand(placed, u.shape))
+            reshaped = UOp(Op.RESHAPE, mask, dims((1,) * at + i.shape + (1,) * rest))
+            result = both(result, expand(reshaped, u.shape))
         at += len(i.shape)
     return Split(u.with_src([u.src[0], *indices]), result)
 

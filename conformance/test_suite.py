@@ -22,7 +22,7 @@ from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.plugin import JUDGED
 from uop.conformance.profile.card import observe
 from uop.conformance.run.options import profile_of_run
-from uop.conformance.shrink.repro import NOT_SHRUNK, as_found, find_cause
+from uop.conformance.shrink.repro import NOT_SHRUNK, find_cause, unshrunk
 from uop.conformance.strategies import HypothesisChoices
 from uop.conformance.suite.case import LEVELS, Case, InvalidCase
 from uop.conformance.suite.generate import AnyGroup, groups
@@ -155,6 +155,6 @@ def described(judge: Judge, case: Case | InvalidCase, failure: CaseFailure) -> s
     """The failure, and the program with its data in the form that `uop replay` reads."""
     is_costly = failure.symptom in COSTLY
     cause = (
-        as_found(case, failure, judge.profile) if is_costly else find_cause(judge, case, failure)
+        unshrunk(case, failure, judge.profile) if is_costly else find_cause(judge, case, failure)
     )
     return f"{failure.symptom}: {cause.message}\n{cause.text}"

@@ -65,8 +65,8 @@ def report(
     origin: Origin | None = None,
     **fields: Any,
 ) -> Report:
-    info, asked = BackendInfo(backend, "1", "device"), replace(OPTIONS, backend=backend)
-    made = tally_of(*verdicts).report(info, "strict", asked, 1.5, failures, **fields)
+    info, options = BackendInfo(backend, "1", "device"), replace(OPTIONS, backend=backend)
+    made = tally_of(*verdicts).report(info, "strict", options, 1.5, failures, **fields)
     return replace(made, card=card, ledger=ledger, origin=origin)
 
 

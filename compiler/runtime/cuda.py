@@ -12,7 +12,7 @@ from uop.compiler.runtime.device import Contents, Launch, check_group, require
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
-"""What NVRTC is told: IEEE arithmetic, one rounding per operation."""
+"""The options of NVRTC: IEEE arithmetic, one rounding per operation."""
 ARCHITECTURE = "compute_80"
 MOST_ITEMS = 1024
 """The most work items of a group on any CUDA device."""

@@ -116,9 +116,9 @@ def by_number(trials: Iterable[Trial]) -> dict[str, ChosenDevice]:
 def trial_of(driver: Driver) -> Trial:
     """The cached trial of a driver in its present state; tries the driver if there is none."""
     with suppress(OSError, ValueError, TypeError, LookupError):
-        kept = json.loads(_place(driver).read_text("utf-8"))
-        if kept["content"] == _content(driver):
-            return _read(driver, kept["found"])
+        cached = json.loads(_place(driver).read_text("utf-8"))
+        if cached["content"] == _content(driver):
+            return _read(driver, cached["found"])
     return try_anew(driver)
 
 
@@ -130,13 +130,13 @@ def try_anew(driver: Driver) -> Trial:
             return Trial(driver, (), f"cannot be tried in {folder}: {refusal}")
         trial = _tried(driver, folder)
     found = {"devices": [asdict(seen) for seen in trial.devices], "failure": trial.failure}
-    kept = _place(driver)
+    path = _place(driver)
     with suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", encoding="utf-8", dir=kept.parent, delete=False) as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
             json.dump({"content": _content(driver), "found": found}, file)
         # Replaced atomically, because other processes read it.
-        os.replace(file.name, kept)
+        os.replace(file.name, path)
     return trial
 
 

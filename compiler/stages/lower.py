@@ -310,8 +310,8 @@ class Lowering:
                 UOp(Op.BITCAST, value, arg=DTypeArg(narrow)) if value.dtype is not narrow else value
             )
             part = UOp(Op.CAST, bits, arg=DTypeArg(wide))
-            placed = UOp(Op.SHL, part, const(k * narrow.bits, wide)) if k else part
-            result = placed if result is None else UOp(Op.OR, result, placed)
+            shifted = UOp(Op.SHL, part, const(k * narrow.bits, wide)) if k else part
+            result = shifted if result is None else UOp(Op.OR, result, shifted)
         return (
             cast(UOp, result)
             if new is wide

@@ -21,8 +21,8 @@ from uop.conformance.corpus.files import (
 from uop.conformance.judging.compare import Symptom, compare
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.report.asked import Asked
 from uop.conformance.report.model import BackendInfo, Failure, Report
+from uop.conformance.report.options import ReportedOptions
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally
 from uop.conformance.suite.case import CaseId
@@ -61,7 +61,9 @@ def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
             failures.append(_failure(verdict, verdict.failure, corpus / entry.id))
     info = BackendInfo(outputs.name or str(outputs), header["uop"], "files")
     seconds = time.monotonic() - begun
-    options = Asked(info.name, header["seed"], levels=(), effort="", corpus=corpus, outputs=outputs)
+    options = ReportedOptions(
+        info.name, header["seed"], levels=(), effort="", corpus=corpus, outputs=outputs
+    )
     report = tally.report(info, header["profile"], options, seconds, tuple(failures))
     return replace(report, origin=Origin.now(command))
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from uop.conformance.coverage.exercised import RULES, Exercised
 from uop.conformance.coverage.value_classes import BIT, named, possible
 from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.suite.case import CaseId
+from uop.conformance.suite.case import ANY_LABEL, CaseId
 from uop.spec.conditions.clauses import clauses
 from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.documents.decisions import decisions
@@ -51,8 +51,6 @@ NEVER_SHOWN = {
 """Declared rules that no program can cover, with the reasons."""
 NEEDED = {"min_max": "property", "device": "device", "axis": "device"}
 """The level whose cases cover a rule; level op for the others."""
-DRAWN = "drawn"
-"""The group of random invalid cases, which may break any label."""
 HALF = Fraction(1, 2)
 NOT_OF_RUNS = {
     "clause": "a program that breaks it has no meaning, so that nothing follows for a backend",
@@ -89,7 +87,7 @@ def points_of(ids: Sequence[CaseId], narrowed: bool) -> list[Point]:
     ops = dict.fromkeys(op for op, _ in cells)
     levels = {id.level for id in ids}
     broken = dict.fromkeys(
-        f"{id.op}.{id.group}" for id in ids if id.level == "invalid" and id.group != DRAWN
+        f"{id.op}.{id.group}" for id in ids if id.level == "invalid" and id.group != ANY_LABEL
     )
     if "invalid" in levels and not narrowed:
         broken |= dict.fromkeys(labels().keys() - unspoken())

@@ -40,7 +40,7 @@ class Submission:
     """The programs that a backend gets for a case; `reason` says why they are not sent.
 
     There is one program, or one per member of a TUPLE, STACK or SINK that the backend lacks.
-    A lowered program has the graph `root` and the inputs `batches`; `kept` maps the outputs of
+    A lowered program has the graph `root` and the inputs `batches`; `positions` maps the outputs of
     the case to positions in the outputs of `root`.
     """
 
@@ -48,7 +48,7 @@ class Submission:
     reason: str = ""
     root: UOp | None = None
     batches: tuple[Batch, ...] = ()
-    kept: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
     is_stack: bool = False
     """Whether the program outputs are stacked to one output of the case."""
 
@@ -80,7 +80,7 @@ class Submission:
             return tuple(batches)
         count = len(written(self.root))
         # The comparison reports a wrong number of outputs.
-        return tuple(tuple(b[k] for k in self.kept) if len(b) == count else b for b in batches)
+        return tuple(tuple(b[k] for k in self.positions) if len(b) == count else b for b in batches)
 
 
 def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
@@ -180,13 +180,13 @@ def _in_place_of(case: Case, lowered: UOp) -> Submission:
         for batch in case.batches
     )
     slots_written = sorted(slot_of(u) for u in written(lowered))
-    kept = list(range(len(slots_written)))
+    positions = list(range(len(slots_written)))
     if not kind_of(case.root).calls_kernels:
         # STOREs are in the order of the outputs, or by slot where the case has its own.
         stored = [slot_of(store.src[0]) for store in lower(case.root, "callify").src]
         ordered = sorted(stored) if case.root.op is Op.SINK else stored
-        kept = [slots_written.index(slot) for slot in ordered]
-    return Submission((_program(lowered, batches),), "", lowered, batches, tuple(kept))
+        positions = [slots_written.index(slot) for slot in ordered]
+    return Submission((_program(lowered, batches),), "", lowered, batches, tuple(positions))
 
 
 def _not_checked(case: InvalidCase, hello: Hello) -> str:

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from uop.conformance.mutants.catalogue import Mutant
-from uop.conformance.suite.case import EFFORTS, LEVELS, MIXED, Case, CaseId
+from uop.conformance.suite.case import ANY_LABEL, EFFORTS, LEVELS, MIXED, Case, CaseId
 from uop.conformance.suite.generate import AnyGroup, groups
 from uop.conformance.suite.levels.invalid import InvalidGroup
 
 HAND = "hand"
 """The names of groups written by hand begin with this."""
-SAMPLED = "drawn"
-"""The name of the groups of one op that break any of its constraints."""
 
 
 def in_order(mutant: Mutant) -> Iterator[CaseId]:
@@ -45,7 +43,7 @@ def is_about(group: AnyGroup, mutant: Mutant) -> bool:
     """Whether a group is named for an op or label that a mutant breaks."""
     if not isinstance(group, InvalidGroup):
         return group.op in mutant.breaks
-    if group.name == SAMPLED:
+    if group.name == ANY_LABEL:
         return any(label.startswith(f"{group.op}.") for label in mutant.breaks)
     return f"{group.op}.{group.name}" in mutant.breaks
 

@@ -122,7 +122,7 @@ def _require_an_end(witness: Witness, problem: Problem) -> None:
     """Raise BackendError for a hang, unless the witness may end the backend."""
     if not witness.ended:
         raise BackendError(
-            f"it hangs on {witness.asked(0)}, which was to show a choice: {problem.message}; "
+            f"it hangs on {witness.expression(0)}, which was to show a choice: {problem.message}; "
             "with a profile that it declares, or --profile, it is not asked"
         )
 
@@ -188,11 +188,11 @@ def _read(witness: Witness, outcome: Outcome) -> list[_Answer]:
         case Problem(kind=ProblemKind.UNSUPPORTED):
             return []
         case Problem(kind=kind, message=message):
-            line = " ".join(f"{witness.asked(0)}: {kind.value}, {message}".split())[:SHOWN]
+            line = " ".join(f"{witness.expression(0)}: {kind.value}, {message}".split())[:SHOWN]
             return [_Answer(witness.ended if kind in ENDED else "", line, witness)]
         case Outputs(batches=((output,),)) if _fits(witness, output):
             return [_element(witness, k, output) for k in range(len(witness.answers))]
-    line = f"{witness.asked(0)}: something else than one array of its shape"
+    line = f"{witness.expression(0)}: something else than one array of its shape"
     return [_Answer("", line, witness)]
 
 
@@ -206,4 +206,4 @@ def _element(witness: Witness, k: int, output: Array) -> _Answer:
     bits = int(to_bits(output.reshape(-1)[k : k + 1])[0])
     word = witness.meaning(k, output)
     spelled = f"{dtype.name} {storage.spelled(bits, dtype)} (0x{bits:0{dtype.itemsize * 2}x})"
-    return _Answer(word, f"{witness.asked(k)} = {spelled}: {word or NEITHER}", witness)
+    return _Answer(word, f"{witness.expression(k)} = {spelled}: {word or NEITHER}", witness)

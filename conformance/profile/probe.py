@@ -59,7 +59,7 @@ class Witness:
                 return word
         return self.otherwise
 
-    def asked(self, element: int) -> str:
+    def expression(self, element: int) -> str:
         """The program as an expression over the inputs of an element."""
         return _expression(self.root, self.inputs, element, self.root.shape)
 

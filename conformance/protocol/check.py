@@ -19,7 +19,7 @@ from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.lines import PATIENCE
 from uop.conformance.protocol.log import ProtocolLog
 from uop.conformance.protocol.types import OFFERS, Outputs, Problem, ProblemKind, Program
-from uop.conformance.report.asked import Asked
+from uop.conformance.report.options import ReportedOptions
 from uop.conformance.run.commands import conform_command
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Case, InvalidCase
@@ -78,7 +78,7 @@ def check(name: str, folder: Path, allowance: Allowance, log: ProtocolLog | None
         f"forms {', '.join(sorted(hello.forms))}; started in {took:.2f} s"
     )
     try:
-        for part in (_ops, _offers, _later_request, _end):
+        for part in (_ops, _optional_checks, _later_request, _end):
             if results.hung:
                 results.notes.append("not checked further: it gives no reply")
                 break
@@ -164,7 +164,7 @@ def _sets_of_inputs(worker: Command, case: Case, results: Checked) -> Iterator[D
             return
 
 
-def _offers(worker: Command, results: Checked) -> Iterator[Deviation]:
+def _optional_checks(worker: Command, results: Checked) -> Iterator[Deviation]:
     """Try each offer on the first program that the worker takes."""
     case = next((c for op in sorted(worker.hello.ops) for c in _cases_of(op, worker)), None)
     for offer in [o for o in OFFERS if o in worker.hello.offers and case is not None]:
@@ -323,7 +323,7 @@ def _next(judge: Judge, case: Case) -> tuple[str, str]:
     worker = judge.session
     assert isinstance(worker, Command)
     profile = "" if worker.hello.profile else STRICT
-    options = Asked(worker.name, timeout=worker.allowance.batch_seconds, profile=profile)
+    options = ReportedOptions(worker.name, timeout=worker.allowance.batch_seconds, profile=profile)
     return "next", conform_command(options, "--case", case.id)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 
-from uop.conformance.report.asked import Asked
 from uop.conformance.report.model import (
     Cell,
     Conclusion,
@@ -15,6 +14,7 @@ from uop.conformance.report.model import (
     Report,
     counted,
 )
+from uop.conformance.report.options import ReportedOptions
 
 VERDICTS = (Conclusion.CONFORMS, Conclusion.INCONCLUSIVE, Conclusion.DOES_NOT)
 """The conclusions, best first."""
@@ -67,7 +67,7 @@ def _by_backend(report: Report) -> Mapping[str, Report]:
 
 def notes(a: Report, b: Report) -> list[str]:
     """Notes on what makes two reports hard to compare: other backend, suite, profile or options."""
-    options = [option.name for option in fields(Asked) if option.name not in DEMANDS]
+    options = [option.name for option in fields(ReportedOptions) if option.name not in DEMANDS]
     parts = [
         ("suite", a.suite, b.suite),
         ("backend", _who(a), _who(b)),

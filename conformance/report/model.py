@@ -9,7 +9,7 @@ from enum import StrEnum
 from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.profile.card import Observation
-from uop.conformance.report.asked import Asked
+from uop.conformance.report.options import ReportedOptions
 from uop.conformance.report.origin import Origin
 from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -262,7 +262,7 @@ class Report:
     profile_from: str
     """`declared` or `observed`; under an observed profile contradicting choices fail."""
     generator: Generator = Generator()
-    options: Asked
+    options: ReportedOptions
     summary: Summary
     cells: tuple[Cell, ...]
     """In order of level, op and dtype."""

@@ -10,7 +10,6 @@ from importlib.metadata import version
 from uop.conformance.judging.elements import BINS
 from uop.conformance.judging.verdict import MAY_END, CaseFailure, Status, Verdict
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.asked import Asked
 from uop.conformance.report.model import (
     BackendInfo,
     Cell,
@@ -24,6 +23,7 @@ from uop.conformance.report.model import (
     conclusion_of,
     share,
 )
+from uop.conformance.report.options import ReportedOptions
 from uop.conformance.suite.case import GENERATOR, OWN, CaseId
 from uop.conformance.suite.vocabulary import Vocabulary, whole
 
@@ -149,7 +149,7 @@ class Tally:
         self,
         backend: BackendInfo,
         profile: str,
-        options: Asked,
+        options: ReportedOptions,
         seconds: float,
         failures: tuple[Failure, ...] = (),
         known: tuple[KnownFailure, ...] = (),

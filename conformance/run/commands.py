@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from uop.conformance.backends import COMMAND
 from uop.conformance.checks import KNOWN_FILE, STRICT
-from uop.conformance.report.asked import Asked
+from uop.conformance.report.options import ReportedOptions
 from uop.conformance.suite.case import EFFORTS
 
 
@@ -16,21 +16,21 @@ def uop_command(*words: object) -> str:
     return shlex.join(["uop", *map(str, words)])
 
 
-def case_command(options: Asked, id: str) -> str:
+def case_command(options: ReportedOptions, id: str) -> str:
     """The command that judges a case of a report again."""
     if options.corpus is not None:
         return files_command(options)
     return conform_command(options, "--seed", options.seed, "--case", id)
 
 
-def repro_command(options: Asked, repro: str) -> str:
+def repro_command(options: ReportedOptions, repro: str) -> str:
     """The command that judges the repro of a failure again."""
     if options.corpus is not None:
         return files_command(options)
     return uop_command("replay", repro, options.backend)
 
 
-def lost_command(options: Asked) -> str:
+def lost_command(options: ReportedOptions) -> str:
     """The command that shows on which program the backend is lost, without probing its choices."""
     if options.corpus is not None:
         return files_command(options)
@@ -43,7 +43,7 @@ def lost_command(options: Asked) -> str:
     return conform_command(with_profile, *seed, *cases)
 
 
-def more_command(options: Asked) -> str:
+def more_command(options: ReportedOptions) -> str:
     """The command that checks more programs: the next effort, or after the last the next seed."""
     *_, most = EFFORTS
     if options.effort == most:
@@ -51,12 +51,12 @@ def more_command(options: Asked) -> str:
     return conform_command(options, "--effort", EFFORTS[EFFORTS.index(options.effort) + 1])
 
 
-def files_command(options: Asked) -> str:
+def files_command(options: ReportedOptions) -> str:
     """The command that judges the output files of a report again."""
     return uop_command("judge", options.corpus, options.outputs)
 
 
-def conform_command(options: Asked, *words: object) -> str:
+def conform_command(options: ReportedOptions, *words: object) -> str:
     """`uop conform` on the backend of a report, with the options of its run."""
     run_options: list[object] = []
     if options.profile:
@@ -69,6 +69,6 @@ def conform_command(options: Asked, *words: object) -> str:
     return uop_command("conform", options.backend, *words, *run_options)
 
 
-def _timeout(options: Asked) -> list[str]:
+def _timeout(options: ReportedOptions) -> list[str]:
     """The option --timeout, if the run had one."""
     return [] if options.timeout is None else ["--timeout", f"{options.timeout:.10g}"]

@@ -153,8 +153,8 @@ def _check_repro(path: Path, place: str) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Settled:
-    """The entries of a run, and the cases that each of them covered."""
+class KnownFailures:
+    """The known failures of a run, and the cases that each of them covered."""
 
     file: KnownFile = field(default_factory=KnownFile)
     today: date = field(default_factory=date.today)

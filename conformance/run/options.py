@@ -21,7 +21,7 @@ from uop.conformance.checks import (
     writable,
 )
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.asked import Asked
+from uop.conformance.report.options import ReportedOptions
 from uop.conformance.suite.case import ALL_LEVELS, EFFORTS, LEVELS, MIXED, OWN, CaseId
 from uop.conformance.workers.sessions import known
 from uop.spec.dtype import DTYPES
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Options(Asked):
+class Options(ReportedOptions):
     """The options of a run, from the command line or from Python."""
 
     workers: int = field(default_factory=cores)

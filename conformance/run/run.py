@@ -35,7 +35,7 @@ from uop.conformance.report.model import (
 )
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally, untried
-from uop.conformance.run.known import Settled, read_known
+from uop.conformance.run.known import KnownFailures, read_known
 from uop.conformance.run.options import Options, profile_of_run
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import conclusions
@@ -101,7 +101,7 @@ class Run:
     card: Card | None = None
     profile_from: str = "declared"
     ledger: Ledger = field(default_factory=lambda: Ledger(()))
-    settled: Settled = field(default_factory=Settled)
+    known_failures: KnownFailures = field(default_factory=KnownFailures)
     vocabulary: Vocabulary = field(default_factory=whole)
     """The ops and dtypes of random programs: those of the options, else of the hello."""
     origin: Origin = field(init=False)
@@ -121,7 +121,7 @@ class Run:
             check_complete(self.options.ops)
             self.own = OwnCases.read(self.options.folder)
             if self.options.known is not None:
-                self.settled.file = read_known(self.options.known)
+                self.known_failures.file = read_known(self.options.known)
             hello = pool.hello(self.options.workers)
             backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
             ids = self._select(hello, backend)
@@ -158,7 +158,7 @@ class Run:
         ids = selected(self.options, self.vocabulary, hello, self.own.ids)
         is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
         self.ledger = Ledger(tuple(ids), is_part)
-        self.settled.file = self.settled.file.of(backend, self.options.backend)
+        self.known_failures.file = self.known_failures.file.of(backend, self.options.backend)
         return ids
 
     def _judge(self, pool: AnyPool, ids: list[CaseId], hello: Hello) -> list[Verdict]:
@@ -201,7 +201,7 @@ class Run:
         causes: list[Verdict] = []
         for verdict in failed:
             alike = [v.id for v in self.failed.values() if _group(v) == _group(verdict)]
-            if not self.settled.covers(self.causes[verdict.id].signature, alike):
+            if not self.known_failures.covers(self.causes[verdict.id].signature, alike):
                 causes.append(verdict)
                 continue
             for id in alike:
@@ -212,17 +212,17 @@ class Run:
     def _known(self, ids: Sequence[CaseId]) -> tuple[KnownFailure, ...]:
         """Run the programs of the known failures; returns the state of each entry."""
         narrowed = is_narrowed(self.options) or self.options.levels != LEVELS
-        entries = self.settled.selected({str(id) for id in ids} if narrowed else None)
+        entries = self.known_failures.selected({str(id) for id in ids} if narrowed else None)
         now: dict[Path, Conclusion] = {}
         if entries and not self.lost and not self.interrupted:
-            repros = list(dict.fromkeys(self.settled.file.repro_of(entry) for entry in entries))
+            repros = list(dict.fromkeys(map(self.known_failures.file.repro_of, entries)))
             try:
                 now = conclusions(repros, self.options.backend, self.options.log)
             except KeyboardInterrupt:
                 self.interrupted = True
             except UopError as error:
                 self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
-        return tuple(self.settled.results(entries, now))
+        return tuple(self.known_failures.results(entries, now))
 
     def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
         """Choose the profile to judge by; an observed one takes probes before the first case."""
@@ -275,7 +275,7 @@ class Run:
 
     def _add(self, verdict: Verdict, shown: Exercised | None) -> None:
         has_failed = verdict.status in (Status.FAILED, Status.CRASHED)
-        if has_failed and self.settled.covers(verdict.id, [verdict.id]):
+        if has_failed and self.known_failures.covers(verdict.id, [verdict.id]):
             verdict = replace(verdict, status=Status.KNOWN)
         self.tally.add(verdict)
         self.ledger.add(verdict, shown)
@@ -323,7 +323,7 @@ class Run:
             verdict.id, self.options.seed, self.vocabulary
         )
         assert verdict.failure is not None
-        return self.own.as_found(case, verdict.failure, parse_profile(self.options.profile))
+        return self.own.unshrunk(case, verdict.failure, parse_profile(self.options.profile))
 
     def _seconds(self) -> float:
         return time.monotonic() - self.begun

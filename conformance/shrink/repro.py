@@ -36,7 +36,7 @@ def find_cause(judge: Judge, case: Case | InvalidCase, failure: CaseFailure) -> 
     program = case.programs[failure.program]
     start = Candidate(program.root, program.batches[failure.batch].inputs)
     if failure.symptom in NOT_SHRUNK or kind_of(program.root).calls_kernels:
-        return as_found(case, failure, judge.profile)
+        return unshrunk(case, failure, judge.profile)
 
     # Candidates must not gain ops that the backend does not list.
     allowed = judge.session.hello.ops | _ops_of(start)
@@ -50,7 +50,7 @@ def find_cause(judge: Judge, case: Case | InvalidCase, failure: CaseFailure) -> 
 
     # A twin may fail by the accepted sets of its case, but pass by its own.
     if failure.program and probe([start])[0] is None:
-        return as_found(case, failure, judge.profile)
+        return unshrunk(case, failure, judge.profile)
     smallest, last_failure = reduce_program(start, failure, probe)
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
     explanation = judge.explain(Case(case.id, smallest.root, (Batch(smallest.inputs),)))
@@ -59,7 +59,7 @@ def find_cause(judge: Judge, case: Case | InvalidCase, failure: CaseFailure) -> 
     return written(case.id, smallest, accepted, explained, judge.profile)
 
 
-def as_found(case: Case | InvalidCase, failure: CaseFailure, profile: Profile) -> Failure:
+def unshrunk(case: Case | InvalidCase, failure: CaseFailure, profile: Profile) -> Failure:
     """Write the repro of a failure without shrinking it."""
     if isinstance(case, InvalidCase):
         return _rejection(case, failure)

@@ -21,6 +21,8 @@ MIXED = "MIXED"
 """The op of a case that is about many ops at once."""
 KEYED = "+"
 """Precedes the key of a vocabulary in the group of an id."""
+ANY_LABEL = "drawn"
+"""The group of random invalid cases, which may break any label of an op."""
 GENERATOR = 2
 """The version of the generator: a seed and an id name one case as long as it stays the same."""
 

@@ -12,7 +12,7 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import accepted_of, from_literal, output_keys
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
-from uop.conformance.shrink.repro import as_found, find_cause
+from uop.conformance.shrink.repro import find_cause, unshrunk
 from uop.conformance.suite.case import MIXED, OWN, Batch, Case, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.levels.written import inputs_of
 from uop.conformance.workers.transport import Session
@@ -95,15 +95,15 @@ class OwnCases:
         file = self.files.get(str(case.id))
         if file is None or _is_judged_by_the_spec(file):
             return find_cause(judge, case, failure)
-        return self.as_found(case, failure, judge.profile)
+        return self.unshrunk(case, failure, judge.profile)
 
-    def as_found(self, case: AnyCase, failure: CaseFailure, profile: Profile) -> Failure:
+    def unshrunk(self, case: AnyCase, failure: CaseFailure, profile: Profile) -> Failure:
         """Record a failure without shrinking it."""
         file = self.files.get(str(case.id))
         if file is None or isinstance(case, InvalidCase) or _is_judged_by_the_spec(file):
-            return as_found(case, failure, profile)
+            return unshrunk(case, failure, profile)
         text = print_file(UopFile((replace(file, comment=failure.message),)))
-        spec = as_found(case, failure, file.profile)
+        spec = unshrunk(case, failure, file.profile)
         return replace(spec, text=text)
 
 

@@ -146,7 +146,7 @@ class AcceptedValues:
         if takes(self._profile):
             terms = read_terms(u, self._profile, terms)
         sums = folded(arg_of(u, ReduceArg).op, u.dtype, self._profile, terms)
-        return sums.map(lambda a: self._lanes.kept(u, a))
+        return sums.map(lambda a: self._lanes.keepdims(u, a))
 
     def load(self, access: Access[Accepted], alt: Accepted | None) -> Accepted:
         """Read memory; where the gate may be true or false, the result may be alt too."""

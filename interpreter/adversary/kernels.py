@@ -93,7 +93,7 @@ class MovedInLaunch(Arrays):
         if u.op is Op.REDUCE:
             terms = self._lanes.terms(u, operands[0].data)
             op, max_nan = arg_of(u, ReduceArg).op, self._profile.max_nan
-            data = self._lanes.kept(u, fold_somehow(op, u.dtype, terms, self._random, max_nan))
+            data = self._lanes.keepdims(u, fold_somehow(op, u.dtype, terms, self._random, max_nan))
         return replace(value, data=data, free_nan=made_nan(u, data))
 
     def load(self, access: Access[Value], alt: Value | None) -> Value:

@@ -160,11 +160,11 @@ def _wmma(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
 def _reduce(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
     """Fold the axes of the ranges, the first one outermost, then the axes of the value."""
     (value,) = operands
-    data = lanes.kept(u, fold(arg_of(u, ReduceArg).op, u.dtype, lanes.terms(u, value.data)))
+    data = lanes.keepdims(u, fold(arg_of(u, ReduceArg).op, u.dtype, lanes.terms(u, value.data)))
     unspecified = None
     if value.unspecified is not None:
         opened = lanes.terms(u, value.unspecified).any(axis=0)
-        unspecified = lanes.kept(u, np.asarray(opened))
+        unspecified = lanes.keepdims(u, np.asarray(opened))
     return Value(data, None, unspecified, masks.made_nan(u, data))
 
 

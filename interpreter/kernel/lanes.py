@@ -101,7 +101,7 @@ class Lanes:
         moved = np.moveaxis(np.broadcast_to(full, wanted), axes, range(len(axes)))
         return moved.reshape(size(moved.shape[: len(axes)]), *moved.shape[len(axes) :])
 
-    def kept(self, u: UOp, array: Array) -> Array:
+    def keepdims(self, u: UOp, array: Array) -> Array:
         """Put back the axes that a REDUCE folded, with size 1."""
         return np.expand_dims(array, self._folded_axes(u))
 

@@ -284,19 +284,19 @@ def _completed(word: Word, arg: Arg | None) -> Arg | None:
 
 def _lines(root: Form) -> list[str]:
     """The lines of the forms that are not written in place."""
-    placed: dict[Form, str | None] = {}
+    literals: dict[Form, str | None] = {}
     number: dict[Form, int] = {}
 
     def operands(form: Form) -> list[Form]:
         for s in form.src:
-            if s not in placed:
-                placed[s] = in_place(s.core) if s.name in ("CONST", "STACK") else None
-        return [s for s in form.src if placed[s] is None]
+            if s not in literals:
+                literals[s] = in_place(s.core) if s.name in ("CONST", "STACK") else None
+        return [s for s in form.src if literals[s] is None]
 
     lines: list[str] = []
     for form in toposort([root], operands):
         number[form] = len(lines)
-        src = [placed[s] or f"%{number[s]}" for s in form.src]
+        src = [literals[s] or f"%{number[s]}" for s in form.src]
         written = print_node(form.name, src, form.arg)
         lines.append(f"%{len(lines)} = {written} {derived(form.core)}{print_tag(form.tag)}")
     return lines

@@ -52,8 +52,8 @@ def _call(outputs: list[UOp], stand_ins: dict[UOp, UOp]) -> UOp:
     own = {placeholder: value for value, placeholder in stand_ins.items()}
     taken = [leaf for leaf in leaves(body) if leaf not in own]
     inputs = [*stand_ins, *taken]
-    placed = dict(zip([*stand_ins.values(), *taken], _params(inputs), strict=True))
-    return UOp(Op.FUNCTION, replaced(body, placed), *inputs)
+    params = dict(zip([*stand_ins.values(), *taken], _params(inputs), strict=True))
+    return UOp(Op.FUNCTION, replaced(body, params), *inputs)
 
 
 def _params(inputs: list[UOp]) -> list[UOp]:

@@ -314,17 +314,17 @@ class Tensor(Operators):
 
 def _graph(data: Any, dtype: DType | None, device: Device) -> UOp:
     if isinstance(data, UOp):
-        return _placed(data, dtype, device)
+        return _converted(data, dtype, device)
     if isinstance(data, NUMBERS) and device is None:
         return number(data, dtype or common_dtype([data]))
     known = installed()
     held = None if known is None else known.hold(data)
     if held is None:
         held = held_list(data, dtype)
-    return _placed(bound(held, device), dtype, None)
+    return _converted(bound(held, device), dtype, None)
 
 
-def _placed(u: UOp, dtype: DType | None, device: Device) -> UOp:
+def _converted(u: UOp, dtype: DType | None, device: Device) -> UOp:
     """Cast and copy a node to a dtype and device, if they are not None."""
     if dtype not in (None, u.dtype):
         u = UOp(Op.CAST, u, arg=DTypeArg(dtype))

@@ -245,14 +245,14 @@ _FOLDS: dict[Op, Callable[[Build, Node, Node], Node]] = {
 def load(build: Build, u: Node, g: Node) -> Parts:
     """The gradient is copied to the operand's device; where the gate is false it goes to alt."""
     if arg_of(u, LoadArg).device is not None and u.src[0].device is not None:
-        g = _placed(build, g, u.src[0])
+        g = _on_devices_of(build, g, u.src[0])
     if len(u.src) < 3:
         return to_first(build, u, g)
     gate, zero = u.src[2], _const(build, g, 0)
     return build(Op.WHERE, gate, g, zero), build(Op.WHERE, gate, zero, g), None
 
 
-def _placed(build: Build, g: Node, like: Node) -> Node:
+def _on_devices_of(build: Build, g: Node, like: Node) -> Node:
     """Copy g to the devices of another node, sharded like that node."""
     target, axis = LoadArg(like.device), like.axis
     if not isinstance(like.device, tuple):

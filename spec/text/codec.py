@@ -53,7 +53,7 @@ def arg_text(arg: Arg | None) -> str:
     ValueError for bits that are no value of their dtype.
     """
     # The bytes of a BINARY may be too long for the cache.
-    return _written(arg) if isinstance(arg, BinaryArg) else _kept(arg)
+    return _written(arg) if isinstance(arg, BinaryArg) else _cached(arg)
 
 
 def _written(arg: Arg | None) -> str:
@@ -63,7 +63,7 @@ def _written(arg: Arg | None) -> str:
     return " {" + ", ".join(f"{n}={print_literal(v)}" for n, v in written.items()) + "}"
 
 
-_kept = lru_cache(maxsize=CACHED_TEXTS)(_written)
+_cached = lru_cache(maxsize=CACHED_TEXTS)(_written)
 
 
 def decode_arg(declaration: OpDef, literals: Mapping[str, Literal] | None) -> Arg | None:

@@ -17,7 +17,7 @@ from uop.conformance.report.model import BackendInfo, Conclusion, Report
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.terminal import known_lines
 from uop.conformance.run.exits import Exit
-from uop.conformance.run.known import KnownError, KnownFile, KnownLine, Settled, read_known
+from uop.conformance.run.known import KnownError, KnownFailures, KnownFile, KnownLine, read_known
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
 
@@ -97,7 +97,7 @@ def test_a_line_that_matches_no_case_is_told(file: Write, tmp_path: Path) -> Non
     )
     met = conform(options)
     assert [line.note for line in met.known] == [""]
-    whole = settled(entry())
+    whole = known_failures(entry())
     (told,) = whole.results(whole.selected(None), {})
     assert told.note == f"f.toml:4: {SIGNATURE} matches no case of this run"
     shown = known_lines(replace(met, known=(told,)))
@@ -216,15 +216,15 @@ def entry(expires: date | None = None) -> KnownLine:
     return KnownLine(CASE, SIGNATURE, "r", "r.uop", expires=expires, line=4)
 
 
-def settled(*entries: KnownLine) -> Settled:
-    return Settled(KnownFile(Path("f.toml"), entries), TODAY)
+def known_failures(*entries: KnownLine) -> KnownFailures:
+    return KnownFailures(KnownFile(Path("f.toml"), entries), TODAY)
 
 
 def test_an_entry_covers_its_key_until_its_last_day() -> None:
-    assert settled(entry()).covers(SIGNATURE, [CASE])
-    assert not settled(entry()).covers(CASE, [CASE])
-    assert settled(entry(TODAY)).covers(SIGNATURE, [CASE])
-    assert not settled(entry(date(2030, 6, 14))).covers(SIGNATURE, [CASE])
+    assert known_failures(entry()).covers(SIGNATURE, [CASE])
+    assert not known_failures(entry()).covers(CASE, [CASE])
+    assert known_failures(entry(TODAY)).covers(SIGNATURE, [CASE])
+    assert not known_failures(entry(date(2030, 6, 14))).covers(SIGNATURE, [CASE])
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_an_entry_covers_its_key_until_its_last_day() -> None:
 def test_the_program_that_stands_with_an_entry_decides(
     expires: date | None, now: Conclusion | None, state: str, stale: str
 ) -> None:
-    found = settled(entry(expires))
+    found = known_failures(entry(expires))
     shown = {} if now is None else {Path("r.uop"): now}
     (told,) = found.results(found.selected(None), shown)
     assert (told.state, told.stale) == (state, stale)
@@ -255,17 +255,17 @@ def test_a_program_of_which_nothing_follows_decides_nothing() -> None:
     """Not where the line is about this backend, or covers what failed here."""
     stale = "f.toml:4: nothing follows from its program r.uop"
     shown = {Path("r.uop"): Conclusion.INCONCLUSIVE}
-    found = settled(replace(entry(), backend="b"))
+    found = known_failures(replace(entry(), backend="b"))
     (told,) = found.results(found.selected(None), shown)
     assert (told.state, told.stale) == ("undecided", stale)
-    found = settled(entry())
+    found = known_failures(entry())
     found.covers(SIGNATURE, [CASE])
     (told,) = found.results(found.selected(None), shown)
     assert (told.state, told.stale) == ("undecided", stale)
 
 
 def test_a_narrowed_run_tells_an_expired_line_that_it_met() -> None:
-    found = settled(entry(expires=date(2020, 1, 1)))
+    found = known_failures(entry(expires=date(2020, 1, 1)))
     assert not found.covers(SIGNATURE, ["op/ADD/int8/edges/9@2"])
     (line,) = found.results(found.selected(set()), {})
     assert (line.state, line.cases) == ("expired", ())
@@ -273,7 +273,7 @@ def test_a_narrowed_run_tells_an_expired_line_that_it_met() -> None:
 
 
 def test_a_narrowed_run_asks_what_it_met() -> None:
-    found = settled(entry(), KnownLine("op/SIN/int8/edges/0@2", "other", "r", "r.uop"))
+    found = known_failures(entry(), KnownLine("op/SIN/int8/edges/0@2", "other", "r", "r.uop"))
     assert found.selected({CASE}) == [entry()]
     assert found.selected(set()) == []
     found.covers("other", ["op/SIN/int8/edges/3@2"])

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from uop.conformance.report.asked import Asked
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, KnownFailure, Report
+from uop.conformance.report.options import ReportedOptions
 from uop.conformance.report.tally import Tally
 from uop.conformance.run.known import KnownError, read_known
 from uop.conformance.run.known_update import EMPTY, by_updated, require_editable, write_known
@@ -55,7 +55,7 @@ Write = Callable[[str], Path]
 
 def report(*failures: Failure, known: tuple[KnownFailure, ...] = ()) -> Report:
     info = BackendInfo("b", "1", "")
-    made = Tally().report(info, "strict", Asked("b", 0), 1.0, failures, known)
+    made = Tally().report(info, "strict", ReportedOptions("b", 0), 1.0, failures, known)
     return replace(made, summary=replace(made.summary, programs=8))
 
 

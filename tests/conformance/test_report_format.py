@@ -70,8 +70,8 @@ def test_what_is_read_can_be_compared_and_judged_again() -> None:
             read += 1
             for a, b in ((found, whole), (whole, found)):
                 assert isinstance([*changes(a, b), *notes(a, b)], list)
-            asked = found.options
-            Options(asked.backend, seed=asked.seed, profile=found.profile).checked()
+            options = found.options
+            Options(options.backend, seed=options.seed, profile=found.profile).checked()
             assert page(found)
             for id in sample(found, 1000):
                 group_of(CaseId.parse(id))

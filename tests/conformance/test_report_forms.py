@@ -125,11 +125,11 @@ def test_of_a_backend_that_was_lost_the_next_command_shows_where() -> None:
         ({"backend": "command:./w 'a b' -v"}, "uop worker check -- ./w 'a b' -v"),
         ({"backend": "command:./w", "timeout": 0.5}, "uop worker check --timeout 0.5 -- ./w"),
     ):
-        asked = replace(OPTIONS, **changes)
-        made = replace(report(PASSED, lost="it hangs"), options=asked)
+        options = replace(OPTIONS, **changes)
+        made = replace(report(PASSED, lost="it hangs"), options=options)
         assert summary(made, 60)[-1] == f"next: {command}"
         assert unescape(page(made)).count(command) == 1
-        wrong = replace(report(FAILED, failures=(FAILURE,), lost="it hangs"), options=asked)
+        wrong = replace(report(FAILED, failures=(FAILURE,), lost="it hangs"), options=options)
         assert f"--case {FAILED.id}" in summary(wrong, 60)[-1]
 
 
@@ -143,7 +143,7 @@ def test_a_failure_is_told_with_the_inputs_of_its_element() -> None:
 
 
 def test_a_command_judges_by_what_the_run_was_asked_to() -> None:
-    asked = replace(OPTIONS, backend="command:./w")
+    options = replace(OPTIONS, backend="command:./w")
     plain = ["conform", "command:./w", "--effort", "full"]
     for changes, words in (
         ({}, []),
@@ -154,7 +154,7 @@ def test_a_command_judges_by_what_the_run_was_asked_to() -> None:
         ({"known": KNOWN_FILE}, []),
         ({"known": Path("a b.toml")}, ["--known", "a b.toml"]),
     ):
-        made = replace(report(PASSED), options=replace(asked, **changes))
+        made = replace(report(PASSED), options=replace(options, **changes))
         assert typed("\n".join(summary(made, 60))) == [[*plain, *words]]
         assert typed(page(made)) == [[*plain, *words]]
         wrong = replace(report(FAILED), options=made.options)

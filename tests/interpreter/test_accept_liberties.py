@@ -82,9 +82,9 @@ ASKED = [point for point in knob_points() if point.knob != "int_div_traps"]
 @pytest.mark.parametrize("point", ASKED, ids=lambda point: point.name)
 def test_a_declared_answer_is_accepted(point: Probe) -> None:
     for witness, word in answered(point):
-        assert all(allows(point, point.declares[word], witness, word)), witness.asked(0)
+        assert all(allows(point, point.declares[word], witness, word)), witness.expression(0)
         if point.mixed:
-            assert all(allows(point, point.mixed, witness, word)), witness.asked(0)
+            assert all(allows(point, point.mixed, witness, word)), witness.expression(0)
 
 
 @pytest.mark.parametrize("point", ASKED, ids=lambda point: point.name)
@@ -96,7 +96,7 @@ def test_an_answer_that_is_not_declared_is_not_accepted(point: Probe) -> None:
         dtype = witness.root.dtype
         expected = [bits_of(a[strict], dtype) != bits_of(a[word], dtype) for a in witness.answers]
         refused = [not ok for ok in allows(point, point.declares[strict], witness, word)]
-        assert refused == expected, witness.asked(0)
+        assert refused == expected, witness.expression(0)
 
 
 # contract
@@ -356,5 +356,5 @@ def test_kernels_have_the_same_liberties(
     lowered = submission_of(case, hello)
     assert lowered.root is not None
     for free, expected in ((profile, True), (STRICT, False)):
-        sets = accept(lowered.root, lowered.batches[0].inputs, free)[lowered.kept[0]]
+        sets = accept(lowered.root, lowered.batches[0].inputs, free)[lowered.positions[0]]
         assert sets.contains(actual.astype(np.float32)).all() == expected

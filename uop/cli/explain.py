@@ -92,7 +92,7 @@ def command(
         if values or dtype or to or backends:
             raise click.UsageError(f"a case takes {', '.join(OF_A_CASE)}, --seed")
         explain_case(name, seed, folder, element, (batch or 0, output or 0), profile)
-    elif any(given is not None for given in (element, batch, output, profile, folder)):
+    elif any(option is not None for option in (element, batch, output, profile, folder)):
         raise click.UsageError(f"{', '.join(OF_A_CASE)} are for a case")
     elif values:
         explain_values(name, values, dtype, to, backends)
@@ -215,8 +215,8 @@ def case_lines(
         yield f"{id} is to be rejected: it breaks {case.label}; uop explain {case.label}"
         yield from (f"  {line}" for line in case.text.strip().splitlines())
         return
-    asked = parse_profile(STRICT if profile is None else profile_named(profile))
-    demanded = own.profile(id, asked)
+    default = parse_profile(STRICT if profile is None else profile_named(profile))
+    demanded = own.profile(id, default)
     found = derive(case, Query(*at, place_of(element), demanded, own.stated(id, demanded)))
     yield f"{id} under the profile {demanded}: {found.where}"
     yield from (f"  {note}" for note in found.notes)

@@ -38,7 +38,7 @@ def knob_sections(name: str) -> Iterator[Section]:
     for point in knob_points():
         if point.knob != name:
             continue
-        by_program = {w.asked(0): w for w in reversed(point.witnesses)}
+        by_program = {w.expression(0): w for w in reversed(point.witnesses)}
         rows = [
             (program, " | ".join((*w.answers[0], *filter(None, (w.ended, w.otherwise)))))
             for program, w in reversed(by_program.items())

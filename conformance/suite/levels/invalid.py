@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from uop.conformance.suite.case import EFFORTS, CaseId, InvalidCase, NoSuchCaseError
+from uop.conformance.suite.case import ANY_LABEL, EFFORTS, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.choices import Choices, CountedChoices, between, chance, pick
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.spec.args import (
@@ -74,7 +74,7 @@ def groups() -> Iterator[InvalidGroup]:
         yield InvalidGroup(op, constraint, (count, count, count), _by_label)
     for declaration in DECLARATIONS.values():
         if _can_break(declaration):
-            yield InvalidGroup(declaration.op.name, "drawn", (0, 3, 20), _drawn)
+            yield InvalidGroup(declaration.op.name, ANY_LABEL, (0, 3, 20), _of_any_label)
 
 
 @cache
@@ -140,7 +140,7 @@ def _can_break(declaration: OpDef) -> bool:
     return has_rules and len(declaration.src) > 0 and declaration.section not in NOT_DRAWN
 
 
-def _drawn(id: CaseId, seed: int) -> InvalidCase:
+def _of_any_label(id: CaseId, seed: int) -> InvalidCase:
     choices = CountedChoices(seed, str(id))
     declaration = DECLARATIONS[Op[id.op]]
     for _ in range(TRIES):

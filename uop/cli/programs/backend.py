@@ -16,14 +16,14 @@ from uop.spec.errors import BackendError, UndefinedError, UnsupportedError
 from uop.spec.uop import UOp
 
 
-def run_on(name: str, root: UOp, given: Mapping[int, Array]) -> dict[int, Value]:
+def run_on(name: str, root: UOp, inputs: Mapping[int, Array]) -> dict[int, Value]:
     """The results by number; an error if the backend cannot be started or returns none.
 
     The variables of a program are replaced by their values before it is sent.
     """
     known(name)
-    root, left = with_numbers(root, given)
-    inputs = {slot: given[slot] for slot in left}
+    root, left = with_numbers(root, inputs)
+    inputs = {slot: inputs[slot] for slot in left}
     # The interpreter runs first: it refuses wrong inputs before a process starts.
     numbers = output_keys(root, inputs)
     id = CaseId("run", MIXED, MIXED, "command line", 0)

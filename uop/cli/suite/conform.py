@@ -45,20 +45,20 @@ GRAVITY = (
 
 
 def names(
-    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[str, ...] | None:
     """Names from repeated options or separated by commas; None without the option."""
-    found = tuple(name for text in given for name in text.split(",") if name)
-    if given and not found:
+    found = tuple(name for text in texts for name in text.split(",") if name)
+    if texts and not found:
         raise click.BadParameter("expected a name, found none", context, option)
     return found or None
 
 
-def seconds(context: click.Context, option: click.Parameter, given: str | None) -> float | None:
+def seconds(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
     """A duration in seconds; None without the option."""
     from uop.conformance.checks import parse_duration
 
-    return None if given is None else parse_duration(given, option.opts[0])
+    return None if text is None else parse_duration(text, option.opts[0])
 
 
 timeout_option = click.option(

@@ -60,8 +60,8 @@ def command(
     if emit_requests and log is not None:
         raise click.UsageError("--log-protocol: expected no --emit-requests, which runs nothing")
     if emit_requests:
-        asked = backend if is_backend else ""
-        for line in requests([Path(path) for path in paths], asked, partial(click.echo, err=True)):
+        named = backend if is_backend else ""
+        for line in requests([Path(path) for path in paths], named, partial(click.echo, err=True)):
             click.echo(line, nl=False)
         return Exit.OK
     begin(log, backend)

@@ -41,7 +41,7 @@ def absent(g: Growth, u: UOp) -> UOp | None:
     # What is cut out again holds elements that were absent, along every axis.
     start = tuple(0 if b else t - s for b, s, t in zip(before, u.shape, sizes, strict=True))
     # A fold of bools is the same everywhere, as a rule.
-    consumers = (_selected, _loaded, _kept) if value.dtype is dtypes.bool else CONSUMERS
+    consumers = (_selected, _loaded, _stored) if value.dtype is dtypes.bool else CONSUMERS
     result = pick(g.choices, consumers)(g, value, padded)
     if result.shape == value.shape:
         return nodes.shrink(result, start, u.shape)
@@ -108,12 +108,12 @@ def _loaded(g: Growth, value: UOp, padded: UOp) -> UOp:
     return UOp(Op.LOAD, value, g.input(value.dtype, value.shape), _present(value, padded))
 
 
-def _kept(g: Growth, value: UOp, padded: UOp) -> UOp:
+def _stored(g: Growth, value: UOp, padded: UOp) -> UOp:
     """Store into a buffer, which stays as it was at absent elements."""
     return UOp(Op.LOAD, nodes.after(g.buffer(value.dtype, value.shape), value))
 
 
-CONSUMERS = (_folded, _selected, _loaded, _kept)
+CONSUMERS = (_folded, _selected, _loaded, _stored)
 
 
 def _present(value: UOp, padded: UOp) -> UOp:

@@ -9,7 +9,7 @@ from uop.conformance.suite.case import LEVELS
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReportedOptions:
     """The options of a run in its report; `corpus` and `outputs` are options of `uop judge`.
 
     None selects all; `examples` is per level, op, dtype and group.
