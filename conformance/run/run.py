@@ -115,13 +115,7 @@ class Run:
         original = self.options
         pool: AnyPool = started or Pool.start(original)
         try:
-            # Make the groups of the whole language while the backend starts.
-            for level in LEVELS:
-                groups(level)
-            check_complete(self.options.ops)
-            self.own = OwnCases.read(self.options.folder)
-            if self.options.known is not None:
-                self.known_failures.file = read_known(self.options.known)
+            self._prepare()
             hello = pool.hello(self.options.workers)
             backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
             ids = self._select(hello, backend)
@@ -151,6 +145,15 @@ class Run:
             origin=self.origin,
             strength=self._strength(hello),
         )
+
+    def _prepare(self) -> None:
+        """Make the groups of the whole language and read files, while the backend starts."""
+        for level in LEVELS:
+            groups(level)
+        check_complete(self.options.ops)
+        self.own = OwnCases.read(self.options.folder)
+        if self.options.known is not None:
+            self.known_failures.file = read_known(self.options.known)
 
     def _select(self, hello: Hello, backend: BackendInfo) -> list[CaseId]:
         """The cases to judge and the known failures that apply, which the hello decides."""
