@@ -8,15 +8,15 @@ from dataclasses import fields
 from html import escape
 from importlib.resources import files
 
+from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.report.html.markup import Html, block, code, pairs, section, table, tag
 from uop.conformance.report.html.page_accuracy import accuracy
 from uop.conformance.report.html.page_card import card
 from uop.conformance.report.html.page_failures import FIRST, failures, first_failures, rules
 from uop.conformance.report.html.page_known import known
-from uop.conformance.report.html.page_ledger import ledger
 from uop.conformance.report.html.page_matrix import matrix
 from uop.conformance.report.junit import first_failed
-from uop.conformance.report.model import Conclusion, Report, Summary
+from uop.conformance.report.model import Conclusion, LeftOut, Report, Summary
 from uop.conformance.report.origin import Origin
 from uop.conformance.run.commands import (
     case_command,
@@ -61,7 +61,7 @@ def page(report: Report) -> str:
             ("accuracy", "Accuracy", "Accuracy", _named(every, map(accuracy, every))),
             ("skipped", "Not judged", "Not judged", _named(every, map(_skipped, every))),
             ("card", "Device card", "Device card", _named(every, map(card, every))),
-            ("ledger", "Ledger", "Ledger", _named(every, map(ledger, every))),
+            ("ledger", "Ledger", "Ledger", _named(every, map(_ledger, every))),
             ("run", "This run", "This run", _named(every, map(_run, every))),
         )
     ]
@@ -195,6 +195,31 @@ def _skipped(report: Report) -> Html:
     unjudged = table("Programs that were not judged, and why", header, rows, "wide") if rows else ""
     more = table("Listed by the backend, yet not judged", header[:1], listed) if listed else ""
     return unjudged + more
+
+
+def _ledger(report: Report) -> Html:
+    """The totals by kind, then the uncovered points; only the JSON has the evidence of points."""
+    totals = report.ledger
+    if totals is None:
+        return ""
+    if not totals.total:
+        return "".join(tag("p", escape(line)) for line in ledger_lines(totals))
+    intro = f"{totals.checked:,} of {totals.total:,} points of the language were exercised."
+    rows = [
+        [escape(name), f"{kind.checked:,} of {kind.total:,}", escape(kind.says)]
+        for name, kind in totals.kinds.items()
+    ]
+    sums = table("Points by kind", ["kind", "exercised", "a point is"], rows, "wide")
+    rest = "".join(map(_left_out, (*totals.unchecked, *totals.not_of_runs)))
+    return tag("p", intro) + sums + rest
+
+
+def _left_out(left: LeftOut) -> Html:
+    return tag(
+        "details",
+        tag("summary", escape(f"{len(left.points):,}: {left.reason}"))
+        + tag("p", escape("; ".join(left.points))),
+    )
 
 
 def _run(report: Report) -> Html:
