@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.numeric.storage import STORAGE, Array, np_dtype
-from uop.spec.dtype import DTYPES
+from uop.interpreter.numeric.storage import STORED, Array, np_dtype
 from uop.spec.frontend.evaluator import Held
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
-
-_DTYPES = {storage: DTYPES[name] for name, storage in STORAGE.items() if name != "index"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class NumpyEvaluator:
         """Copy a numpy array or scalar; return None for anything else and for unknown dtypes."""
         if not isinstance(data, np.ndarray | np.generic):
             return None
-        dtype = _DTYPES.get(data.dtype)
+        dtype = STORED.get(data.dtype)
         return None if dtype is None else Held(dtype, data.shape, np.array(data))
 
     def evaluate(self, root: UOp, inputs: Mapping[int, Held]) -> Held:

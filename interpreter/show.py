@@ -5,21 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted, NaN
-from uop.interpreter.numeric.storage import STORAGE, Array, to_bits
+from uop.interpreter.numeric.storage import STORED, to_bits
 from uop.interpreter.values import Value
-from uop.spec.dtype import DTYPES, DType, Kind
+from uop.spec.dtype import Kind
 from uop.spec.text.codec import encode_scalar
 
 LONGEST = 256
 """The most elements that are shown in full; of a longer value only the corners are."""
 WIDTH = 100
-
-_NAMES = {storage: name for name, storage in STORAGE.items() if name != "index"}
-
-
-def dtype_of(array: Array) -> DType:
-    """Return the dtype that a storage dtype holds; int64 for an index value."""
-    return DTYPES[_NAMES[array.dtype]]
 
 
 def show_value(before: str, value: Value) -> str:
@@ -53,7 +46,7 @@ def word(value: Value, i: int) -> str:
         if value.free_nan is not None and value.free_nan[i]:
             return "nan"
         bits = int(to_bits(value.data[i : i + 1])[0])
-        return str(encode_scalar(bits, dtype_of(value.data)))
+        return str(encode_scalar(bits, STORED[value.data.dtype]))
     return str(element)
 
 

@@ -7,10 +7,12 @@ independent oracle for the numpy dtypes of the interpreter.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
+from typing import overload
 
 Number = bool | int | float | Fraction
 Scalar = bool | int | float
@@ -128,13 +130,19 @@ def floor_log2(x: Fraction) -> int:
 class DType:
     """A dtype: its name in text, its kind, its width in bits and, for floats, its format.
 
-    There is one object of each, so equality is identity.
+    `DType("float8_e3m4", ...)` is a new one, for a dtype from outside this package; ValueError for
+    a name that is taken. There is one object of each, so equality is identity.
     """
 
     name: str
     kind: Kind
     bits: int
     float_format: FloatFormat | None = None
+
+    def __post_init__(self) -> None:
+        if self.name in DTYPES:
+            raise ValueError(f"there is a dtype {self.name}")
+        DTYPES[self.name] = self
 
     def __repr__(self) -> str:
         return f"dtypes.{self.name}"
@@ -254,8 +262,12 @@ class DType:
         return sign * float(form.finite(magnitude))
 
 
+DTYPES: dict[str, DType] = {}
+"""Every dtype by name; one from another package enters itself."""
+
+
 class dtypes:  # noqa: N801 - a namespace read as a word: dtypes.float32
-    """Every dtype by name."""
+    """The dtypes of the language."""
 
     bool = DType("bool", Kind.BOOL, 1)
     int8 = DType("int8", Kind.INT, 8)
@@ -276,9 +288,38 @@ class dtypes:  # noqa: N801 - a namespace read as a word: dtypes.float32
     void = DType("void", Kind.VOID, 0)
 
 
-DTYPES: dict[str, DType] = {d.name: d for d in vars(dtypes).values() if isinstance(d, DType)}
-FLOATS: tuple[DType, ...] = tuple(d for d in DTYPES.values() if d.is_float)
-INTS: tuple[DType, ...] = tuple(d for d in DTYPES.values() if d.is_int)
+class DTypesOf(Sequence[DType]):
+    """The dtypes of some kinds, kind by kind; also those that another package adds later."""
+
+    def __init__(self, *kinds: Kind) -> None:
+        self.kinds = kinds
+
+    def __contains__(self, dtype: object) -> bool:
+        return isinstance(dtype, DType) and dtype.kind in self.kinds
+
+    def __iter__(self) -> Iterator[DType]:
+        return (d for kind in self.kinds for d in DTYPES.values() if d.kind is kind)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        # Asked at every node that is evaluated.
+        return bool(self.kinds)
+
+    @overload
+    def __getitem__(self, position: int) -> DType: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[DType, ...]: ...
+    def __getitem__(self, position: int | slice) -> DType | tuple[DType, ...]:
+        return tuple(self)[position]
+
+
+FLOATS = DTypesOf(Kind.FLOAT)
+INTS = DTypesOf(Kind.INT, Kind.UINT)
+NUMBERS = DTypesOf(Kind.INT, Kind.UINT, Kind.FLOAT, Kind.INDEX)
+VALUES = DTypesOf(Kind.BOOL, *NUMBERS.kinds)
+"""The dtypes that have values: all but void."""
 
 
 def _named(name: str) -> DType:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Literal
 
-from uop.spec.dtype import DTYPES, DType, Kind
+from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
 
 
@@ -35,14 +35,18 @@ class Rounded(Latitude):
 class Ulp(Latitude):
     """A distance from the exact result in ulps, by float dtype; special values have no distance."""
 
-    budgets: tuple[tuple[DType, Fraction], ...] = ()
+    budgets: tuple[tuple[DType, Fraction], ...]
+    smaller: Fraction
+    """That of every other float dtype."""
 
     def budget(self, dtype: DType) -> Fraction:
-        """The accepted distance for a float dtype in ulps; KeyError for a dtype without one."""
+        """The accepted distance for a float dtype in ulps; KeyError for another dtype."""
         for known, budget in self.budgets:
             if known is dtype:
                 return budget
-        raise KeyError(f"no budget for {dtype.name}")
+        if not dtype.is_float:
+            raise KeyError(f"no budget for {dtype.name}")
+        return self.smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +69,10 @@ class Reduced(Latitude):
     """A fold in any order and grouping, with any accumulator at least as wide as the dtype."""
 
 
-def _budgets(
-    float32: str, float64: str, float16: str, smaller: str
-) -> tuple[tuple[DType, Fraction], ...]:
-    names = {"float32": float32, "float64": float64, "float16": float16}
-    names |= dict.fromkeys(("bfloat16", "fp8e4m3", "fp8e5m2"), smaller)
-    return tuple((DTYPES[name], Fraction(budget)) for name, budget in names.items())
-
-
 def _ulp(float32: str, float64: str, float16: str, smaller: str) -> Ulp:
     says = f"within {float32} ulp (float64: {float64}, float16: {float16}, smaller: {smaller})"
-    return Ulp(says, _budgets(float32, float64, float16, smaller))
+    known = (dtypes.float32, float32), (dtypes.float64, float64), (dtypes.float16, float16)
+    return Ulp(says, tuple((d, Fraction(budget)) for d, budget in known), Fraction(smaller))
 
 
 EXACT = Exact("the bits of the reference")
@@ -90,6 +87,7 @@ RECIP = _ulp("2.5", "0.5", "1", "1")
 DIV = Quotient(
     "the hull of a/b within the budget of RECIP and of a times every accepted reciprocal of b",
     RECIP.budgets,
+    RECIP.smaller,
 )
 EXP2 = _ulp("3", "3", "2", "1")
 LOG2 = _ulp("3", "3", "2", "1")

@@ -107,7 +107,7 @@ class OpDef(Operands):
     axis: Callable[[Node], int | None]
     arg: type[Arg] | None = None
     default_arg: Arg | None = None
-    dtypes: tuple[DType, ...] = ()
+    dtypes: Sequence[DType] = ()
     constraints: tuple[Constraint, ...] = ()
     latitude: Latitude = EXACT
     undefined: str = ""

@@ -21,11 +21,10 @@ from uop.conformance.corpus.files import (
     set_files,
 )
 from uop.conformance.judging.expected import accepted_on
-from uop.conformance.protocol.codec import NAMES
 from uop.conformance.suite.case import EFFORTS, LEVELS, Case
 from uop.conformance.suite.generate import groups
 from uop.interpreter.accepted.result import Accepted
-from uop.spec.dtype import DTYPES
+from uop.interpreter.numeric.storage import STORED
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.text import json_form
 from uop.spec.text.profile_text import parse_profile
@@ -106,7 +105,7 @@ def _line(case: Case, accepted: Sequence[Accepted]) -> dict[str, Any]:
     return {
         "id": str(case.id),
         "inputs": [
-            {"slot": slot, **Described(DTYPES[NAMES[a.dtype]], a.shape).to_json()}
+            {"slot": slot, **Described(STORED[a.dtype], a.shape).to_json()}
             for slot, a in inputs.items()
         ],
         "outputs": [Described(a.dtype, a.value.data.shape).to_json() for a in accepted],

@@ -12,8 +12,7 @@ from uop.conformance.judging.storage import spelled
 from uop.conformance.suite.case import Batch, Case
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.numeric.storage import Array, Mask
-from uop.interpreter.show import dtype_of
+from uop.interpreter.numeric.storage import STORED, Array, Mask
 from uop.spec.args import ConstArg, ParamArg
 from uop.spec.graph import slot_of
 from uop.spec.ops.names import Op
@@ -112,7 +111,9 @@ def inputs_at(root: UOp, batch: Batch, flat: int) -> tuple[str, ...]:
     if not all(_is_in_place(u) for u in root.toposort()):
         return ()
     inputs = {
-        slot: element_text(dtype_of(a), np.ascontiguousarray(np.broadcast_to(a, root.shape)), flat)
+        slot: element_text(
+            STORED[a.dtype], np.ascontiguousarray(np.broadcast_to(a, root.shape)), flat
+        )
         for slot, a in sorted(batch.inputs.items())
     }
     is_op = bool(root.src) and root.op is not Op.STACK

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from uop.conformance.protocol.codec import NAMES
 from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype, to_bits
+from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits, np_dtype, to_bits
 from uop.interpreter.values import Value
 from uop.spec.case import ElementSet
-from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.dtype import DType, dtypes
 from uop.spec.text import array as literal
 from uop.spec.text.codec import encode_scalar
 from uop.spec.text.literal import print_literal
@@ -23,7 +22,7 @@ from uop.spec.uop import UOp
 def to_literal(a: Array) -> literal.Array:
     """Convert an array in storage dtype to the data of a file."""
     little = a.astype(a.dtype.newbyteorder("<"), copy=False) if a.dtype.kind in "iuf" else a
-    return literal.Array(DTYPES[NAMES[a.dtype]], a.shape, np.ascontiguousarray(little).tobytes())
+    return literal.Array(STORED[a.dtype], a.shape, np.ascontiguousarray(little).tobytes())
 
 
 def from_literal(a: literal.Array) -> Array:

@@ -12,10 +12,9 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from uop.interpreter.numeric.storage import STORAGE, Array
+from uop.interpreter.numeric.storage import STORAGE, STORED, Array
 
 Json = dict[str, Any]
-NAMES = {storage: name for name, storage in STORAGE.items() if name != "index"}
 T = TypeVar("T")
 
 
@@ -28,7 +27,7 @@ class Arrays:
 
     def write(self, a: Array) -> Any:
         self.parts.append(a.tobytes())
-        return [NAMES[a.dtype], list(a.shape)]
+        return [STORED[a.dtype].name, list(a.shape)]
 
     def read(self, described: Any) -> Array:
         name, shape = described

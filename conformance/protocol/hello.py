@@ -13,7 +13,8 @@ from dataclasses import asdict
 
 from uop.conformance.protocol.types import FORMS, OFFERS, Hello, Limits
 from uop.conformance.protocol.untrusted import sanitized
-from uop.spec.dtype import DTYPES, dtypes
+from uop.interpreter.numeric.storage import STORAGE
+from uop.spec.dtype import dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
@@ -21,13 +22,12 @@ from uop.spec.text.profile_text import parse_profile
 
 CORE = "core"
 SHOWN = 60
-NAMES_OF_DTYPES = tuple(name for name in DTYPES if name != dtypes.void.name)
 LONGEST = 200
 """The most characters of the name, version and device of a backend."""
 VARIANT = re.compile(r"[A-Za-z0-9._+-]{0,60}")
 NAMED: Mapping[str, Collection[str]] = {
     "ops": Op.__members__,
-    "dtypes": NAMES_OF_DTYPES,
+    "dtypes": STORAGE,
     "forms": FORMS,
     "offers": OFFERS,
     "editions": (CORE, *EDITIONS),
@@ -99,6 +99,6 @@ def _check_limits(limits: object) -> None:
 
 
 def _one_of(known: Collection[str]) -> str:
-    if len(known) > len(NAMES_OF_DTYPES):
+    if len(known) > len(STORAGE):
         return "names that `uop explain` knows"
     return f"some of {', '.join(known)}"

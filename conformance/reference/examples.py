@@ -15,9 +15,9 @@ from uop.conformance.judging.storage import from_literal
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import STORED, Array, np_dtype
 from uop.interpreter.rules.codegen import custom
-from uop.interpreter.show import dtype_of, show_value
+from uop.interpreter.show import show_value
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.case import FileCase
@@ -73,7 +73,7 @@ def results_text(result: FullOutput) -> list[str]:
     if not isinstance(result, dict):
         result = dict(enumerate(result if isinstance(result, tuple) else (result,)))
     return [
-        show_value(f"{k} : {dtype_of(v.data).name}[{','.join(map(str, v.data.shape))}] = ", v)
+        show_value(f"{k} : {STORED[v.data.dtype].name}[{','.join(map(str, v.data.shape))}] = ", v)
         for k, v in result.items()
     ]
 

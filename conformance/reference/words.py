@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from uop.spec.args import Arg, Device
-from uop.spec.dtype import DTYPES, DType, Kind
+from uop.spec.dtype import VALUES, DType
 from uop.spec.editions.edition import Word
 from uop.spec.latitude import EXACT, Ulp
 from uop.spec.ops.names import Op
@@ -78,7 +78,7 @@ def rule_words(prop: str, declaration: OpDef) -> str:
 
 def latitude_words(declaration: OpDef) -> list[tuple[str, str]]:
     """The latitude of an op: a sentence, and the dtypes that it holds for."""
-    allowed = declaration.dtypes or tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)
+    allowed = declaration.dtypes or VALUES
     by_sentence: dict[str, list[str]] = {}
     for dtype in allowed:
         by_sentence.setdefault(_sentence(declaration, dtype), []).append(dtype.name)

@@ -15,10 +15,10 @@ import numpy as np
 
 from uop.conformance.backends import load
 from uop.conformance.protocol import wire
-from uop.conformance.protocol.codec import NAMES
 from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Backend, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.workers.processes import end, own_stdout, when_alone
+from uop.interpreter.numeric.storage import STORED
 from uop.spec.additions import load_additions
 from uop.spec.errors import UopError
 
@@ -72,8 +72,8 @@ def fitting(outcome: object) -> Outcome:
         if not isinstance(a, np.ndarray | np.generic):
             message = f"an output: expected a numpy array, found {type(a).__name__}"
             return Problem(ProblemKind.PROTOCOL, message)
-        if a.dtype not in NAMES:
-            known = ", ".join(NAMES.values())
+        if a.dtype not in STORED:
+            known = ", ".join(dtype.name for dtype in STORED.values())
             message = f"an output: expected an array of {known}, found {a.dtype}"
             return Problem(ProblemKind.PROTOCOL, message)
     return outcome

@@ -6,18 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from uop.interpreter.numeric.storage import BITS, Array, Mask, np_dtype
-from uop.spec.dtype import FLOATS, FloatFormat
+from uop.interpreter.numeric.storage import BITS, STORED, Array, Mask
 
 SIGNED: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.int8),
     2: np.dtype(np.int16),
     4: np.dtype(np.int32),
     8: np.dtype(np.int64),
-}
-
-SMALL_FLOATS: dict[np.dtype[Any], FloatFormat] = {
-    np_dtype(d): d.format for d in FLOATS if d.bits < 32
 }
 MIRRORS: dict[np.dtype[Any], tuple[Any, Any]] = {
     d: (d.type(8 * d.itemsize - 1), d.type(np.iinfo(d).max)) for d in SIGNED.values()
@@ -76,10 +71,10 @@ def is_nan(a: Array) -> Mask:
     """Return where an array holds a NaN; nowhere for integers and bools."""
     if not is_float(a.dtype):
         return np.zeros(a.shape, np.bool_)
-    if a.dtype not in SMALL_FLOATS:
+    if a.dtype.itemsize >= 4:
         return np.isnan(a)
     # By bits: ml_dtypes compares through float32, which warns of a signalling NaN.
-    form = SMALL_FLOATS[a.dtype]
+    form = STORED[a.dtype].format
     last = form.exponent_mask if form.has_inf else form.max_bits
     magnitude = a.view(BITS[a.dtype.itemsize]) & (form.sign_bit - 1)
     return np.asarray(magnitude > last)

@@ -10,29 +10,25 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from uop.spec.dtype import DType
+from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.errors import IncompleteError
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-STORAGE: dict[str, np.dtype[Any]] = {
-    "bool": np.dtype(np.bool_),
-    "int8": np.dtype(np.int8),
-    "int16": np.dtype(np.int16),
-    "int32": np.dtype(np.int32),
-    "int64": np.dtype(np.int64),
-    "uint8": np.dtype(np.uint8),
-    "uint16": np.dtype(np.uint16),
-    "uint32": np.dtype(np.uint32),
-    "uint64": np.dtype(np.uint64),
-    "float16": np.dtype(np.float16),
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-    "float32": np.dtype(np.float32),
-    "float64": np.dtype(np.float64),
-    "fp8e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
-    "fp8e5m2": np.dtype(ml_dtypes.float8_e5m2),
-    "index": np.dtype(np.int64),
-}
+NUMPY_DTYPE = "its numpy dtype: add_storage of interpreter/numeric/storage.py"
+
+
+class Storage(dict[str, np.dtype[Any]]):
+    """The numpy dtype of each dtype, by its name; raises IncompleteError for one without."""
+
+    def __missing__(self, name: str) -> np.dtype[Any]:
+        raise IncompleteError(name, NUMPY_DTYPE)
+
+
+STORAGE = Storage()
+STORED: dict[np.dtype[Any], DType] = {}
+"""The dtype that a numpy dtype stores: of int64 that is int64, not index."""
 BITS: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.uint8),
     2: np.dtype(np.uint16),
@@ -55,6 +51,15 @@ def is_shape(data: object, itemsize: int) -> TypeGuard[list[int]]:
     return holds(data, itemsize)
 
 
+def add_storage(dtype: DType, storage: npt.DTypeLike) -> None:
+    """Enter the numpy dtype that stores a dtype; ValueError for one of another size."""
+    entered = np.dtype(storage)
+    if dtype.kind is not Kind.BOOL and dtype.bits != 8 * entered.itemsize:
+        raise ValueError(f"{dtype.name} has {dtype.bits} bits: expected a numpy dtype of as many")
+    STORAGE[dtype.name] = entered
+    STORED.setdefault(entered, dtype)
+
+
 def np_dtype(dtype: DType) -> np.dtype[Any]:
     """Return the numpy dtype that stores a dtype; void has none."""
     return STORAGE[dtype.name]
@@ -73,3 +78,21 @@ def from_bits(bits: Array, dtype: DType) -> Array:
 def constant(bits: int, dtype: DType) -> Array:
     """Return a ()-shaped array with the bits of a constant."""
     return from_bits(np.asarray(bits, BITS[dtype.itemsize]), dtype)
+
+
+add_storage(dtypes.bool, np.bool_)
+add_storage(dtypes.int8, np.int8)
+add_storage(dtypes.int16, np.int16)
+add_storage(dtypes.int32, np.int32)
+add_storage(dtypes.int64, np.int64)
+add_storage(dtypes.uint8, np.uint8)
+add_storage(dtypes.uint16, np.uint16)
+add_storage(dtypes.uint32, np.uint32)
+add_storage(dtypes.uint64, np.uint64)
+add_storage(dtypes.float16, np.float16)
+add_storage(dtypes.bfloat16, ml_dtypes.bfloat16)
+add_storage(dtypes.float32, np.float32)
+add_storage(dtypes.float64, np.float64)
+add_storage(dtypes.fp8e4m3, ml_dtypes.float8_e4m3fn)
+add_storage(dtypes.fp8e5m2, ml_dtypes.float8_e5m2)
+add_storage(dtypes.index, np.int64)

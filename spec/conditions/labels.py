@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition: its label, which errors print, and its title, which states what must hold."""
+    """A condition: its label, which errors print, and its title, which states what must hold.
+
+    Where the title names dtypes it is a function, because another package may add some.
+    """
 
     label: str
-    title: str
+    stated: str | Callable[[], str]
+
+    @property
+    def title(self) -> str:
+        return self.stated if isinstance(self.stated, str) else self.stated()
 
     def error(self, node: str = "", found: str = "", where: str = "") -> InvalidError:
         """The error for a broken condition."""

@@ -36,7 +36,7 @@ def dtype_among(label: str, position: int, allowed: Sequence[DType]) -> Constrai
         found = u.src[position].dtype
         return None if found in allowed else found.name
 
-    return Constraint(label, f"operand {position} is one of: {names(allowed)}", broken)
+    return Constraint(label, lambda: f"operand {position} is one of: {names(allowed)}", broken)
 
 
 def has_value(label: str, position: int = 0) -> Constraint:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uop.spec import latitude as lat
 from uop.spec.args import ConstArg
-from uop.spec.dtype import FLOATS, Number, dtypes
+from uop.spec.dtype import FLOATS, NUMBERS, VALUES, Number, dtypes
 from uop.spec.ops import gradients
-from uop.spec.ops.elementwise import AB, BOOL, NUMBERS, TO_BOOL, VALUES, elementwise
+from uop.spec.ops.elementwise import AB, BOOL, TO_BOOL, elementwise
 from uop.spec.ops.names import Op
 from uop.spec.properties import min_max
 from uop.spec.registry import Build, Node

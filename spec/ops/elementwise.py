@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uop.spec import latitude as lat
 from uop.spec.args import Arg, DTypeArg, arg_of
-from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, Kind, dtypes
+from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, DTypesOf, Kind, dtypes
 from uop.spec.latitude import Latitude
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import (
@@ -25,10 +25,8 @@ from uop.spec.registry import Build, Constraint, Gradient, OpDef, define
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
-VALUES = tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)
-INTS_INDEX = (*INTS, dtypes.index)
-INTS_BOOL = (*INTS, dtypes.bool)
-NUMBERS = tuple(d for d in VALUES if d.kind is not Kind.BOOL)
+INTS_INDEX = DTypesOf(*INTS.kinds, Kind.INDEX)
+INTS_BOOL = DTypesOf(*INTS.kinds, Kind.BOOL)
 BOOL = (dtypes.bool,)
 
 
@@ -61,7 +59,7 @@ def elementwise(
             doc=doc,
             src=src,
             arg=arg,
-            dtypes=tuple(allowed),
+            dtypes=allowed,
             dtype=result or dtype.of_src(shared[0]),
             shape=shape.broadcast,
             device=device.first_that_has_one,

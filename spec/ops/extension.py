@@ -20,11 +20,11 @@ from uop.spec.args import (
     Unit,
     arg_of,
 )
-from uop.spec.dtype import dtypes
+from uop.spec.dtype import VALUES, dtypes
 from uop.spec.ops import expansion
 from uop.spec.ops.constraints import distinct_devices, has_value
 from uop.spec.ops.effects import effect
-from uop.spec.ops.elementwise import AB, DIVISOR_0, INTS_INDEX, VALUES, elementwise
+from uop.spec.ops.elementwise import AB, DIVISOR_0, INTS_INDEX, elementwise
 from uop.spec.ops.names import Op
 from uop.spec.ops.reduce import REDUCE_OPS
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape

@@ -21,7 +21,7 @@ are of dtype index.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import partial
@@ -37,7 +37,7 @@ from uop.spec.args import (
     ReduceArg,
     Unit,
 )
-from uop.spec.dtype import DTYPES, DType, Kind, dtypes
+from uop.spec.dtype import DTYPES, INTS, VALUES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
@@ -52,8 +52,8 @@ DEEPEST = 64
 T = TypeVar("T")
 
 NAMED_DTYPES: dict[str, DType] = {
-    **{d.name: d for d in DTYPES.values() if d.kind is not Kind.VOID},
-    **{f"{d.name[0]}{d.bits}": d for d in DTYPES.values() if d.is_int},
+    **{d.name: d for d in VALUES},
+    **{f"{d.name[0]}{d.bits}": d for d in INTS},
     **{f"f{bits}": DTYPES[f"float{bits}"] for bits in (16, 32, 64)},
     "bf16": dtypes.bfloat16,
 }
@@ -374,7 +374,7 @@ class _Reader:
         return MalformedError(message, 1, column)
 
 
-def _taken(allowed: tuple[DType, ...], wanted: DType | None) -> DType | None:
+def _taken(allowed: Sequence[DType], wanted: DType | None) -> DType | None:
     """The dtype for numbers alone: their default, or if the op does not take it, one it takes."""
     if not allowed or wanted in allowed or wanted is dtypes.bool:
         return wanted

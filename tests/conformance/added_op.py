@@ -9,7 +9,7 @@ from uop.interpreter.accepted.rules.table import accepts_floats
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.table import Node, evaluates
-from uop.spec.dtype import FLOATS, INTS, Kind
+from uop.spec.dtype import DTypesOf, Kind
 from uop.spec.latitude import Profile
 from uop.spec.ops.elementwise import elementwise
 from uop.spec.ops.names import Op
@@ -47,7 +47,7 @@ elementwise(
     ABS,
     ("T",),
     "|x|; the lowest integer stays.",
-    (*INTS, *FLOATS),
+    DTypesOf(Kind.INT, Kind.UINT, Kind.FLOAT),
     interval=interval,
     cases=CASES,
 )

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.backends.interpreter import EVERY_OP, evaluate_whole, in_order, is_sharded
-from uop.conformance.protocol.codec import NAMES
-from uop.conformance.protocol.hello import NAMES_OF_DTYPES
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.numeric.storage import STORAGE, Array
+from uop.interpreter.numeric.storage import STORAGE, STORED, Array
 from uop.spec import editions
 from uop.spec.errors import InvalidError, MalformedError, UopError
 from uop.spec.ops.names import Op
@@ -30,7 +28,7 @@ HELLO: Json = {
     "name": "reference",
     "version": "1",
     "ops": sorted(EVERY_OP),
-    "dtypes": list(NAMES_OF_DTYPES),
+    "dtypes": list(STORAGE),
     "limits": {"devices": 8},
 }
 
@@ -81,7 +79,7 @@ class Worker:
         return {"source": "int main(void) {\n  return 0;\n}\n"}
 
     def packed(self, a: Array) -> Json:
-        described: Json = {"dtype": NAMES[a.dtype], "shape": list(a.shape)}
+        described: Json = {"dtype": STORED[a.dtype].name, "shape": list(a.shape)}
         if "inline_bytes" not in self.said["limits"]:
             return {**described, "data": a.tobytes().hex()}
         self.files += 1

@@ -17,8 +17,8 @@ from uop.conformance.coverage.value_classes import (
     named,
     possible,
 )
-from uop.conformance.suite.values import VALUES, array, special_bits
-from uop.spec.dtype import FLOATS, DType, Kind, dtypes
+from uop.conformance.suite.values import array, special_bits
+from uop.spec.dtype import FLOATS, VALUES, DType, Kind, dtypes
 
 EXACT = [d for d in VALUES if d.bits <= 8]
 WIDE = [d for d in VALUES if d.bits > 8]

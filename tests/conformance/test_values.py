@@ -11,9 +11,9 @@ import pytest
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import words
 from uop.interpreter.numeric.storage import np_dtype, to_bits
-from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, dtypes
+from uop.spec.dtype import DTYPES, FLOATS, INTS, VALUES, DType, dtypes
 
-EACH = pytest.mark.parametrize("dtype", values.VALUES, ids=lambda d: d.name)
+EACH = pytest.mark.parametrize("dtype", VALUES, ids=lambda d: d.name)
 EACH_FLOAT = pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
 EACH_INT = pytest.mark.parametrize("dtype", INTS, ids=lambda d: d.name)
 

@@ -18,6 +18,7 @@ from oracles import exact
 from oracles.rules import array, open_elements, run, values
 
 from uop.interpreter.numeric import conversions as numeric
+from uop.interpreter.numeric.storage import add_storage
 from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, Kind, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
@@ -263,6 +264,12 @@ def test_cast_of_any_integer_to_every_float(source: DType, data: st.DataObject) 
     for target in FLOATS:
         got = numeric.to_bits(run(Op.CAST, source, a, to=target)).tolist()
         assert got == [target.encode(number) for number in numbers]
+
+
+def test_a_storage_has_the_size_of_its_dtype() -> None:
+    with pytest.raises(ValueError, match="float32 has 32 bits"):
+        add_storage(dtypes.float32, np.float64)
+    assert numeric.np_dtype(dtypes.float32) == np.float32
 
 
 @pytest.mark.parametrize("shape", [(), (1,)])

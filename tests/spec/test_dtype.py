@@ -14,7 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, dtypes, floor_log2
+from uop.spec.dtype import (
+    DTYPES,
+    FLOATS,
+    INTS,
+    NUMBERS,
+    VALUES,
+    DType,
+    FloatFormat,
+    Kind,
+    dtypes,
+    floor_log2,
+)
 
 STRUCT_CODES = {"float16": "eH", "float32": "fI", "float64": "dQ"}
 NARROW = {
@@ -35,6 +46,15 @@ def test_the_names_are_those_of_the_language() -> None:
     integers = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
     floats = ["float16", "bfloat16", "float32", "float64", "fp8e4m3", "fp8e5m2"]
     assert list(DTYPES) == ["bool", *integers, *floats, "index", "void"]
+
+
+def test_groups_of_dtypes_keep_their_order() -> None:
+    names = list(DTYPES)
+    assert [d.name for d in VALUES] == names[:-1]
+    assert [d.name for d in NUMBERS] == names[1:-1]
+    assert [d.name for d in (*INTS, *FLOATS)] == names[1:-2]
+    assert (len(INTS), INTS[0], INTS[:2]) == (8, dtypes.int8, (dtypes.int8, dtypes.int16))
+    assert (dtypes.bool in VALUES, dtypes.void in VALUES, "int8" in VALUES) == (True, False, False)
 
 
 @pytest.mark.parametrize("name", NARROW)
@@ -127,6 +147,12 @@ def test_a_pattern_too_wide_is_refused(dtype: DType) -> None:
     for bits in (1 << dtype.bits, -1):
         with pytest.raises(ValueError, match=f"no bit pattern of {dtype.name}"):
             dtype.decode(bits)
+
+
+def test_a_name_belongs_to_one_dtype() -> None:
+    with pytest.raises(ValueError, match="there is a dtype float32"):
+        DType("float32", Kind.FLOAT, 32, FloatFormat(8, 23))
+    assert DTYPES["float32"] is dtypes.float32
 
 
 def test_void_has_no_values() -> None:

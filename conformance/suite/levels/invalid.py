@@ -21,7 +21,7 @@ from uop.spec.args import (
     RangeArg,
     ReduceArg,
 )
-from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Constraint, OpDef, Shape
@@ -118,7 +118,7 @@ def _changed(op: Op, valid: tuple[DType, ...]) -> Iterator[Unbuilt]:
     yield Unbuilt(op, tuple(src[:-1] or src * 2))
     yield Unbuilt(op, tuple(src), Arg())
     void = UOp(Op.SINK)
-    for others in ([param(k, (3,), d) for k in range(len(src))] for d in DTYPE_POOL):
+    for others in ([param(k, (3,), d) for k in range(len(src))] for d in VALUES):
         yield Unbuilt(op, tuple(others))
         yield from (Unbuilt(op, (*src[:k], others[k], *src[k + 1 :])) for k in range(len(src)))
     yield Unbuilt(op, (void,) * len(src))
@@ -175,7 +175,7 @@ def _is_broken(constraint: Constraint, node: Unbuilt) -> bool:
 
 def draw_node(choices: Choices, declaration: OpDef) -> Unbuilt:
     """Sample a well-formed node, whose operands and arg ignore its rules."""
-    common = pick(choices, DTYPE_POOL)
+    common = pick(choices, VALUES)
     count = declaration.least
     if declaration.most is None or declaration.most > count:
         count += choices.below(2)
@@ -186,9 +186,6 @@ def draw_node(choices: Choices, declaration: OpDef) -> Unbuilt:
     arg = None if declaration.arg is None else draw_arg(choices, declaration.arg)
     arg = declaration.default_arg if arg is None else arg
     return Unbuilt(declaration.op, tuple(operands), arg)
-
-
-DTYPE_POOL = tuple(d for d in DTYPES.values() if d is not dtypes.void)
 
 
 def draw_operand(choices: Choices, name: str, common: DType) -> UOp:
@@ -207,7 +204,7 @@ def draw_operand(choices: Choices, name: str, common: DType) -> UOp:
             return bound
     value = param(choices.below(4), pick(choices, SHAPES[: 2 + choices.below(6)]), common)
     if chance(choices, 25):
-        value = param(4, value.shape, pick(choices, DTYPE_POOL))
+        value = param(4, value.shape, pick(choices, VALUES))
     if chance(choices, 5):
         value = UOp(Op.SINK)
     return value
@@ -223,7 +220,7 @@ def draw_arg(choices: Choices, kind: type[Arg]) -> Arg | None:
         PermuteArg: PermuteArg(axes),
         FlipArg: FlipArg(tuple(a > 1 for a in axes)),
         PadArg: PadArg(),
-        DTypeArg: DTypeArg(pick(choices, (*DTYPE_POOL, dtypes.void))),
+        DTypeArg: DTypeArg(pick(choices, (*VALUES, dtypes.void))),
         ReduceArg: ReduceArg(pick(choices, (Op.ADD, Op.MAX, Op.SUB)), axes),
         GetTupleArg: GetTupleArg(rank),
         RangeArg: RangeArg(rank),

@@ -170,10 +170,11 @@ def numbered(result: FullOutput) -> dict[int, Value]:
 
 def report(number: int, value: Value, folder: Path | None) -> None:
     """Print a result, and write it to the folder if there is one."""
-    from uop.interpreter.show import dtype_of, show_value
+    from uop.interpreter.numeric.storage import STORED
+    from uop.interpreter.show import show_value
 
     shape = ",".join(map(str, value.data.shape))
-    click.echo(show_value(f"{number} : {dtype_of(value.data).name}[{shape}] = ", value))
+    click.echo(show_value(f"{number} : {STORED[value.data.dtype].name}[{shape}] = ", value))
     if folder is None:
         return
     masks = {"": value.data, ".invalid": value.invalid, ".unspecified": value.unspecified}

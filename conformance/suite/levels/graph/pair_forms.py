@@ -16,7 +16,7 @@ from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constan
 from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.spec.args import DTypeArg
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, param
@@ -128,7 +128,7 @@ class Operands:
 @cache
 def targets(op: Op, dtype: DType, vocabulary: Vocabulary) -> tuple[DType, ...]:
     """Return the dtypes that a value of a dtype is converted to."""
-    kinds = [d for d in vocabulary.of_dtypes(values.VALUES) if d is not dtypes.index]
+    kinds = [d for d in vocabulary.of_dtypes(VALUES) if d is not dtypes.index]
     if op is Op.CAST:
         return tuple(kinds)
     return tuple(d for d in kinds if d.itemsize == dtype.itemsize and dtypes.bool not in (d, dtype))

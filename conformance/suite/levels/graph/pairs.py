@@ -33,7 +33,7 @@ from uop.conformance.suite.levels.op.elementwise import guarded
 from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.numeric.storage import Array
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -46,7 +46,7 @@ DRAWS = (values.draw_special, values.draw_mixed, values.draw_ordinary)
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    for dtype in vocabulary.of_dtypes(values.VALUES):
+    for dtype in vocabulary.of_dtypes(VALUES):
         if dtype is not dtypes.index and any(_forms(dtype, vocabulary)):
             yield group("graph", None, dtype, "pairs", COUNTS, _pairs, dtype, vocabulary)
 

@@ -12,7 +12,7 @@ from uop.conformance.suite.levels.graph.growth import Growth, is_narrow, is_numb
 from uop.conformance.suite.levels.op.movement import random_offset
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill
-from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.dtype import VALUES, DType, Kind, dtypes
 from uop.spec.latitude import Ulp, Unordered
 from uop.spec.ops.names import FLOOR_DIVISIONS, SHIFTS, Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
@@ -191,7 +191,7 @@ def _bounds(source: DType, target: DType) -> tuple[int, int]:
 @on_candidate(lambda g, v: v.dtype.bits > 1 and not g.width(v))
 def reinterpret(g: Growth, u: UOp) -> UOp | None:
     """Bitcast to a dtype of the same size; or to a smaller one, apply an op, and return."""
-    kinds = g.vocabulary.of_dtypes(values.VALUES)
+    kinds = g.vocabulary.of_dtypes(VALUES)
     equal = [d for d in kinds if _has_bits(d, u.dtype.itemsize) and d is not u.dtype]
     smaller = [d for d in kinds if d.is_int and d.itemsize < u.dtype.itemsize]
     if not u.shape or not smaller or chance(g.choices, 60):

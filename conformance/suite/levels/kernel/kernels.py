@@ -41,7 +41,7 @@ from uop.conformance.suite.levels.nodes import store
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.kernel.fragments import SHAPES
 from uop.spec.args import AxisType, ReduceArg
-from uop.spec.dtype import INTS, DType, dtypes
+from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
@@ -89,7 +89,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         if arg.dtype_out is not dtypes.float32:
             name += f"-{arg.dtype_out.name}"
         yield _of_op(Op.WMMA, arg.dtype_in, name, (1, 1, 6), instructions.matrices, arg)
-    for dtype in values.VALUES:
+    for dtype in VALUES:
         if dtype is not dtypes.index:
             needs = (*KERNEL_OPS, Op.SPECIAL, Op.CMPLT, Op.CMPNE)
             yield group("kernel", None, dtype, "copy", (1, 1, 10), _copy, dtype, needs=needs)

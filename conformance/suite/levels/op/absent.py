@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, group, program
@@ -18,7 +17,7 @@ from uop.conformance.suite.levels.op.movement import random_offset, random_pad
 from uop.conformance.suite.values import draw_positive, draw_within, sample
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
-from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.dtype import VALUES, DType, Kind, dtypes
 from uop.spec.ops.names import SHIFTS, Op
 from uop.spec.registry import OpDef, Shape
 from uop.spec.uop import UOp, param
@@ -38,7 +37,7 @@ Way = tuple[int, Consumer]
 def groups() -> Iterator[Group]:
     for declaration in taking_values():
         yield from _of_op(declaration)
-    for dtype in values.VALUES:
+    for dtype in VALUES:
         for k, (name, change) in enumerate(changes(dtype).items()):
             consumers = (_folded, _stored) if k % 2 else (_stored, _folded)
             args = (change, consumers, dtype)

@@ -12,14 +12,14 @@ from uop.conformance.suite.levels.op.movement import random_flip, random_permute
 from uop.conformance.suite.values import draw_bits, draw_ordinary, sample
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import BinaryArg
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, param
 
 
 def groups() -> Iterator[Group]:
-    for dtype in values.VALUES:
+    for dtype in VALUES:
         for op, name, counts, build in KINDS:
             if op is not Op.BINARY or dtype not in (dtypes.bool, dtypes.index):
                 yield copying(group("op", op, dtype, name, counts, build, dtype))

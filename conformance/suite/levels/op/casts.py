@@ -13,7 +13,7 @@ from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import bitcast, cast, constant, outputs
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
-from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.dtype import VALUES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import param
@@ -29,8 +29,8 @@ IN_SMOKE = ("int8", "float32")
 
 
 def groups() -> Iterator[Group]:
-    for source in values.VALUES:
-        for target in values.VALUES:
+    for source in VALUES:
+        for target in VALUES:
             pair, to = (source, target), f"to-{target.name}"
             smoke = int(target.name in IN_SMOKE)
             if not (source.is_float and target is dtypes.index):

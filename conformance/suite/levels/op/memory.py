@@ -19,7 +19,7 @@ from uop.conformance.suite.levels.op.movement import (
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_special, sample
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, param
@@ -32,7 +32,7 @@ MARKERS = tuple(op for op, d in DECLARATIONS.items() if d.section == "marker")
 
 
 def groups() -> Iterator[Group]:
-    for dtype in values.VALUES:
+    for dtype in VALUES:
         for op, name, counts, build in KINDS:
             yield copying(group("op", op, dtype, name, counts, build, dtype))
         for op in MARKERS:

@@ -11,7 +11,7 @@ from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_within, sample
 from uop.spec.args import PadFill, ParamArg, SliceArg
-from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.dtype import VALUES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, index_const, param
@@ -22,12 +22,12 @@ SHAPES: tuple[Shape, ...] = (
     *((2, 3, 4), (5, 7), (13,), (), (3, 1, 5)),
     *((0, 3), (2, 2, 3, 3), (1025,), (33, 32)),
 )
-WITH_BITS = tuple(d for d in values.VALUES if d.kind is not Kind.INDEX)
-INDEX_DTYPES = tuple(d for d in values.VALUES if d.is_int)
+WITH_BITS = tuple(d for d in VALUES if d.kind is not Kind.INDEX)
+INDEX_DTYPES = tuple(d for d in VALUES if d.is_int)
 
 
 def groups() -> Iterator[Group]:
-    for k, dtype in enumerate(values.VALUES):
+    for k, dtype in enumerate(VALUES):
         for turn, (op, view) in enumerate(VIEWS.items(), k):
             yield copying(group("op", op, dtype, "view", (1, 2, 9), _view, view, dtype))
             usual = int(turn % len(VIEWS) == 0)

@@ -14,7 +14,7 @@ from uop.conformance.suite.levels.op.movement import random_pad
 from uop.conformance.suite.values import draw_ordinary, draw_positive, draw_within, sample
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
-from uop.spec.dtype import DType, Kind
+from uop.spec.dtype import VALUES, DType, Kind
 from uop.spec.ops.names import Op
 from uop.spec.ops.reduce import REDUCE_OPS
 from uop.spec.registry import Shape
@@ -32,7 +32,7 @@ LONG: Folds = (((1025,), (0,)), ((3, 401), (1,)), ((40, 30), (0, 1)))
 
 
 def groups() -> Iterator[Group]:
-    for dtype in values.VALUES:
+    for dtype in VALUES:
         for op in REDUCE_OPS:
             for kind, counts, build in KINDS:
                 if kind != "long" or _stays_tame(op, dtype):

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import OF_ALL, Generated, Group, copying, group, program
@@ -24,7 +23,7 @@ from uop.conformance.suite.levels.op.movement import (
 from uop.conformance.suite.levels.op.reduce import largest_last, tame
 from uop.conformance.suite.values import draw_bits, draw_mixed, sample
 from uop.spec.args import PadFill
-from uop.spec.dtype import DTYPES, DType, Kind, dtypes
+from uop.spec.dtype import DTYPES, VALUES, DType, Kind, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -43,7 +42,7 @@ LARGE: tuple[Shape, ...] = ((1 << 20,), (1 << 10, 1 << 10), ((1 << 18) + 1, 3), 
 
 
 def groups() -> Iterator[Group]:
-    for k, dtype in enumerate(values.VALUES):
+    for k, dtype in enumerate(VALUES):
         for op, (build, usual) in KINDS.items():
             counts = (0, FEW, len(SIZES))
             yield group("op", op, dtype, "sizes", counts, _at_size, build, FEW * k, dtype)
@@ -233,5 +232,5 @@ RANKED: dict[Op, Build] = {
     Op.INDEX: _picked,
 }
 """How an op that moves data gives a result with any number of axes."""
-ORDER = sorted(values.VALUES, key=lambda dtype: dtype.name not in OF_ALL)
+ORDER = sorted(VALUES, key=lambda dtype: dtype.name not in OF_ALL)
 """Those dtypes first that a smoke run takes: together they cover every rank."""
