@@ -1,4 +1,4 @@
-"""What other packages add to the language: modules that register ops, stages or targets."""
+"""What other packages add to the language: modules that register ops, dtypes, stages or targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GROUP = "uop.additions"
 
 @cache
 def load_additions() -> None:
-    """Import the entry points of the group; before anything else that asks which ops there are."""
+    """Import the entry points of the group; before anything else that lists ops or dtypes."""
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         # The ops of this package come first.
         import_module("uop.spec.ops.declared")

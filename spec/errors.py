@@ -63,10 +63,10 @@ class UndefinedError(LabelledError):
 
 
 class IncompleteError(UopError):
-    """An op that is declared, and lacks something that stands elsewhere: says what, and where."""
+    """An op or dtype that lacks something that stands elsewhere: says what, and where."""
 
-    def __init__(self, op: str, *parts: str) -> None:
-        super().__init__("\n  ".join([f"{op} is declared, but lacks:", *parts]))
+    def __init__(self, name: str, *parts: str) -> None:
+        super().__init__("\n  ".join([f"{name} is declared, but lacks:", *parts]))
 
 
 class UnsupportedError(UopError):

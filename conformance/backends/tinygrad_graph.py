@@ -59,7 +59,11 @@ class Language:
 
     def dtype(self, dtype: DType) -> Any:
         """tinygrad's dtype; `index` is its integer of any size, which it cannot store."""
-        return self.dtypes.weakint if dtype is dtypes.index else getattr(self.dtypes, dtype.name)
+        name = "weakint" if dtype is dtypes.index else dtype.name
+        found = getattr(self.dtypes, name, None)
+        if found is None:
+            raise UnsupportedError(f"tinygrad has no {name}")
+        return found
 
     def constant(self, arg: ConstArg) -> Node:
         """A constant, a Python number in tinygrad. UnsupportedError for a NaN with a payload."""

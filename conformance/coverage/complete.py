@@ -1,4 +1,4 @@
-"""Checks that each op has rules, accepted sets and test cases."""
+"""Checks that each dtype has a storage, and each op rules, accepted sets and test cases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from uop.conformance.coverage.points import OF_VALUES, unspoken
 from uop.conformance.suite.levels import invalid
 from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.accepted.rules.table import ACCEPTED_SET, FLOAT_RULES
+from uop.interpreter.numeric.storage import np_dtype
 from uop.interpreter.rules.table import MEANING, RULES
+from uop.spec.dtype import VALUES
 from uop.spec.errors import IncompleteError
 from uop.spec.latitude import Exact
 from uop.spec.registry import DECLARATIONS, OpDef
@@ -18,10 +20,12 @@ REJECTED = "a program that is rejected for {}: a case in conformance/suite/cases
 
 
 def check_complete(ops: Collection[str] | None = None) -> None:
-    """Raise IncompleteError for the first incomplete op, with all missing parts.
+    """Raise IncompleteError for the first incomplete dtype or op, with all missing parts.
 
-    `ops` limits the check to these names.
+    `ops` limits the check to these ops.
     """
+    for dtype in VALUES:
+        np_dtype(dtype)
     for op, declaration in DECLARATIONS.items():
         if ops is None or op.name in ops:
             parts = tuple(_lacking(declaration))

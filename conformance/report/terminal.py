@@ -32,17 +32,16 @@ from uop.conformance.run.commands import (
 )
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import ALL_LEVELS
+from uop.spec.dtype import DTypesOf, Kind
 
-COLUMNS = (
-    ("bool",),
-    ("int8", "int16", "int32", "int64"),
-    ("uint8", "uint16", "uint32", "uint64"),
-    ("float16", "bfloat16", "float32", "float64", "fp8e4m3", "fp8e5m2"),
+COLUMNS = tuple(
+    tuple(dtype.name for dtype in DTypesOf(kind))
+    for kind in (Kind.BOOL, Kind.INT, Kind.UINT, Kind.FLOAT)
 )
 KNOWN = frozenset(name for group in COLUMNS for name in group)
 LEGEND = (
     ". passed  F failed  K known  s skipped   columns: bool | int8 16 32 64 | uint8 16 32 64 |",
-    "float16 bfloat16 float32 float64 fp8e4m3 fp8e5m2",
+    " ".join(COLUMNS[-1]),
 )
 STATES = {"failed": "F", "known": "K", "passed": ".", "skipped": "s"}
 """The marks of cells, the most severe first."""

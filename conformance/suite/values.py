@@ -12,11 +12,8 @@ import numpy as np
 
 from uop.conformance.suite.choices import Choices, Words, data_key, words
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
-from uop.spec.dtype import DTYPES, FLOATS, DType, FloatFormat, Kind
+from uop.spec.dtype import FLOATS, DType, FloatFormat, Kind
 from uop.spec.registry import Shape
-
-VALUES = tuple(d for d in DTYPES.values() if d.kind is not Kind.VOID)
-"""Every dtype that has values."""
 
 INDEX_LIMIT = 1 << 20
 """The bound of index data, so that sums and products of a few stay inside 64 bits."""
@@ -144,11 +141,12 @@ def _ordinary(dtype: DType, raw: Words) -> Array:
 
 
 def _ordinary_floats(dtype: DType, raw: Words) -> Array:
-    """Return floats of exponents -4..3; half of them have a fraction of two bits."""
+    """Return floats of exponents -4..3, as far as there are; half have a fraction of two bits."""
     form = dtype.format
     u = np.uint64
     sign = (raw & u(1)) << u(dtype.bits - 1)
-    exponent = (((raw >> u(1)) & u(7)) + u(form.bias - 4)) << u(form.fraction_bits)
+    field = np.maximum(((raw >> u(1)) & u(7)) + u(form.bias), u(4)) - u(4)
+    exponent = field << u(form.fraction_bits)
     fraction = (raw >> u(8)) & u(form.fraction_mask)
     top = u(form.fraction_mask & ~(form.fraction_mask >> 2))
     fraction = np.where((raw >> u(4)) & u(1) == 0, fraction & top, fraction)
