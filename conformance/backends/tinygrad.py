@@ -54,7 +54,7 @@ ERRORS = (
 )
 """The errors that tinygrad raises: its only class of its own is for compilers."""
 SHOWN = 300
-WITHOUT_WORK_ITEMS = frozenset({"CPU"})
+PARTS = ("device", "tensor", "schedule", "engine.realize", "uop.ops", "codegen.opt.postrange")
 AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.CONST, Op.GROUP})
 
 
@@ -133,21 +133,23 @@ class TinygradBackend:
             root = parse(program.text)
         except UopError as error:
             return Problem(ProblemKind.UNSUPPORTED, f"refused before tinygrad saw it: {error}")
+        stage = ProblemKind.COMPILE
         try:
             plan = self._plan(root)
+            stage = ProblemKind.TRAP
             return Outputs(tuple(plan.run(batch) for batch in program.batches))
         except (UnsupportedError, NotImplementedError) as error:
             return Problem(ProblemKind.UNSUPPORTED, str(error))
         except (self.tinygrad.device.CompileError, *ERRORS) as error:
-            return Problem(ProblemKind.COMPILE, _message(error))
+            return Problem(stage, _message(error))
 
     def _plan(self, root: UOp) -> Plan:
         if is_sharded(root):
             raise UnsupportedError("a program for several devices")
         memory = DeviceBuffers(self.tinygrad, self.language, self.device)
         if kind_of(root).calls_kernels:
-            work_items = self.device not in WITHOUT_WORK_ITEMS
-            return _kernels(root, Kernels(self.language, self.tinygrad.uop.ops, work_items), memory)
+            kernels = Kernels(self.language, self.tinygrad, self.device, self.target)
+            return _kernels(root, kernels, memory)
         graph = Graph(self.language, memory.leaf)
         if root.op is Op.SINK:
             return _effects(root, graph, memory)
@@ -205,7 +207,8 @@ class Plan:
             if slot in batch:
                 self.memory.write(buffer, np.ascontiguousarray(batch[slot]).tobytes())
         if self.linear is not None:
-            self.memory.tinygrad.engine.realize.run_linear(self.linear, {})
+            # Compiled already, as what its jit keeps.
+            self.memory.tinygrad.engine.realize.run_linear(self.linear, {}, jit=True)
         return tuple(self._result(u, buffer) for u, buffer in self.filled)
 
     def _result(self, u: UOp, buffer: Node) -> Array:
@@ -256,7 +259,7 @@ def _kernels(root: UOp, kernels: Kernels, memory: DeviceBuffers) -> Plan:
         elif u.op not in AROUND_CALLS:
             raise UnsupportedError(f"tinygrad has no {u.op.name} between kernels")
     filled = tuple((written[slot], memory.buffers[slot]) for slot in sorted(written))
-    return Plan(memory, memory.language.node("LINEAR", *calls), filled)
+    return Plan(memory, _compiled(memory, memory.language.node("LINEAR", *calls)), filled)
 
 
 def _scheduled(memory: DeviceBuffers, stores: list[Node]) -> Any:
@@ -265,7 +268,18 @@ def _scheduled(memory: DeviceBuffers, stores: list[Node]) -> Any:
     sink = memory.language.uop.sink(*stores)
     call, _ = memory.tinygrad.tensor.transform_to_call(sink)
     linear, _ = memory.tinygrad.schedule.create_linear_with_vars(call)
-    return linear
+    return _compiled(memory, linear)
+
+
+def _compiled(memory: DeviceBuffers, linear: Any) -> Any:
+    """Compile and load what a program calls, so that only running is left."""
+    realize = memory.tinygrad.engine.realize
+    compiled = realize.link_linear(realize.compile_linear(linear))
+    for call in compiled.src:
+        if call.src[0].op is memory.language.ops.PROGRAM:
+            # Some devices build the source when they load it.
+            realize.get_runtime(memory.device, call.src[0])
+    return compiled
 
 
 def load(device: str) -> ModuleType:
@@ -283,7 +297,7 @@ def load(device: str) -> ModuleType:
         raise UnsupportedError(
             f'{error}; install tinygrad with: pip install "uop[tinygrad]"'
         ) from error
-    for part in ("device", "tensor", "schedule", "engine.realize", "uop.ops"):
+    for part in PARTS:
         import_module(f"tinygrad.{part}")
     return tinygrad
 

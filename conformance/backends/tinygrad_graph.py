@@ -52,7 +52,7 @@ class Language:
 
     def __init__(self, tinygrad: ModuleType) -> None:
         self.uop, self.dtypes = tinygrad.uop.ops.UOp, tinygrad.dtypes
-        self.ops, self.param_arg = tinygrad.uop.ops.Ops, tinygrad.uop.ops.ParamArg
+        self.ops, self.addrspace = tinygrad.uop.ops.Ops, tinygrad.dtype.AddrSpace
 
     def node(self, op: str, *src: Node, arg: object = None) -> Node:
         return self.uop(self.ops[op], src=src, arg=arg)

@@ -6,10 +6,17 @@ tinygrad puts a gate into the index: where it is false, the index is Invalid and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
 
 from uop.conformance.backends.tinygrad_graph import NAMES, RULES, Language, Node
-from uop.spec.args import AxisType, ConstArg, RangeArg, ReduceArg, SpecialArg, arg_of
+from uop.conformance.backends.tinygrad_opts import (
+    Loop,
+    Optimizer,
+    is_chained,
+    loops_of,
+    users_of,
+)
+from uop.spec.args import AddrSpace, BufferArg, ConstArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, slot_of
@@ -18,7 +25,7 @@ from uop.spec.uop import UOp
 
 IN_TENSOR_GRAPHS = (Op.STORE, Op.AFTER, Op.TUPLE, Op.CONTIGUOUS, Op.DETACH)
 PLAIN = {op: name for op, name in NAMES.items() if op not in IN_TENSOR_GRAPHS} | {
-    op: op.name for op in (Op.END, Op.GROUP)
+    Op.GROUP: "GROUP"
 }
 """The ops of tinygrad's kernels with the same operands and no arg."""
 
@@ -28,30 +35,75 @@ SPELLED = frozenset(
         *(Op.CAST, Op.BITCAST, Op.SHL, Op.SHR),
     }
 )
-AXES = {AxisType.LOOP: "LOOP", AxisType.REDUCE: "REDUCE"}
-"""The loops before any optimization."""
+OWN_REGISTERS = 1000
+"""The first slot of a kernel's registers: tinygrad numbers those of its folds from 0."""
 
 
 class Kernels:
-    """The translation of programs of kernels. `work_items` is false where a device has none."""
+    """The translation of kernels for a device, which users know as a target."""
 
-    def __init__(self, language: Language, codegen: Any, work_items: bool) -> None:
-        self.language, self.codegen, self.work_items = language, codegen, work_items
-        self.slots: list[int] = []
+    def __init__(self, language: Language, tinygrad: ModuleType, device: str, target: str) -> None:
+        self.language, self.tinygrad, self.target = language, tinygrad, target
+        self.renderer = tinygrad.device.Device[device].renderer
+        self.has_groups: bool = self.renderer.has_local
 
     def body(self, root: UOp) -> Node:
         """Translate a kernel; its buffers come in the order of `used_slots`.
 
-        UnsupportedError for ops that tinygrad does not pass to its code generator.
+        UnsupportedError for what tinygrad does not pass to its code generator, and for what the
+        device lacks.
         """
         if root.op is not Op.SINK:
-            raise UnsupportedError(f"tinygrad is not handed a {root.op.name}")
+            raise UnsupportedError(f"tinygrad has no {root.op.name} as a kernel")
+        body = Body(self, root)
+        info = self.tinygrad.uop.ops.KernelInfo(opts_to_apply=())
+        sink = self.language.node("SINK", *body.effects(), arg=info)
+        if not any(loop.is_optimized for loop in body.loops):
+            return sink
+        optimizer = Optimizer(self.tinygrad.codegen.opt, self.renderer, self.target, sink)
+        return optimizer.optimized(body.plain)
+
+
+class Body:
+    """The translation of one kernel."""
+
+    def __init__(self, kernels: Kernels, root: UOp) -> None:
+        self.kernels, self.language, self.root = kernels, kernels.language, root
+        self.codegen = kernels.tinygrad.uop.ops
+        self.order = root.toposort()
+        self.users = users_of(self.order)
         self.slots = used_slots(root)
+        self.loops = loops_of(self.order, self.users)
+        self.loop_of = {r: loop for loop in self.loops for r in loop.ranges}
+        self.plain: dict[Loop, Node] = {}
+        """The RANGEs before any Opt."""
+        self.items: dict[UOp, Node] = {} if kernels.has_groups else self._items()
+
+    def effects(self) -> list[Node]:
         done: dict[UOp, Node] = {}
-        for u in root.toposort()[:-1]:
+        for u in self.order[:-1]:
             done[u] = self._node(u, done)
-        info = self.codegen.KernelInfo(opts_to_apply=())
-        return self.language.node("SINK", *(done[s] for s in root.src), arg=info)
+        effects = [done[s] for s in self.root.src]
+        if not self.items:
+            return effects
+        # A work item has all of the effects, so one loop holds them.
+        item = effects[0] if len(effects) == 1 else self.language.node("GROUP", *effects)
+        return [self.language.node("END", item, *self.items.values())]
+
+    def loop(self, size: Node, id: int, axis_type: str) -> Node:
+        return self.language.node("RANGE", size, arg=(id, self.codegen.AxisType[axis_type]))
+
+    def _items(self) -> dict[UOp, Node]:
+        """On a device without work groups the work items are the iterations of loops.
+
+        Their ids come before those of other loops, as they are the outer ones.
+        """
+        items = sorted((u for u in self.order if u.op is Op.SPECIAL), key=_name)
+        sizes = (self.language.constant(arg_of(u.src[0], ConstArg)) for u in items)
+        return {
+            u: self.loop(size, id, "WEAK")
+            for id, (u, size) in enumerate(zip(items, sizes, strict=True))
+        }
 
     def _node(self, u: UOp, done: dict[UOp, Node]) -> Node:
         src = [done[s] for s in u.src]
@@ -61,7 +113,7 @@ class Kernels:
             return RULES[u.op](self.language, u, src)
         rule = KERNEL_RULES.get(u.op)
         if rule is None:
-            raise UnsupportedError(f"tinygrad's code generator is not handed a {u.op.name}")
+            raise UnsupportedError(f"tinygrad's kernels have no {u.op.name}")
         return rule(self, u, src)
 
 
@@ -73,83 +125,134 @@ def used_slots(body: UOp) -> list[int]:
 def written_slots(call: UOp) -> list[int]:
     """The arguments of a CALL that its body stores to."""
     stores = (u for u in call.src[0].toposort() if u.op is Op.STORE)
-    return sorted({slot_of(base_of(u.src[0])) for u in stores})
+    places = (base_of(u.src[0]) for u in stores)
+    return sorted({slot_of(place) for place in places if place.op is Op.PARAM})
 
 
-def _constant(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    return kernels.language.constant(arg_of(u, ConstArg))
+def _name(special: UOp) -> str:
+    return arg_of(special, SpecialArg).name
 
 
-def _shape(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    """The shape operand of a PARAM, which tinygrad's PARAM makes itself."""
+def _constant(body: Body, u: UOp, src: list[Node]) -> Node:
+    return body.language.constant(arg_of(u, ConstArg))
+
+
+def _shape(body: Body, u: UOp, src: list[Node]) -> Node:
+    """The shape operand of a PARAM or BUFFER, which tinygrad's makes itself."""
     if u.dtype is not dtypes.index or any(s.op is not Op.CONST for s in u.src):
         raise UnsupportedError("tinygrad's code generator makes vectors itself")
     return None
 
 
-def _param(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    slot = kernels.slots.index(slot_of(u))
+def _param(body: Body, u: UOp, src: list[Node]) -> Node:
+    slot = body.slots.index(slot_of(u))
     if len(u.shape) != 1 or not u.shape[0]:
         raise UnsupportedError("tinygrad's kernels see flat buffers that are not empty")
-    return kernels.language.uop.placeholder(u.shape, kernels.language.dtype(u.dtype), slot)
+    return body.language.uop.placeholder(u.shape, body.language.dtype(u.dtype), slot)
 
 
-def _range(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    arg = arg_of(u, RangeArg)
-    if arg.axis_type not in AXES:
-        raise UnsupportedError(f"tinygrad decides itself what a {arg.axis_type.name} loop becomes")
-    axis = kernels.codegen.AxisType[AXES[arg.axis_type]]
-    return kernels.language.node("RANGE", src[0], arg=(arg.id, axis))
+def _buffer(body: Body, u: UOp, src: list[Node]) -> Node:
+    """Registers of a work item: where items are iterations, each iteration starts with new ones."""
+    if arg_of(u, BufferArg).addrspace is not AddrSpace.REG:
+        raise _of_groups(body, "memory of a work group")
+    dtype, slot = body.language.dtype(u.dtype), OWN_REGISTERS + slot_of(u)
+    space = body.language.addrspace.REG
+    registers = body.language.uop.placeholder(u.shape, dtype, slot, addrspace=space)
+    return registers.after(*body.items.values())
 
 
-def _special(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    if not kernels.work_items:
-        raise UnsupportedError("this device of tinygrad has no work items")
-    return kernels.language.node("SPECIAL", src[0], arg=arg_of(u, SpecialArg).name)
+def _after(body: Body, u: UOp, src: list[Node]) -> Node:
+    done = (_plain(body, s) if s.op is Op.RANGE else x for s, x in zip(u.src, src, strict=True))
+    return body.language.node("AFTER", *done)
 
 
-def _index(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
+def _barrier(body: Body, u: UOp, src: list[Node]) -> Node:
+    raise _of_groups(body, "BARRIER")
+
+
+def _of_groups(body: Body, what: str) -> UnsupportedError:
+    if body.kernels.has_groups:
+        return UnsupportedError(f"tinygrad makes each {what} of a kernel itself")
+    return UnsupportedError(f"{body.kernels.target} has no work groups: no {what}")
+
+
+def _range(body: Body, u: UOp, src: list[Node]) -> Node:
+    """The index of a RANGE at a position of its loop."""
+    loop = body.loop_of[u]
+    if loop not in body.plain:
+        size = src[0] if loop.size is None else body.language.uop.const(loop.size)
+        id = len(body.items) + body.loops.index(loop)
+        body.plain[loop] = body.loop(size, id, loop.plain_type)
+    return loop.indices(body.language, body.plain[loop])[u]
+
+
+def _plain(body: Body, r: UOp) -> Node:
+    return body.plain[body.loop_of[r]]
+
+
+def _end(body: Body, u: UOp, src: list[Node]) -> Node:
+    """tinygrad closes a nest by one END."""
+    effect, ranges = src[0], [_plain(body, u.src[1])]
+    if is_chained(u.src[0], body.users):
+        effect, inner = src[0].src[0], src[0].src[1:]
+        ranges += [r for r in inner if r not in ranges]
+    return body.language.node("END", effect, *ranges)
+
+
+def _special(body: Body, u: UOp, src: list[Node]) -> Node:
+    if u in body.items:
+        return body.items[u]
+    return body.language.node("SPECIAL", src[0], arg=_name(u))
+
+
+def _index(body: Body, u: UOp, src: list[Node]) -> Node:
     if len(u.src) != 2 or u.src[0].addrspace is None or u.src[1].shape:
         raise UnsupportedError("tinygrad's code generator makes vectors itself")
-    return kernels.language.node("INDEX", *src)
+    return body.language.node("INDEX", *src)
 
 
-def _gated(kernels: Kernels, place: Node, gate: Node) -> Node:
-    language = kernels.language
+def _gated(body: Body, place: Node, gate: Node) -> Node:
+    language = body.language
     index = language.node("WHERE", gate, place.src[1], language.uop.invalid())
     return language.node("INDEX", place.src[0], index)
 
 
-def _load(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    language = kernels.language
+def _load(body: Body, u: UOp, src: list[Node]) -> Node:
+    language = body.language
     if len(src) < 3:
         return language.node("LOAD", src[0])
     return language.node(
-        "WHERE", src[2], language.node("LOAD", _gated(kernels, src[0], src[2])), src[1]
+        "WHERE", src[2], language.node("LOAD", _gated(body, src[0], src[2])), src[1]
     )
 
 
-def _store(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
-    place = src[0] if len(src) < 3 else _gated(kernels, src[0], src[2])
-    return kernels.language.node("STORE", place, src[1])
+def _store(body: Body, u: UOp, src: list[Node]) -> Node:
+    place = src[0] if len(src) < 3 else _gated(body, src[0], src[2])
+    return body.language.node("STORE", place, src[1])
 
 
-def _reduce(kernels: Kernels, u: UOp, src: list[Node]) -> Node:
+def _reduce(body: Body, u: UOp, src: list[Node]) -> Node:
     arg = arg_of(u, ReduceArg)
     if arg.axes or arg.op is Op.MIN:
         raise UnsupportedError("tinygrad's code generator folds by ADD, MUL and MAX over loops")
     if len(src) == 1:
         return src[0]
-    return kernels.language.node("REDUCE", *src, arg=(kernels.language.ops[arg.op.name], 0))
+    ranges = dict.fromkeys(_plain(body, r) for r in u.src[1:])
+    fold = (body.language.ops[arg.op.name], 0)
+    return body.language.node("REDUCE", src[0], *ranges, arg=fold)
 
 
-Rule = Callable[[Kernels, UOp, list[Node]], Node]
+Rule = Callable[[Body, UOp, list[Node]], Node]
 
 KERNEL_RULES: dict[Op, Rule] = {
     Op.CONST: _constant,
     Op.STACK: _shape,
     Op.PARAM: _param,
+    Op.BUFFER: _buffer,
+    Op.AFTER: _after,
+    Op.BARRIER: _barrier,
     Op.RANGE: _range,
+    Op.END: _end,
     Op.SPECIAL: _special,
     Op.INDEX: _index,
     Op.LOAD: _load,
