@@ -60,8 +60,7 @@ class Kernels:
         sink = self.language.node("SINK", *body.effects(), arg=info)
         if not any(loop.is_optimized for loop in body.loops):
             return sink
-        optimizer = Optimizer(self.tinygrad.codegen.opt, self.renderer, self.target, sink)
-        return optimizer.optimized(body.plain)
+        return Optimizer(self.tinygrad, self.renderer, self.target, sink).optimized(body.plain)
 
 
 class Body:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from uop.conformance.backends.tinygrad_graph import Language, Node
@@ -27,6 +28,9 @@ OPTS: Mapping[AxisType, Mapping[Side, str]] = {
 }
 """tinygrad's Opt of a SPLIT, by the type and the side of the new axis."""
 OF_FOLDS = (AxisType.REDUCE, AxisType.GROUP_REDUCE, AxisType.UNROLL)
+OF_GROUPS = ("LOCAL", "GROUP", "GROUPTOP")
+THREADS = 64
+"""The most threads of a kernel on any processor; tinygrad's default is that of the processor."""
 PLAIN_TYPES = {AxisType.LOOP: "LOOP"} | dict.fromkeys(OF_FOLDS, "REDUCE")
 """tinygrad's types of loops before any Opt; the others are WEAK, which it makes parallel."""
 
@@ -159,10 +163,11 @@ def _joined(halves: Halves) -> Loop:
 class Optimizer:
     """tinygrad's Scheduler, which applies the Opts of a kernel for a renderer."""
 
-    def __init__(self, opt: Any, renderer: Any, target: str, sink: Node) -> None:
-        self.opt, self.target = opt, target
+    def __init__(self, tinygrad: ModuleType, renderer: Any, target: str, sink: Node) -> None:
+        self.opt, self.context = tinygrad.codegen.opt, tinygrad.helpers.Context
+        self.renderer, self.target = renderer, target
         # tinygrad simplifies before any Opt too: joined loops have plain indices then.
-        self.scheduler = opt.postrange.Scheduler(sink.simplify(), renderer)
+        self.scheduler = self.opt.postrange.Scheduler(sink.simplify(), renderer)
         self.scheduler.convert_loop_to_global()
 
     def optimized(self, plain: Mapping[Loop, Node]) -> Node:
@@ -186,9 +191,14 @@ class Optimizer:
 
     def _apply(self, name: str, new: Loop, axis: Node) -> tuple[Node, Node]:
         """What is left of an axis, and the new one."""
+        if name in OF_GROUPS and not self.renderer.has_local:
+            raise UnsupportedError(f"{self.target} has no work groups: no {name}")
+        if name == "THREAD" and not self.renderer.has_threads:
+            raise UnsupportedError(f"{self.target} has no threads: no {name}")
         opt = self.opt.Opt(self.opt.OptOps[name], self._number(name, axis), new.size)
         try:
-            rest, made = self.scheduler.apply_opt(opt)
+            with self.context(NUM_CPU_THREADS=THREADS):
+                rest, made = self.scheduler.apply_opt(opt)
         except self.opt.KernelOptError as error:
             raise UnsupportedError(f"{self.target} takes no {name} here: {error}") from None
         return rest, made

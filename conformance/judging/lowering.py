@@ -93,7 +93,8 @@ def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
         whole = Submission((_program(case.root, case.batches),), unsupported(case.root, hello))
         return unpacked or whole
     reason = f"{hello.name} takes no {kind} programs"
-    for form, stage in STAGES:
+    # Nothing makes a kernel as a graph of a list of instructions.
+    for form, stage in STAGES if kind is not ProgramKind.LINEAR else ():
         if form not in hello.forms:
             continue
         try:
