@@ -24,9 +24,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 IN_TENSOR_GRAPHS = (Op.STORE, Op.AFTER, Op.TUPLE, Op.CONTIGUOUS, Op.DETACH)
-PLAIN = {op: name for op, name in NAMES.items() if op not in IN_TENSOR_GRAPHS} | {
-    Op.GROUP: "GROUP"
-}
+PLAIN = {op: name for op, name in NAMES.items() if op not in IN_TENSOR_GRAPHS} | {Op.GROUP: "GROUP"}
 """The ops of tinygrad's kernels with the same operands and no arg."""
 
 SPELLED = frozenset(
@@ -54,7 +52,7 @@ class Kernels:
         device lacks.
         """
         if root.op is not Op.SINK:
-            raise UnsupportedError(f"tinygrad has no {root.op.name} as a kernel")
+            raise UnsupportedError(f"tinygrad is handed no {root.op.name} as a kernel")
         body = Body(self, root)
         info = self.tinygrad.uop.ops.KernelInfo(opts_to_apply=())
         sink = self.language.node("SINK", *body.effects(), arg=info)
@@ -112,7 +110,7 @@ class Body:
             return RULES[u.op](self.language, u, src)
         rule = KERNEL_RULES.get(u.op)
         if rule is None:
-            raise UnsupportedError(f"tinygrad's kernels have no {u.op.name}")
+            raise UnsupportedError(f"tinygrad is handed no {u.op.name} in a kernel")
         return rule(self, u, src)
 
 

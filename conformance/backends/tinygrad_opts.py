@@ -108,17 +108,17 @@ def loops_of(order: Sequence[UOp], users: Users) -> list[Loop]:
     ranges = sorted((u for u in order if u.op is Op.RANGE), key=lambda r: arg_of(r, RangeArg).id)
     nests = _nests(order, users)
     loops = [_loop(r) for r in ranges]
-    k = 0
-    while k + 1 < len(loops):
-        outer, inner = loops[k], loops[k + 1]
+    # From the last: what a SPLIT made may have been split itself.
+    k = len(loops) - 2
+    while k >= 0:
+        outer, inner = loops[k : k + 2]
         is_nest = nests.get(outer.ranges[0]) == nests.get(inner.ranges[0])
         side = _side(outer, inner) if is_nest else None
         if side is None:
-            k += 1
+            k -= 1
         else:
             loops[k : k + 2] = [_joined(Halves(outer, inner, side))]
-            # What was split from the loop before it may itself have been split.
-            k = max(k - 1, 0)
+            k = min(k, len(loops) - 2)
     return loops
 
 

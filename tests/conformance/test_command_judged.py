@@ -246,6 +246,16 @@ def test_a_program_that_cannot_be_lowered_is_skipped_with_the_reason() -> None:
     assert "cannot be lowered to kernel form" in submission_of(case, kernels).reason
 
 
+def test_a_list_of_instructions_is_no_kernel_as_a_graph() -> None:
+    """So it is not lowered, and the reason is about the backend, not about the compiler."""
+    case = first("kernel", "BARRIER", "int32")
+    assert kind_of(case.root) == "linear"
+    hello = Hello(
+        "k", "1", "", frozenset(Op.__members__), frozenset({"int32"}), forms=frozenset({"kernel"})
+    )
+    assert submission_of(case, hello).reason == "k takes no linear programs"
+
+
 def test_a_declared_profile_is_what_a_worker_is_judged_by(tmp_path: Path) -> None:
     options = Options(
         reference(profile="max_nan=number"),
