@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from itertools import takewhile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,11 +47,12 @@ class InProcess:
 
     ask_all = ask
 
-    def answers(
-        self, tasks: Iterator[Task[A]], keep_on: Callable[[], bool] = lambda: True
-    ) -> Iterator[A]:
-        """Answer one task after the other; start none once `keep_on` returns false."""
-        return (self.ask(task) for task in takewhile(lambda _: keep_on(), tasks))
+    def answers(self, tasks: Iterator[Task[A]], deadline: float | None = None) -> Iterator[A]:
+        """Answer one task after the other; start none at the deadline (by time.monotonic)."""
+        for task in tasks:
+            if deadline is not None and time.monotonic() >= deadline:
+                return
+            yield self.ask(task)
 
     def end(self) -> None:
         """Nothing to end."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -71,6 +71,9 @@ class Session(Protocol):
     def explain(self, program: Program, is_right: IsRight) -> str:
         """Details from the backend on a program with a wrong outcome; empty if it has none."""
 
+    def expecting_losses(self) -> AbstractContextManager[None]:
+        """Inside of it the backend may be lost as often as in a whole session."""
+
     def close(self) -> None: ...
 
 
@@ -92,6 +95,10 @@ class Local:
     def explain(self, program: Program, is_right: IsRight) -> str:
         """Nothing is shown."""
         return ""
+
+    def expecting_losses(self) -> AbstractContextManager[None]:
+        """Nothing to lose."""
+        return nullcontext()
 
     def close(self) -> None:
         """Nothing to end."""
@@ -129,6 +136,15 @@ class Isolated(ABC):
         if self.starts > self.allowance.restarts:
             raise BackendError(f"backend {self.name!r} was lost {self.starts} times")
         self._start()
+
+    @contextmanager
+    def expecting_losses(self) -> Iterator[None]:
+        """Count losses from 0 inside of it, and not behind it."""
+        starts, self.starts = self.starts, 0
+        try:
+            yield
+        finally:
+            self.starts = starts
 
     def _start(self) -> Hello:
         self.starts += 1

@@ -1,0 +1,69 @@
+"""Tensor programs of what a kernel computes, on the elements that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+
+from uop.conformance.shrink.reduce import Candidate, is_computing
+from uop.conformance.shrink.search import Step
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric.storage import Array
+from uop.interpreter.values import Value
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UopError
+from uop.spec.graph import calls, replaced
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, param
+from uop.spec.walk import toposort
+
+MOST_ELEMENTS = 1 << 14
+"""A computation over more work items and iterations stays in its kernel."""
+USED = {Op.STORE: 1, Op.ATOMICADD: 1, Op.REDUCE: 0}
+"""Which operand of an op is the result of a computation."""
+
+
+def values_alone(candidate: Candidate) -> Iterator[Step]:
+    """Each value that a kernel stores or folds, as a tensor program."""
+    values: dict[UOp, Array] = {}
+
+    def keep(u: UOp, value: Value) -> None:
+        if u.shape == () and value.invalid is None and value.unspecified is None:
+            values[u] = value.data
+
+    with suppress(UopError):
+        evaluate_full(candidate.root, candidate.inputs, keep)
+    nodes = (u for call in calls(candidate.root) for u in call.src[0].toposort())
+    for computed in dict.fromkeys(u.src[USED[u.op]] for u in nodes if u.op in USED):
+        if is_computing(computed) and not _is_input(computed):
+            yield partial(_alone, computed, values)
+
+
+def _alone(computed: UOp, values: Mapping[UOp, Array]) -> Candidate | None:
+    order = toposort([computed], lambda u: () if _is_input(u) else u.src)
+    read = [u for u in order if _is_input(u)]
+    if any(u not in values for u in read):
+        return None
+    try:
+        shape = np.broadcast_shapes(*(values[u].shape for u in read))
+    except ValueError:
+        # Two kernels hold one of the nodes, and the value is from the other one.
+        return None
+    count = int(np.prod(shape))
+    if count > MOST_ELEMENTS:
+        return None
+    # One element needs no axis.
+    flat = (count,) if count > 1 else ()
+    inputs = {k: np.broadcast_to(values[u], shape).reshape(flat) for k, u in enumerate(read)}
+    new = {u: param(k, flat, u.dtype) for k, u in enumerate(read)}
+    return Candidate(replaced(computed, new), inputs)
+
+
+def _is_input(u: UOp) -> bool:
+    """Whether the value of a node becomes an input: it is read, folded, or made of indices."""
+    if u.op is Op.CONST:
+        return False
+    return not u.declaration.is_elementwise or any(s.dtype is dtypes.index for s in u.src)

@@ -1,0 +1,118 @@
+"""Shrinks what ends or stops a backend: a few runs, one at a time, and data by halves.
+
+No failing element is known of such a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.verdict import CaseFailure
+from uop.conformance.shrink.reduce import (
+    Candidate,
+    Probe,
+    is_computing,
+    single_outputs,
+    with_used_inputs,
+    without_functions,
+)
+from uop.conformance.shrink.search import Search, Step
+from uop.interpreter.numeric.storage import Array
+from uop.spec.graph import leaves, outside, replaced, slot_of
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims, param
+
+LOSSES: Mapping[Symptom, int] = {Symptom.CRASH: 32, Symptom.HANG: 3}
+"""How often the backend may be lost for one failure.
+
+A crash costs a start of the backend, and a session allows 40. A hang costs the time that a program
+may take, half a minute: one confirms it, and two find 4 elements among 1,000.
+"""
+PARTS = 16
+"""The parts that elements are split into. Parts that pass cost little, and one loss finds the part
+that does not."""
+
+Run = Callable[[Sequence[Candidate]], list[CaseFailure | None]]
+
+
+@dataclass(slots=True)
+class Sparing:
+    """Runs candidates one at a time, up to the first that fails, while the backend may be lost."""
+
+    run: Run
+    room: int
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
+        faults: list[CaseFailure | None] = [None] * len(candidates)
+        for k, candidate in enumerate(candidates):
+            if not self.room:
+                break
+            (faults[k],) = self.run([candidate])
+            if (failure := faults[k]) is not None:
+                self.room -= failure.symptom in LOSSES
+                break
+        return faults
+
+
+def reduce_elements(
+    start: Candidate, failure: CaseFailure, probe: Probe
+) -> tuple[Candidate, CaseFailure]:
+    """Shrink the data of a tensor program that fails on elements that nothing shows."""
+    search = Search(start, failure, probe)
+    search.take(without_functions(start))
+    search.take(single_outputs(search.best.root, search.best.inputs))
+    search.repeat(parts_of_elements)
+    search.repeat(shorter_axes)
+    return search.best, search.failure
+
+
+def parts_of_elements(candidate: Candidate) -> Iterator[Step]:
+    """The program on parts of its elements, if it is elementwise."""
+    root = candidate.root
+    nodes = outside(root)
+    computing = [u for u in nodes if is_computing(u)]
+    is_plain = root.op is not Op.TUPLE and all(u.op is not Op.BUFFER for u in nodes)
+    if is_plain and root.shape and all(u.declaration.is_elementwise for u in computing):
+        for part in np.array_split(np.arange(np.prod(root.shape)), PARTS):
+            if part.size:
+                yield partial(_at_elements, candidate, part)
+
+
+def _at_elements(candidate: Candidate, places: Array) -> Candidate:
+    # One element needs no axis.
+    shape = (places.size,) if places.size > 1 else ()
+    new: dict[UOp, UOp] = {}
+    inputs: dict[int, Array] = {}
+    for u in outside(candidate.root):
+        if u.op is Op.PARAM:
+            slot = slot_of(u)
+            new[u] = param(slot, shape, u.dtype)
+            whole = np.broadcast_to(candidate.inputs[slot], candidate.root.shape)
+            inputs[slot] = whole.reshape(-1)[places].reshape(shape)
+    return Candidate(replaced(candidate.root, new), inputs)
+
+
+def shorter_axes(candidate: Candidate) -> Iterator[Step]:
+    """The program with one element, or half, of all axes of one length."""
+    for length in sorted({n for u in leaves(candidate.root) for n in u.shape}, reverse=True):
+        half = length // 2
+        for part in (slice(0, 1), slice(0, half), slice(half, length)):
+            if 0 < part.stop - part.start < length:
+                yield partial(_with_axes, candidate, length, part)
+
+
+def _with_axes(candidate: Candidate, length: int, part: slice) -> Candidate:
+    new: dict[UOp, UOp] = {}
+    inputs = dict(candidate.inputs)
+    for u in leaves(candidate.root):
+        kept = tuple(part if n == length else slice(None) for n in u.shape)
+        shape = (part.stop - part.start if n == length else n for n in u.shape)
+        new[u] = UOp(u.op, dims(shape), arg=u.arg)
+        if slot_of(u) in inputs:
+            inputs[slot_of(u)] = inputs[slot_of(u)][kept]
+    return with_used_inputs(replaced(candidate.root, new), inputs)
