@@ -18,10 +18,12 @@ from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.lines import PATIENCE
 from uop.conformance.protocol.log import ProtocolLog
-from uop.conformance.protocol.types import OFFERS, Outputs, Problem, ProblemKind, Program
+from uop.conformance.protocol.types import OFFERS, Hello, Outputs, Problem, ProblemKind, Program
+from uop.conformance.report.model import counted
 from uop.conformance.report.options import ReportedOptions
 from uop.conformance.run.commands import conform_command
-from uop.conformance.shrink.repro import find_cause
+from uop.conformance.shrink.explain import Failing
+from uop.conformance.shrink.repro import find_cause, unshrunk
 from uop.conformance.suite.case import Case, InvalidCase
 from uop.conformance.suite.generate import groups
 from uop.conformance.workers.command import Command
@@ -75,6 +77,7 @@ def check(name: str, folder: Path, allowance: Allowance, log: ProtocolLog | None
     hello, took = worker.hello, time.monotonic() - begun
     results.notes.append(
         f"hello: {hello.name} {hello.version}, {len(hello.ops)} ops, {len(hello.dtypes)} dtypes, "
+        f"{_partly(hello)}"
         f"forms {', '.join(sorted(hello.forms))}; started in {took:.2f} s"
     )
     try:
@@ -89,6 +92,10 @@ def check(name: str, folder: Path, allowance: Allowance, log: ProtocolLog | None
         worker.close()
     results.notes.append(f"memory: at most {worker.peak >> 20} MiB")
     return results
+
+
+def _partly(hello: Hello) -> str:
+    return f"{counted(len(hello.supports), 'op')} on some of them, " if hello.supports else ""
 
 
 def _ops(worker: Command, results: Checked) -> Iterator[Deviation]:
@@ -127,7 +134,13 @@ def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
     if verdict.failure is None:
         text = f"{op}: hello lists it, yet run of {verdict.id} says: {verdict.reason}"
         return Deviation(text, (*_program(case.root), _next(judge, case)))
-    failure = find_cause(judge, case, verdict.failure)
+    # The check of a worker that hangs ends here, and is not to wait for it again.
+    is_hang = verdict.failure.symptom is Symptom.HANG
+    failure = (
+        unshrunk(case, verdict.failure, judge.profile)
+        if is_hang
+        else find_cause(judge, Failing(case, verdict.failure))
+    )
     shrunk = parse_file(failure.text).cases[0]
     assert shrunk.root is not None
     inputs = [(f"input {slot}", _shown(from_literal(a))) for slot, a in shrunk.inputs.items()]
@@ -255,7 +268,7 @@ def _cases_of(op: str, worker: Command) -> Iterator[Case]:
     """The first case about an op that the worker takes, for each name of a group."""
     seen: set[str] = set()
     for group in groups("op"):
-        if group.op != op or group.dtype not in worker.hello.dtypes or group.name in seen:
+        if group.op != op or not worker.hello.takes(op, group.dtype) or group.name in seen:
             continue
         for index in range(min(TRIED, max(group.counts))):
             case = group.case(index, 0)

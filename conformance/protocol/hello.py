@@ -67,6 +67,7 @@ def checked(hello: object) -> Hello:
             raise DeviationError(f"hello: {name}", "at least one", "none")
         for unknown in sorted(set(listed) - {*known, dtypes.void.name}):
             raise DeviationError(f"hello: {name}", _one_of(known), unknown)
+    _check_supports(hello)
     _check_limits(hello.limits)
     if not isinstance(hello.profile, str):
         raise DeviationError("hello: profile", "a string", hello.profile)
@@ -85,6 +86,19 @@ def _are_names(listed: object) -> bool:
     if isinstance(listed, str) or not isinstance(listed, Collection):
         return False
     return all(isinstance(name, str) for name in listed)
+
+
+def _check_supports(hello: Hello) -> None:
+    """Raise DeviationError unless `supports` maps listed ops to listed dtypes."""
+    if not isinstance(hello.supports, Mapping) or not _are_names([*hello.supports]):
+        raise DeviationError("hello: supports", "lists of dtypes by op", hello.supports)
+    for unlisted in sorted(hello.supports.keys() - set(hello.ops)):
+        raise DeviationError("hello: supports", "ops that `ops` lists", unlisted)
+    for op, kinds in hello.supports.items():
+        if not _are_names(kinds) or not kinds:
+            raise DeviationError(f"hello: supports: {op}", "a list of dtypes", kinds)
+        for unlisted in sorted(set(kinds) - set(hello.dtypes)):
+            raise DeviationError(f"hello: supports: {op}", "dtypes that `dtypes` lists", unlisted)
 
 
 def _check_limits(limits: object) -> None:

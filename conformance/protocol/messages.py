@@ -202,7 +202,7 @@ def read_hello(reply: Json) -> Hello:
     if protocol != PROTOCOL or isinstance(protocol, bool):
         found = f'"{protocol}"' if isinstance(protocol, str) else protocol
         raise DeviationError("hello: protocol", str(PROTOCOL), found)
-    limits = _object(reply, "limits")
+    limits, supports = _object(reply, "limits"), _object(reply, "supports")
     hello = Hello(
         _text(reply, "name"),
         _text(reply, "version"),
@@ -220,6 +220,7 @@ def read_hello(reply: Json) -> Hello:
         tuple(_names(reply, "editions", [CORE])),
         _text(reply, "profile", ""),
         _text(reply, "variant", ""),
+        {op: frozenset(_names(supports, op)) for op in supports},
     )
     return checked(hello)
 

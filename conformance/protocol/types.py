@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -51,6 +51,12 @@ class Hello:
     """The liberties that it declares, as knobs; empty where it declares none."""
     variant: str = ""
     """A word for one of several variants, the same for all versions and processors: `X86`."""
+    supports: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By op the dtypes on which alone it is supported; an op that is not here is on all dtypes."""
+
+    def takes(self, op: str, dtype: str) -> bool:
+        """Whether the backend lists the cell of an op and a dtype."""
+        return op in self.ops and dtype in self.supports.get(op, self.dtypes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ from uop.conformance.suite.case import (
     InvalidCase,
     NoSuchCaseError,
 )
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import invalid, written
 from uop.conformance.suite.levels.device import devices, ops
 from uop.conformance.suite.levels.graph import (
@@ -30,7 +31,7 @@ from uop.conformance.suite.levels.graph import (
     random_graph,
     twins,
 )
-from uop.conformance.suite.levels.group import Counts, Group
+from uop.conformance.suite.levels.group import Build, Counts, Generated, Group
 from uop.conformance.suite.levels.invalid import InvalidGroup
 from uop.conformance.suite.levels.kernel import kernels, schedules
 from uop.conformance.suite.levels.op import (
@@ -44,9 +45,11 @@ from uop.conformance.suite.levels.op import (
     reduce,
     sizes,
 )
-from uop.conformance.suite.vocabulary import Vocabulary, whole
+from uop.conformance.suite.vocabulary import Vocabulary, cells_of, computed, whole
 
 AnyGroup = Group | InvalidGroup
+DRAWN_ANEW = 16
+"""The most programs that are drawn for one of listed cells alone; a step looks at most cells."""
 
 __all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases", "further"]
 
@@ -132,7 +135,13 @@ def _shared_out(
     random: list[Group], every: Iterable[Group], vocabulary: Vocabulary
 ) -> Iterator[Group]:
     """Give the listed dtypes as many programs of each kind as the whole language gets."""
-    listed = [g for g in random if g.dtype in vocabulary.dtypes and vocabulary.has(*g.needs)]
+    listed = [
+        g
+        for g in random
+        if g.dtype in vocabulary.dtypes
+        and vocabulary.has(*g.needs)
+        and vocabulary.has_cell(g.op, g.dtype)
+    ]
     share = Counter(_kind(group) for group in listed)
     totals: dict[tuple[str, str], Counts] = {}
     for group in every:
@@ -143,7 +152,22 @@ def _shared_out(
         smoke, default, full = (-(-n // share[_kind(group)]) for n in totals[_kind(group)])
         if vocabulary.is_small:
             smoke = max(smoke, default // 2)
-        yield replace(group, counts=(smoke, default, full))
+        build = _within(vocabulary, group.build) if vocabulary.supports else group.build
+        yield replace(group, counts=(smoke, default, full), build=build)
+
+
+def _within(vocabulary: Vocabulary, build: Build) -> Build:
+    """Draw a program anew, a few times, while it needs a cell that the vocabulary lacks."""
+
+    def built(choices: Choices, index: int) -> Generated:
+        for _ in range(DRAWN_ANEW):
+            made = build(choices, index)
+            cells = (cell for u in computed(made.root) for cell in cells_of(u))
+            if all(vocabulary.has_cell(*cell) for cell in cells):
+                break
+        return made
+
+    return built
 
 
 def _more(fixed: list[AnyGroup], vocabulary: Vocabulary) -> Iterator[AnyGroup]:

@@ -12,6 +12,7 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import accepted_of, from_literal, output_keys
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
+from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause, unshrunk
 from uop.conformance.suite.case import MIXED, OWN, Batch, Case, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.levels.written import inputs_of
@@ -90,12 +91,12 @@ class OwnCases:
         """Return why a case without meaning is not judged; empty for other cases."""
         return why_undefined(self.files[id]) if id in self.files else ""
 
-    def find_cause(self, judge: Judge, case: AnyCase, failure: CaseFailure) -> Failure:
+    def find_cause(self, judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failure:
         """Shrink a failure, unless the file itself states what is accepted."""
-        file = self.files.get(str(case.id))
+        file = self.files.get(str(failing.case.id))
         if file is None or _is_judged_by_the_spec(file):
-            return find_cause(judge, case, failure)
-        return self.unshrunk(case, failure, judge.profile)
+            return find_cause(judge, failing, causes)
+        return self.unshrunk(failing.case, failing.failure, judge.profile)
 
     def unshrunk(self, case: AnyCase, failure: CaseFailure, profile: Profile) -> Failure:
         """Record a failure without shrinking it."""

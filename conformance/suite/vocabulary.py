@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from math import prod
@@ -29,6 +29,25 @@ SMALL = 0.25
 ALU = frozenset({"elementwise", "decomposed"})
 """The sections of ops that the compiler leaves in kernels as they are."""
 OUTPUTS = frozenset({Op.TUPLE, Op.SINK})
+EVERYWHERE: Mapping[str, frozenset[str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Skips:
+    """The ops and dtypes that a run leaves out."""
+
+    ops: frozenset[str] = frozenset()
+    dtypes: frozenset[str] = frozenset()
+
+    def names_in(self, u: UOp) -> Iterator[str]:
+        """Yield the names that a node needs and that are left out."""
+        return lacking(u, Op.__members__.keys() - self.ops, DTYPES.keys() - self.dtypes)
+
+    def __bool__(self) -> bool:
+        return bool(self.ops or self.dtypes)
+
+
+NO_SKIPS = Skips()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,8 @@ class Vocabulary:
     ops: frozenset[str]
     dtypes: frozenset[str]
     elements: int | None = None
+    supports: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
+    """The ops that it has on some of the dtypes alone, as in `Hello.supports`."""
 
     @property
     def is_whole(self) -> bool:
@@ -54,12 +75,18 @@ class Vocabulary:
         pairs = len(self.ops & every.ops) * len(self.dtypes & every.dtypes)
         return pairs <= SMALL * len(every.ops) * len(every.dtypes)
 
-    def has(self, *ops: Op) -> bool:
-        return all(op.name in self.ops for op in ops)
+    def has(self, *ops: Op, on: DType | None = None) -> bool:
+        """Return whether the vocabulary has all of these ops, on a dtype if one is named."""
+        return len(self.of(ops, on)) == len(ops)
 
-    def of(self, ops: Iterable[Op]) -> tuple[Op, ...]:
-        """Return the ops that the vocabulary has, in their order."""
-        return tuple(op for op in ops if op.name in self.ops)
+    def of(self, ops: Iterable[Op], on: DType | None = None) -> tuple[Op, ...]:
+        """Return the ops that the vocabulary has, on a dtype if one is named, in their order."""
+        listed = (op for op in ops if op.name in self.ops)
+        return tuple(op for op in listed if on is None or self.has_cell(op.name, on.name))
+
+    def has_cell(self, op: str, dtype: str) -> bool:
+        """Return whether `supports` allows an op on a dtype."""
+        return dtype in self.supports.get(op, (dtype,))
 
     def of_dtypes(self, kinds: Iterable[DType]) -> tuple[DType, ...]:
         """Return the dtypes that the vocabulary has, in their order."""
@@ -69,7 +96,7 @@ class Vocabulary:
         """Return whether a program may hold the node."""
         if self.elements is not None and prod(u.shape) > self.elements:
             return False
-        return next(lacking(u, self.ops, self.dtypes), None) is None
+        return next(lacking(u, self.ops, self.dtypes, self.supports), None) is None
 
 
 @cache
@@ -80,22 +107,39 @@ def whole() -> Vocabulary:
     return Vocabulary("", frozenset(pinned["ops"]), frozenset(pinned["dtypes"]))
 
 
-def vocabulary_of(hellos: Sequence[Hello]) -> Vocabulary:
-    """Return what all of these backends list; the whole where nothing is left out."""
+def vocabulary_of(hellos: Sequence[Hello], skips: Skips = NO_SKIPS) -> Vocabulary:
+    """Return what all of these backends list, but for `skips`; the whole if that is everything."""
     limits = [h.limits.elements for h in hellos if h.limits.elements is not None]
     few = min(limits, default=LARGEST)
-    listed = frozenset.intersection(*(_ops(hello) for hello in hellos))
+    listed = frozenset.intersection(*(_ops(hello) for hello in hellos)) - skips.ops
     kinds = frozenset.intersection(*(hello.dtypes.intersection(DTYPES) for hello in hellos))
+    kinds -= skips.dtypes
     every, elements = whole(), few if few < LARGEST else None
-    if listed >= every.ops and kinds >= every.dtypes and elements is None:
+    supports = _supports(hellos, listed, kinds)
+    if listed >= every.ops and kinds >= every.dtypes and elements is None and not supports:
         return every
-    names = " ".join([*sorted(listed), *sorted(kinds), str(elements)])
+    cells = [f"{op} on {' '.join(sorted(on))}" for op, on in supports.items()]
+    names = " ".join([*sorted(listed), *sorted(kinds), str(elements), *cells])
     key = hashlib.sha256(names.encode()).hexdigest()[:KEY_DIGITS]
-    return Vocabulary(key, listed, kinds, elements)
+    return Vocabulary(key, listed, kinds, elements, supports)
 
 
-def lacking(u: UOp, ops: frozenset[str], kinds: frozenset[str]) -> Iterator[str]:
-    """Yield the ops and dtypes that a node needs and that are not listed.
+def _supports(
+    hellos: Sequence[Hello], listed: frozenset[str], kinds: frozenset[str]
+) -> dict[str, frozenset[str]]:
+    """Return the dtypes of each op that not all of the backends list on all dtypes."""
+    ops = sorted(listed & {op for h in hellos for op in h.supports})
+    on = {op: kinds.intersection(*(h.supports.get(op, kinds) for h in hellos)) for op in ops}
+    return {op: on[op] for op in ops if on[op] < kinds}
+
+
+def lacking(
+    u: UOp,
+    ops: Collection[str],
+    kinds: Collection[str],
+    supports: Mapping[str, Collection[str]] = EVERYWHERE,
+) -> Iterator[str]:
+    """Yield the ops, dtypes and cells that a node needs and that are not listed.
 
     What compares two values makes a bool even where bool is not listed; a WHERE takes it.
     """
@@ -110,6 +154,25 @@ def lacking(u: UOp, ops: frozenset[str], kinds: frozenset[str]) -> Iterator[str]
         taken = u.src[1:] if u.op is Op.WHERE else u.src
         if any(s.dtype is dtypes.bool for s in taken):
             yield dtypes.bool.name
+    for op, dtype in cells_of(u) if supports else ():
+        if op in ops and dtype in kinds and dtype not in supports.get(op, kinds):
+            yield f"{op} {dtype}"
+
+
+def cells_of(u: UOp) -> Iterator[tuple[str, str]]:
+    """Yield the cells of a node: its op, and that by which it folds, on its dtype.
+
+    The dtype of a cell is that of the first operand, of a WHERE that of the first branch. It is the
+    dtype of the node where it has no operand, or one that has no dtype or spells a shape. Where
+    the node has no dtype either, there is no cell.
+    """
+    operands = u.src[1:] if u.op is Op.WHERE else u.src
+    first = operands[0] if operands and in_place(operands[0]) is None else u
+    dtype = u.dtype if first.dtype is dtypes.void else first.dtype
+    if dtype is not dtypes.void:
+        yield u.op.name, dtype.name
+        if isinstance(u.arg, ReduceArg | AllReduceArg):
+            yield u.arg.op.name, dtype.name
 
 
 def computed(root: UOp, known: Collection[UOp] = ()) -> list[UOp]:

@@ -55,6 +55,8 @@ def test_case_does_not_matter(uop: Any, tmp_path: Any, monkeypatch: pytest.Monke
         (("conform", "tinygard:CPU"), "; did you mean tinygrad?\n"),
         (("conform", "interpreter", "--op", "MULL"), "found 'MULL'; did you mean MUL"),
         (("conform", "interpreter", "--dtype", "float23"), "; did you mean float32"),
+        (("conform", "interpreter", "--skip-op", "add,MULL"), "found 'MULL'; did you mean MUL"),
+        (("conform", "interpreter", "--skip-dtype", "int9"), "; did you mean int8"),
         (("conform", "interpreter", "--level", "grph"), "; did you mean graph?\n"),
         (("conform", "interpreter", "--effort", "fall"), "; did you mean full?\n"),
         (("conform", "interpreter", "--profile", "max_nam=number"), "; did you mean max_nan"),

@@ -198,15 +198,15 @@ def test_a_failure_is_shown_with_the_commands_that_show_it_again() -> None:
 
 
 def test_what_was_skipped_is_said() -> None:
-    assert any("skipped 1: no float16" in line for line in logged(report(PASSED, SKIPPED)))
+    assert "skipped 1: no float16: SIN float16 (1)" in logged(report(PASSED, SKIPPED))
 
 
 def test_every_reason_is_said_of_one_op_too_and_beside_failures() -> None:
     other = replace(SKIPPED, reason="no sines")
     lines = logged(report(SKIPPED, other, other, FAILED, failures=(FAILURE,)))
-    assert [line for line in lines if line.startswith("skipped")] == [
-        "skipped 2: no sines",
-        "skipped 1: no float16",
+    assert lines[lines.index("skipped 3: 2 reasons") + 1 :][:2] == [
+        "  2: no sines: SIN float16 (2)",
+        "  1: no float16: SIN float16 (1)",
     ]
 
 
@@ -219,9 +219,20 @@ def test_all_that_a_backend_does_not_support_is_one_line() -> None:
 
 def test_of_very_many_reasons_the_rest_is_counted() -> None:
     skipped = [replace(SKIPPED, reason=f"no {k}") for k in range(25)]
-    lines = [line for line in logged(report(PASSED, *skipped)) if line.startswith("skipped")]
-    assert lines[-1] == "skipped 5 for 5 more reasons"
-    assert len(lines) == 21
+    lines = logged(report(PASSED, *skipped))
+    said = lines[lines.index("skipped 25: 25 reasons") + 1 :]
+    assert said[4].startswith("  1: no ")
+    assert said[5] == "  20: 20 more reasons"
+
+
+def test_a_reason_is_one_line_with_its_largest_groups() -> None:
+    ids = [f"op/{op.name}/int8/edges/0@2" for op in Op for _ in range(1 + (op is Op.WHERE))]
+    skipped = [replace(SKIPPED, id=id, reason=f"{'why ' * 40}") for id in ids]
+    (line,) = [line for line in logged(report(PASSED, *skipped)) if line.startswith("skipped")]
+    assert line.startswith(f"skipped {len(ids)}: why why")
+    assert "...: WHERE int8 (2), ADD int8 (1)" in line
+    assert line.endswith(" more")
+    assert len(line) <= 150
 
 
 def test_of_nothing_there_is_no_share() -> None:

@@ -28,6 +28,7 @@ class Generated:
 
 
 Counts = tuple[int, int, int]
+Build = Callable[[Choices, int], Generated]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Group:
     dtype: str
     name: str
     counts: Counts
-    build: Callable[[Choices, int], Generated]
+    build: Build
     needs: tuple[Op, ...] = ()
     shared: bool = False
 

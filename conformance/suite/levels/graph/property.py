@@ -62,17 +62,17 @@ def narrow(g: Growth, dtype: DType) -> UOp:
     An input stays as it is where the vocabulary has none of these.
     """
     kind, has = g.choices.below(3), g.vocabulary.has
-    smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not dtype]
-    if kind == 0 and not dtype.is_float and has(Op.MOD, Op.CONST):
+    smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not dtype and has(Op.CAST, on=d)]
+    if kind == 0 and not dtype.is_float and has(Op.MOD, Op.CONST, on=dtype):
         x = g.input(dtype, g.base)
         return UOp(Op.MOD, x, const(between(g.choices, 2, LARGEST), dtype))
-    if kind == 1 and smaller and has(Op.CAST):
+    if kind == 1 and smaller:
         return cast(g.input(pick(g.choices, smaller), g.base), dtype)
-    if not has(Op.WHERE, Op.CONST):
+    if not has(Op.WHERE, Op.CONST, on=dtype):
         return g.input(dtype, g.base)
     if g.vocabulary.of_dtypes((dtypes.bool,)):
         condition = g.input(dtypes.bool, g.base)
-    elif has(Op.CMPLT):
+    elif has(Op.CMPLT, on=dtype):
         condition = UOp(Op.CMPLT, *(g.input(dtype, g.base) for _ in range(2)))
     else:
         return g.input(dtype, g.base)

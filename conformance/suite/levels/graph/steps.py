@@ -29,12 +29,13 @@ def _elementwise(
     dtype: DType, arity: int, vocabulary: Vocabulary, keep: Callable[[OpDef], bool]
 ) -> tuple[Op, ...]:
     """Return the elementwise ops without arg that take operands of this dtype, by declaration."""
-    return vocabulary.of(
+    ops = (
         d.op
         for d in DECLARATIONS.values()
         if d.is_elementwise and d.takes_values and dtype in d.dtypes
         if len(d.src) == arity and d.op is not Op.WHERE and keep(d)
     )
+    return vocabulary.of(ops, dtype)
 
 
 def _compares(d: OpDef) -> bool:

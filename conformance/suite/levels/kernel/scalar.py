@@ -110,7 +110,8 @@ class Scalars:
 
     @property
     def ops(self) -> tuple[Op, ...]:
-        return self.vocabulary.of(OF_FLOATS if self.dtype.is_float else OF_INTS)
+        ops = OF_FLOATS if self.dtype.is_float else OF_INTS
+        return self.vocabulary.of(ops, self.dtype) or self.vocabulary.of(ops)
 
     def op(self) -> Op:
         return pick(self.choices, self.ops)
