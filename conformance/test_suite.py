@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
 from uop.conformance.checks import OBSERVED
-from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.plugin import JUDGED
 from uop.conformance.profile.card import observe
 from uop.conformance.run.options import profile_of_run
+from uop.conformance.shrink.explain import Failing
+from uop.conformance.shrink.lost import LOSSES
 from uop.conformance.shrink.repro import NOT_SHRUNK, find_cause, unshrunk
 from uop.conformance.strategies import HypothesisChoices
 from uop.conformance.suite.case import LEVELS, Case, InvalidCase
@@ -34,7 +35,7 @@ from uop.spec.text.profile_text import parse_profile
 
 TRIES = 60
 """After a failure Hypothesis tries this many programs; the reducer of the suite does the rest."""
-COSTLY = NOT_SHRUNK | {Symptom.CRASH}
+COSTLY = NOT_SHRUNK | LOSSES.keys()
 """Not shrunk by Hypothesis: each try costs a timeout, or one of the restarts of the backend."""
 CELLS = [(level, op) for level in LEVELS for op in dict.fromkeys(g.op for g in groups(level))]
 
@@ -155,6 +156,8 @@ def described(judge: Judge, case: Case | InvalidCase, failure: CaseFailure) -> s
     """The failure, and the program with its data in the form that `uop replay` reads."""
     is_costly = failure.symptom in COSTLY
     cause = (
-        unshrunk(case, failure, judge.profile) if is_costly else find_cause(judge, case, failure)
+        unshrunk(case, failure, judge.profile)
+        if is_costly
+        else find_cause(judge, Failing(case, failure))
     )
     return f"{failure.symptom}: {cause.message}\n{cause.text}"

@@ -32,6 +32,12 @@ class Symptom(StrEnum):
     SPECIAL = "special"
     ULP = "ulp"
 
+    @property
+    def kind(self) -> str:
+        """The symptom, or `result` for any wrong result."""
+        is_result = self in (Symptom.VALUE, Symptom.SPECIAL, Symptom.ULP)
+        return "result" if is_result else self.value
+
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:

@@ -10,7 +10,7 @@ from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
 from uop.conformance.judging.compare import element_text, opened
 from uop.conformance.judging.expected import accepted_on, may_end, truncates
-from uop.conformance.judging.lowering import Submission, submission_of
+from uop.conformance.judging.lowering import Submission, left_out, submission_of
 from uop.conformance.judging.verdict import (
     MAY_END,
     NOT_CHARGED,
@@ -25,6 +25,7 @@ from uop.conformance.judging.verdict import (
 )
 from uop.conformance.protocol.types import Outcome, Problem, Program
 from uop.conformance.suite.case import Case, InvalidCase
+from uop.conformance.suite.vocabulary import NO_SKIPS, Skips
 from uop.conformance.workers.transport import Session
 from uop.interpreter.accepted.result import Accepted
 from uop.spec.errors import LabelledError, UndefinedError, UnsupportedError, UopError
@@ -48,6 +49,7 @@ class Judge:
 
     def __init__(self, session: Session, profile: Profile) -> None:
         self.session, self.profile = session, profile
+        self.skips: Skips = NO_SKIPS
 
     def judge(self, cases: Sequence[Case | InvalidCase]) -> list[Verdict]:
         """One verdict per case, in order; a case is judged together with its twins."""
@@ -183,9 +185,10 @@ class Judge:
 
     def _prepare(self, case: Case | InvalidCase) -> Prepared:
         submission = submission_of(case, self.session.hello)
-        if isinstance(case, Case) and not submission.reason:
-            submission = replace(submission, reason=self._held_back(case))
-        return Prepared(case, submission)
+        reason = submission.reason or left_out(case, submission, self.skips)
+        if isinstance(case, Case) and not reason:
+            reason = self._held_back(case)
+        return Prepared(case, replace(submission, reason=reason))
 
     def _held_back(self, case: Case) -> str:
         """Why a supported case is not sent; empty if it is sent.

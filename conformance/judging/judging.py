@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,29 @@ from uop.conformance.profile.card import observe
 from uop.conformance.protocol import wire
 from uop.conformance.run.options import profile_of_run
 from uop.conformance.run.pool import Task
-from uop.conformance.run.tasks import TASKS, Done, Judge, JudgeBy, Judged, Observe, Shrink
+from uop.conformance.run.tasks import (
+    TASKS,
+    Done,
+    Explain,
+    Explanations,
+    Judge,
+    JudgeBy,
+    Judged,
+    Observe,
+    Shrink,
+    Unexplained,
+)
+from uop.conformance.shrink.explain import Failing
+from uop.conformance.shrink.repro import explained_by
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.generate import case_by_id
-from uop.conformance.suite.own_cases import AnyCase, FileJudge, OwnCases
+from uop.conformance.suite.own_cases import AnyCase, FileJudge, OwnCases, suite_case
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of
 from uop.conformance.workers.transport import Session
 from uop.spec.errors import BackendError, InvalidError, MalformedError
 from uop.spec.latitude import STRICT
 from uop.spec.text.profile_text import parse_profile
+from uop.spec.text.uop_file import parse_file
 
 
 def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "") -> None:
@@ -65,18 +79,31 @@ class Tasks:
         match task:
             case Observe():
                 return observe(self.judge.session)
-            case JudgeBy(profile=profile, vocabulary=vocabulary):
+            case JudgeBy(profile=profile, vocabulary=vocabulary, skips=skips):
                 self.judge.profile = parse_profile(profile)
+                self.judge.skips = skips
                 self.vocabulary = vocabulary
                 return Done()
-            case Shrink(id=id, failure=failure):
-                return self.own.find_cause(self.judge, self._case(id), failure)
+            case Shrink(failing=one, causes=causes):
+                return self.own.find_cause(self.judge, self._failing(one), causes)
+            case Explain(failing=failing, causes=causes):
+                found = {
+                    one.id: explained_by(self.judge, self._failing(one), causes) for one in failing
+                }
+                return Explanations({id: k for id, k in found.items() if k is not None})
             case Judge(ids=ids):
                 return self._judged(ids)
         raise TypeError(f"no task of a judge: {task}")
 
     def _case(self, id: str) -> AnyCase:
         return self.own.find(id) or case_by_id(id, self.seed, self.vocabulary)
+
+    def _failing(self, one: Unexplained) -> Failing:
+        if not one.text:
+            return Failing(self._case(one.id), one.failure)
+        (file,) = parse_file(one.text).cases
+        case = suite_case(CaseId.parse(one.id), file)
+        return Failing(case, replace(one.failure, program=0, batch=0), is_shrunk=True)
 
     def _judged(self, ids: Sequence[str]) -> Judged:
         """Judge cases by id: one verdict and the coverage of each.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
@@ -15,7 +15,7 @@ from uop.compiler.pipeline import lower
 from uop.conformance.judging.substitution import substitute_unlisted
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, Program
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
-from uop.conformance.suite.vocabulary import computed, lacking
+from uop.conformance.suite.vocabulary import Skips, computed, lacking
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UopError
@@ -29,6 +29,8 @@ STAGES = (("kernel", "rangeify"), ("kernel", "select"), ("linear", "linearize"))
 """The forms with the stages that produce them: loops, work items, instructions."""
 UNSUPPORTED = " does not support "
 """Separates the backend from the ops and dtypes that it lacks, in a skip reason."""
+LEAVES_OUT = " leaves out "
+"""Separates the run from the ops and dtypes that it skips, in a skip reason."""
 text_of = kept_with_root(print_program)
 """The text of a program, cached."""
 T = TypeVar("T")
@@ -117,7 +119,8 @@ def _unpacked(case: Case, hello: Hello) -> Submission | None:
         return None
     members: tuple[UOp, ...] = (case.root,)
     is_stack = False
-    if case.root.op.name not in hello.ops and case.op != case.root.op.name:
+    packs = case.op != case.root.op.name
+    if packs and any(True for _ in needed(case.root, hello)):
         members = _members(case.root)
         is_stack = case.root.op is Op.STACK
     rewritten = [substitute_unlisted(member, case.batches, hello) for member in members]
@@ -139,6 +142,18 @@ def _members(root: UOp) -> tuple[UOp, ...]:
     return tuple(stored[slot] for slot in sorted(stored))
 
 
+def left_out(case: Case | InvalidCase, submission: Submission, skips: Skips) -> str:
+    """Why a run does not send a case: it skips an op or dtype of it; empty if it skips none."""
+    if not skips:
+        return ""
+    if isinstance(case, InvalidCase):
+        names = set(WORDS.findall(case.text)) & (skips.ops | skips.dtypes)
+    else:
+        nodes = chain(computed(case.root), computed(submission.root) if submission.root else ())
+        names = {name for u in nodes for name in skips.names_in(u)}
+    return f"the run{LEAVES_OUT}{', '.join(sorted(names))}" if names else ""
+
+
 def not_listed(id: CaseId, hello: Hello) -> str:
     """Why the backend does not support the case of this id; empty if the id alone does not show it.
 
@@ -149,6 +164,8 @@ def not_listed(id: CaseId, hello: Hello) -> str:
     by_name = "tensor" in hello.forms or id.level == "invalid"
     if by_name and id.op in Op.__members__ and id.op not in hello.ops:
         return f"{hello.name}{UNSUPPORTED}{id.op}"
+    if by_name and id.op in hello.supports and id.dtype in hello.dtypes - hello.supports[id.op]:
+        return f"{hello.name}{UNSUPPORTED}{id.op} {id.dtype}"
     return ""
 
 
@@ -158,7 +175,7 @@ def unsupported(root: UOp, hello: Hello) -> str:
     Nodes of shapes and index constants do not count: they need not be listed.
     """
     nodes = computed(root)
-    names = sorted({name for u in nodes for name in lacking(u, hello.ops, hello.dtypes)})
+    names = sorted({name for u in nodes for name in needed(u, hello)})
     if names:
         return f"{hello.name}{UNSUPPORTED}{', '.join(names)}"
     largest = max((math.prod(u.shape) for u in nodes), default=0)
@@ -168,6 +185,11 @@ def unsupported(root: UOp, hello: Hello) -> str:
     if hello.limits.devices is not None and len(devices) > hello.limits.devices:
         return f"{hello.name} takes at most {hello.limits.devices} devices"
     return ""
+
+
+def needed(u: UOp, hello: Hello) -> Iterator[str]:
+    """Yield what a node needs and the backend does not list."""
+    return lacking(u, hello.ops, hello.dtypes, hello.supports)
 
 
 def _program(root: UOp, batches: Sequence[Batch]) -> Program:
@@ -196,7 +218,14 @@ def _not_checked(case: InvalidCase, hello: Hello) -> str:
         return f"{hello.name} does not check programs"
     named = set(WORDS.findall(case.text))
     lacking = sorted((named & Op.__members__.keys()) - hello.ops)
-    lacking += sorted((named & DTYPES.keys()) - hello.dtypes - {dtypes.void.name, "index"})
+    kinds = (named & DTYPES.keys()) - {dtypes.void.name, "index"}
+    lacking += sorted(kinds - hello.dtypes)
+    # What cannot be built has no cells: any of its ops may be on any of its dtypes.
+    lacking += sorted(
+        f"{op} {dtype}"
+        for op in named & hello.supports.keys()
+        for dtype in (kinds & hello.dtypes) - hello.supports[op]
+    )
     return f"{hello.name}{UNSUPPORTED}{', '.join(lacking)}" if lacking else ""
 
 

@@ -47,11 +47,15 @@ class _Substitution:
     ) -> None:
         self.batches = batches
         self.next_slot = 1 + max(chain(slots, *batches), default=-1)
-        self.has_constants = Op.CONST.name in hello.ops
+        self.hello = hello
         self.has_bools = dtypes.bool.name in hello.dtypes
-        self.compare = next((op for op in COMPARES if op.name in hello.ops), None)
         listed = [DTYPES[name] for name in sorted(hello.dtypes & DTYPES.keys())]
-        self.number = next((d for d in listed if d.is_int or d.is_float), None)
+        numbers = [d for d in listed if d.is_int or d.is_float]
+        pairs = ((op, d) for op in COMPARES for d in numbers if hello.takes(op.name, d.name))
+        self.comparison = next(pairs, None)
+
+    def _has_constant(self, dtype: DType) -> bool:
+        return self.hello.takes(Op.CONST.name, dtype.name)
 
     def replacement(self, u: UOp) -> UOp | None:
         """The replacement of a node; None if it does not change."""
@@ -60,23 +64,24 @@ class _Substitution:
             return None
         if u.dtype is dtypes.bool and not self.has_bools:
             return self._comparison(u)
-        if u.op is Op.CONST and u.dtype is not dtypes.index and not self.has_constants:
+        if u.op is Op.CONST and u.dtype is not dtypes.index and not self._has_constant(u.dtype):
             return self._input((), u.dtype, [_value(u)] * len(self.batches))
         return None
 
     def _comparison(self, u: UOp) -> UOp | None:
         """A comparison of a number with zero that equals the bool; None if none is listed."""
-        if self.compare is None or self.number is None:
+        if self.comparison is None:
             return None
-        if u.op is Op.CONST and self.has_constants:
-            number, zero = const(int(_value(u)), self.number), const(0, self.number)
+        compare, of = self.comparison
+        if u.op is Op.CONST and self._has_constant(of):
+            number, zero = const(int(_value(u)), of), const(0, of)
         else:
-            is_constant, kind = u.op is Op.CONST, np_dtype(self.number)
+            is_constant, kind = u.op is Op.CONST, np_dtype(of)
             data = [_value(u) if is_constant else inputs[slot_of(u)] for inputs in self.batches]
-            number = self._input(u.shape, self.number, [a.astype(kind) for a in data])
-            zero = self._input((), self.number, [np.zeros((), kind) for _ in data])
-        operands = (zero, number) if self.compare is Op.CMPLT else (number, zero)
-        return UOp(self.compare, *operands)
+            number = self._input(u.shape, of, [a.astype(kind) for a in data])
+            zero = self._input((), of, [np.zeros((), kind) for _ in data])
+        operands = (zero, number) if compare is Op.CMPLT else (number, zero)
+        return UOp(compare, *operands)
 
     def _input(self, shape: Shape, dtype: DType, data: Sequence[Array]) -> UOp:
         slot = self.next_slot

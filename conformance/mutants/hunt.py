@@ -28,6 +28,7 @@ from uop.conformance.protocol import wire
 from uop.conformance.report.model import Failure
 from uop.conformance.run import tasks
 from uop.conformance.run.pool import MEMBER, SAY_HELLO, Member, Task
+from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id
@@ -130,7 +131,7 @@ class SoundJudge:
 
     def cause(self, verdict: Verdict) -> Failure:
         assert verdict.failure is not None
-        return find_cause(self.judging, case_by_id(verdict.id, SEED), verdict.failure)
+        return find_cause(self.judging, Failing(case_by_id(verdict.id, SEED), verdict.failure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class FaultyJudge:
 
     def cause(self, verdict: Verdict) -> Failure:
         assert verdict.failure is not None
-        return self.member.ask(tasks.Shrink(verdict.id, verdict.failure))
+        return self.member.ask(tasks.Shrink(tasks.Unexplained(verdict.id, verdict.failure), ()))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 
 from uop.conformance.report.model import (
+    SKIPPED,
     Cell,
     Conclusion,
     Failure,
@@ -107,8 +108,8 @@ def _verdict(a: Report, b: Report) -> Iterator[Change]:
 
 
 def _verdict_of(report: Report) -> str:
-    verdict, known = report.conclusion, report.summary.known
-    but = f", but for {counted(known, 'known failure')}" if known else ""
+    verdict = report.conclusion
+    but = f", but for {report.excused}" if report.excused else ""
     return f"{verdict}{but}" if verdict is Conclusion.CONFORMS else verdict
 
 
@@ -176,7 +177,7 @@ def _causes(a: Report, b: Report) -> Iterator[Change]:
 def _line_of(failure: Failure, report: Report) -> KnownFailure | None:
     """The known failure of a report that covers a cause, if any."""
     names = {failure.signature, failure.id}
-    lines = (line for line in report.known if line.state == "known")
+    lines = (line for line in report.known if line.state in ("known", SKIPPED))
     return next((line for line in lines if names & {line.key, *line.cases}), None)
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from uop.conformance.report.model import Cell, Conclusion, Failure, Report, cell_of, listed_id
+from uop.conformance.report.model import (
+    SKIPPED,
+    Cell,
+    Conclusion,
+    Failure,
+    Report,
+    cell_of,
+    listed_id,
+)
 from uop.conformance.report.origin import Origin
 from uop.conformance.run.commands import case_command, repro_command
 
@@ -103,7 +111,12 @@ def _is_skipped(cell: Cell) -> bool:
 def _why_skipped(report: Report, cell: Cell) -> str:
     """The reasons of the known failures in a cell, else its skip reason."""
     lines = [line for line in report.known if cell.place in map(cell_of, line.cases)]
-    known = "; ".join(f"known failure: {line.reason} {line.link}".strip() for line in lines)
+    known = "; ".join(
+        f"skipped cause: {line.key}"
+        if line.state == SKIPPED
+        else f"known failure: {line.reason} {line.link}".strip()
+        for line in lines
+    )
     return known or cell.skipped_reason or ""
 
 

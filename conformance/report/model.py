@@ -14,6 +14,8 @@ from uop.conformance.report.origin import Origin
 from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
 from uop.conformance.suite.vocabulary import Vocabulary
 
+SKIPPED = "skipped"
+"""The state of a cause of `--skip-cause`."""
 Place = tuple[str, ...]
 """The level, op and dtype of a cell."""
 
@@ -146,6 +148,18 @@ class Failure:
     repro: str
     text: str = ""
     values: tuple[Element, ...] = ()
+    cases: tuple[str, ...] = ()
+    """The ids of the failing cases that it explains, its own first."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of its symptom, the first word of the signature: `result`, `crash`."""
+        return self.signature.partition(" ")[0]
+
+    @property
+    def cells(self) -> tuple[Place, ...]:
+        """The cells of the cases that it explains."""
+        return tuple(dict.fromkeys(map(cell_of, self.cases or (self.id,))))
 
     @property
     def place(self) -> Place:
@@ -158,7 +172,8 @@ class KnownFailure:
     """A line of the file of known failures: the cases that it covers, and its state.
 
     The state is `known`, `fixed`, `expired`, or `undecided` if its program is not judged. `stale`
-    says what to do if the state is not `known`; `note` is an optional remark.
+    says what to do if the state is not `known`; `note` is an optional remark. A cause that the run
+    skips has the state SKIPPED, and no program.
     """
 
     key: str
@@ -285,6 +300,25 @@ class Report:
     @property
     def conclusion(self) -> Conclusion:
         return self.summary.verdict
+
+    @property
+    def lines(self) -> list[KnownFailure]:
+        """The lines of the file of known failures."""
+        return [known for known in self.known if known.state != SKIPPED]
+
+    @property
+    def skipped_causes(self) -> list[KnownFailure]:
+        """The causes that the run was to skip."""
+        return [known for known in self.known if known.state == SKIPPED]
+
+    @property
+    def excused(self) -> str:
+        """What failed without failing the run: known failures and skipped causes; empty if none."""
+        skipped = sum(len(known.cases) for known in self.skipped_causes)
+        known = self.summary.known - skipped
+        parts = [counted(known, "known failure")] if known else []
+        parts += [f"{counted(skipped, 'failure')} of skipped causes"] if skipped else []
+        return " and ".join(parts)
 
     @property
     def stale(self) -> list[str]:

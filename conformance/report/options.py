@@ -35,3 +35,7 @@ class ReportedOptions:
     """The file of known failures."""
     corpus: Path | None = None
     outputs: Path | None = None
+    skip_ops: tuple[str, ...] = ()
+    skip_dtypes: tuple[str, ...] = ()
+    skip_causes: tuple[str, ...] = ()
+    """The signatures of failures that do not fail the run."""

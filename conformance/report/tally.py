@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 
@@ -135,6 +135,10 @@ class Tally:
         self.constrained += verdict.constrained
         self.graphs |= {verdict.digest} - {""}
 
+    def without(self, ids: Iterable[CaseId]) -> list[CaseId]:
+        """Those of some cases that have no verdict."""
+        return [id for id in ids if id.index not in self.cases.get(group_name(id), ())]
+
     def accept(self, id: str) -> None:
         """Count a failed case as a known failure."""
         case = CaseId.parse(id)
@@ -221,7 +225,7 @@ def untried(hello: Hello, tally: Tally) -> tuple[str, ...]:
     """The listed ops without a judged program, with the reasons."""
     cells: dict[str, list[Sums]] = {}
     for cell in tally.cells.values():
-        if cell.level == "op" and cell.op in hello.ops and cell.dtype in hello.dtypes:
+        if cell.level == "op" and hello.takes(cell.op, cell.dtype):
             cells.setdefault(cell.op, []).append(cell)
     return tuple(
         f"{op}: {main_reason(sum((cell.skipped for cell in sums), Counter()))}"

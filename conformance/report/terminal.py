@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from textwrap import wrap
 
@@ -14,7 +15,7 @@ from rich.table import Table
 from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.coverage.strength import strength_line
-from uop.conformance.judging.lowering import UNSUPPORTED
+from uop.conformance.judging.lowering import LEAVES_OUT, UNSUPPORTED
 from uop.conformance.judging.verdict import Verdict
 from uop.conformance.profile.card import Card
 from uop.conformance.protocol.types import Hello
@@ -31,7 +32,7 @@ from uop.conformance.run.commands import (
     uop_command,
 )
 from uop.conformance.run.options import Options
-from uop.conformance.suite.case import ALL_LEVELS
+from uop.conformance.suite.case import ALL_LEVELS, MIXED
 from uop.spec.dtype import DTypesOf, Kind
 
 COLUMNS = tuple(
@@ -49,7 +50,8 @@ CARD = "card: "
 NAME_WIDTH = 19
 MOST_LINES = 60
 MOST_FAILURES = 5
-MOST_REASONS = 20
+MOST_REASONS = 5
+REASON_WIDTH = 90
 MESSAGE_WIDTH = 150
 FIRST_STEP = 1.0
 
@@ -207,8 +209,7 @@ def verdict_line(report: Report) -> str:
     match conclusion:
         case Conclusion.CONFORMS:
             observed = f"{OBSERVED} " * (report.profile_from == OBSERVED)
-            known = report.summary.known
-            but = f", but for {counted(known, 'known failure')}" if known else ""
+            but = f", but for {report.excused}" if report.excused else ""
             return f"{name} conforms{early} under the {observed}profile {report.profile}{but}"
         case Conclusion.DOES_NOT:
             if report.fails_by_stale_lines:
@@ -290,16 +291,20 @@ def card_lines(report: Report) -> list[str]:
 
 
 def known_lines(report: Report) -> list[str]:
-    """The known failures in one line, and a line for each that is stale."""
-    if not report.known:
-        return []
-    line = (
-        f"known failures: {counted(len(report.known), 'line')}, "
-        f"{counted(report.summary.known, 'program')} failed as they say"
-    )
+    """The known failures in one line, one for each that is stale, one for each skipped cause."""
+    skipped = {cause.key: len(cause.cases) for cause in report.skipped_causes}
+    lines = []
+    if report.lines:
+        lines.append(
+            f"known failures: {counted(len(report.lines), 'line')}, "
+            f"{counted(report.summary.known - sum(skipped.values()), 'program')} failed as they say"
+        )
+    lines += [f"FAILED {line}" for line in report.stale[:MOST_FAILURES]]
+    lines += [
+        f"skipped cause {key}: {counted(n, 'program')} failed" for key, n in skipped.items() if n
+    ]
     idle = [known.note for known in report.known if known.note]
-    stale = [f"FAILED {line}" for line in report.stale[:MOST_FAILURES]]
-    return [line, *map(one_line, [*stale, *(f"note: {note}" for note in idle[:MOST_FAILURES])])]
+    return list(map(one_line, [*lines, *(f"note: {note}" for note in idle[:MOST_FAILURES])]))
 
 
 def ledger_of(report: Report) -> list[str]:
@@ -325,29 +330,53 @@ def next_lines(report: Report) -> list[str]:
 
 
 def skipped_lines(report: Report) -> list[str]:
-    """The skip reasons, the most frequent first, as wrapped lines.
+    """The skip reasons, the most frequent first: a line for each, with the largest groups.
 
-    Unsupported ops and dtypes are one reason, with a count for each name.
+    The groups of a reason are the names that are missing where it says them, else ops and dtypes.
     """
-    reasons: Counter[str] = Counter()
-    lacking: dict[str, Counter[str]] = {}
+    reasons: dict[str, Skipped] = {}
     for cell in report.cells:
         for reason, n in cell.skipped.items():
-            who, verb, what = reason.partition(UNSUPPORTED)
-            if verb:
-                missing = lacking.setdefault(who + verb, Counter())
-                missing.update(dict.fromkeys(what.split(", "), n))
+            verb = next((verb for verb in (UNSUPPORTED, LEAVES_OUT) if verb in reason), "")
+            who, _, names = reason.partition(verb) if verb else ("", "", "")
             # The found value differs between programs with the same reason.
-            reasons[who + verb if verb else in_one_line(reason).partition(": found ")[0]] += n
-    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    lines = []
-    for reason, n in ordered[:MOST_REASONS]:
-        by_name = sorted(lacking.get(reason, {}).items(), key=lambda item: (-item[1], item[0]))
-        names = ", ".join(f"{name} ({k:,})" for name, k in by_name)
-        lines += whole_lines(f"skipped {n:,}: {reason}{names}")
-    rest = ordered[MOST_REASONS:]
-    more = f"skipped {sum(n for _, n in rest):,} for {len(rest)} more reasons"
-    return [*lines, more] if rest else lines
+            text = who + verb if verb else in_one_line(reason).partition(": found ")[0]
+            skipped = reasons.setdefault(text, Skipped())
+            place = cell.level if cell.op == MIXED else cell.op
+            groups = names.split(", ") if verb else [f"{place} {cell.dtype}"]
+            skipped.add(n, groups)
+    ordered = sorted(reasons.items(), key=lambda item: (-item[1].programs, item[0]))
+    lines = [one.line(reason) for reason, one in ordered]
+    if len(lines) < 2:
+        return [f"skipped {line}" for line in lines]
+    head = f"skipped {sum(one.programs for _, one in ordered):,}: {len(lines)} reasons"
+    rest = [one for _, one in ordered[MOST_REASONS:]]
+    more = f"{sum(one.programs for one in rest):,}: {counted(len(rest), 'more reason')}"
+    return [head, *(f"  {line}" for line in [*lines[:MOST_REASONS], *([more] if rest else [])])]
+
+
+@dataclass(slots=True)
+class Skipped:
+    """The programs that were skipped for one reason, and their numbers by group."""
+
+    programs: int = 0
+    groups: Counter[str] = field(default_factory=Counter)
+
+    def add(self, programs: int, groups: Iterable[str]) -> None:
+        self.programs += programs
+        self.groups.update(dict.fromkeys(groups, programs))
+
+    def line(self, reason: str) -> str:
+        """The number, the reason, and the largest groups that fit."""
+        line = f"{self.programs:,}: {clipped(reason, REASON_WIDTH)}"
+        line += "" if reason.endswith(" ") else ": "
+        ordered = sorted(self.groups.items(), key=lambda item: (-item[1], item[0]))
+        for k, (name, n) in enumerate(ordered):
+            longer = f"{line}{', ' if k else ''}{name} ({n:,})"
+            if len(longer) > MESSAGE_WIDTH - len("skipped  and 1,000 more"):
+                return f"{line} and {len(ordered) - k:,} more"
+            line = longer
+        return line
 
 
 def whole_lines(line: str) -> list[str]:

@@ -64,6 +64,9 @@ def conform_command(options: ReportedOptions, *words: object) -> str:
     run_options += _timeout(options)
     if options.folder:
         run_options += ["--cases", options.folder]
+    for option, names in (("--skip-op", options.skip_ops), ("--skip-dtype", options.skip_dtypes)):
+        run_options += [option, ",".join(names)] if names else []
+    run_options += [word for cause in options.skip_causes for word in ("--skip-cause", cause)]
     if options.known not in (None, KNOWN_FILE):
         run_options += ["--known", options.known]
     return uop_command("conform", options.backend, *words, *run_options)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.checks import KNOWN_FILE
-from uop.conformance.report.model import BackendInfo, Conclusion, KnownFailure
+from uop.conformance.report.model import SKIPPED, BackendInfo, Conclusion, KnownFailure
 from uop.conformance.suite.case import CaseId
 from uop.spec.errors import UopError
 from uop.spec.text.uop_file import parse_file
@@ -159,6 +159,8 @@ class KnownFailures:
     file: KnownFile = field(default_factory=KnownFile)
     today: date = field(default_factory=date.today)
     covered: dict[str, list[str]] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+    """Signatures that are known without an entry."""
 
     def covers(self, key: str, ids: Iterable[str]) -> bool:
         """Whether failures of a case id or a signature are known; records these cases if so.
@@ -166,8 +168,8 @@ class KnownFailures:
         An expired entry is recorded without cases: its program is run, and the report says that it
         has expired.
         """
-        is_known = self.file.accepts(key, self.today)
-        if any(entry.key == key for entry in self.file.entries):
+        is_known = key in self.skipped or self.file.accepts(key, self.today)
+        if is_known or any(entry.key == key for entry in self.file.entries):
             self.covered.setdefault(key, []).extend(ids if is_known else ())
         return is_known
 
@@ -179,8 +181,17 @@ class KnownFailures:
     def results(
         self, entries: Iterable[KnownLine], verdicts: Mapping[Path, Conclusion]
     ) -> list[KnownFailure]:
-        """The state of each entry, by the verdict on its program where that was run."""
-        return [self._result(e, verdicts.get(self.file.repro_of(e))) for e in entries]
+        """The state of each entry, by the verdict on its program where that was run.
+
+        Skipped signatures follow.
+        """
+        of_entries = [self._result(e, verdicts.get(self.file.repro_of(e))) for e in entries]
+        return [*of_entries, *map(self._skipped, self.skipped)]
+
+    def _skipped(self, signature: str) -> KnownFailure:
+        ids = tuple(sorted(self.covered.get(signature, [])))
+        note = "" if ids else f"--skip-cause: {signature} matches no failure of this run"
+        return KnownFailure(signature, "--skip-cause", "", "", "", ids, SKIPPED, "", note)
 
     def _result(self, entry: KnownLine, now: Conclusion | None) -> KnownFailure:
         place, state, stale = f"{self.file.path}:{entry.line}", "known", ""

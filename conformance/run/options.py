@@ -29,7 +29,7 @@ from uop.spec.ops.names import Op
 from uop.spec.text.profile_text import parse_profile
 
 if TYPE_CHECKING:
-    from uop.conformance.suite.vocabulary import Vocabulary
+    from uop.conformance.suite.vocabulary import Skips, Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,11 @@ class Options(ReportedOptions):
         """Check the options and return them. OptionError where one is wrong."""
         known(self.backend)
         one_of("--level", self.levels, ALL_LEVELS)
-        one_of("--op", self.ops or (), [*Op.__members__, MIXED])
-        one_of("--dtype", self.dtypes or (), [*DTYPES, MIXED])
+        for option, names in (("--op", self.ops), ("--skip-op", self.skip_ops)):
+            one_of(option, names or (), [*Op.__members__, MIXED])
+        for option, names in (("--dtype", self.dtypes), ("--skip-dtype", self.skip_dtypes)):
+            one_of(option, names or (), [*DTYPES, MIXED])
+        self._require_cases_left()
         one_of("--effort", (self.effort,), EFFORTS)
         for id in self.cases:
             self._require_chosen(CaseId.parse(id))
@@ -70,6 +73,13 @@ class Options(ReportedOptions):
         require_lines(self.log, self.backend)
         return self
 
+    @property
+    def skips(self) -> Skips:
+        """The ops and dtypes that the run leaves out."""
+        from uop.conformance.suite.vocabulary import Skips
+
+        return Skips(frozenset(self.skip_ops), frozenset(self.skip_dtypes))
+
     def _require_chosen(self, id: CaseId) -> None:
         """OptionError for a case that the other options exclude."""
         choices = {
@@ -80,6 +90,22 @@ class Options(ReportedOptions):
         for option, (name, chosen) in choices.items():
             if chosen is not None and name not in chosen:
                 raise OptionError(f"{option}: {', '.join(chosen)}; but --case asks for {id}")
+        for option, name, skipped in (
+            ("--skip-op", id.op, self.skip_ops),
+            ("--skip-dtype", id.dtype, self.skip_dtypes),
+        ):
+            if name in skipped:
+                raise OptionError(f"{option}: {name}; but --case asks for {id}")
+
+    def _require_cases_left(self) -> None:
+        """OptionError where nothing remains of the ops or dtypes that are selected."""
+        for option, chosen, skipped in (
+            ("op", self.ops, self.skip_ops),
+            ("dtype", self.dtypes, self.skip_dtypes),
+        ):
+            if chosen is not None and set(chosen) <= set(skipped):
+                names = ", ".join(chosen)
+                raise OptionError(f"--skip-{option}: {names}; but --{option} asks for no other")
 
     def _require_own_cases(self) -> None:
         """OptionError, MalformedError unless all own cases of --case exist."""
@@ -97,12 +123,14 @@ class Options(ReportedOptions):
     def takes_own(self) -> bool:
         """Whether all own cases are selected."""
         chosen = self.levels == LEVELS or OWN in self.levels
-        return chosen and MIXED in (self.ops or [MIXED]) and MIXED in (self.dtypes or [MIXED])
+        is_skipped = MIXED in (*self.skip_ops, *self.skip_dtypes)
+        named = MIXED in (self.ops or [MIXED]) and MIXED in (self.dtypes or [MIXED])
+        return chosen and named and not is_skipped
 
     @property
     def is_whole(self) -> bool:
         """Whether no option leaves out cases."""
-        chosen = self.ops or self.dtypes or self.cases or self.examples
+        chosen = self.ops or self.dtypes or self.cases or self.examples or self.skips
         return not chosen and self.levels == LEVELS and self.effort != EFFORTS[0]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from uop.conformance.protocol import wire
@@ -16,6 +17,8 @@ from uop.spec.errors import BackendError, PassError
 A = TypeVar("A")
 MEMBER = "uop.conformance.run.pool_member"
 """The module that a process of the pool runs."""
+GRACE = 1.0
+"""The seconds after a deadline in which a task that has begun may end."""
 
 
 class Task(Generic[A]):
@@ -41,6 +44,8 @@ class Member:
 
     process: Module
     task: Task[Any] | None = None
+    settings: Sequence[Task[Any]] = ()
+    """The tasks that come before all others."""
 
     @classmethod
     def start(cls, *command: str, task: Task[Any] | None = None) -> Member:
@@ -52,7 +57,15 @@ class Member:
         self.send(task)
         return self.answer(task)
 
+    def begin(self) -> None:
+        """Wait for the hello, then send the settings."""
+        self.answer(SAY_HELLO)
+        for setting in self.settings:
+            self.ask(setting)
+
     def send(self, task: Task[Any]) -> None:
+        if self.task is SAY_HELLO:
+            self.begin()
         self.task = task
         try:
             self.process.write(task)
@@ -83,6 +96,11 @@ class Pool:
     command: tuple[str, ...] = ()
     backend_hello: Hello | None = None
     """The hello of the backend, once it has come."""
+    processes: int = 1
+    settings: list[Task[Any]] = field(default_factory=list)
+    """The tasks that every process has had."""
+    dropped: list[Member] = field(default_factory=list)
+    """Processes that are ending, as their tasks took too long."""
 
     @classmethod
     def start(cls, options: Options) -> Pool:
@@ -95,48 +113,75 @@ class Pool:
         """Start the other processes; returns the hello. BackendError where it does not start."""
         if self.backend_hello is None:
             self.backend_hello = self.members[0].answer(SAY_HELLO)
-        more = range(len(self.members), processes)
-        self.members += [Member.start(*self.command, task=SAY_HELLO) for _ in more]
+        self.processes = max(processes, len(self.members))
+        self._fill()
         return self.backend_hello
 
     def ask(self, task: Task[A]) -> A:
         """The answer of the first process to a task."""
+        self._fill()
         return self.members[0].ask(task)
 
     def ask_all(self, task: Task[Any]) -> None:
         """Send a task to every process, and wait for all."""
         for member in self.members:
-            if member.task is SAY_HELLO:
-                member.answer(SAY_HELLO)
             member.send(task)
         for member in self.members:
             member.answer(task)
+        self.settings.append(task)
 
-    def answers(
-        self, tasks: Iterator[Task[A]], keep_on: Callable[[], bool] = lambda: True
-    ) -> Iterator[A]:
-        """Yield answers as they come; start no new task once `keep_on` returns false."""
+    def answers(self, tasks: Iterator[Task[A]], deadline: float | None = None) -> Iterator[A]:
+        """Yield answers as they come.
+
+        At the deadline (by time.monotonic) no task starts any more. What is not answered soon after
+        it is dropped, with its process.
+        """
+        self._fill()
         for member in self.members:
             if member.task is None:
-                self._next(member, tasks, keep_on)
+                _next(member, tasks, deadline)
         while busy := {m.process.replies: m for m in self.members if m.task is not None}:
-            for ready in select.select(list(busy), [], [])[0]:
-                member, task = busy[ready], busy[ready].task
+            wait = None if deadline is None else max(0.0, deadline + GRACE - time.monotonic())
+            ready = select.select(list(busy), [], [], wait)[0]
+            if not ready:
+                self._drop(busy.values())
+                return
+            for member in map(busy.__getitem__, ready):
+                task = member.task
                 assert task is not None
+                if task is SAY_HELLO:
+                    member.begin()
+                    _next(member, tasks, deadline)
+                    continue
                 answer = member.answer(task)
-                self._next(member, tasks, keep_on)
-                if task is not SAY_HELLO:
-                    yield answer
+                _next(member, tasks, deadline)
+                yield answer
 
     def end(self) -> None:
-        for member in self.members:
+        every = [*self.members, *self.dropped]
+        for member in every:
             member.process.terminate()
-        for member in self.members:
+        for member in every:
             member.process.end()
 
-    def _next(
-        self, member: Member, tasks: Iterator[Task[Any]], keep_on: Callable[[], bool]
-    ) -> None:
-        task = next(tasks, None) if keep_on() else None
-        if task is not None:
-            member.send(task)
+    def _drop(self, members: Iterable[Member]) -> None:
+        """End processes that have a task, without waiting for them."""
+        for member in members:
+            if member.task is not SAY_HELLO:
+                member.process.terminate()
+                self.members.remove(member)
+                self.dropped.append(member)
+
+    def _fill(self) -> None:
+        """Start the processes that are missing."""
+        for _ in range(len(self.members), self.processes):
+            member = Member.start(*self.command, task=SAY_HELLO)
+            member.settings = tuple(self.settings)
+            self.members.append(member)
+
+
+def _next(member: Member, tasks: Iterator[Task[Any]], deadline: float | None) -> None:
+    is_over = deadline is not None and time.monotonic() >= deadline
+    task = None if is_over else next(tasks, None)
+    if task is not None:
+        member.send(task)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from uop.conformance.checks import OBSERVED, STRICT, OptionError
 from uop.conformance.coverage.complete import check_complete
@@ -14,17 +13,11 @@ from uop.conformance.coverage.exercised import Exercised
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.coverage.points import Point
 from uop.conformance.coverage.strength import opened, programs_of
-from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.profile.card import Card
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
-from uop.conformance.report.files import (
-    failure_at,
-    write_reports,
-    write_repros,
-    written_to,
-)
+from uop.conformance.report.files import failure_at, write_reports, write_repros, written_to
 from uop.conformance.report.model import (
     BackendInfo,
     Conclusion,
@@ -35,12 +28,14 @@ from uop.conformance.report.model import (
 )
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally, untried
+from uop.conformance.run.causes import AnyPool, Causes, Search, how_telling
 from uop.conformance.run.known import KnownFailures, read_known
 from uop.conformance.run.options import Options, profile_of_run
+from uop.conformance.run.order import in_turns
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import conclusions
 from uop.conformance.run.selection import groups_of, is_narrowed, selected
-from uop.conformance.run.tasks import JudgeBy, Observe, Shrink, tasks_of
+from uop.conformance.run.tasks import CHUNKS, JudgeBy, Observe, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import case_by_id, further, groups
 from uop.conformance.suite.own_cases import OwnCases
@@ -48,18 +43,16 @@ from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.spec.errors import BackendError, PassError, UopError
 from uop.spec.text.profile_text import parse_profile
 
-if TYPE_CHECKING:
-    # It loads a judge, which most runs have only in other processes.
-    from uop.conformance.workers.in_process import InProcess
-
-    AnyPool = Pool | InProcess
-
-CAUSES = 24
-"""The most causes that a run reports; other failures are only counted."""
-SHRUNK = 3 * CAUSES
-"""The most failures that a run shrinks to find them."""
+JUDGING = 0.7
+"""The part of the time that is spent on judging before the causes of failures are looked for."""
+SEARCHING = 60.0
+"""Without a time, causes are looked for as long as judging took, or these seconds."""
+AS_FOUND = 24
+"""The most failures that a run reports unshrunk where it ends before their causes are found."""
 FURTHER = {"smoke": 0, "default": 256, "full": 2048}
 """By effort the most cases that a run adds for points that the selected cases do not cover."""
+PART, SHORTEST = 0.2, 1.0
+"""A task lasts at most this part of the time that is left, but may last these seconds."""
 FURTHER_OF_EACH = 3
 """The most cases added for one op and dtype before the ledger is read again."""
 
@@ -94,7 +87,7 @@ class Run:
     begun: float = field(default_factory=time.monotonic)
     tally: Tally = field(default_factory=Tally)
     failed: dict[str, Verdict] = field(default_factory=dict)
-    causes: dict[str, Failure] = field(default_factory=dict)
+    causes: Causes = field(default_factory=Causes)
     lost: str = ""
     peak: int = 0
     interrupted: bool = False
@@ -106,9 +99,16 @@ class Run:
     """The ops and dtypes of random programs: those of the options, else of the hello."""
     origin: Origin = field(init=False)
     own: OwnCases = field(default_factory=OwnCases)
+    deadline: float | None = None
+    """The end of the run by time.monotonic; None where the options set no time."""
+    judging_since: float = 0.0
+    searching: float = 0.0
+    """The seconds in which the run looked for causes."""
 
     def __post_init__(self) -> None:
         self.origin = Origin.now(self.options.command)
+        if self.options.seconds is not None:
+            self.deadline = self.begun + self.options.seconds
 
     def result(self, started: AnyPool | None = None) -> Report:
         # `self.options` gets the observed profile; the report states the options of the user.
@@ -119,7 +119,7 @@ class Run:
             hello = pool.hello(self.options.workers)
             backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
             ids = self._select(hello, backend)
-            causes = self._judge(pool, ids, hello)
+            self._judge(pool, ids, hello)
         finally:
             pool.end()
         known = self._known(ids)
@@ -128,7 +128,7 @@ class Run:
             self.options.profile,
             original,
             self._seconds(),
-            self._failures(causes),
+            self._failures(),
             known,
             lost=self.lost,
             interrupted=self.interrupted,
@@ -152,65 +152,62 @@ class Run:
             groups(level)
         check_complete(self.options.ops)
         self.own = OwnCases.read(self.options.folder)
+        self.known_failures.skipped = self.options.skip_causes
         if self.options.known is not None:
             self.known_failures.file = read_known(self.options.known)
 
     def _select(self, hello: Hello, backend: BackendInfo) -> list[CaseId]:
         """The cases to judge and the known failures that apply, which the hello decides."""
-        self.vocabulary = self.options.vocabulary or vocabulary_of([hello])
+        self.vocabulary = self.options.vocabulary or vocabulary_of([hello], self.options.skips)
         ids = selected(self.options, self.vocabulary, hello, self.own.ids)
         is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
         self.ledger = Ledger(tuple(ids), is_part)
         self.known_failures.file = self.known_failures.file.of(backend, self.options.backend)
         return ids
 
-    def _judge(self, pool: AnyPool, ids: list[CaseId], hello: Hello) -> list[Verdict]:
-        """Judge all cases and shrink one failure of each kind; returns those failures.
+    def _judge(self, pool: AnyPool, ids: list[CaseId], hello: Hello) -> None:
+        """Judge all cases and find the causes of the failures.
 
-        It returns them also where Ctrl-C or the loss of the backend ends the run.
+        Ctrl-C or the loss of the backend ends this early.
         """
-        causes: list[Verdict] = []
         try:
             try:
                 self._take_profile(pool, hello)
             finally:
                 self.display.started(hello, self.options, len(ids))
             size = hello.limits.programs
-            self._judge_cases(pool, ids, size)
+            self.judging_since = time.monotonic()
+            if self.deadline is not None:
+                self._judge_cases(
+                    pool, ids, size, self.begun + JUDGING * (self.deadline - self.begun)
+                )
+                self._find_causes(pool)
+            self._judge_cases(pool, self.tally.without(ids), size, self.deadline)
             ids += self._judge_further(pool, size)
-            while rest := [v for v in self._one_of_each_kind(ids) if v.id not in self.causes]:
-                # Several failures may turn out to have one cause.
-                distinct = {self.causes[v.id].signature for v in causes}
-                room = min(CAUSES - len(distinct), SHRUNK - len(causes))
-                if room <= 0:
-                    break
-                causes += self._shrink(pool, rest[:room])
+            self._find_causes(pool)
+            self._settle()
             if self.options.is_whole and self.card is None:
                 self.card = pool.ask(Observe())
         except KeyboardInterrupt:
             self.interrupted = True
         except (BackendError, PassError) as error:
             self.lost = str(error)
-        return causes or self._one_of_each_kind(ids)[:CAUSES]
 
-    def _shrink(self, pool: AnyPool, failed: list[Verdict]) -> list[Verdict]:
-        """Shrink failures of different kinds; returns those whose cause is no known failure.
+    def _find_causes(self, pool: AnyPool) -> None:
+        """Find causes of the failures: as long as judging took, or until the time is over."""
+        now = time.monotonic()
+        deadline = self.deadline or now + max(SEARCHING, now - self.judging_since)
+        Search(self.causes, pool, deadline).run(self.failed.values())
+        self.searching += time.monotonic() - now
 
-        Where it is known, all failures of the kind and group count as known. Those of other groups
-        do not: another group may be about another dtype.
-        """
-        tasks = (Shrink(v.id, v.failure) for v in failed if v.failure is not None)
-        self.causes |= {cause.id: cause for cause in pool.answers(tasks)}
-        causes: list[Verdict] = []
-        for verdict in failed:
-            alike = [v.id for v in self.failed.values() if _group(v) == _group(verdict)]
-            if not self.known_failures.covers(self.causes[verdict.id].signature, alike):
-                causes.append(verdict)
-                continue
-            for id in alike:
-                self.tally.accept(id)
-                del self.failed[id]
-        return causes
+    def _settle(self) -> None:
+        """Count the cases of known causes as known failures."""
+        for cause in self.causes.results():
+            if self.known_failures.covers(cause.signature, cause.cases):
+                self.causes.found.remove(cause)
+                for id in cause.cases:
+                    self.tally.accept(id)
+                    del self.failed[id]
 
     def _known(self, ids: Sequence[CaseId]) -> tuple[KnownFailure, ...]:
         """Run the programs of the known failures; returns the state of each entry."""
@@ -236,14 +233,20 @@ class Run:
             self.options = replace(self.options, profile=STRICT)
             self.card = pool.ask(Observe())
             profile = str(self.card.profile)
-        if self.profile_from == OBSERVED or self.options.vocabulary is not None:
-            pool.ask_all(JudgeBy(profile, self.vocabulary))
+        skips = self.options.skips
+        if self.profile_from == OBSERVED or self.options.vocabulary is not None or skips:
+            pool.ask_all(JudgeBy(profile, self.vocabulary, skips))
         self.options = replace(self.options, profile=profile)
         self.ledger.profile = parse_profile(profile)
 
-    def _judge_cases(self, pool: AnyPool, ids: list[CaseId], size: int) -> None:
-        """Judge cases until all are judged or the time is over."""
-        for judged in pool.answers(tasks_of(ids, size), self._is_in_time):
+    def _judge_cases(
+        self, pool: AnyPool, ids: list[CaseId], size: int, deadline: float | None
+    ) -> None:
+        """Judge cases until all are judged or the deadline is over."""
+        tasks = tasks_of(ids, size)
+        if deadline is not None:
+            tasks = tasks_of(in_turns(ids, self.options.seed), size, self._cases_in_time)
+        for judged in pool.answers(tasks, deadline):
             self.peak = max(self.peak, judged.peak)
             for verdict, shown in zip(judged.verdicts, judged.exercised, strict=True):
                 self._add(verdict, shown)
@@ -261,7 +264,7 @@ class Run:
             if not ids:
                 break
             self.ledger.expect(ids)
-            self._judge_cases(pool, ids, size)
+            self._judge_cases(pool, ids, size, self.deadline)
             judged += ids
         return judged
 
@@ -286,16 +289,6 @@ class Run:
             self.failed[verdict.id] = verdict
             self.display.failed(verdict)
 
-    def _one_of_each_kind(self, ids: list[CaseId]) -> list[Verdict]:
-        """The first failure of each kind, the most severe symptoms first."""
-        first: dict[tuple[str, ...], Verdict] = {}
-        for id in ids:
-            verdict = self.failed.get(str(id))
-            if verdict is not None and verdict.failure is not None:
-                first.setdefault(_kind(verdict), verdict)
-        by_severity = {s: [v for key, v in first.items() if key[3] == s] for s in Symptom}
-        return [verdict for verdicts in by_severity.values() for verdict in verdicts]
-
     def _strength(self, hello: Hello) -> Strength:
         """The points and programs that the run judged, and how many there are to judge."""
         options = self.options
@@ -310,16 +303,26 @@ class Run:
             opened(chosen, options.effort, hello, self.tally, options.seed),
         )
 
-    def _failures(self, causes: list[Verdict]) -> tuple[Failure, ...]:
-        """One failure per signature, then the choices that the backend makes in two ways."""
-        by_signature: dict[str, Failure] = {}
-        for verdict in causes:
-            failure = self.causes.get(verdict.id) or self._unshrunk(verdict)
+    def _failures(self) -> tuple[Failure, ...]:
+        """The causes, unshrunk failures without one, and the choices made in two ways.
+
+        Of the failures whose cause was not found there is one for each op and symptom.
+        """
+        by_signature = {failure.signature: failure for failure in self.causes.results()}
+        kinds: dict[tuple[str, str, str], Verdict] = {}
+        for verdict in sorted(self._unexplained(), key=how_telling):
+            kinds.setdefault(_kind(verdict), verdict)
+        for verdict in list(kinds.values())[:AS_FOUND]:
+            failure = self._unshrunk(verdict)
             by_signature.setdefault(failure.signature, failure)
         failures = [written_to(f, self.options.output) for f in by_signature.values()]
         if self.card is not None and self.profile_from == OBSERVED:
             failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
         return tuple(failures)
+
+    def _unexplained(self) -> list[Verdict]:
+        """The failing cases whose cause was not found."""
+        return [v for v in self.failed.values() if v.id not in self.causes.explains]
 
     def _unshrunk(self, verdict: Verdict) -> Failure:
         case = self.own.find(verdict.id) or case_by_id(
@@ -332,15 +335,20 @@ class Run:
         return time.monotonic() - self.begun
 
     def _is_in_time(self) -> bool:
-        return self.options.seconds is None or self._seconds() < self.options.seconds
+        return self.deadline is None or time.monotonic() < self.deadline
+
+    def _cases_in_time(self) -> int:
+        """How many cases a process judges in a part of the time that is left."""
+        assert self.deadline is not None
+        judged = sum(self.tally.counts.values())
+        if not judged:
+            return CHUNKS[0]
+        seconds = max(SHORTEST, (self.deadline - time.monotonic()) * PART)
+        rate = judged / (time.monotonic() - self.judging_since) / self.options.workers
+        return max(1, int(rate * seconds))
 
 
-def _kind(verdict: Verdict) -> tuple[str, str, str, str]:
-    """The level, op, dtype and symptom of a failure: one failure of each kind is shrunk."""
+def _kind(verdict: Verdict) -> tuple[str, str, str]:
+    """The level, op and symptom of a failure."""
     id = CaseId.parse(verdict.id)
-    return id.level, id.op, id.dtype, verdict.failure.symptom if verdict.failure else ""
-
-
-def _group(verdict: Verdict) -> tuple[str, ...]:
-    """The kind of a failure, and the group of its case."""
-    return *_kind(verdict), CaseId.parse(verdict.id).group
+    return id.level, id.op, verdict.failure.symptom if verdict.failure else ""

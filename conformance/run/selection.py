@@ -45,9 +45,11 @@ def groups_of(options: Options, vocabulary: Vocabulary | None = None) -> list[An
         for group in groups(level, vocabulary)
         if (options.ops is None or group.op in options.ops)
         and (options.dtypes is None or group.dtype in options.dtypes)
+        and group.op not in options.skip_ops
+        and group.dtype not in options.skip_dtypes
     ]
 
 
 def is_narrowed(options: Options) -> bool:
     """Whether the options select some ops, dtypes or cases."""
-    return bool(options.ops or options.dtypes or options.cases)
+    return bool(options.ops or options.dtypes or options.cases or options.skips)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 
@@ -12,7 +12,7 @@ from uop.conformance.profile.card import Card
 from uop.conformance.report.model import Failure
 from uop.conformance.run.pool import Task
 from uop.conformance.suite.case import CaseId
-from uop.conformance.suite.vocabulary import Vocabulary
+from uop.conformance.suite.vocabulary import NO_SKIPS, Skips, Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,49 @@ class Judge(Task[Judged]):
 
 
 @dataclass(frozen=True, slots=True)
-class Shrink(Task[Failure]):
-    """Find the cause of a failure."""
+class Unexplained:
+    """A failing case by id; or, where `text` is set, the repro that it was shrunk to."""
 
     id: str
     failure: CaseFailure
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shrink(Task[Failure]):
+    """Find the cause of a failure, which is none of some causes."""
+
+    failing: Unexplained
+    causes: tuple[Failure, ...]
     answer = Failure
 
 
 @dataclass(frozen=True, slots=True)
+class Explanations:
+    """By id of a failing case the number of the cause that explains it, if one does."""
+
+    causes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Explain(Task[Explanations]):
+    """Say which of some causes explains each of some failing cases."""
+
+    failing: tuple[Unexplained, ...]
+    causes: tuple[Failure, ...]
+    answer = Explanations
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeBy(Task[Done]):
-    """From now on judge by this profile and generate random programs from this vocabulary."""
+    """From now on judge by this profile and generate random programs from this vocabulary.
+
+    Cases that need an op or dtype of `skips` are skipped.
+    """
 
     profile: str
     vocabulary: Vocabulary
+    skips: Skips = NO_SKIPS
     answer = Done
 
 
@@ -65,14 +94,19 @@ class Observe(Task[Card]):
     answer = Card
 
 
-TASKS = (Judge, Shrink, JudgeBy, Observe)
+TASKS = (Judge, Shrink, Explain, JudgeBy, Observe)
 CHUNKS = (4, 8, 16)
 """The sizes of the first tasks: small ones give early results. Later ones have the full size."""
 
 
-def tasks_of(ids: Iterable[CaseId], size: int) -> Iterator[Judge]:
-    """Split cases into tasks of at most `size`; the first ones are smaller."""
+def tasks_of(
+    ids: Iterable[CaseId], size: int, in_time: Callable[[], int] | None = None
+) -> Iterator[Judge]:
+    """Split cases into tasks of at most `size`; the first ones are smaller.
+
+    `in_time` says when a task is made how many cases it may have at most.
+    """
     rest = iter([str(id) for id in ids])
     sizes = chain((min(n, size) for n in CHUNKS), repeat(size))
-    while chunk := tuple(islice(rest, next(sizes))):
+    while chunk := tuple(islice(rest, min(next(sizes), in_time() if in_time else size))):
         yield Judge(chunk)

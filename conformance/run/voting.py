@@ -43,7 +43,7 @@ def conform_all(
     problems: list[str] = []
     interrupted = False
     with _all_started(every) as (pools, missing):
-        shared = vocabulary_of([pool.hello(1) for pool in pools.values()])
+        shared = vocabulary_of([pool.hello(1) for pool in pools.values()], options.skips)
         for one, pool in pools.items():
             shown, folder = display(), options.output / in_names(one.backend)
             own = replace(one, output=folder, vocabulary=one.vocabulary or shared)

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 
 import numpy as np
 
 from uop.conformance.judging.verdict import CaseFailure
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs
-from uop.interpreter.numeric.storage import Array, to_bits
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
-from uop.spec.args import ConstArg, DTypeArg, GetTupleArg, ParamArg, arg_of
+from uop.spec.args import DTypeArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import all_replaced, inlined, outside, replaced, slot_of, slots_of
@@ -67,7 +68,7 @@ def reduce_program(
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, operands_alone(best[0]))
     best = _first_failing(best, probe, simpler_data(best[0]))
-    best = _first_failing(best, probe, constant_inputs(best[0]))
+    best = _first_failing(best, probe, inputs_for_constants(best[0]))
     return Candidate(*renumbered(best[0])), best[1]
 
 
@@ -192,14 +193,14 @@ def neighbourhoods(candidate: Candidate, depth: int) -> Iterator[Step]:
     """Each node with the nodes less than `depth` steps below it; deeper nodes become inputs."""
     values = interpreted(candidate)
     for u in outside(candidate.root):
-        if is_computing(u) and u.dtype.kind not in (Kind.VOID, Kind.INDEX) and not u.addrspace:
+        if is_computing(u) and u.dtype.kind not in (Kind.VOID, Kind.INDEX):
             yield partial(cut, u, candidate.inputs, values, _beyond(u, depth))
 
 
 def without_one_node(candidate: Candidate) -> Iterator[Step]:
     """The program without its root, or with one node replaced by a PARAM or by its operand."""
     for s in candidate.root.src:
-        if is_computing(s) and s.dtype.kind not in (Kind.VOID, Kind.INDEX) and not s.addrspace:
+        if is_computing(s) and s.dtype.kind not in (Kind.VOID, Kind.INDEX):
             yield partial(with_used_inputs, s, candidate.inputs)
     values = interpreted(candidate)
     nodes = [u for u in outside(candidate.root) if is_computing(u) and u is not candidate.root]
@@ -213,7 +214,13 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
 
 
 def operands_alone(candidate: Candidate) -> Iterator[Step]:
-    """Each input of a small float dtype cast to float32: the cause may be the conversion."""
+    """Each constant alone, each input of a small float dtype cast to float32.
+
+    The cause may be how they are read.
+    """
+    for u in candidate.root.toposort():
+        if u.op is Op.CONST and u.dtype is not dtypes.index and u is not candidate.root:
+            yield partial(Candidate, u, {})
     for slot, u in slots_of(candidate.root).items():
         if u.op is Op.PARAM and u.dtype.is_float and u.dtype.bits < WIDE.bits:
             root = UOp(Op.CAST, u, arg=DTypeArg(WIDE))
@@ -230,15 +237,15 @@ def simpler_data(candidate: Candidate) -> Iterator[Step]:
             yield partial(Candidate, candidate.root, {**candidate.inputs, slot: plain[slot]})
 
 
-def constant_inputs(candidate: Candidate) -> Iterator[Step]:
-    """The program with its scalar PARAMs as constants."""
-    scalars = {
-        u: UOp(Op.CONST, arg=ConstArg(int(to_bits(candidate.inputs[slot].reshape(1))[0]), u.dtype))
-        for slot, u in slots_of(candidate.root).items()
-        if u.op is Op.PARAM and u.shape == ()
-    }
-    if scalars:
-        yield partial(substituted, candidate, scalars)
+def inputs_for_constants(candidate: Candidate) -> Iterator[Step]:
+    """The program with its constants as PARAMs: a fault that needs none is told by no constant."""
+    constants = [
+        u
+        for u in outside(candidate.root)
+        if u.op is Op.CONST and u.dtype is not dtypes.index and u is not candidate.root
+    ]
+    if constants:
+        yield lambda: cut(candidate.root, candidate.inputs, interpreted(candidate), constants)
 
 
 def renumbered(candidate: Candidate) -> tuple[UOp, dict[int, Array]]:
@@ -260,9 +267,10 @@ def cut(
     """The program with nodes replaced by PARAMs that hold their values."""
     all_inputs = dict(inputs)
     new: dict[UOp, UOp] = {}
+    free = count(max({*inputs, *slots_of(root)}, default=-1) + 1)
     for u in at:
         if u in values:
-            slot = max(all_inputs, default=-1) + 1
+            slot = next(free)
             all_inputs[slot] = values[u]
             new[u] = param(slot, u.shape, u.dtype, u.device)
     return with_used_inputs(replaced(root, new), all_inputs)
@@ -282,11 +290,11 @@ def interpreted(candidate: Candidate) -> dict[UOp, Array]:
     values: dict[UOp, Array] = {}
 
     def keep(u: UOp, value: Value) -> None:
-        if u.op not in SOURCES and u.dtype is not dtypes.index and value.invalid is None:
+        if u.dtype not in (dtypes.index, dtypes.void) and value.invalid is None:
             values[u] = value.data
 
     evaluate_full(candidate.root, candidate.inputs, keep)
-    return {u: a for u, a in values.items() if u.addrspace is None and u.dtype is not dtypes.void}
+    return values
 
 
 def _beyond(root: UOp, depth: int) -> list[UOp]:

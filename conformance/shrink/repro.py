@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.expected import accepted_on, written_buffers
@@ -11,7 +12,11 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import element_sets, output_keys, to_literal
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
-from uop.conformance.shrink.reduce import Candidate, is_computing, reduce_program
+from uop.conformance.shrink.devices import reduce_devices
+from uop.conformance.shrink.explain import Failing, alike, explain
+from uop.conformance.shrink.kernels import reduce_kernels
+from uop.conformance.shrink.lost import LOSSES, Run, Sparing, reduce_elements
+from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import computed
 from uop.interpreter.accept import accept
@@ -24,39 +29,70 @@ from uop.spec.latitude import Profile
 from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
 
-WRONG_RESULTS = frozenset({Symptom.VALUE, Symptom.SPECIAL, Symptom.ULP})
-NOT_SHRUNK = frozenset({Symptom.HANG, Symptom.LEAK, Symptom.UNSTEADY})
-"""Symptoms that are too slow to reproduce for each candidate, or random."""
+NOT_SHRUNK = frozenset({Symptom.LEAK, Symptom.UNSTEADY})
+"""Symptoms that are random, or that the programs before have a part in."""
 
 
-def find_cause(judge: Judge, case: Case | InvalidCase, failure: CaseFailure) -> Failure:
-    """Shrink a failure and write its repro."""
-    if isinstance(case, InvalidCase):
-        return _rejection(case, failure)
+def find_cause(judge: Judge, failing: Failing, causes: Sequence[Failure] = ()) -> Failure:
+    """Shrink a failure and write its repro, without the parts that known causes explain."""
+    if failing.start is None or failing.failure.symptom in NOT_SHRUNK:
+        return unshrunk(failing.case, failing.failure, judge.profile)
+    with judge.session.expecting_losses():
+        return _shrunk(judge, failing, causes)
+
+
+def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failure:
+    case, failure = failing.case, failing.failure
+    assert isinstance(case, Case)
     program = case.programs[failure.program]
-    start = Candidate(program.root, program.batches[failure.batch].inputs)
-    if failure.symptom in NOT_SHRUNK or kind_of(program.root).calls_kernels:
-        return unshrunk(case, failure, judge.profile)
-
-    # Candidates must not gain ops that the backend does not list.
-    allowed = judge.session.hello.ops | _ops_of(start)
+    starts = [Candidate(program.root, batch.inputs) for batch in program.batches]
+    is_lost = failure.symptom in LOSSES
+    run: Run = partial(_failures, judge, starts[0])
+    if is_lost:
+        run = Sparing(run, LOSSES[failure.symptom])
 
     def probe(candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
-        supported = [c for c in candidates if _ops_of(c) <= allowed]
-        by_candidate = dict(zip(supported, failures_of(judge, supported), strict=True))
-        return [
-            f if (f := by_candidate.get(c)) and _alike(f, failure) else None for c in candidates
-        ]
+        return [f if f is not None and alike(f, failure) else None for f in run(candidates)]
 
-    # A twin may fail by the accepted sets of its case, but pass by its own.
-    if failure.program and probe([start])[0] is None:
+    found: tuple[Candidate, CaseFailure] | None = starts[failure.batch], failure
+    if is_lost or kind_of(program.root).calls_kernels or failure.program:
+        # The batch is not known where the backend was lost. A twin, and kernels that their source
+        # judges, may fail by the accepted sets of these but pass by their own.
+        starts = starts if is_lost else [starts[failure.batch]]
+        fail = zip(starts, probe(starts), strict=True)
+        found = next(((start, f) for start, f in fail if f is not None), None)
+    if found is None:
         return unshrunk(case, failure, judge.profile)
-    smallest, last_failure = reduce_program(start, failure, probe)
+    rest = explain(failing, causes, probe).rest if causes and not is_lost else None
+    smallest, last_failure = _reduced(*(rest or found), probe)
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
     explanation = judge.explain(Case(case.id, smallest.root, (Batch(smallest.inputs),)))
     message = "\n".join(filter(None, [last_failure.message, explanation]))
     explained = replace(last_failure, message=message)
     return written(case.id, smallest, accepted, explained, judge.profile)
+
+
+def _reduced(start: Candidate, failure: CaseFailure, probe: Probe) -> tuple[Candidate, CaseFailure]:
+    start, failure = reduce_devices(start, failure, probe)
+    if kind_of(start.root).calls_kernels:
+        start, failure = reduce_kernels(start, failure, probe)
+    if kind_of(start.root).calls_kernels:
+        return start, failure
+    if failure.element is not None:
+        return reduce_program(start, failure, probe)
+    # Once before, so that each later run has less to do, and once where the graph is small.
+    return reduce_elements(*reduce_program(*reduce_elements(start, failure, probe), probe), probe)
+
+
+def explained_by(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> int | None:
+    """The number of the cause that explains a failing case."""
+    if failing.failure.symptom in NOT_SHRUNK:
+        return None
+    run: Run = partial(_failures, judge, failing.start)
+    with judge.session.expecting_losses():
+        if failing.failure.symptom in LOSSES:
+            run = Sparing(run, LOSSES[failing.failure.symptom])
+        return explain(failing, causes, run).cause
 
 
 def unshrunk(case: Case | InvalidCase, failure: CaseFailure, profile: Profile) -> Failure:
@@ -92,8 +128,21 @@ def written(
     return _failure(id, failure, failure.symptom.value, ops, _dtypes_of(candidate.root), text)
 
 
-def failures_of(judge: Judge, candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
-    """Judge candidates: the failure of each; None if it passes, is skipped or is undefined."""
+def _failures(
+    judge: Judge, start: Candidate | None, candidates: Sequence[Candidate]
+) -> list[CaseFailure | None]:
+    """Judge candidates: the failure of each; None if it passes, is skipped or is undefined.
+
+    One with ops that neither the backend lists nor the failing program has is not sent.
+    """
+    allowed = judge.session.hello.ops | (frozenset() if start is None else _ops_of(start))
+    supported = [c for c in candidates if _ops_of(c) <= allowed]
+    by_candidate = dict(zip(supported, failures(judge, supported), strict=True))
+    return [by_candidate.get(c) for c in candidates]
+
+
+def failures(judge: Judge, candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
+    """Judge candidates of ops that the backend lists."""
     cases = [
         Case(CaseId("reduce", "MIXED", "MIXED", "candidate", k), c.root, (Batch(c.inputs),))
         for k, c in enumerate(candidates)
@@ -122,10 +171,6 @@ def _element_sets(
     return {key: element_sets(a) for key, a in zip(keys, accepted, strict=True)}
 
 
-def _alike(failure: CaseFailure, other: CaseFailure) -> bool:
-    return failure.symptom is other.symptom or {failure.symptom, other.symptom} <= WRONG_RESULTS
-
-
 def _rejection(case: InvalidCase, failure: CaseFailure) -> Failure:
     """Write the repro of an invalid program: its text as it is, which ends with the broken node."""
     *nodes, broken = case.text.strip().splitlines()
@@ -143,9 +188,10 @@ def _failure(
     text: str,
 ) -> Failure:
     """Build a failure with its signature, which failures of one cause should share."""
-    kind = "result" if failure.symptom in WRONG_RESULTS else failure.symptom.value
     broken = "" if label == failure.symptom else label
-    signature = " ".join(filter(None, (kind, broken, "+".join(ops), "+".join(dtypes))))
+    signature = " ".join(
+        filter(None, (failure.symptom.kind, broken, "+".join(ops), "+".join(dtypes)))
+    )
     return Failure(
         str(id), signature, label, id.level, ops, dtypes, failure.message, "", text, failure.values
     )

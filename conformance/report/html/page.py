@@ -37,7 +37,10 @@ CLASSES = {
     Conclusion.INCONCLUSIVE: "open",
 }
 MOST_VOTES = 200
-CHOSEN = ("effort", "levels", "ops", "dtypes", "cases", "examples", "seconds", "timeout")
+CHOSEN = (
+    *("effort", "levels", "ops", "dtypes", "skip_ops", "skip_dtypes", "skip_causes", "cases"),
+    *("examples", "seconds", "timeout"),
+)
 """The options that the page shows if they are set."""
 
 
@@ -102,7 +105,7 @@ def _why(report: Report) -> str:
         case Conclusion.CONFORMS if summary.known:
             return (
                 f"All but {summary.known:,} of {summary.programs:,} programs gave results that the "
-                "language allows; those that did not are known failures."
+                f"language allows; those that did not are {report.excused}."
             )
         case Conclusion.CONFORMS:
             all_ = f"Every one of {summary.programs:,} programs"

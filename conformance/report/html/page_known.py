@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from html import escape
 
 from uop.conformance.report.html.markup import Html, block, code, table, tag
-from uop.conformance.report.model import KnownFailure, Report
+from uop.conformance.report.model import SKIPPED, KnownFailure, Report
 
 WORDS = {
     "known": "fails, as expected",
     "fixed": "✕ passes now: remove its line",
     "expired": "✕ expired: mend it, or give it more time",
     "undecided": "✕ its program was not judged: write another one",
+    SKIPPED: "skipped",
 }
 WEB = ("http://", "https://")
 
@@ -24,7 +25,8 @@ def known(report: Report) -> Html:
         return ""
     intro = (
         "Failures that the adopter of the backend has written down. They do not fail the run, but "
-        "a line whose program passes or cannot be judged, or that has expired, does."
+        "a line whose program passes or cannot be judged, or that has expired, does. A cause that "
+        "the run was to skip stands here too."
     )
     parts = [tag("p", intro)]
     if stale := report.stale:
@@ -37,7 +39,7 @@ def known(report: Report) -> Html:
 def _row(line: KnownFailure) -> Sequence[Html]:
     state = escape(WORDS[line.state])
     return [
-        f"{code(line.key)}<br>{tag('small', code(line.repro))}",
+        f"{code(line.key)}<br>{tag('small', code(line.repro))}" if line.repro else code(line.key),
         tag("span", state, class_="wrong") if line.stale else state,
         escape(line.reason) + _link(line.link),
         escape(line.expires) or "not limited",

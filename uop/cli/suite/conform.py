@@ -79,8 +79,8 @@ def report_files(command: F) -> F:
 
 def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
     """An option for names, which may be repeated or separated by commas."""
-    metavar = None if kind.shown else name.removeprefix("--").upper()
-    plural = name.removeprefix("--") + "s"
+    metavar = None if kind.shown else name.rpartition("-")[2].upper()
+    plural = name.removeprefix("--").replace("-", "_") + "s"
     return click.option(
         name, plural, multiple=True, type=kind, callback=names, metavar=metavar, help=help
     )
@@ -91,6 +91,20 @@ def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
 @several("--op", NameList(listed.ops), "Only these ops, separated by commas.")
 @several("--dtype", NameList(listed.dtypes), "Only these dtypes, separated by commas.")
 @several("--level", NameList(listed.levels, shown=True), "Only these levels, separated by commas.")
+@several(
+    "--skip-op",
+    NameList(listed.ops),
+    "Leave out these ops: cases that need one are skipped, and random programs do not use it.",
+)
+@several("--skip-dtype", NameList(listed.dtypes), "Leave out these dtypes, in the same way.")
+@click.option(
+    "--skip-cause",
+    "skip_causes",
+    multiple=True,
+    metavar="SIGNATURE",
+    help="Failures of this signature do not fail the run; may be given several times. The report "
+    "lists them as a skipped cause.",
+)
 @click.option(
     "--case",
     "cases",
@@ -129,7 +143,8 @@ def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
     "duration",
     metavar="TIME",
     callback=seconds,
-    help="Stop after this time: 30s, 5m, 1h.",
+    help="Judge for this time, and stop: 30s, 5m, 1h. Levels, ops and dtypes share it from the "
+    "start, those cases first that tell most; what is judged at its end does not count.",
 )
 @timeout_option
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
@@ -189,6 +204,9 @@ def command(
     ops: tuple[str, ...] | None,
     dtypes: tuple[str, ...] | None,
     levels: tuple[str, ...] | None,
+    skip_ops: tuple[str, ...] | None,
+    skip_dtypes: tuple[str, ...] | None,
+    skip_causes: tuple[str, ...],
     cases: tuple[str, ...],
     folder: Path | None,
     report: Path | None,
@@ -241,6 +259,9 @@ def command(
         "" if profile is None else profile_named(profile),
         folder,
         known_file(known, update_known),
+        skip_ops=skip_ops or (),
+        skip_dtypes=skip_dtypes or (),
+        skip_causes=skip_causes,
         workers=cores() if workers is None else workers,
         json=json,
         output=output,

@@ -1,0 +1,137 @@
+"""Finds the causes of the failures of a run, and which failing cases each of them explains.
+
+Rounds of two steps: explain what the known causes explain, then shrink a few of the other cases,
+unlike each other, to repros of new causes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeAlias
+
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.verdict import Verdict
+from uop.conformance.report.model import Failure
+from uop.conformance.run.pool import Pool
+from uop.conformance.run.tasks import Explain, Shrink, Unexplained
+from uop.conformance.suite.case import LEVELS, CaseId
+
+if TYPE_CHECKING:
+    # It loads a judge, which most runs have only in other processes.
+    from uop.conformance.workers.in_process import InProcess
+
+AnyPool: TypeAlias = "Pool | InProcess"
+
+AT_ONCE = 4
+"""The most cases that one round shrinks. Each may show a cause that explains the others."""
+CHUNK = 8
+"""The most cases of one task to explain."""
+
+
+@dataclass(slots=True, eq=False)
+class Causes:
+    """The causes found so far; `explains` has the cause of each failing case, by their ids."""
+
+    found: list[Failure] = field(default_factory=list)
+    explains: dict[str, str] = field(default_factory=dict)
+
+    def results(self) -> list[Failure]:
+        """The causes, each with the cases that it explains."""
+        cases: dict[str, list[str]] = {cause.id: [cause.id] for cause in self.found}
+        for id, cause in self.explains.items():
+            if id != cause:
+                cases[cause].append(id)
+        return [replace(cause, cases=tuple(cases[cause.id])) for cause in self.found]
+
+    def add(self, id: str, shrunk: Failure, known: Failure | None) -> None:
+        """Record what the failure of a case was shrunk to, and the known cause that explains it."""
+        if known is None:
+            self.found.append(shrunk)
+        self.explains[id] = (known or shrunk).id
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """Looks for causes in a pool until a deadline, by time.monotonic."""
+
+    causes: Causes
+    pool: AnyPool
+    deadline: float
+
+    def run(self, failed: Iterable[Verdict]) -> None:
+        """Find the causes of failures while there is time."""
+        left = [v for v in failed if v.failure is not None and v.id not in self.causes.explains]
+        left.sort(key=how_telling)
+        new = list(self.causes.found)
+        while left and time.monotonic() < self.deadline:
+            self.causes.explains |= self._explained([_unexplained(v) for v in left], new)
+            left = [v for v in left if v.id not in self.causes.explains]
+            new = self._shrunk(_unlike(left))
+            left = [v for v in left if v.id not in self.causes.explains]
+
+    def _explained(
+        self, failing: Sequence[Unexplained], causes: Sequence[Failure]
+    ) -> dict[str, str]:
+        """The ids of the failing cases that some of these causes explain, with those of causes."""
+        chunks = [tuple(failing[k : k + CHUNK]) for k in range(0, len(failing), CHUNK)]
+        tasks = [Explain(chunk, tuple(causes)) for chunk in chunks if causes]
+        return {
+            id: causes[number].id
+            for answer in self.pool.answers(iter(tasks), self.deadline)
+            for id, number in answer.causes.items()
+        }
+
+    def _shrunk(self, chosen: Sequence[Verdict]) -> list[Failure]:
+        """Shrink failures and record their causes; returns those that are new."""
+        before = tuple(self.causes.found)
+        tasks = [Shrink(_unexplained(verdict), before) for verdict in chosen]
+        shrunk = {one.id: one for one in self.pool.answers(iter(tasks), self.deadline)}
+        for verdict in chosen:
+            if verdict.id in shrunk:
+                one = shrunk[verdict.id]
+                self.causes.add(verdict.id, one, self._known(verdict, one))
+        return self.causes.found[len(before) :]
+
+    def _known(self, verdict: Verdict, shrunk: Failure) -> Failure | None:
+        """The known cause that explains what a failure was shrunk to."""
+        found = self.causes.found
+        same = [cause for cause in found if cause.signature == shrunk.signature]
+        if not same:
+            one = replace(_unexplained(verdict), text=shrunk.text)
+            cause = self._explained([one], found).get(verdict.id)
+            same = [known for known in found if known.id == cause]
+        return next(iter(same), None)
+
+
+def _unexplained(verdict: Verdict) -> Unexplained:
+    assert verdict.failure is not None
+    return Unexplained(verdict.id, verdict.failure)
+
+
+def how_telling(verdict: Verdict) -> tuple[int, int]:
+    """Small programs first; of these wrong values before what fails on special ones alone.
+
+    Programs that must be rejected precede all, as they need no shrinking.
+    """
+    assert verdict.failure is not None
+    level = CaseId.parse(verdict.id).level
+    place = LEVELS.index(level) if level in LEVELS else len(LEVELS)
+    return 0 if level == "invalid" else 1 + place, _SEVERITY[verdict.failure.symptom]
+
+
+_SEVERITY = {symptom: place for place, symptom in enumerate(Symptom)}
+
+
+def _unlike(rest: Sequence[Verdict]) -> list[Verdict]:
+    """A few failures of different ops, of the first level that has any."""
+    _, first = next(groupby(rest, lambda v: CaseId.parse(v.id).level), ("", iter(())))
+    by_kind: dict[tuple[str, str], Verdict] = {}
+    for verdict in first:
+        id = CaseId.parse(verdict.id)
+        assert verdict.failure is not None
+        kind = (id.op, id.group) if id.op == "MIXED" else (id.op, verdict.failure.symptom)
+        by_kind.setdefault(kind, verdict)
+    return list(by_kind.values())[:AT_ONCE]

@@ -1,0 +1,52 @@
+"""Orders the cases of a run that may end early: those that tell most come first."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from uop.conformance.coverage.strength import COSTLY
+from uop.conformance.suite.case import CaseId
+
+TELLING = ("hand", "edges", "specials")
+"""The beginnings of the names of groups that are written by hand or have special values."""
+Cell = tuple[str, str, str]
+
+
+def in_turns(ids: Iterable[CaseId], seed: int) -> list[CaseId]:
+    """Order cases so that levels, ops and dtypes take turns.
+
+    The first case of each level, op and dtype precedes the second of any. In a turn the ops and
+    dtypes of a level are in an order that the seed chooses, and the levels are spread evenly.
+    """
+    cells: dict[Cell, list[CaseId]] = {}
+    for id in ids:
+        cells.setdefault((id.level, id.op, id.dtype), []).append(id)
+    spread = _spread(cells, seed)
+    turns = (
+        (turn, spread[cell], id)
+        for cell, own in cells.items()
+        for turn, id in enumerate(sorted(own, key=_rank))
+    )
+    return [id for _, _, id in sorted(turns, key=lambda entry: entry[:2])]
+
+
+def _spread(cells: Iterable[Cell], seed: int) -> dict[Cell, float]:
+    """The place of each cell in a turn, from 0 to 1."""
+    by_level: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_level.setdefault(cell[0], []).append(cell)
+    return {
+        cell: k / len(own)
+        for own in by_level.values()
+        for k, cell in enumerate(sorted(own, key=lambda cell: _shuffled(cell, seed)))
+    }
+
+
+def _shuffled(cell: Cell, seed: int) -> bytes:
+    return hashlib.blake2b(f"{seed} {'/'.join(cell)}".encode()).digest()
+
+
+def _rank(id: CaseId) -> tuple[int, int]:
+    """The place of a case in its cell; on a tie the order of the suite stays."""
+    return id.index, (id.group in COSTLY) - id.group.startswith(TELLING)

@@ -1,0 +1,233 @@
+"""Says which of the causes that are known explains a failing case.
+
+A cause explains a failure if one fix would mend both, as far as that can be seen from outside:
+
+1. its repro occurs in the program (`pattern.matches`);
+2. that part of the program, cut out with its own values, fails alike;
+3. the repro fails alike too with the dtypes and constants of the part;
+4. the program passes where the part is replaced by its right values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.storage import from_literal
+from uop.conformance.judging.verdict import CaseFailure
+from uop.conformance.report.model import Failure
+from uop.conformance.shrink.pattern import Match, matches, transplanted
+from uop.conformance.shrink.reduce import Candidate, cut, interpreted, with_used_inputs
+from uop.conformance.suite.case import Case, InvalidCase
+from uop.interpreter.inputs import bind_inputs
+from uop.interpreter.numeric.storage import Array
+from uop.spec.errors import UopError
+from uop.spec.graph import LEAVES, inlined, kind_of, outside, over
+from uop.spec.ops.names import Op
+from uop.spec.text.uop_file import parse_file
+from uop.spec.uop import UOp
+
+PLACES = 12
+"""At most so many places of a repro in one program are tried."""
+VARYING = re.compile(r"[\d'\"%<(\[].*", re.DOTALL)
+"""What differs between the messages of one exception: what follows the first number or node."""
+
+Probe = Callable[[Sequence[Candidate]], Sequence[CaseFailure | None]]
+"""Runs candidates together. Returns the failure of each, None of one that passes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failing:
+    """A failing case with the program that fails, and its failure."""
+
+    case: Case | InvalidCase
+    failure: CaseFailure
+    is_shrunk: bool = False
+
+    @property
+    def start(self) -> Candidate | None:
+        """The failing program with its inputs; None for a text that must be rejected."""
+        if isinstance(self.case, InvalidCase):
+            return None
+        program = self.case.programs[self.failure.program]
+        return Candidate(program.root, program.batches[self.failure.batch].inputs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repro:
+    """The program of a cause, its number, and the kind of its symptom."""
+
+    number: int
+    kind: str
+    program: Candidate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A part of a failing program in which a repro occurs, and the programs that must fail too.
+
+    `own` is the part with its own values, None if it fails anyway: it is the whole program. One of
+    the `images` must fail, the repro with the dtypes of the part; none are needed if these are its
+    own. A part that cannot be cut out, in a kernel or of memory, has only images.
+    """
+
+    repro: Repro
+    root: UOp
+    own: Candidate | None
+    images: tuple[Candidate, ...]
+    is_cut: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explained:
+    """The number of the cause that explains a case, if one does.
+
+    Otherwise `rest` is the program without the parts that causes explain, if there are any and it
+    still fails, with its failure.
+    """
+
+    cause: int | None = None
+    rest: tuple[Candidate, CaseFailure] | None = None
+
+
+def alike(failure: CaseFailure, other: CaseFailure) -> bool:
+    """Whether two faults have the same symptom: for wrong results and exceptions its class."""
+    if failure.symptom is other.symptom is Symptom.REFUSED:
+        return _constant(failure.message) == _constant(other.message)
+    return failure.symptom.kind == other.symptom.kind
+
+
+def _constant(message: str) -> str:
+    return VARYING.sub("", message.partition("\n")[0])
+
+
+def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
+    """Find the cause that explains a failing case."""
+    if isinstance(one.case, InvalidCase):
+        label = one.case.label
+        return Explained(next((k for k, c in enumerate(causes) if c.label == label), None))
+    programs = ((k, cause.kind, _program_of(cause.text)) for k, cause in enumerate(causes))
+    repros = [Repro(k, kind, program) for k, kind, program in programs if program is not None]
+    found = Explained()
+    for start in _forms(one, probe):
+        found = _explained(start, one, repros, probe)
+        if found.cause is not None or found.rest is not None:
+            break
+    return found
+
+
+def _forms(one: Failing, probe: Probe) -> Iterator[Candidate]:
+    """The failing program; without FUNCTIONs, then in primitive ops, if it still fails alike."""
+    assert one.start is not None
+    root = one.start.root
+    yield one.start
+    if kind_of(root).calls_kernels:
+        return
+    for step in (inlined, decomposed):
+        with suppress(UopError):
+            new = step(root)
+            form = with_used_inputs(new, one.start.inputs)
+            if new is not root and _fails(probe([form])[0], one.failure):
+                yield form
+                root = new
+
+
+def decomposed(root: UOp) -> UOp:
+    """A program with the decompositions of its decomposed ops in their place."""
+    done: dict[UOp, UOp] = {}
+    for u in outside(root):
+        new = over(u, done)
+        done[u] = new.decompose() or new
+    return done[root]
+
+
+def _fails(found: CaseFailure | None, failure: CaseFailure) -> bool:
+    return found is not None and alike(found, failure)
+
+
+def _explained(start: Candidate, one: Failing, repros: Sequence[Repro], probe: Probe) -> Explained:
+    parts = [part for repro in repros for part in _parts(start, repro)]
+    parts = [part for part in parts if part.is_cut or one.is_shrunk]
+    tried = [c for part in parts for c in (part.own, *part.images) if c is not None]
+    faults = dict(zip(tried, probe(tried), strict=True))
+
+    def is_active(part: Part) -> bool:
+        images = [found for c in part.images if (found := faults[c]) is not None]
+        return (part.own is None or _fails(faults[part.own], one.failure)) and (
+            not part.images or any(found.symptom.kind == part.repro.kind for found in images)
+        )
+
+    active = [part for part in parts if is_active(part)]
+    whole = next((p.repro.number for p in active if p.root is start.root or not p.is_cut), None)
+    if whole is not None or not active:
+        return Explained(whole)
+    return _mended(start, active, one.failure, probe)
+
+
+def _mended(
+    start: Candidate, active: Sequence[Part], failure: CaseFailure, probe: Probe
+) -> Explained:
+    """Find the cause whose parts mend the program where their right values replace them."""
+    values = interpreted(start)
+    numbers = list(dict.fromkeys(part.repro.number for part in active))
+    chosen = [[p.root for p in active if p.repro.number == number] for number in numbers]
+    chosen.append([p.root for p in active])
+    try:
+        mended = [cut(start.root, start.inputs, values, roots) for roots in chosen]
+    except UopError:
+        return Explained()
+    *alone, together = probe(mended)
+    if together is not None:
+        return Explained(rest=(mended[-1], together) if alike(together, failure) else None)
+    first = next((k for k, found in zip(numbers, alone, strict=True) if found is None), numbers[0])
+    return Explained(first)
+
+
+@cache
+def _program_of(text: str) -> Candidate | None:
+    """The program of a repro; None for a text that must be rejected."""
+    (case,) = parse_file(text).cases
+    if case.root is None:
+        return None
+    return Candidate(case.root, {slot: from_literal(a) for slot, a in case.inputs.items()})
+
+
+def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
+    """The parts of a program in which a repro occurs, from the last node on."""
+    in_kernel = kind_of(start.root).calls_kernels
+    nodes = start.root.toposort() if in_kernel else outside(start.root)
+    pattern = repro.program.root
+    values: dict[UOp, Array] | None = None
+    for match in islice(matches(pattern, reversed(nodes)), PLACES):
+        root = match[pattern]
+        images = tuple(_images(repro.program, match))
+        leaves = [u for p, u in match.items() if p.op is Op.PARAM and u.op not in LEAVES]
+        leaves += [a for u in match.values() if u.op is Op.FUNCTION for a in u.src[1:]]
+        if in_kernel or root.addrspace is not None:
+            yield Part(repro, root, None, images or (repro.program,), is_cut=False)
+        elif root is start.root and not leaves:
+            yield Part(repro, root, None, images)
+        else:
+            values = interpreted(start) if values is None else values
+            with suppress(UopError):
+                own = _valid(cut(root, start.inputs, values, leaves))
+                yield Part(repro, root, own, images)
+
+
+def _images(repro: Candidate, match: Match) -> Iterator[Candidate]:
+    is_same = all(p.dtype is u.dtype for p, u in match.items())
+    if is_same or any(p.op is Op.FUNCTION for p in match):
+        return
+    with suppress(UopError):
+        for image in transplanted(repro, match):
+            yield _valid(image)
+
+
+def _valid(candidate: Candidate) -> Candidate:
+    bind_inputs(candidate.root, candidate.inputs)
+    return candidate
