@@ -77,8 +77,8 @@ class Tasks:
     def answered(self, task: Task[Any]) -> object:
         """Handle a task. Raises BackendError if the backend cannot be restarted."""
         match task:
-            case Observe():
-                return observe(self.judge.session)
+            case Observe(skips=skips):
+                return observe(self.judge.session, skips)
             case JudgeBy(profile=profile, vocabulary=vocabulary, skips=skips):
                 self.judge.profile = parse_profile(profile)
                 self.judge.skips = skips

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uop.conformance.judging import storage
-from uop.conformance.judging.lowering import Submission, submission_of
+from uop.conformance.judging.lowering import Submission, left_out, submission_of
 from uop.conformance.profile.free import free_points
 from uop.conformance.profile.points import knob_points
 from uop.conformance.profile.probe import Probe, Witness, data
 from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
+from uop.conformance.suite.vocabulary import NO_SKIPS, Skips
 from uop.conformance.workers.transport import Session
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.case import FileCase, UopFile
@@ -77,8 +78,9 @@ class Card:
         return {knob: ",".join(texts) for knob, texts in by_knob.items()}
 
 
-def observe(session: Session) -> Card:
-    """Run the probes on a started backend. Probes that it does not support give no entry.
+def observe(session: Session, skips: Skips = NO_SKIPS) -> Card:
+    """Run the probes on a started backend. Those that it does not support, or that need what is
+    skipped, give no entry.
 
     Raises BackendError if the backend cannot be restarted or hangs.
     """
@@ -88,6 +90,7 @@ def observe(session: Session) -> Card:
         for point in points
         for witness in point.witnesses
         if not (submission := submission_of(_case(witness), session.hello)).reason
+        and not left_out(_case(witness), submission, skips)
         and len(submission.programs) == 1
     ]
     safe = [pair for pair in supported if not pair[0].ended]

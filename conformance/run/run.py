@@ -226,14 +226,13 @@ class Run:
 
     def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
         """Choose the profile to judge by; an observed one takes probes before the first case."""
-        profile = profile_of_run(self.options.profile, hello)
+        profile, skips = profile_of_run(self.options.profile, hello), self.options.skips
         if profile == OBSERVED:
             self.profile_from = OBSERVED
             # This stays where the backend is lost while it is observed.
             self.options = replace(self.options, profile=STRICT)
-            self.card = pool.ask(Observe())
+            self.card = pool.ask(Observe(skips))
             profile = str(self.card.profile)
-        skips = self.options.skips
         if self.profile_from == OBSERVED or self.options.vocabulary is not None or skips:
             pool.ask_all(JudgeBy(profile, self.vocabulary, skips))
         self.options = replace(self.options, profile=profile)

@@ -89,8 +89,9 @@ class JudgeBy(Task[Done]):
 
 @dataclass(frozen=True, slots=True)
 class Observe(Task[Card]):
-    """Observe what the backend does where the spec leaves a choice."""
+    """Observe what the backend does where the spec leaves a choice, but not by what is skipped."""
 
+    skips: Skips = NO_SKIPS
     answer = Card
 
 

@@ -11,6 +11,7 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.checks import OptionError
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status
+from uop.conformance.profile.card import observe
 from uop.conformance.report.diff import changes
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
@@ -69,6 +70,13 @@ def test_texts_to_be_rejected_are_skipped_by_the_names_in_them() -> None:
     for case, verdict in zip(cases, judge.judge(cases), strict=True):
         assert isinstance(case, InvalidCase)
         assert verdict.reason == "the run leaves out PERMUTE"
+
+
+def test_a_choice_is_not_observed_by_what_is_skipped() -> None:
+    session = Local(InterpreterBackend())
+    points = {entry.point for entry in observe(session).entries}
+    left = {entry.point for entry in observe(session, Skips(frozenset({"MAX"}))).entries}
+    assert left < points
 
 
 @pytest.mark.parametrize(
