@@ -186,7 +186,7 @@ class Run:
             ids += self._judge_further(pool, size)
             self._find_causes(pool)
             self._settle()
-            if self.options.is_whole and self.card is None:
+            if self.options.is_whole and self.card is None and self._is_in_time():
                 self.card = pool.ask(Observe())
         except KeyboardInterrupt:
             self.interrupted = True
