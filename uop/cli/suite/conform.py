@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name, NameList
 from uop.cli.suite.debugging import begin, judge_here, log_option, words
+from uop.cli.suite.options import report_files, seconds, several, timeout_option
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
@@ -27,12 +28,6 @@ CODES = {
     "inconclusive": Exit.INCONCLUSIVE,
 }
 """The exit code of each verdict."""
-REPORT_FILES = {
-    "--json": "Write the report.",
-    "--junit": "Write it as JUnit XML.",
-    "--html": "Write it as one page of HTML.",
-}
-F = TypeVar("F", bound=Callable[..., object])
 GRAVITY = (
     Exit.INTERRUPTED,
     Exit.USAGE,
@@ -42,48 +37,6 @@ GRAVITY = (
     Exit.OK,
 )
 """The order of precedence among several exit codes."""
-
-
-def names(
-    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[str, ...] | None:
-    """Names from repeated options or separated by commas; None without the option."""
-    found = tuple(name for text in texts for name in text.split(",") if name)
-    if texts and not found:
-        raise click.BadParameter("expected a name, found none", context, option)
-    return found or None
-
-
-def seconds(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """A duration in seconds; None without the option."""
-    from uop.conformance.checks import parse_duration
-
-    return None if text is None else parse_duration(text, option.opts[0])
-
-
-timeout_option = click.option(
-    "--timeout",
-    metavar="TIME",
-    callback=seconds,
-    help="How long a start or one program may take: 10s, 2m.",
-)
-
-
-def report_files(command: F) -> F:
-    """The options for the files of a report."""
-    for name, help in reversed(REPORT_FILES.items()):
-        path = click.Path(path_type=Path)
-        command = click.option(name, type=path, metavar="FILE", help=help)(command)
-    return command
-
-
-def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
-    """An option for names, which may be repeated or separated by commas."""
-    metavar = None if kind.shown else name.rpartition("-")[2].upper()
-    plural = name.removeprefix("--").replace("-", "_") + "s"
-    return click.option(
-        name, plural, multiple=True, type=kind, callback=names, metavar=metavar, help=help
-    )
 
 
 @click.command("conform")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from uop.cli.suite.conform import exit_code, report_files
+from uop.cli.suite.conform import exit_code
 from uop.cli.suite.debugging import words
+from uop.cli.suite.options import report_files
 
 SHOWN = 20
 LINES = 60

@@ -9,7 +9,7 @@ import click
 
 from uop.cli import Suggesting
 from uop.cli.names import BACKEND
-from uop.cli.suite.conform import timeout_option
+from uop.cli.suite.options import timeout_option
 from uop.conformance.run.commands import uop_command
 from uop.conformance.run.exits import Exit
 

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import click
 
 from uop.cli import Suggesting
-from uop.cli.suite.conform import seconds
 from uop.cli.suite.debugging import begin, log_option
+from uop.cli.suite.options import seconds
 from uop.conformance.run.commands import uop_command
 from uop.conformance.run.exits import Exit
 
