@@ -29,6 +29,10 @@ CLASSES = {
 """The classes with descriptions; a value may be in several."""
 BIT = {name: 1 << k for k, name in enumerate(CLASSES)}
 """The bit of each class in a set of classes."""
+SPECIAL = sum(
+    BIT[name] for name in ("-0", "subnormal", "largest", "inf", "nan", "type min", "type max")
+)
+"""The classes of values that programs in practice seldom have."""
 FARTHEST = 64
 """The class of powers covers 2^-64 to 2^64."""
 SMALL = 16

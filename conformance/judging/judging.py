@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from uop.conformance.run.tasks import (
     Shrink,
     Unexplained,
 )
-from uop.conformance.shrink.explain import Failing
+from uop.conformance.shrink.explain import Failing, Seen
 from uop.conformance.shrink.repro import explained_by
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.generate import case_by_id
@@ -63,6 +63,8 @@ class Tasks:
     seed: int
     own: OwnCases
     vocabulary: Vocabulary
+    seen: Seen = field(default_factory=dict)
+    """What small programs have shown while causes were looked for, by the current profile."""
 
     @classmethod
     def of(cls, session: Session, profile: str, seed: int, folder: Path | None) -> Tasks:
@@ -80,7 +82,7 @@ class Tasks:
             case Observe(skips=skips):
                 return observe(self.judge.session, skips)
             case JudgeBy(profile=profile, vocabulary=vocabulary, skips=skips):
-                self.judge.profile = parse_profile(profile)
+                self.judge.profile, self.seen = parse_profile(profile), {}
                 self.judge.skips = skips
                 self.vocabulary = vocabulary
                 return Done()
@@ -88,9 +90,13 @@ class Tasks:
                 return self.own.find_cause(self.judge, self._failing(one), causes)
             case Explain(failing=failing, causes=causes):
                 found = {
-                    one.id: explained_by(self.judge, self._failing(one), causes) for one in failing
+                    one.id: explained_by(self.judge, self._failing(one), causes, self.seen)
+                    for one in failing
                 }
-                return Explanations({id: k for id, k in found.items() if k is not None})
+                return Explanations(
+                    {id: e.cause for id, e in found.items() if e.cause is not None},
+                    tuple(id for id, e in found.items() if not e.is_exact),
+                )
             case Judge(ids=ids):
                 return self._judged(ids)
         raise TypeError(f"no task of a judge: {task}")

@@ -158,6 +158,13 @@ def _words_on(cell: Cell | None) -> str:
 
 def _causes(a: Report, b: Report) -> Iterator[Change]:
     before, after = ({f.signature: f for f in report.failures} for report in (a, b))
+    # The same cause may be shrunk from another of its cases.
+    for one, other in ((before, after), (after, before)):
+        cases = {case: f.signature for f in other.values() for case in f.cases}
+        for signature in sorted(one.keys() - other.keys()):
+            same = cases.get(one[signature].id)
+            if same is not None and same not in one:
+                other[signature] = other.pop(same)
     for signature in sorted(before.keys() - after.keys()):
         line = _line_of(before[signature], b)
         if line is None:

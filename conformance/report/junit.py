@@ -49,6 +49,10 @@ def _suite(root: Element, report: Report) -> None:
     inconclusive = report.conclusion is Conclusion.INCONCLUSIVE or summary.interrupted
     stale = [line for line in report.known if line.stale]
     origin = report.origin or Origin()
+
+    def fails(cell: Cell) -> bool:
+        return cell.failed > 0 and not _explained_elsewhere(report, cell)
+
     places = {"timestamp": origin.date, "hostname": origin.host}
     suite = SubElement(
         root,
@@ -56,9 +60,9 @@ def _suite(root: Element, report: Report) -> None:
         {name: _xml(text) for name, text in places.items() if text},
         name=_xml(report.options.backend),
         tests=str(len(cells) + len(twofold) + len(stale) + inconclusive),
-        failures=str(sum(c.failed > 0 for c in cells) + len(twofold) + len(stale)),
+        failures=str(sum(map(fails, cells)) + len(twofold) + len(stale)),
         errors=str(int(inconclusive)),
-        skipped=str(sum(_is_skipped(cell) for cell in cells)),
+        skipped=str(sum(_is_skipped(c) or (c.failed > 0 and not fails(c)) for c in cells)),
         time=f"{summary.seconds:.3f}",
     )
     properties = {"commit": origin.commit, "command": origin.command}
@@ -89,6 +93,9 @@ def _test(suite: Element, report: Report, cell: Cell) -> None:
     if not cell.failed:
         return
     causes = [failure for failure in report.failures if failure.place == cell.place]
+    if elsewhere := _explained_elsewhere(report, cell):
+        SubElement(test, "skipped", message=_xml(elsewhere))
+        return
     detail = causes[0].message.partition("\n")[0] if causes else first_failed(report, cell)
     message = f"{cell.failed} of {cell.programs} programs: {detail}"
     kind = causes[0].label if causes else "failed"
@@ -96,6 +103,16 @@ def _test(suite: Element, report: Report, cell: Cell) -> None:
         "\n".join(_body(report, cause) for cause in causes)
         or case_command(report.options, first_failed(report, cell))
     )
+
+
+def _explained_elsewhere(report: Report, cell: Cell) -> str:
+    """Why a failed cell is no failure of its own: the causes of other cells explain all of it."""
+    causes = [failure for failure in report.failures if cell.place in failure.cells]
+    is_own = any(failure.place == cell.place for failure in causes)
+    if is_own or not causes or any(cell_of(id) == cell.place for id in report.unexplained):
+        return ""
+    names = "; ".join(f"{cause.signature} ({cause.id})" for cause in causes)
+    return f"{cell.failed} of {cell.programs} programs fail by a cause of another cell: {names}"
 
 
 def _body(report: Report, failure: Failure) -> str:

@@ -75,6 +75,8 @@ class Summary:
     seconds: float
     peak_bytes: int
     """The peak memory of a backend process."""
+    searching: float = 0.0
+    """The part of `seconds` in which the run looked for causes."""
     untried: tuple[str, ...]
     """Listed ops without a judged program, with the reasons."""
     missing: tuple[str, ...]
@@ -150,6 +152,8 @@ class Failure:
     values: tuple[Element, ...] = ()
     cases: tuple[str, ...] = ()
     """The ids of the failing cases that it explains, its own first."""
+    ordinary: bool = False
+    """Whether it fails on ordinary values: no NaN, infinity, -0, subnormal, or end of a range."""
 
     @property
     def kind(self) -> str:
@@ -284,6 +288,8 @@ class Report:
     failures: tuple[Failure, ...]
     known: tuple[KnownFailure, ...]
     """The known failures that apply to the run."""
+    unexplained: tuple[str, ...] = ()
+    """The failing cases whose cause was not found in time."""
     cases: Mapping[str, str]
     """By group a string with the mark of each index, as in `tally.MARKS`."""
     card: tuple[Observation, ...] | None = None

@@ -22,7 +22,7 @@ from uop.conformance.protocol.types import Hello
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.glossary import LOOK
 from uop.conformance.report.display import Display
-from uop.conformance.report.model import Cell, Conclusion, Report, counted, share
+from uop.conformance.report.model import Cell, Conclusion, Failure, Report, counted, share
 from uop.conformance.report.tally import Tally
 from uop.conformance.run.commands import (
     case_command,
@@ -273,9 +273,36 @@ def failure_lines(report: Report) -> list[str]:
         inputs = failure.values[0].inputs if failure.values else ()
         detail = f"for {', '.join(inputs)}: {failure.message}" if inputs else failure.message
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {detail}"))
+        if len(failure.cases) > 1:
+            lines.append("       " + one_line(explained(failure)))
         lines.append(f"       {repro_command(report.options, failure.repro)}")
     more = len(report.failures) - MOST_FAILURES
-    return [*lines, f"... and {more} more causes"] if more > 0 else lines
+    if more > 0:
+        lines.append(f"... and {counted(more, 'more cause')}")
+    return [*lines, *unexplained_lines(report)]
+
+
+def explained(failure: Failure) -> str:
+    """What a cause explains: the number of its cases, their ops and dtypes, the other levels."""
+    dtypes: dict[str, list[str]] = {}
+    for level, op, dtype in failure.cells:
+        if level == "op":
+            dtypes.setdefault(op, []).append(dtype)
+    parts = [f"{op} on {', '.join(found)}" for op, found in dtypes.items()]
+    levels = dict.fromkeys(level for level, _, _ in failure.cells if level != "op")
+    parts += [f"level {', '.join(levels)}"] if levels else []
+    return f"explains {counted(len(failure.cases), 'failing program')}: {'; '.join(parts)}"
+
+
+def unexplained_lines(report: Report) -> list[str]:
+    """The failing cases whose cause was not found, in a line; none where all were."""
+    ids, summary = report.unexplained, report.summary
+    if not ids:
+        return []
+    spent = f"{summary.searching:.0f} of {summary.seconds:.0f} s went into the search for causes"
+    return [
+        one_line(f"{counted(len(ids), 'failing program')} not yet explained ({spent}): {ids[0]}")
+    ]
 
 
 def card_lines(report: Report) -> list[str]:

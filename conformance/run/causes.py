@@ -37,6 +37,8 @@ class Causes:
 
     found: list[Failure] = field(default_factory=list)
     explains: dict[str, str] = field(default_factory=dict)
+    of_other_dtypes: set[str] = field(default_factory=set)
+    """The cases that fail with other dtypes than the repros of their causes."""
 
     def results(self) -> list[Failure]:
         """The causes, each with the cases that it explains."""
@@ -45,6 +47,12 @@ class Causes:
             if id != cause:
                 cases[cause].append(id)
         return [replace(cause, cases=tuple(cases[cause.id])) for cause in self.found]
+
+    def remove(self, cause: Failure) -> None:
+        """Forget a cause and what it explains."""
+        self.found = [one for one in self.found if one.id != cause.id]
+        self.explains = {id: one for id, one in self.explains.items() if one != cause.id}
+        self.of_other_dtypes &= self.explains.keys()
 
     def add(self, id: str, shrunk: Failure, known: Failure | None) -> None:
         """Record what the failure of a case was shrunk to, and the known cause that explains it."""
@@ -62,15 +70,22 @@ class Search:
     deadline: float
 
     def run(self, failed: Iterable[Verdict]) -> None:
-        """Find the causes of failures while there is time."""
-        left = [v for v in failed if v.failure is not None and v.id not in self.causes.explains]
-        left.sort(key=how_telling)
+        """Find the causes of failures while there is time, distinct ones first."""
+        failed = sorted((v for v in failed if v.failure is not None), key=how_telling)
+        for alike in (_by_op, _by_group, _by_case):
+            first: dict[tuple[str, ...], Verdict] = {}
+            for verdict in self._left(failed):
+                first.setdefault(alike(verdict), verdict)
+            self._find(list(first.values()))
+
+    def _left(self, failed: Iterable[Verdict]) -> list[Verdict]:
+        return [verdict for verdict in failed if verdict.id not in self.causes.explains]
+
+    def _find(self, failed: Sequence[Verdict]) -> None:
         new = list(self.causes.found)
-        while left and time.monotonic() < self.deadline:
+        while (left := self._left(failed)) and time.monotonic() < self.deadline:
             self.causes.explains |= self._explained([_unexplained(v) for v in left], new)
-            left = [v for v in left if v.id not in self.causes.explains]
-            new = self._shrunk(_unlike(left))
-            left = [v for v in left if v.id not in self.causes.explains]
+            new = self._shrunk(_unlike(self._left(left)))
 
     def _explained(
         self, failing: Sequence[Unexplained], causes: Sequence[Failure]
@@ -78,11 +93,11 @@ class Search:
         """The ids of the failing cases that some of these causes explain, with those of causes."""
         chunks = [tuple(failing[k : k + CHUNK]) for k in range(0, len(failing), CHUNK)]
         tasks = [Explain(chunk, tuple(causes)) for chunk in chunks if causes]
-        return {
-            id: causes[number].id
-            for answer in self.pool.answers(iter(tasks), self.deadline)
-            for id, number in answer.causes.items()
-        }
+        explains: dict[str, str] = {}
+        for answer in self.pool.answers(iter(tasks), self.deadline):
+            explains |= {id: causes[number].id for id, number in answer.causes.items()}
+            self.causes.of_other_dtypes.update(answer.of_other_dtypes)
+        return explains
 
     def _shrunk(self, chosen: Sequence[Verdict]) -> list[Failure]:
         """Shrink failures and record their causes; returns those that are new."""
@@ -104,6 +119,20 @@ class Search:
             cause = self._explained([one], found).get(verdict.id)
             same = [known for known in found if known.id == cause]
         return next(iter(same), None)
+
+
+def _by_op(verdict: Verdict) -> tuple[str, ...]:
+    id = CaseId.parse(verdict.id)
+    return id.level, id.op, verdict.failure.symptom.kind if verdict.failure else ""
+
+
+def _by_group(verdict: Verdict) -> tuple[str, ...]:
+    id = CaseId.parse(verdict.id)
+    return *_by_op(verdict), id.dtype, id.group
+
+
+def _by_case(verdict: Verdict) -> tuple[str, ...]:
+    return (verdict.id,)
 
 
 def _unexplained(verdict: Verdict) -> Unexplained:

@@ -45,10 +45,10 @@ from uop.spec.text.profile_text import parse_profile
 
 JUDGING = 0.7
 """The part of the time that is spent on judging before the causes of failures are looked for."""
-SEARCHING = 60.0
+SEARCHING = 150.0
 """Without a time, causes are looked for as long as judging took, or these seconds."""
-AS_FOUND = 24
-"""The most failures that a run reports unshrunk where it ends before their causes are found."""
+UNSHRUNK = 24
+"""The most failures that a run reports unshrunk where it ends before a cause is found."""
 FURTHER = {"smoke": 0, "default": 256, "full": 2048}
 """By effort the most cases that a run adds for points that the selected cases do not cover."""
 PART, SHORTEST = 0.2, 1.0
@@ -144,6 +144,8 @@ class Run:
             ledger=self.ledger.sums(self.tally),
             origin=self.origin,
             strength=self._strength(hello),
+            unexplained=tuple(verdict.id for verdict in self._unexplained()),
+            summary=replace(report.summary, searching=round(self.searching, 3)),
         )
 
     def _prepare(self) -> None:
@@ -185,7 +187,6 @@ class Run:
             self._judge_cases(pool, self.tally.without(ids), size, self.deadline)
             ids += self._judge_further(pool, size)
             self._find_causes(pool)
-            self._settle()
             if self.options.is_whole and self.card is None and self._is_in_time():
                 self.card = pool.ask(Observe())
         except KeyboardInterrupt:
@@ -197,17 +198,27 @@ class Run:
         """Find causes of the failures: as long as judging took, or until the time is over."""
         now = time.monotonic()
         deadline = self.deadline or now + max(SEARCHING, now - self.judging_since)
-        Search(self.causes, pool, deadline).run(self.failed.values())
+        search = Search(self.causes, pool, deadline)
+        search.run(self.failed.values())
+        while self._settle():
+            search.run(self.failed.values())
         self.searching += time.monotonic() - now
 
-    def _settle(self) -> None:
-        """Count the cases of known causes as known failures."""
+    def _settle(self) -> bool:
+        """Count the cases of known causes as known failures; returns whether some are left over.
+
+        A known cause of one dtype hides none of another: those cases look for a cause of their own.
+        """
+        left = False
         for cause in self.causes.results():
-            if self.known_failures.covers(cause.signature, cause.cases):
-                self.causes.found.remove(cause)
-                for id in cause.cases:
+            own = [id for id in cause.cases if id not in self.causes.of_other_dtypes]
+            if self.known_failures.covers(cause.signature, own):
+                self.causes.remove(cause)
+                left |= len(own) < len(cause.cases)
+                for id in own:
                     self.tally.accept(id)
                     del self.failed[id]
+        return left
 
     def _known(self, ids: Sequence[CaseId]) -> tuple[KnownFailure, ...]:
         """Run the programs of the known failures; returns the state of each entry."""
@@ -303,18 +314,18 @@ class Run:
         )
 
     def _failures(self) -> tuple[Failure, ...]:
-        """The causes, unshrunk failures without one, and the choices made in two ways.
+        """The causes, the most telling first, and the choices that the backend makes in two ways.
 
-        Of the failures whose cause was not found there is one for each op and symptom.
+        Where no cause was found, there is one unshrunk failure for each op and symptom.
         """
-        by_signature = {failure.signature: failure for failure in self.causes.results()}
-        kinds: dict[tuple[str, str, str], Verdict] = {}
-        for verdict in sorted(self._unexplained(), key=how_telling):
-            kinds.setdefault(_kind(verdict), verdict)
-        for verdict in list(kinds.values())[:AS_FOUND]:
-            failure = self._unshrunk(verdict)
-            by_signature.setdefault(failure.signature, failure)
-        failures = [written_to(f, self.options.output) for f in by_signature.values()]
+        causes = sorted(self.causes.results(), key=lambda f: (not f.ordinary, -len(f.cells)))
+        if not causes:
+            kinds: dict[tuple[str, str, str], Verdict] = {}
+            for verdict in sorted(self._unexplained(), key=how_telling):
+                kinds.setdefault(_kind(verdict), verdict)
+            causes = [self._unshrunk(verdict) for verdict in list(kinds.values())[:UNSHRUNK]]
+        by_signature = {failure.signature: failure for failure in reversed(causes)}
+        failures = [written_to(f, self.options.output) for f in reversed(by_signature.values())]
         if self.card is not None and self.profile_from == OBSERVED:
             failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
         return tuple(failures)

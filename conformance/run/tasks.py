@@ -63,6 +63,8 @@ class Explanations:
     """By id of a failing case the number of the cause that explains it, if one does."""
 
     causes: Mapping[str, int]
+    of_other_dtypes: tuple[str, ...] = ()
+    """The cases that fail with other dtypes than the repros of these causes."""
 
 
 @dataclass(frozen=True, slots=True)

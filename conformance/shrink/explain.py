@@ -11,7 +11,7 @@ A cause explains a failure if one fix would mend both, as far as that can be see
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -39,6 +39,35 @@ VARYING = re.compile(r"[\d'\"%<(\[].*", re.DOTALL)
 
 Probe = Callable[[Sequence[Candidate]], Sequence[CaseFailure | None]]
 """Runs candidates together. Returns the failure of each, None of one that passes."""
+
+
+Seen = dict[tuple[object, ...], CaseFailure | None]
+"""The outcomes of small candidates: their root and inputs, with the failure if they fail."""
+SMALL = 64
+"""A candidate whose inputs have at most so many bytes is run once only."""
+
+
+def remembering(probe: Probe, seen: Seen) -> Probe:
+    """A probe that runs no small candidate twice: the image of a repro is that of many cases."""
+
+    def run(candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
+        keys = [_key(candidate) for candidate in candidates]
+        new = [c for c, key in zip(candidates, keys, strict=True) if key not in seen]
+        found = dict(zip(new, probe(new), strict=True)) if new else {}
+        for candidate, key in zip(candidates, keys, strict=True):
+            if key is not None and candidate in found:
+                seen[key] = found[candidate]
+        pairs = zip(candidates, keys, strict=True)
+        return [found[c] if key is None or c in found else seen[key] for c, key in pairs]
+
+    return run
+
+
+def _key(candidate: Candidate) -> tuple[object, ...] | None:
+    """None for a large candidate."""
+    if sum(a.nbytes for a in candidate.inputs.values()) > SMALL:
+        return None
+    return candidate.root, *((slot, a.tobytes()) for slot, a in sorted(candidate.inputs.items()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +122,8 @@ class Explained:
 
     cause: int | None = None
     rest: tuple[Candidate, CaseFailure] | None = None
+    is_exact: bool = True
+    """Whether the cause fails there with the dtypes of its repro."""
 
 
 def alike(failure: CaseFailure, other: CaseFailure) -> bool:
@@ -163,29 +194,39 @@ def _explained(start: Candidate, one: Failing, repros: Sequence[Repro], probe: P
         )
 
     active = [part for part in parts if is_active(part)]
-    whole = next((p.repro.number for p in active if p.root is start.root or not p.is_cut), None)
-    if whole is not None or not active:
-        return Explained(whole)
-    return _mended(start, active, one.failure, probe)
+    if not active:
+        return Explained()
+    values = interpreted(start)
+    # No PARAM can stand for a part with absent elements, or without a value.
+    whole = (p for p in active if p.root is start.root or not p.is_cut or p.root not in values)
+    if part := next(whole, None):
+        return Explained(part.repro.number, is_exact=not part.images)
+    return _mended(start, active, one.failure, probe, values)
 
 
 def _mended(
-    start: Candidate, active: Sequence[Part], failure: CaseFailure, probe: Probe
+    start: Candidate,
+    active: Sequence[Part],
+    failure: CaseFailure,
+    probe: Probe,
+    values: Mapping[UOp, Array],
 ) -> Explained:
     """Find the cause whose parts mend the program where their right values replace them."""
-    values = interpreted(start)
     numbers = list(dict.fromkeys(part.repro.number for part in active))
-    chosen = [[p.root for p in active if p.repro.number == number] for number in numbers]
-    chosen.append([p.root for p in active])
+    chosen = [[p for p in active if p.repro.number == number] for number in numbers]
     try:
-        mended = [cut(start.root, start.inputs, values, roots) for roots in chosen]
+        mended = [
+            cut(start.root, start.inputs, values, [p.root for p in parts])
+            for parts in (*chosen, active)
+        ]
     except UopError:
         return Explained()
     *alone, together = probe(mended)
     if together is not None:
         return Explained(rest=(mended[-1], together) if alike(together, failure) else None)
-    first = next((k for k, found in zip(numbers, alone, strict=True) if found is None), numbers[0])
-    return Explained(first)
+    mends = [parts for parts, found in zip(chosen, alone, strict=True) if found is None]
+    first = next(iter(mends), chosen[0])
+    return Explained(first[0].repro.number, is_exact=not any(p.images for p in first))
 
 
 @cache

@@ -12,7 +12,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from uop.conformance.shrink.reduce import Candidate, is_computing
+from uop.conformance.shrink.reduce import Candidate
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype, to_bits
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import DType, Kind, dtypes
@@ -31,7 +31,7 @@ def matches(pattern: UOp, nodes: Iterable[UOp]) -> Iterator[Match]:
     """The places among nodes where a pattern occurs."""
     for u in nodes:
         match: dict[UOp, UOp] = {}
-        if _matches(pattern, u, match):
+        if u.op is pattern.op and _matches(pattern, u, match):
             yield match
 
 
@@ -39,18 +39,24 @@ def _matches(p: UOp, u: UOp, match: dict[UOp, UOp]) -> bool:
     if p in match:
         return match[p] is u
     match[p] = u
-    if p.dtype is dtypes.index and not is_computing(p):
-        return True
+    if is_shape(p):
+        return is_shape(u)
     if p.op is Op.FUNCTION:
         return u.op is Op.FUNCTION
     if p.op in SOURCES:
-        return p.op is not Op.CONST or u.op is Op.CONST
+        return p.op is Op.PARAM or p.op is u.op
     return (
         p.op is u.op
         and len(p.src) == len(u.src)
         and _ops_in(p) == _ops_in(u)
         and all(_matches(a, b, match) for a, b in zip(p.src, u.src, strict=True))
     )
+
+
+def is_shape(u: UOp) -> bool:
+    """Whether a node is a constant index, or a STACK of these."""
+    constants = u.src if u.op is Op.STACK else (u,)
+    return u.dtype is dtypes.index and all(s.op is Op.CONST for s in constants)
 
 
 def _ops_in(u: UOp) -> list[object]:

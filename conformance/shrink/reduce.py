@@ -219,7 +219,7 @@ def operands_alone(candidate: Candidate) -> Iterator[Step]:
     The cause may be how they are read.
     """
     for u in candidate.root.toposort():
-        if u.op is Op.CONST and u.dtype is not dtypes.index and u is not candidate.root:
+        if u.op is Op.CONST and u is not candidate.root:
             yield partial(Candidate, u, {})
     for slot, u in slots_of(candidate.root).items():
         if u.op is Op.PARAM and u.dtype.is_float and u.dtype.bits < WIDE.bits:
@@ -229,8 +229,8 @@ def operands_alone(candidate: Candidate) -> Iterator[Step]:
 
 
 def simpler_data(candidate: Candidate) -> Iterator[Step]:
-    """The program on zeros or ones: all inputs at once, then each alone."""
-    for number in (0, 1):
+    """The program on ones or zeros: all inputs at once, then each alone."""
+    for number in (1, 0):
         plain = {s: np.full(a.shape, number).astype(a.dtype) for s, a in candidate.inputs.items()}
         yield partial(Candidate, candidate.root, plain)
         for slot in candidate.inputs:
@@ -256,7 +256,7 @@ def renumbered(candidate: Candidate) -> tuple[UOp, dict[int, Array]]:
     if any(u.op is not Op.PARAM for u in slots.values()):
         return candidate.root, dict(candidate.inputs)
     for k, (slot, u) in enumerate(sorted(slots.items())):
-        new[u] = param(k, u.shape, u.dtype, u.device)
+        new[u] = UOp(Op.PARAM, *u.src, arg=replace(arg_of(u, ParamArg), slot=k))
         inputs[k] = candidate.inputs[slot]
     return replaced(candidate.root, new), inputs
 

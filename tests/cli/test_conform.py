@@ -170,7 +170,7 @@ def test_each_file_is_written_though_others_cannot_be(uop: Any) -> None:
     assert "does not conform" in outcome.out
     for name in ("uop-failures/result-ADD-int32.uop", "report.json"):
         assert f"cannot write {name}: No space left on device" in outcome.err
-    repro = "%1 = ADD"
+    repro = "%2 = ADD"
     assert all(repro in Path(name).read_text() for name in ("report.xml", "report.html"))
 
 
@@ -180,7 +180,7 @@ def test_github_gets_annotations_and_a_summary(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     outcome = uop("conform", "backends_for_tests:Inaccurate", *ADD, "--format", "github")
     assert outcome.code == 1
-    (line,) = [line for line in outcome.out.splitlines() if line.startswith("::")]
+    line, *_ = [line for line in outcome.out.splitlines() if line.startswith("::")]
     assert line.startswith(f"::error title={CASE}%3A result ADD int32::")
     assert "does not conform" in Path("summary.md").read_text()
 
@@ -194,7 +194,7 @@ def test_several_backends_vote(uop: Any) -> None:
     report = read_report(Path("report.json"))
     assert report.vote is not None
     assert report.vote.backends == (backends[0], backends[2])
-    (failure,) = report.every[1].failures
+    failure, *_ = report.every[1].failures
     assert Path(failure.repro).is_file()
 
 

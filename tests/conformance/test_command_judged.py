@@ -23,6 +23,7 @@ from uop.conformance.report.model import Conclusion
 from uop.conformance.report.terminal import summary
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
+from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Case, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id, group_of, groups
@@ -167,7 +168,7 @@ def test_a_wrong_stage_is_named_and_the_source_is_in_the_repro(tmp_path: Path) -
     with judge(name, tmp_path) as judged:
         (verdict,) = judged.judge([case])
         assert verdict.failure is not None
-        finding = find_cause(judged, case, verdict.failure)
+        finding = find_cause(judged, Failing(case, verdict.failure))
     assert "its stage fuse leaves a program that gives something else" in finding.message
     assert ";   |   return 0;" in finding.text
 

@@ -12,6 +12,7 @@ from uop.conformance.judging.compare import compare
 from uop.conformance.judging.expected import accepted_on
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status
+from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.choices import CountedChoices
@@ -67,5 +68,5 @@ def test_a_kernel_without_meaning_has_failed_where_its_graph_has_one() -> None:
     assert verdict.status is Status.FAILED
     assert verdict.failure is not None
     assert "INDEX.u1" in verdict.failure.message
-    finding = find_cause(judge, wrong, verdict.failure)
+    finding = find_cause(judge, Failing(wrong, verdict.failure))
     assert "accept 2" in finding.text

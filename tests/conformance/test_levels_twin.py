@@ -16,6 +16,7 @@ from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import SETTLED, Status
 from uop.conformance.protocol.types import Outcome, Outputs, Program
+from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.strategies import HypothesisChoices
 from uop.conformance.suite import generate, values
@@ -121,7 +122,7 @@ def test_a_twin_that_differs_is_reported_with_both_values() -> None:
     assert verdict.failure.message == (
         "with ADD in memory: output 0[1] is true, accepted false; otherwise it is false"
     )
-    finding = find_cause(judge, case, verdict.failure)
+    finding = find_cause(judge, Failing(case, verdict.failure))
     assert "CONTIGUOUS" in finding.ops
 
 
@@ -140,7 +141,7 @@ def test_a_twin_is_judged_by_what_its_case_may_give() -> None:
     (verdict,) = judge.judge([case])
     assert verdict.failure is not None
     assert "output 0[0] is 3, accepted 2 " in verdict.failure.message
-    assert "2" in find_cause(judge, case, verdict.failure).text
+    assert "2" in find_cause(judge, Failing(case, verdict.failure)).text
 
 
 class Truncating(InterpreterBackend):
@@ -202,7 +203,7 @@ def test_two_equal_runs_give_equal_bits() -> None:
     assert found.failure.symptom is Symptom.UNSTEADY
     assert found.failure.message == "two equal runs: output 0[0] is 0x0p+0, then -0x0p+0"
     assert accepted.status is Status.PASSED
-    assert find_cause(judge, case, found.failure).label == Symptom.UNSTEADY.value
+    assert find_cause(judge, Failing(case, found.failure)).label == Symptom.UNSTEADY.value
 
 
 @given(st.data(), st.sampled_from(twin.KINDS))

@@ -17,6 +17,7 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import NOT_CHARGED, SETTLED, Status, Verdict
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.run.replay import judge_files
+from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
@@ -104,17 +105,17 @@ def test_what_our_lowering_left_without_meaning_is_not_charged(
     profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lower_wrongly(monkeypatch, outside)
-    verdict = judged(Failing(), case_of(ADDED), profile)
+    verdict = judged(Crashing(), case_of(ADDED), profile)
     assert verdict.status is Status.SKIPPED
 
 
-class Failing(Kernels):
+class Crashing(Kernels):
     def ran(self, program: Program) -> Outcome:
         return Problem(ProblemKind.CRASH, "out of bounds")
 
 
 def test_a_crash_of_what_has_a_meaning_is_charged() -> None:
-    assert judged(Failing(), case_of(ADDED), STRICT).status is Status.CRASHED
+    assert judged(Crashing(), case_of(ADDED), STRICT).status is Status.CRASHED
 
 
 def is_sum(u: UOp) -> bool:
@@ -165,7 +166,7 @@ def test_a_fault_is_charged_where_a_profile_decides_otherwise_than_the_reference
     assert failure is not None
     assert failure.symptom is Symptom.VALUE
     # And so does the program that is written for it.
-    finding = find_cause(Judge(Local(wrong), profile), case, failure)
+    finding = find_cause(Judge(Local(wrong), profile), Failing(case, failure))
     files = parse_file(finding.text).cases
     assert [v.status for v in judge_files(files, Local(wrong))] == [Status.FAILED]
     assert judge_files(files, Local(Kernels(rule)))[0].status is not Status.FAILED

@@ -11,6 +11,7 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.report.model import Failure
+from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.reduce import (
     Candidate,
     is_computing,
@@ -98,7 +99,7 @@ def find(root: UOp, backend: InterpreterBackend, slots: Sequence[int] = (0, 1)) 
     (verdict,) = judge.judge([case])
     assert verdict.status is Status.FAILED
     assert verdict.failure is not None
-    return find_cause(judge, case, verdict.failure)
+    return find_cause(judge, Failing(case, verdict.failure))
 
 
 def size(finding: Failure) -> int:
@@ -147,7 +148,10 @@ def test_an_input_that_is_read_wrong_is_one_cause_whatever_reads_it() -> None:
         judge = Judge(Local(Flushing()), STRICT)
         (verdict,) = judge.judge([case])
         assert verdict.failure is not None
-        assert find_cause(judge, case, verdict.failure).signature == "result CAST float16+float32"
+        assert (
+            find_cause(judge, Failing(case, verdict.failure)).signature
+            == "result CAST float16+float32"
+        )
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
 from uop.conformance.shrink.bodies import edited
+from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.kernels import (
     fewer_effects,
     shorter_loops,
@@ -101,7 +102,7 @@ def shrunk(root: UOp, backend: InterpreterBackend, *batches: Mapping[int, Array]
     judge = Judge(Local(backend), STRICT)
     (verdict,) = judge.judge([case])
     assert verdict.failure is not None
-    failure = find_cause(judge, case, verdict.failure)
+    failure = find_cause(judge, Failing(case, verdict.failure))
     (found,) = parse_file(failure.text).cases
     assert found.root is not None
     inputs = {slot: from_literal(a) for slot, a in found.inputs.items()}

@@ -20,6 +20,7 @@ from uop.conformance.protocol.types import Backend, Hello, Outcome, Program
 from uop.conformance.report.model import Failure
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
+from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.reduce import is_computing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.generate import case_by_id
@@ -135,7 +136,7 @@ def found(backend: Backend, options: Options) -> Failure:
         cases = [case_by_id(str(id)) for id in chunk]
         for case, verdict in zip(cases, judge.judge(cases), strict=True):
             if verdict.status is Status.FAILED and verdict.failure is not None:
-                return find_cause(judge, case, verdict.failure)
+                return find_cause(judge, Failing(case, verdict.failure))
     raise AssertionError("the fault was not found")
 
 

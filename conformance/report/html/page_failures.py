@@ -20,6 +20,7 @@ from uop.conformance.report.html.markup import (
 from uop.conformance.report.html.page_matrix import anchor
 from uop.conformance.report.junit import first_failed
 from uop.conformance.report.model import Failure, Report
+from uop.conformance.report.terminal import explained
 from uop.conformance.run.commands import repro_command
 from uop.interpreter.picture import show
 from uop.spec.case import FileCase
@@ -65,11 +66,14 @@ def first_failures(every: Sequence[Report]) -> Html:
 def failures(report: Report, number: int = 0) -> Html:
     """All causes in full, then the other failed cells."""
     parts = [_failure(report, failure, number) for failure in report.failures]
-    shown = {failure.place: failure for failure in reversed(report.failures)}
+    shown = {
+        place: k
+        for k, failure in reversed([*enumerate(report.failures)])
+        for place in failure.cells
+    }
     # The matrix links to the first cause of a cell.
-    for failure in shown.values():
-        k = report.failures.index(failure)
-        parts[k] = tag("div", parts[k], id=anchor(number, failure.place))
+    for place, k in shown.items():
+        parts[k] = tag("span", "", id=anchor(number, place)) + parts[k]
     rest = [
         [
             tag("span", escape(f"{cell.op} {cell.dtype}"), id=anchor(number, cell.place)),
@@ -81,7 +85,7 @@ def failures(report: Report, number: int = 0) -> Html:
         if cell.failed and cell.place not in shown
     ]
     header = ["op and type", "level", "programs", "first case"]
-    more = table("Also failed, most likely for the same reasons", header, rest) if rest else ""
+    more = table("Also failed, with causes not yet found", header, rest) if rest else ""
     return "".join(parts) + more
 
 
@@ -121,10 +125,19 @@ def _failure(report: Report, failure: Failure, number: int) -> Html:
     command = repro_command(report.options, failure.repro)
     again = tag("p", "Run it again:") + block(command)
     words = tag("div", _symptom(failure) + again + program)
-    place = tag("p", escape("case ") + code(failure.id), class_="quiet")
+    place = tag("p", escape("case ") + code(failure.id), class_="quiet") + _cases(failure)
     heading = tag("h3", escape(_title(failure)))
     both_parts = tag("div", words + _picture(case), class_="pair")
     return tag("article", heading + place + both_parts, id=_place(failure, number))
+
+
+def _cases(failure: Failure) -> Html:
+    """What a cause explains, with the ids of its cases to open."""
+    if len(failure.cases) < 2:
+        return ""
+    return tag(
+        "details", tag("summary", escape(explained(failure))) + block("\n".join(failure.cases))
+    )
 
 
 def _symptom(failure: Failure) -> Html:
