@@ -113,7 +113,7 @@ KNOBS = {
     "wmma": "A program may run on matrix units.",
     "int_div_traps": "A division by zero may end the program.",
     "int_div": "IDIV and MOD of integers floor, or round toward zero; those of an index floor.",
-    "excess_precision": "Emulated dtypes whose values may stay unrounded between ops.",
+    "excess_precision": "Emulated dtypes whose values may stay unrounded between ops; a CAST rounds.",
     "pad_fill": "What PAD without an explicit fill puts around its operand.",
     "algebra": "Whatever x is, x*0 = 0, x-x = 0 and x/x = 1.",
 }

@@ -30,8 +30,8 @@ MOVING = VIEWS | {
 """Ops that pass on their first operand and store nothing."""
 CHOOSING = {Op.WHERE: 1, Op.STACK: 0, Op.NEG: 0, Op.REPLICATED: 0}
 """Ops whose result is one of the operands from this position on, apart from its sign."""
-HELD = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.LOAD, Op.BITCAST, Op.CONTIGUOUS})
-"""Ops whose result comes from memory or from bits: it is already rounded."""
+HELD = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.LOAD, Op.BITCAST, Op.CONTIGUOUS, Op.CAST})
+"""Ops whose result is already rounded: from memory, from bits, or by a CAST, which asks for it."""
 SUMS = frozenset({Op.ADD, Op.SUB})
 PRODUCTS = frozenset({Op.MUL, Op.DIV})
 """DIV is among them because a backend may compute a quotient as a product with a reciprocal."""

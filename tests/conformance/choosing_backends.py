@@ -106,7 +106,7 @@ class Flushing(Choosing):
 
 
 class Wide(Choosing):
-    """A float16 is kept as a float32 between one op and the next."""
+    """A float16 is kept as a float32 between one op and the next; a CAST to it rounds."""
 
     dtypes = frozenset({"float16", "float32", "bool", "int32", "index"})
 
@@ -114,8 +114,18 @@ class Wide(Choosing):
         root = parse(program.text)
         new: dict[UOp, UOp] = {}
         for u in root.toposort():
-            new[u] = unrounded(u, [new[s] for s in u.src])
+            new[u] = self.widened(u, [new[s] for s in u.src])
         return interpret(Program(print_program(stored(new[root], root.dtype)), program.batches))
+
+    def widened(self, u: UOp, src: list[UOp]) -> UOp:
+        return cast(u.dtype, src[0]) if u.op is Op.CAST else unrounded(u, src)
+
+
+class Dropping(Wide):
+    """A CAST to float16 changes nothing either."""
+
+    def widened(self, u: UOp, src: list[UOp]) -> UOp:
+        return unrounded(u, src)
 
 
 class Algebraic(Choosing):

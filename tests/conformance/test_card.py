@@ -344,6 +344,23 @@ def test_what_a_backend_shows_is_what_its_graphs_may_do(
     assert strict.conclusion is Conclusion.DOES_NOT
 
 
+def test_a_dropped_cast_is_outside_excess_precision(tmp_path: Path) -> None:
+    options = Options(
+        "choosing_backends:Dropping",
+        levels=("op", "graph"),
+        ops=("CAST", "MIXED"),
+        dtypes=("float16", "float32", "MIXED"),
+        effort="smoke",
+        workers=1,
+        output=tmp_path,
+    )
+    report = conform(options)
+    assert report.profile_from == OBSERVED
+    assert "excess_precision=float16" in report.profile
+    assert report.conclusion is Conclusion.DOES_NOT
+    assert any(failure.ops == ("CAST",) for failure in report.failures)
+
+
 def test_a_backend_that_truncates_integers_conforms_on_every_level(tmp_path: Path) -> None:
     options = Options(
         TRUNCATING,

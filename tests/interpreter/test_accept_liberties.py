@@ -234,6 +234,29 @@ def test_a_half_may_stay_unrounded_between_ops() -> None:
     assert only(UOp(Op.MUL, a, b), {0: x, 1: y}, EXCESS).single.all()
 
 
+def test_a_cast_ends_excess_precision() -> None:
+    x = param(0, (2,), F32)
+    half = UOp(Op.CAST, x, arg=DTypeArg(F16))
+    given = {0: np.array([1e6, 0.1], np.float32)}
+    rounded = np.array([np.inf, 1638 / 2**14], np.float32)
+    for root in (
+        UOp(Op.CAST, half, arg=DTypeArg(F32)),
+        UOp(Op.CAST, UOp(Op.CAST, half, arg=DTypeArg(F16)), arg=DTypeArg(F32)),
+    ):
+        assert inside(root, given, EXCESS, rounded)
+        assert not inside(root, given, EXCESS, given[0])
+
+
+def test_a_cast_may_read_an_unrounded_sum_and_rounds_it() -> None:
+    a = param(0, (1,), F16)
+    total = UOp(Op.ADD, a, const(1.0, F16))
+    x = {0: np.array([2.0**11], np.float16)}
+    wide = UOp(Op.CAST, total, arg=DTypeArg(F32))
+    assert inside(wide, x, EXCESS, np.array([2.0**11 + 1], np.float32))
+    rounded = UOp(Op.CAST, UOp(Op.CAST, total, arg=DTypeArg(F16)), arg=DTypeArg(F32))
+    assert not inside(rounded, x, EXCESS, np.array([2.0**11 + 1], np.float32))
+
+
 def test_what_overflows_a_half_may_come_back() -> None:
     a = param(0, (1,), F16)
     squared = UOp(Op.MUL, UOp(Op.MUL, a, a), const(2.0**-10, F16))
