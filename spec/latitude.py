@@ -113,7 +113,8 @@ KNOBS = {
     "wmma": "A program may run on matrix units.",
     "int_div_traps": "A division by zero may end the program.",
     "int_div": "IDIV and MOD of integers floor, or round toward zero; those of an index floor.",
-    "excess_precision": "Emulated dtypes whose values may stay unrounded between ops; a CAST rounds.",
+    "excess_precision": "Emulated dtypes whose values may stay unrounded between ops; "
+    "a CAST rounds.",
     "pad_fill": "What PAD without an explicit fill puts around its operand.",
     "algebra": "Whatever x is, x*0 = 0, x-x = 0 and x/x = 1.",
 }
@@ -156,6 +157,8 @@ class Profile:
 
 
 STRICT = Profile()
+LIBERTIES = frozenset(knob for knob in KNOBS if getattr(STRICT, knob) != "either")
+"""The knobs that accept more than strict does; the others take one of the sides that it leaves."""
 
 
 def _knob_text(value: object) -> str:

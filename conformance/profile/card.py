@@ -9,6 +9,12 @@ from dataclasses import dataclass
 from uop.conformance.judging import storage
 from uop.conformance.judging.lowering import Submission, left_out, submission_of
 from uop.conformance.profile.free import free_points
+from uop.conformance.profile.liberty import (
+    Example,
+    example_of_end,
+    example_of_value,
+    first_example,
+)
 from uop.conformance.profile.points import knob_points
 from uop.conformance.profile.probe import Probe, Witness, data
 from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, ProblemKind
@@ -18,7 +24,7 @@ from uop.conformance.workers.transport import Session
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.case import FileCase, UopFile
 from uop.spec.errors import BackendError
-from uop.spec.latitude import Profile
+from uop.spec.latitude import LIBERTIES, Profile
 from uop.spec.text.profile_text import profile_of
 from uop.spec.text.uop_file import print_file
 
@@ -45,6 +51,8 @@ class Observation:
     """For two contradicting choices of a knob: a line of evidence for each of the first two."""
     repro: str = ""
     """For a conflict also a program that violates the first choice, as text of a `.uop` file."""
+    example: str = ""
+    """For a liberty, a choice outside the strict language: what it gives, and what strict gives."""
 
     @property
     def message(self) -> str:
@@ -61,8 +69,13 @@ class Card:
 
     @property
     def profile(self) -> Profile:
-        """The observed profile; for contradicting choices it allows both."""
+        """The observed profile; what a backend does in two ways is strict there."""
         return profile_of(self.knobs())
+
+    @property
+    def liberties(self) -> dict[str, str]:
+        """The examples of the liberties that the backend takes, by knob: `contract=true`."""
+        return {f"{e.knob}={e.declares}": e.example for e in self.entries if e.example}
 
     @property
     def twofold(self) -> tuple[Observation, ...]:
@@ -70,10 +83,10 @@ class Card:
         return tuple(e for e in self.entries if e.knob and not e.consistent)
 
     def knobs(self) -> dict[str, str]:
-        """The texts of all observed knobs."""
+        """The texts of all observed knobs: those of which all answers agree."""
         by_knob: dict[str, list[str]] = {}
         for entry in self.entries:
-            if entry.knob and entry.declares:
+            if entry.knob and entry.declares and entry.consistent:
                 by_knob.setdefault(entry.knob, []).append(entry.declares)
         return {knob: ",".join(texts) for knob, texts in by_knob.items()}
 
@@ -132,11 +145,22 @@ def _require_an_end(witness: Witness, problem: Problem) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Answer:
-    """The meaning of one element, and its line of evidence."""
+    """The meaning of one element, and its line of evidence; `bits` is None without a value."""
 
     word: str
     line: str
     witness: Witness
+    element: int = 0
+    bits: int | None = None
+
+    def example(self, strict: str) -> Example | None:
+        """Show that the element is not `strict`; None if the witness gives no such answer."""
+        if self.bits is None:
+            return example_of_end(self.witness, self.element)
+        answers = self.witness.answers[self.element]
+        if strict not in answers:
+            return None
+        return example_of_value(self.witness, self.element, self.bits, answers[strict])
 
 
 def _entry(point: Probe, outcomes: dict[Witness, Outcome]) -> Observation | None:
@@ -151,16 +175,29 @@ def _entry(point: Probe, outcomes: dict[Witness, Outcome]) -> Observation | None
     lines = tuple(a.line for a in answers)
     if len(shown) < 2:
         declares = "".join(point.declares.get(word, "") for word in shown)
-        return Observation(point.name, point.knob, "".join(shown) or NEITHER, declares, True, lines)
+        observed, example = "".join(shown) or NEITHER, _example(point, answers)
+        return Observation(point.name, point.knob, observed, declares, True, lines, example=example)
     observed, conflict, repro = " and ".join(shown), tuple(a.line for a in shown.values())[:2], ""
     if _may_differ(point, answers):
         lines = tuple(dict.fromkeys([*conflict, *lines]))
-        return Observation(point.name, point.knob, observed, point.mixed, True, lines)
+        example = _example(point, answers)
+        return Observation(
+            point.name, point.knob, observed, point.mixed, True, lines, example=example
+        )
     if point.knob:
         # The strict answer comes first: the repro is right by the spec.
         first, second = (word for word in point.declares if word in shown)
         repro = _repro(point, first, shown[second].witness)
     return Observation(point.name, point.knob, observed, point.mixed, False, lines, conflict, repro)
+
+
+def _example(point: Probe, answers: Sequence[_Answer]) -> str:
+    """The example of a liberty that a backend takes; empty if it takes none."""
+    if point.knob not in LIBERTIES:
+        return ""
+    strict, *_ = point.declares
+    examples = (a.example(strict) for a in answers if a.word and a.word != strict)
+    return first_example(e for e in examples if e is not None)
 
 
 def _may_differ(point: Probe, answers: Sequence[_Answer]) -> bool:
@@ -209,4 +246,5 @@ def _element(witness: Witness, k: int, output: Array) -> _Answer:
     bits = int(to_bits(output.reshape(-1)[k : k + 1])[0])
     word = witness.meaning(k, output)
     spelled = f"{dtype.name} {storage.spelled(bits, dtype)} (0x{bits:0{dtype.itemsize * 2}x})"
-    return _Answer(word, f"{witness.expression(k)} = {spelled}: {word or NEITHER}", witness)
+    line = f"{witness.expression(k)} = {spelled}: {word or NEITHER}"
+    return _Answer(word, line, witness, k, bits)

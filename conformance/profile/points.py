@@ -78,12 +78,12 @@ def _cmp_nan() -> Probe:
 
 
 def _contract() -> Probe:
-    """(1 + e)(1 - e) is 1 - e^2, which rounds to 1."""
+    """0.1, which is 0.1 + e/10 in the dtype, times 10 is 1 + e, which rounds to 1."""
     witnesses: list[Witness] = []
-    for dtype, e in ((F32, 2.0**-23), (F64, 2.0**-52)):
-        minus = row(1 + e, 1 - e, -1.0, rounded_twice=0.0, rounded_once=-(e**2))
-        plus = row(1 + e, 1 - e, 1.0, rounded_twice=0.0, rounded_once=-(e**2))
-        turned = row(1 + e, 1 - e, 1.0, rounded_twice=0.0, rounded_once=e**2)
+    for dtype, e in ((F32, 2.0**-26), (F64, 2.0**-54)):
+        minus = row(0.1, 10.0, -1.0, rounded_twice=0.0, rounded_once=e)
+        plus = row(0.1, 10.0, 1.0, rounded_twice=0.0, rounded_once=e)
+        turned = row(0.1, 10.0, 1.0, rounded_twice=0.0, rounded_once=-e)
         witnesses += [
             elementwise(lambda a, b, c: ADD(MUL(a, b), c), dtype, minus),
             elementwise(lambda a, b, c: SUB(MUL(a, b), c), dtype, plus),
@@ -94,8 +94,9 @@ def _contract() -> Probe:
 
 
 def _reassociate() -> Probe:
-    one, big = const(1, F32), const(2.0**100, F32)
+    one, many, big = const(1, F32), const(1e8, F32), const(2.0**100, F32)
     witnesses = [
+        elementwise(lambda a: SUB(ADD(a, many), many), F32, row(1.0, in_order=0.0, regrouped=1.0)),
         elementwise(
             lambda a, b, c: ADD(ADD(a, b), c),
             F32,

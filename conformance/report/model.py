@@ -81,6 +81,8 @@ class Summary:
     """Listed ops without a judged program, with the reasons."""
     missing: tuple[str, ...]
     """What lacks evidence for a verdict, with the reasons."""
+    liberties: Mapping[str, str] = field(default_factory=dict)
+    """By knob, as `contract=true`, an example of each liberty that the backend was seen to take."""
 
     @property
     def wrong(self) -> int:

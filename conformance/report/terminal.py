@@ -22,7 +22,7 @@ from uop.conformance.protocol.types import Hello
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.glossary import LOOK
 from uop.conformance.report.display import Display
-from uop.conformance.report.model import Cell, Conclusion, Failure, Report, counted, share
+from uop.conformance.report.model import Cell, Conclusion, Failure, Report, Summary, counted, share
 from uop.conformance.report.tally import Tally
 from uop.conformance.run.commands import (
     case_command,
@@ -196,7 +196,7 @@ def summary(report: Report, most_lines: int) -> list[str]:
     head = [f"verdict: {verdict_line(report)}", figures_line(report)]
     if report.strength is not None:
         head.append(strength_line(report.strength))
-    head += [LOOK, ""]
+    head += [*liberty_lines(report.summary), LOOK, ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
     tail += [*known_lines(report), *ledger_of(report)]
     tail += next_lines(report)
@@ -228,6 +228,12 @@ def figures_line(report: Report) -> str:
         f"{percent(sums.single_share, sums.elements)} single, "
         f"{report.graphs:,} distinct graphs; {sums.seconds:.1f} s{memory}"
     )
+
+
+def liberty_lines(summary: Summary) -> list[str]:
+    """A line for each liberty that the backend takes, with its example."""
+    shown = summary.liberties.items()
+    return [one_line(f"takes a liberty: {knob}: {example}") for knob, example in shown]
 
 
 def percent(share: float, of: int) -> str:

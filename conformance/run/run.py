@@ -138,9 +138,11 @@ class Run:
             profile_from=self.profile_from,
             vocabulary=self.vocabulary,
         )
+        if self.card is not None:
+            summary = replace(report.summary, liberties=self.card.liberties)
+            report = replace(report, summary=summary, card=self.card.entries)
         return replace(
             report,
-            card=None if self.card is None else self.card.entries,
             ledger=self.ledger.sums(self.tally),
             origin=self.origin,
             strength=self._strength(hello),

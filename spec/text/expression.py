@@ -82,6 +82,8 @@ _LEVELS = (
 )
 _BINARY = {mark: (level, op) for level, marks in enumerate(_LEVELS) for mark, op in marks.items()}
 """The binding level of each operator, and its op."""
+OPERATORS = {op: mark for mark, (_, op) in _BINARY.items()}
+"""The mark of each op that has one between its operands."""
 _NO_OPERATOR = (-1, Op.NOOP)
 
 

@@ -147,6 +147,25 @@ class Algebraic(Choosing):
         return UOp(Op.ADD, shaped, const(1.0, u.dtype)) if u.op is Op.DIV else shaped
 
 
+class Regrouping(Choosing):
+    """x + c - c is x."""
+
+    def rule(self, u: UOp) -> UOp:
+        if u.op is not Op.SUB or not u.dtype.is_float or u.src[0].op is not Op.ADD:
+            return u
+        (x, c), d = u.src[0].src, u.src[1]
+        return x if c is d and c.op is Op.CONST else u
+
+
+class Powers(Choosing):
+    """A NaN raised to 0 is NaN, as its decomposition has it; other powers are those of POW."""
+
+    dtypes = frozenset({"float32", "bool", "int32", "index"})
+
+    def rule(self, u: UOp) -> UOp:
+        return where(u.src[0], u.src[0], u) if u.op is Op.POW else u
+
+
 class Trapping(Choosing):
     """A division by zero ends the program."""
 

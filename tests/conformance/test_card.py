@@ -20,6 +20,7 @@ from uop.conformance.profile.probe import Probe
 from uop.conformance.protocol.codec import from_json, to_json
 from uop.conformance.protocol.types import Backend, Outcome, Problem, ProblemKind
 from uop.conformance.report.format import as_json
+from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Conclusion, Report
 from uop.conformance.report.terminal import summary
@@ -28,7 +29,7 @@ from uop.conformance.run.replay import replay
 from uop.conformance.run.run import conform
 from uop.conformance.workers.transport import Local
 from uop.spec.errors import BackendError
-from uop.spec.latitude import KNOBS, STRICT, Profile
+from uop.spec.latitude import KNOBS, LIBERTIES, STRICT, Profile
 from uop.spec.text.profile_text import parse_profile, profile_of
 
 NUMBERS, TRUNCATING, ALTERNATING = (
@@ -94,6 +95,51 @@ def test_a_choice_is_told_with_its_evidence(
     others = {"max_nan": "propagate", "cmp_nan": "ieee"}
     assert card.profile.declared() == others | profile
     assert card.twofold == ()
+
+
+EXAMPLES = {
+    "choosing_backends:Contracting": "(x * y) - z for x = 0.1, y = 10, z = 1 is 1.4901161e-8, "
+    "strict 0",
+    "choosing_backends:Regrouping": "(x + 1e8) - 1e8 for x = 1 is 1, strict 0",
+    "choosing_backends:Wide": "(x + y) != x for float16 x = 2048, y = 1 is true, strict false",
+    "choosing_backends:Truncating": "x % 4 for x = -7 is -3, strict 1",
+    "choosing_backends:Trapping": "x % y for x = 1, y = 0 traps, strict goes on",
+    "choosing_backends:Algebraic": "x * 0 for x = -1 is 0, strict -0",
+    "choosing_backends:Flushing": "x < y for x = 0, y = 5.877472e-39 is false, strict true",
+    "adversary::pad_fill=zero": "reduce(mul, pad(x)) for x = [3, 5] is 0, strict 15",
+    "adversary::fp8_saturate=true": "fp8e4m3(x) for x = 1000 is 448, strict nan",
+}
+"""Each backend takes one liberty; those with an example on ordinary values show that."""
+
+
+@pytest.mark.parametrize("backend", EXAMPLES)
+def test_a_liberty_has_the_smallest_example_on_ordinary_values(backend: str) -> None:
+    card = observe(Local(load(backend)))
+    assert list(card.liberties.values()) == [EXAMPLES[backend]]
+    taken = {k: text for k, text in card.profile.declared().items() if k in LIBERTIES}
+    assert list(card.liberties) == [f"{knob}={text}" for knob, text in taken.items()]
+
+
+def test_a_choice_that_the_spec_leaves_is_no_liberty() -> None:
+    assert KNOBS.keys() - LIBERTIES == {"max_nan", "cmp_nan"}
+    assert card_of("Numbers").liberties == {}
+
+
+def test_a_knob_is_observed_only_where_all_answers_agree() -> None:
+    card = card_of("Powers")
+    (entry,) = card.twofold
+    assert (entry.point, entry.observed) == ("decomposed POW", "own and decomposed")
+    assert (card.profile.decomposed, entry.example) == (frozenset(), "")
+    assert "a profile with decomposed=POW allows both" in entry.message
+
+
+def test_the_verdict_names_each_liberty_with_its_example(tmp_path: Path) -> None:
+    report = judged("choosing_backends:Regrouping", tmp_path, "SUB", "float32")
+    assert report.profile == "max_nan=propagate cmp_nan=ieee reassociate=true"
+    example = EXAMPLES["choosing_backends:Regrouping"]
+    assert f"takes a liberty: reassociate=true: {example}" in summary(report, 60)
+    assert as_json(report)["summary"]["liberties"] == {"reassociate=true": example}
+    assert f"<li><code>reassociate=true</code>: {example}</li>" in page(report)
 
 
 def test_a_backend_that_does_two_things_is_shown_with_both_and_a_repro(tmp_path: Path) -> None:

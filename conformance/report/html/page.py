@@ -94,9 +94,21 @@ def _verdict(report: Report) -> Html:
     heading = tag("h1", f"{mark} {escape(backend.name)} {says}{early}")
     return tag(
         "header",
-        heading + tag("p", escape(f"{_why(report)} {who}.")) + _figures(report.summary),
+        heading
+        + tag("p", escape(f"{_why(report)} {who}."))
+        + _figures(report.summary)
+        + _liberties(report.summary),
         class_=CLASSES[verdict],
     )
+
+
+def _liberties(summary: Summary) -> Html:
+    """The liberties that the backend takes, each with its example."""
+    if not summary.liberties:
+        return ""
+    rows = [f"{code(knob)}: {escape(example)}" for knob, example in summary.liberties.items()]
+    title = tag("p", "It takes liberties, choices outside the strict language:")
+    return title + tag("ul", "".join(tag("li", row) for row in rows))
 
 
 def _why(report: Report) -> str:
