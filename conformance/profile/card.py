@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from uop.conformance.judging import storage
 from uop.conformance.judging.lowering import Submission, left_out, submission_of
@@ -50,14 +50,22 @@ class Observation:
     conflict: tuple[str, ...] = ()
     """For two contradicting choices of a knob: a line of evidence for each of the first two."""
     repro: str = ""
-    """For a conflict also a program that violates the first choice, as text of a `.uop` file."""
+    """For a conflict a program that violates the first choice, for a liberty one that violates the
+    strict language, as text of a `.uop` file."""
     example: str = ""
     """For a liberty, a choice outside the strict language: what it gives, and what strict gives."""
 
     @property
+    def liberty(self) -> str:
+        """The knob of a profile that allows it, as `contract=true`."""
+        return f"{self.knob}={self.declares}"
+
+    @property
     def message(self) -> str:
-        """The message of the failure where the backend makes contradicting choices."""
-        allowed = f"; a profile with {self.knob}={self.declares} allows both" * bool(self.declares)
+        """The message of the failure: contradicting choices, or a liberty that is not allowed."""
+        if self.example:
+            return f"takes a liberty: {self.liberty}: {self.example}"
+        allowed = f"; a profile with {self.liberty} allows both" * bool(self.declares)
         return f"{self.point} is {self.observed} at once: {', but '.join(self.conflict)}{allowed}"
 
 
@@ -73,9 +81,9 @@ class Card:
         return profile_of(self.knobs())
 
     @property
-    def liberties(self) -> dict[str, str]:
-        """The examples of the liberties that the backend takes, by knob: `contract=true`."""
-        return {f"{e.knob}={e.declares}": e.example for e in self.entries if e.example}
+    def liberties(self) -> tuple[Observation, ...]:
+        """The observations of liberties, choices outside the strict language."""
+        return tuple(e for e in self.entries if e.example)
 
     @property
     def twofold(self) -> tuple[Observation, ...]:
@@ -175,14 +183,15 @@ def _entry(point: Probe, outcomes: dict[Witness, Outcome]) -> Observation | None
     lines = tuple(a.line for a in answers)
     if len(shown) < 2:
         declares = "".join(point.declares.get(word, "") for word in shown)
-        observed, example = "".join(shown) or NEITHER, _example(point, answers)
-        return Observation(point.name, point.knob, observed, declares, True, lines, example=example)
+        observed = "".join(shown) or NEITHER
+        return _with_example(
+            Observation(point.name, point.knob, observed, declares, True, lines), point, answers
+        )
     observed, conflict, repro = " and ".join(shown), tuple(a.line for a in shown.values())[:2], ""
     if _may_differ(point, answers):
         lines = tuple(dict.fromkeys([*conflict, *lines]))
-        example = _example(point, answers)
-        return Observation(
-            point.name, point.knob, observed, point.mixed, True, lines, example=example
+        return _with_example(
+            Observation(point.name, point.knob, observed, point.mixed, True, lines), point, answers
         )
     if point.knob:
         # The strict answer comes first: the repro is right by the spec.
@@ -191,13 +200,16 @@ def _entry(point: Probe, outcomes: dict[Witness, Outcome]) -> Observation | None
     return Observation(point.name, point.knob, observed, point.mixed, False, lines, conflict, repro)
 
 
-def _example(point: Probe, answers: Sequence[_Answer]) -> str:
-    """The example of a liberty that a backend takes; empty if it takes none."""
+def _with_example(entry: Observation, point: Probe, answers: Sequence[_Answer]) -> Observation:
+    """The observation of one choice, with an example and its repro where it is a liberty."""
     if point.knob not in LIBERTIES:
-        return ""
+        return entry
     strict, *_ = point.declares
     examples = (a.example(strict) for a in answers if a.word and a.word != strict)
-    return first_example(e for e in examples if e is not None)
+    best = first_example(e for e in examples if e is not None)
+    if best is None:
+        return entry
+    return replace(entry, example=best.text, repro=_repro(point, strict, best.witness))
 
 
 def _may_differ(point: Probe, answers: Sequence[_Answer]) -> bool:

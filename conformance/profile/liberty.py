@@ -30,6 +30,7 @@ SHOWN = 4
 class Example:
     """One element of a witness on which a backend takes a liberty, as text."""
 
+    witness: Witness
     text: str
     is_ordinary: bool
     """Whether its operands and constants are ordinary numbers."""
@@ -42,10 +43,9 @@ class Example:
         return not self.is_ordinary, not self.gives_ordinary, len(self.text)
 
 
-def first_example(examples: Iterable[Example]) -> str:
-    """The smallest example on ordinary values where there is one, else of all; empty if none."""
-    best = min(examples, key=lambda example: example.rank, default=None)
-    return best.text if best else ""
+def first_example(examples: Iterable[Example]) -> Example | None:
+    """The smallest example on ordinary values where there is one, else of all; None of none."""
+    return min(examples, key=lambda example: example.rank, default=None)
 
 
 def example_of_value(witness: Witness, element: int, bits: int, strict: Operand) -> Example:
@@ -75,6 +75,7 @@ def _example(witness: Witness, element: int, outcome: str, gives_ordinary: bool)
     of = "" if kind in (dtypes.float32, dtypes.int32) else f"{kind.name} "
     read = [*(x for a in operands.values() for x in a.reshape(-1)), *_constants(root)]
     return Example(
+        witness,
         f"{_expression(root, names)} for {of}{values} {outcome}",
         all(map(_is_ordinary, read)),
         gives_ordinary,

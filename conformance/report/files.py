@@ -26,7 +26,7 @@ def written_to(failure: Failure, folder: Path) -> Failure:
 
 
 def failure_at(entry: Observation, folder: Path) -> Failure:
-    """Make a failure of an observation with contradicting choices."""
+    """Make a failure of an observation: contradicting choices, or a liberty."""
     id = CaseId("card", MIXED, MIXED, in_names(entry.point), 0)
     message, text, point = entry.message, entry.repro, f"card {entry.point}"
     failure = Failure(str(id), point, entry.knob, id.level, (), (), message, "", text)

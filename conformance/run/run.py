@@ -14,7 +14,7 @@ from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.coverage.points import Point
 from uop.conformance.coverage.strength import opened, programs_of
 from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.profile.card import Card
+from uop.conformance.profile.card import Card, Observation
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
 from uop.conformance.report.files import failure_at, write_reports, write_repros, written_to
@@ -41,6 +41,7 @@ from uop.conformance.suite.generate import case_by_id, further, groups
 from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.spec.errors import BackendError, PassError, UopError
+from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
 
 JUDGING = 0.7
@@ -139,7 +140,8 @@ class Run:
             vocabulary=self.vocabulary,
         )
         if self.card is not None:
-            summary = replace(report.summary, liberties=self.card.liberties)
+            liberties = {entry.liberty: entry.example for entry in self.card.liberties}
+            summary = replace(report.summary, liberties=liberties)
             report = replace(report, summary=summary, card=self.card.entries)
         return replace(
             report,
@@ -316,7 +318,7 @@ class Run:
         )
 
     def _failures(self) -> tuple[Failure, ...]:
-        """The causes, the most telling first, and the choices that the backend makes in two ways.
+        """The causes, the most telling first, and choices that are not allowed.
 
         Where no cause was found, there is one unshrunk failure for each op and symptom.
         """
@@ -328,9 +330,21 @@ class Run:
             causes = [self._unshrunk(verdict) for verdict in list(kinds.values())[:UNSHRUNK]]
         by_signature = {failure.signature: failure for failure in reversed(causes)}
         failures = [written_to(f, self.options.output) for f in reversed(by_signature.values())]
-        if self.card is not None and self.profile_from == OBSERVED:
-            failures += [failure_at(entry, self.options.output) for entry in self.card.twofold]
-        return tuple(failures)
+        choices = [failure_at(entry, self.options.output) for entry in self._wrong_choices()]
+        known = self.known_failures
+        return (*failures, *(f for f in choices if not known.covers(f.signature, ())))
+
+    def _wrong_choices(self) -> tuple[Observation, ...]:
+        """The choices that fail the run: those made in two ways, and liberties under strict.
+
+        Under a demanded profile with liberties of its own another of these may be what was seen.
+        """
+        if self.card is None:
+            return ()
+        if self.profile_from == OBSERVED:
+            return self.card.twofold
+        allows = LIBERTIES & parse_profile(self.options.profile).declared().keys()
+        return () if allows else self.card.liberties
 
     def _unexplained(self) -> list[Verdict]:
         """The failing cases whose cause was not found."""

@@ -19,6 +19,7 @@ from uop.conformance.profile.points import knob_points
 from uop.conformance.profile.probe import Probe
 from uop.conformance.protocol.codec import from_json, to_json
 from uop.conformance.protocol.types import Backend, Outcome, Problem, ProblemKind
+from uop.conformance.report.display import Display
 from uop.conformance.report.format import as_json
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
@@ -26,7 +27,7 @@ from uop.conformance.report.model import Conclusion, Report
 from uop.conformance.report.terminal import summary
 from uop.conformance.run.options import Options, profile_named
 from uop.conformance.run.replay import replay
-from uop.conformance.run.run import conform
+from uop.conformance.run.run import Run, conform
 from uop.conformance.workers.transport import Local
 from uop.spec.errors import BackendError
 from uop.spec.latitude import KNOBS, LIBERTIES, STRICT, Profile
@@ -115,14 +116,16 @@ EXAMPLES = {
 @pytest.mark.parametrize("backend", EXAMPLES)
 def test_a_liberty_has_the_smallest_example_on_ordinary_values(backend: str) -> None:
     card = observe(Local(load(backend)))
-    assert list(card.liberties.values()) == [EXAMPLES[backend]]
+    assert [entry.example for entry in card.liberties] == [EXAMPLES[backend]]
     taken = {k: text for k, text in card.profile.declared().items() if k in LIBERTIES}
-    assert list(card.liberties) == [f"{knob}={text}" for knob, text in taken.items()]
+    assert [entry.liberty for entry in card.liberties] == [
+        f"{knob}={text}" for knob, text in taken.items()
+    ]
 
 
 def test_a_choice_that_the_spec_leaves_is_no_liberty() -> None:
     assert KNOBS.keys() - LIBERTIES == {"max_nan", "cmp_nan"}
-    assert card_of("Numbers").liberties == {}
+    assert card_of("Numbers").liberties == ()
 
 
 def test_a_knob_is_observed_only_where_all_answers_agree() -> None:
@@ -131,6 +134,35 @@ def test_a_knob_is_observed_only_where_all_answers_agree() -> None:
     assert (entry.point, entry.observed) == ("decomposed POW", "own and decomposed")
     assert (card.profile.decomposed, entry.example) == (frozenset(), "")
     assert "a profile with decomposed=POW allows both" in entry.message
+
+
+@pytest.mark.parametrize("backend", EXAMPLES)
+def test_the_repro_of_a_liberty_passes_by_the_strict_language_alone(
+    backend: str, tmp_path: Path
+) -> None:
+    (entry,) = observe(Local(load(backend))).liberties
+    repro = tmp_path / "liberty.uop"
+    repro.write_text(entry.repro)
+    statuses = [replay([repro], name)[0].verdict.status for name in ("interpreter", backend)]
+    assert statuses == ["passed", "failed"]
+
+
+def test_a_liberty_is_a_cause_under_strict(tmp_path: Path) -> None:
+    """It is one where the cases that were judged do not show it."""
+    card, folder = card_of("Regrouping"), tmp_path / "failures"
+    runs = [
+        Run(Options("x", profile=profile, output=folder), Display(), card=card)
+        for profile in ("strict", "max_nan=propagate", "contract=true")
+    ]
+    skipping = Run(Options("x", profile="strict"), Display(), card=card)
+    skipping.known_failures.skipped = ("card reassociate",)
+    failures = [run._failures() for run in (*runs, skipping)]
+    assert [len(found) for found in failures] == [1, 1, 0, 0]
+    failure = failures[0][0]
+    assert failure.signature == "card reassociate"
+    assert failure.message == (
+        "takes a liberty: reassociate=true: (x + 1e8) - 1e8 for x = 1 is 1, strict 0"
+    )
 
 
 def test_the_verdict_names_each_liberty_with_its_example(tmp_path: Path) -> None:

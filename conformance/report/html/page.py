@@ -8,6 +8,7 @@ from dataclasses import fields
 from html import escape
 from importlib.resources import files
 
+from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.report.html.markup import Html, block, code, pairs, section, table, tag
 from uop.conformance.report.html.page_accuracy import accuracy
@@ -130,7 +131,9 @@ def _why(report: Report) -> str:
         return f"{all_} gave what the language forbids.{crashes}"
     if not report.failures:
         return "No program failed, but lines of the file of known failures are out of date."
-    return "No program failed, but where it may choose it does two things at once."
+    if report.profile_from == OBSERVED:
+        return "No program failed, but where it may choose it does two things at once."
+    return "No program failed, but it takes liberties that the profile does not allow."
 
 
 def _figures(summary: Summary) -> Html:
