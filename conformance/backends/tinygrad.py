@@ -19,7 +19,7 @@ from uop.compiler.runtime.drivers import loader
 from uop.compiler.runtime.trials import choose
 from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
-from uop.conformance.backends.tinygrad_graph import Graph, Language, Node
+from uop.conformance.backends.tinygrad_graph import COMPOSED, Graph, Language, Node
 from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import (
@@ -101,6 +101,7 @@ class TinygradBackend:
             forms=frozenset({"tensor", "kernel"}),
             profile=PROFILE + ENDED_BY_ZERO * (self.device == "CPU"),
             variant=self.target,
+            composed=COMPOSED,
         )
 
     def _capabilities(self) -> Probed | wire.Refused:

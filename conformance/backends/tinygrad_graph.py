@@ -288,3 +288,17 @@ RULES: dict[Op, Rule] = {
     Op.GETTUPLE: _member,
 }
 """The translation of ops with other operands or an arg."""
+
+COMPOSED = {
+    "NEG": ("MUL",),
+    "SUB": ("MUL", "ADD"),
+    "DIV": ("RECIP", "MUL"),
+    "MULACC": ("MUL", "ADD"),
+    "NOT": ("CMPNE",),
+    "CMPEQ": ("CMPNE",),
+    "CMPGT": ("CMPLT",),
+    "CMPGE": ("CMPLT", "CMPNE"),
+    "CMPLE": ("CMPLT", "CMPNE"),
+    "LOAD": ("CONTIGUOUS", "WHERE"),
+}
+"""The ops that tinygrad's graphs do not have, and those of which its Tensor makes them."""

@@ -68,6 +68,7 @@ def checked(hello: object) -> Hello:
         for unknown in sorted(set(listed) - {*known, dtypes.void.name}):
             raise DeviationError(f"hello: {name}", _one_of(known), unknown)
     _check_supports(hello)
+    _check_composed(hello)
     _check_limits(hello.limits)
     if not isinstance(hello.profile, str):
         raise DeviationError("hello: profile", "a string", hello.profile)
@@ -99,6 +100,19 @@ def _check_supports(hello: Hello) -> None:
             raise DeviationError(f"hello: supports: {op}", "a list of dtypes", kinds)
         for unlisted in sorted(set(kinds) - set(hello.dtypes)):
             raise DeviationError(f"hello: supports: {op}", "dtypes that `dtypes` lists", unlisted)
+
+
+def _check_composed(hello: Hello) -> None:
+    """Raise DeviationError unless `composed` maps listed ops to ops."""
+    if not isinstance(hello.composed, Mapping) or not _are_names([*hello.composed]):
+        raise DeviationError("hello: composed", "lists of ops by op", hello.composed)
+    for unlisted in sorted(hello.composed.keys() - set(hello.ops)):
+        raise DeviationError("hello: composed", "ops that `ops` lists", unlisted)
+    for op, parts in hello.composed.items():
+        if not _are_names(parts) or not parts:
+            raise DeviationError(f"hello: composed: {op}", "a list of ops", parts)
+        for unknown in sorted(set(parts) - Op.__members__.keys()):
+            raise DeviationError(f"hello: composed: {op}", _one_of(NAMED["ops"]), unknown)
 
 
 def _check_limits(limits: object) -> None:

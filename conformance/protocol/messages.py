@@ -202,7 +202,7 @@ def read_hello(reply: Json) -> Hello:
     if protocol != PROTOCOL or isinstance(protocol, bool):
         found = f'"{protocol}"' if isinstance(protocol, str) else protocol
         raise DeviationError("hello: protocol", str(PROTOCOL), found)
-    limits, supports = _object(reply, "limits"), _object(reply, "supports")
+    limits, supports, composed = (_object(reply, n) for n in ("limits", "supports", "composed"))
     hello = Hello(
         _text(reply, "name"),
         _text(reply, "version"),
@@ -221,6 +221,7 @@ def read_hello(reply: Json) -> Hello:
         _text(reply, "profile", ""),
         _text(reply, "variant", ""),
         {op: frozenset(_names(supports, op)) for op in supports},
+        {op: tuple(_names(composed, op)) for op in composed},
     )
     return checked(hello)
 

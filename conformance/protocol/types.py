@@ -53,10 +53,17 @@ class Hello:
     """A word for one of several variants, the same for all versions and processors: `X86`."""
     supports: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By op the dtypes on which alone it is supported; an op that is not here is on all dtypes."""
+    composed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By op the ops of which the adapter composes it, because the backend has no op for it."""
 
     def takes(self, op: str, dtype: str) -> bool:
         """Whether the backend lists the cell of an op and a dtype."""
         return op in self.ops and dtype in self.supports.get(op, self.dtypes)
+
+    def composition(self, op: str) -> str:
+        """The sentence that an op is composed of others; empty if it is not."""
+        parts = ", ".join(self.composed.get(op, ()))
+        return f"{op} is composed of {parts} by the adapter" if parts else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

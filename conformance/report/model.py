@@ -156,6 +156,8 @@ class Failure:
     """The ids of the failing cases that it explains, its own first."""
     ordinary: bool = False
     """Whether it fails on ordinary values: no NaN, infinity, -0, subnormal, or end of a range."""
+    composed: str = ""
+    """That the adapter composes the op of a repro of one op, and of which ops; else empty."""
 
     @property
     def kind(self) -> str:

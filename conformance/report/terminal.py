@@ -281,6 +281,7 @@ def failure_lines(report: Report) -> list[str]:
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {detail}"))
         if len(failure.cases) > 1:
             lines.append("       " + one_line(explained(failure)))
+        lines += [f"       {failure.composed}"] if failure.composed else []
         lines.append(f"       {repro_command(report.options, failure.repro)}")
     more = len(report.failures) - MOST_FAILURES
     if more > 0:

@@ -129,7 +129,7 @@ class Run:
             self.options.profile,
             original,
             self._seconds(),
-            self._failures(),
+            tuple(_blamed(failure, hello) for failure in self._failures()),
             known,
             lost=self.lost,
             interrupted=self.interrupted,
@@ -372,6 +372,12 @@ class Run:
         seconds = max(SHORTEST, (self.deadline - time.monotonic()) * PART)
         rate = judged / (time.monotonic() - self.judging_since) / self.options.workers
         return max(1, int(rate * seconds))
+
+
+def _blamed(failure: Failure, hello: Hello) -> Failure:
+    """A failure whose repro has one op, with the ops of which the adapter composes that."""
+    sole = failure.ops[0] if len(failure.ops) == 1 else ""
+    return replace(failure, composed=hello.composition(sole))
 
 
 def _kind(verdict: Verdict) -> tuple[str, str, str]:

@@ -118,6 +118,7 @@ def test_sums() -> None:
         "searching": 0.0,
         "untried": [],
         "missing": [],
+        "liberties": {},
         "known": 0,
     }
     add, sin = found["cells"]
@@ -144,7 +145,7 @@ def test_the_json_is_as_the_shipped_schema_says(made: Report) -> None:
 
 OPTIONAL = {"unexplained", "card", "generator", "ledger", "origin", "others", "strength", "vote"}
 """Parts that only some reports have, or none did at first."""
-OF_LATER = {"variant", "note", "cases", "ordinary", "searching"}
+OF_LATER = {"variant", "note", "cases", "ordinary", "searching", "liberties", "composed"}
 """Keys that reports of before lack."""
 
 

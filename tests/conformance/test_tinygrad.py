@@ -16,11 +16,13 @@ from uop.compiler.pipeline import lower
 from uop.conformance.backends import GROUP, tinygrad
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.tinygrad import TinygradBackend
+from uop.conformance.backends.tinygrad_graph import COMPOSED, Graph, Language
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.suite.levels import nodes
 from uop.conformance.workers.transport import Worker
 from uop.interpreter.numeric.storage import STORAGE, Array, to_bits
 from uop.spec import uop
+from uop.spec.args import LoadArg
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.kernel.optimization import parse_optimizations
@@ -134,6 +136,27 @@ def test_three_operands(backend: TinygradBackend) -> None:
     text = f"{param('int8')}\n{param('int8', 1)}\n%2 = CMPLT %0, %1\n%3 = WHERE %2, %0, %1"
     agrees(backend, text, A, B)
     agrees(backend, f"{param('int8')}\n{param('int8', 1)}\n%2 = MULACC %0, %1, %0", A, B)
+
+
+@pytest.mark.parametrize("op", COMPOSED)
+def test_it_says_of_which_ops_it_composes_others(
+    backend: TinygradBackend, op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of integers and floats; NOT is of bools, and a LOAD has a gate."""
+    dtype = dtypes.bool if op == "NOT" else dtypes.float32
+    x, y, z = (uop.param(slot, (2,), dtype) for slot in range(3))
+    gated = (x, y, uop.param(2, (2,), dtypes.bool))
+    src = {"NEG": (x,), "NOT": (x,), "MULACC": (x, y, z), "LOAD": gated}.get(op, (x, y))
+    language, made = Language(backend.tinygrad), list[str]()
+
+    def node(name: str, *src: object, arg: object = None) -> object:
+        made.append({"RECIPROCAL": "RECIP"}.get(name, name))
+        return Language.node(language, name, *src, arg=arg)
+
+    monkeypatch.setattr(language, "node", node)
+    graph = Graph(language, lambda u: backend.tinygrad.Tensor.empty(2, dtype=u.dtype.name).uop)
+    graph.translated([UOp(Op[op], *src, arg=LoadArg() if op == "LOAD" else None)])
+    assert set(made) == set(COMPOSED[op])
 
 
 def test_a_copy_with_a_gate_takes_the_other_value(backend: TinygradBackend) -> None:

@@ -131,9 +131,9 @@ def _why(report: Report) -> str:
         return f"{all_} gave what the language forbids.{crashes}"
     if not report.failures:
         return "No program failed, but lines of the file of known failures are out of date."
-    if report.profile_from == OBSERVED:
-        return "No program failed, but where it may choose it does two things at once."
-    return "No program failed, but it takes liberties that the profile does not allow."
+    if report.profile_from != OBSERVED and summary.liberties:
+        return "No program failed, but it takes liberties that the profile does not allow."
+    return "No program failed, but where it may choose it does two things at once."
 
 
 def _figures(summary: Summary) -> Html:
