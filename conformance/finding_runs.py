@@ -41,6 +41,10 @@ class FindingScript:
     environment: str
     """The value of DEV under which the script ends with 1."""
 
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.py"
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
@@ -76,10 +80,10 @@ def read(path: Path) -> FindingScript:
     )
 
 
-def runs(device: str, names: Iterable[str]) -> dict[str, Run]:
-    """Run scripts on a device. UnsupportedError where the device cannot be used here."""
+def runs(device: str, paths: Iterable[Path]) -> dict[str, Run]:
+    """Run scripts on a device, by name. UnsupportedError where the device cannot be used here."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "uop.conformance.finding_runs", device, *names],
+        [sys.executable, "-P", "-m", "uop.conformance.finding_runs", device, *map(str, paths)],
         capture_output=True,
         encoding="utf-8",
         errors="replace",
@@ -139,14 +143,15 @@ MARK = "<!-- written by uop.conformance.finding_runs -->"
 
 def main(arguments: list[str]) -> None:
     if arguments:
-        device, *names = arguments
+        device, *paths = arguments
         load(device)
-        ended = run_here(FOLDER / f"{name}.py" for name in names)
+        ended = run_here(map(Path, paths))
         print(json.dumps({name: asdict(run) for name, run in ended.items()}))
         return
     readme = FOLDER / "README.md"
     before, _, _ = readme.read_text("utf-8").partition(MARK)
-    results = {device: runs(device, [f.name for f in scripts()]) for device in TARGETS}
+    found = [f.path for f in scripts()]
+    results = {device: runs(device, found) for device in TARGETS}
     readme.write_text(f"{before}{MARK}\n\n{table(results)}\n", "utf-8")
 
 

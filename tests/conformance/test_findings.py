@@ -187,8 +187,9 @@ def test_the_scripts_say_what_the_readme_says(device: str) -> None:
     if not NEEDS[device]():
         pytest.skip(f"needs the extra tinygrad, and for {device} what it builds with")
     # What is wrong everywhere is the same rule everywhere: one device is enough.
-    names = [f.name for f in SCRIPTS if device == "PYTHON" or len(f.devices) < len(TARGETS)]
-    results = runs(device, names)
+    chosen = [f for f in SCRIPTS if device == "PYTHON" or len(f.devices) < len(TARGETS)]
+    names = [f.name for f in chosen]
+    results = runs(device, [f.path for f in chosen])
     assert list(results) == names
     claimed = {f.name: device in f.devices for f in SCRIPTS}
     of_driver = OF_POCL if device == "CL" and choose().seen.variant != "pocl" else set()

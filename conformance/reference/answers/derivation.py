@@ -9,6 +9,7 @@ import numpy as np
 
 from uop.conformance.checks import OptionError
 from uop.conformance.reference.answers.dependence import needed_of
+from uop.conformance.reference.answers.exact import arithmetic
 from uop.conformance.reference.words import latitude_words
 from uop.conformance.suite.case import Case
 from uop.interpreter.accept import accept, read_by
@@ -47,12 +48,16 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node: its line, the accepted sets of the elements that matter here, and the reasons."""
+    """A node: its line, the accepted sets of the elements that matter here, and the reasons.
+
+    `exact` has the arithmetic of these elements where the op has one.
+    """
 
     line: str
     elements: tuple[tuple[str, str], ...]
     left_out: int
     reasons: tuple[tuple[str, str], ...]
+    exact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,9 @@ def _step(
         for k in places[:MANY]
     ]
     reasons = [] if u.op in SOURCES else list(_reasons(u, needed, accepted, is_first))
-    return Step(line, tuple(elements), max(0, len(places) - MANY), tuple(reasons))
+    exact = (arithmetic(u, int(k), accepted) for k in places[:MANY])
+    left_out = max(0, len(places) - MANY)
+    return Step(line, tuple(elements), left_out, tuple(reasons), tuple(filter(None, exact)))
 
 
 def _reasons(

@@ -1,0 +1,1 @@
+"""Bug reports: a failure of a backend as Markdown that its maintainers can act on."""

@@ -1,0 +1,132 @@
+"""Finds a failure to report: a repro that is judged again, or a cause of a JSON report."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from uop.conformance.checks import OptionError
+from uop.conformance.judging.elements import Element
+from uop.conformance.judging.verdict import Verdict
+from uop.conformance.report.format import read_report
+from uop.conformance.report.model import BackendInfo, Failure
+from uop.conformance.run.replay import judge_files
+from uop.conformance.suite.case import MIXED, Case, CaseId
+from uop.conformance.suite.own_cases import read_cases, suite_case
+from uop.conformance.workers.sessions import known, started
+from uop.spec.case import FileCase
+from uop.spec.nearest import did_you_mean
+from uop.spec.text.uop_file import parse_file
+
+PLACE = re.compile(r"output (?P<output>\d+)\[(?P<place>[\d,]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCase:
+    """A case that a backend fails, with its symptom and its wrong elements.
+
+    `is_run_here` is false for a failure that a report states and nobody ran again.
+    """
+
+    case: FileCase
+    path: str
+    backend: str
+    info: BackendInfo
+    suite: str
+    kind: str
+    message: str
+    values: tuple[Element, ...]
+    is_run_here: bool
+
+    @property
+    def as_judged(self) -> Case:
+        """The case as the suite judges it; it has a root."""
+        made = suite_case(CaseId("op", MIXED, MIXED, "report", 0), self.case)
+        assert isinstance(made, Case)
+        return made
+
+    @property
+    def output(self) -> int:
+        """The number of the first wrong output."""
+        return int(self._match["output"]) if self._match else 0
+
+    @property
+    def place(self) -> tuple[int, ...] | None:
+        """The indices of the first wrong element; None if no element is known."""
+        if self._match is None:
+            return None
+        return tuple(int(i) for i in self._match["place"].split(",") if i)
+
+    @property
+    def _match(self) -> re.Match[str] | None:
+        return PLACE.fullmatch(self.values[0].place) if self.values else None
+
+
+def of_file(path: Path, backend: str) -> FailingCase:
+    """Judge a repro on a backend. OptionError if it does not fail, or the file has other cases."""
+    if not path.is_file():
+        raise OptionError(f"no file {path}; a cause of a report needs --from REPORT.json")
+    cases = read_cases(path)
+    if len(cases) != 1:
+        raise OptionError(f"{path}: expected the one case of a repro, found {len(cases)}")
+    return _judged(cases[0], str(path), backend)
+
+
+def of_report(report_path: Path, cause: str, backend: str) -> FailingCase:
+    """A cause of a report, by its signature, its repro or the id of a case.
+
+    It is judged again if a backend is named.
+    """
+    report = read_report(report_path)
+    by_name: dict[str, Failure] = {}
+    for failure in report.failures:
+        for name in (failure.signature, failure.repro, failure.id, *failure.cases):
+            by_name.setdefault(name, failure)
+    if cause not in by_name:
+        expected = "expected a signature, a repro or the id of a failed case"
+        raise OptionError(
+            f"{report_path}: {expected}; found {cause!r}{did_you_mean(cause, by_name)}"
+        )
+    failure = by_name[cause]
+    (case,) = parse_file(failure.text, failure.repro).cases
+    if backend:
+        return _judged(case, failure.repro, backend)
+    return FailingCase(
+        case,
+        failure.repro,
+        report.options.backend,
+        report.backend,
+        report.suite,
+        failure.kind,
+        failure.message,
+        failure.values,
+        is_run_here=False,
+    )
+
+
+def _judged(case: FileCase, path: str, backend: str) -> FailingCase:
+    known(backend)
+    with started(backend) as session:
+        (verdict,) = judge_files([case], session)
+        hello = session.hello
+    if verdict.failure is None:
+        raise OptionError(f"nothing to report: {path} {_why_none(verdict)} on {backend}")
+    failure = verdict.failure
+    info = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
+    return FailingCase(
+        case,
+        path,
+        backend,
+        info,
+        version("uop"),
+        failure.symptom.kind,
+        failure.message,
+        failure.values,
+        is_run_here=True,
+    )
+
+
+def _why_none(verdict: Verdict) -> str:
+    return f"is {verdict.status}" + (f" ({verdict.reason})" if verdict.reason else "")

@@ -1,0 +1,200 @@
+"""Prints a failure as a bug report in Markdown."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from dataclasses import replace
+
+from uop.conformance.bug_report.failing import FailingCase
+from uop.conformance.bug_report.tinygrad_script import Script, script_of
+from uop.conformance.coverage.value_classes import classes_in, named
+from uop.conformance.judging.storage import from_literal
+from uop.conformance.protocol.untrusted import in_one_line
+from uop.conformance.reference.answers.derivation import Derivation, Query, Step, derive
+from uop.conformance.run.commands import uop_command
+from uop.conformance.shrink.reduce import is_computing
+from uop.interpreter.numeric.storage import constant
+from uop.spec.args import ConstArg
+from uop.spec.case import UopFile
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UopError
+from uop.spec.ops.names import Op
+from uop.spec.text.uop_file import print_file
+from uop.spec.uop import UOp
+
+CONVERSIONS = (Op.CAST, Op.BITCAST)
+SPECIAL = ("-0", "subnormal", "largest", "inf", "nan", "type min", "type max")
+"""The classes of values that are not ordinary."""
+WITHOUT_ENDS = (dtypes.bool, dtypes.index)
+MOST_OPS = 4
+"""A title names at most this many ops."""
+MOST_TEXT = 6000
+"""A longer program is not printed, its file is named."""
+WORDS = {
+    "crash": "ends the process",
+    "hang": "does not end",
+    "leak": "changes with what ran before",
+    "unsteady": "gives two results for one input",
+    "not-rejected": "is accepted, and breaks a constraint",
+}
+"""What a symptom is called in a title, where it is no wrong result."""
+
+
+def markdown(failing: FailingCase) -> str:
+    """The report: title, result, derivation, program, how to reproduce it, environment."""
+    derivation = _derivation(failing)
+    parts = [
+        f"# {title(failing)}",
+        "\n".join(_result(failing, derivation)),
+        "\n".join(_program(failing)),
+        "\n".join(_reproduction(failing)),
+        "\n".join(_environment(failing)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def title(failing: FailingCase) -> str:
+    """One sentence: the ops, the dtypes and what is wrong."""
+    subject = f"{failing.info.identity}: {_subject(failing)}"
+    if not failing.values:
+        said = WORDS.get(failing.kind) or f"is refused: {in_one_line(failing.message)}"
+        return f"{subject} {said}"
+    first = failing.values[0]
+    of = f" for {', '.join(first.inputs)}" if first.inputs else ""
+    return f"{subject} gives {first.got} instead of {first.accepted}{of}"
+
+
+def _subject(failing: FailingCase) -> str:
+    """`IDIV` on int8, `CAST` from float32 to int8, a graph of 9 nodes."""
+    if failing.case.root is None:
+        return f"a program that breaks {failing.case.invalid}"
+    nodes = [u for u in failing.case.root.toposort() if is_computing(u)]
+    ops = list(dict.fromkeys(u.op for u in nodes))
+    if not ops:
+        return f"a copy of {failing.case.root.dtype.name}"
+    if len(ops) > MOST_OPS:
+        return f"a graph of {len(nodes)} nodes"
+    listed = ", ".join(f"`{op.name}`" for op in ops)
+    if len(nodes) == 1 and ops[0] in CONVERSIONS:
+        return f"{listed} from {nodes[0].src[0].dtype.name} to {nodes[0].dtype.name}"
+    read = dict.fromkeys(s.dtype.name for u in nodes for s in u.src if _has_data(s))
+    return f"{listed} on {', '.join(read)}" if read else listed
+
+
+def _has_data(u: UOp) -> bool:
+    return u.dtype not in (dtypes.index, dtypes.void)
+
+
+def _derivation(failing: FailingCase) -> Derivation | None:
+    """The derivation of the first wrong element; None for a program without meaning."""
+    if failing.case.root is None:
+        return None
+    query = Query(output=failing.output, place=failing.place, profile=failing.case.profile)
+    try:
+        return derive(failing.as_judged, query)
+    except UopError:
+        # A program that must be judged by what its file states, or without any element.
+        return None
+
+
+def _result(failing: FailingCase, derivation: Derivation | None) -> Iterator[str]:
+    yield "## Result"
+    yield ""
+    if not failing.values:
+        yield in_one_line(failing.message)
+    else:
+        yield "| element | inputs | got | right |"
+        yield "|---|---|---|---|"
+        for e in failing.values:
+            cells = (e.place, ", ".join(e.inputs) or "see below", e.got, e.accepted)
+            yield f"| {' | '.join(cells)} |"
+    if failing.case.root is not None:
+        yield ""
+        yield _ordinary(failing)
+    steps = [] if derivation is None else [step for step in derivation.steps if step.exact]
+    if steps:
+        yield ""
+        yield f"In exact arithmetic, for output {failing.output}{_shown_place(failing)}:"
+        yield ""
+        yield from (line for step in steps for line in _step_lines(step))
+
+
+def _shown_place(failing: FailingCase) -> str:
+    return "" if not failing.place else f"[{','.join(map(str, failing.place))}]"
+
+
+def _step_lines(step: Step) -> Iterator[str]:
+    """The arithmetic of a node, its meaning and the decisions of the spec about it."""
+    facts = dict(step.reasons)
+    numbers = [said.split()[0] for name, said in step.reasons if name == "reading"]
+    by = f"; {', '.join(numbers)}" if numbers else ""
+    yield f"- `{step.line.rpartition(' : ')[0] or step.line}`: {'; '.join(step.exact)}"
+    if "meaning" in facts:
+        yield f"  ({facts['meaning'].rstrip('.')}{by})"
+
+
+def _ordinary(failing: FailingCase) -> str:
+    special = sorted(_special(failing))
+    if not special:
+        return "Minimal in ordinary values: no input is NaN, infinite, -0, subnormal or at an end."
+    return f"Needs special values: {', '.join(special)}."
+
+
+def _special(failing: FailingCase) -> set[str]:
+    """The classes of inputs and constants that are not ordinary."""
+    found: set[str] = set()
+    for data in failing.case.inputs.values():
+        if data.dtype not in WITHOUT_ENDS:
+            found.update(named(classes_in(from_literal(data), data.dtype)))
+    assert failing.case.root is not None
+    for u in failing.case.root.toposort():
+        if isinstance(u.arg, ConstArg) and u.dtype not in WITHOUT_ENDS:
+            found.update(named(classes_in(constant(u.arg.bits, u.dtype), u.dtype)))
+    return found.intersection(SPECIAL)
+
+
+def _program(failing: FailingCase) -> Iterator[str]:
+    """The file of the case: program, inputs, accepted results."""
+    yield "## Program"
+    yield ""
+    text = print_file(UopFile((replace(failing.case, comment=""),)))
+    if len(text) > MOST_TEXT:
+        yield f"Of {len(text):,} characters: see the file {failing.path}."
+        return
+    yield from ("```", text.rstrip(), "```")
+
+
+def _reproduction(failing: FailingCase) -> Iterator[str]:
+    yield "## Reproduce"
+    yield ""
+    yield "```sh"
+    yield uop_command("replay", failing.path, failing.backend)
+    yield "```"
+    backend, _, device = failing.backend.partition(":")
+    if backend != "tinygrad":
+        return
+    yield ""
+    script = script_of(failing, device.upper() or "PYTHON")
+    if not isinstance(script, Script):
+        yield f"No script of tinygrad alone: {script}."
+        return
+    yield f"With tinygrad alone, by `DEV={script.environment} python SCRIPT`, {script.shown}:"
+    yield ""
+    yield from ("```python", script.text.rstrip(), "```")
+
+
+def _environment(failing: FailingCase) -> Iterator[str]:
+    info = failing.info
+    yield "## Environment"
+    yield ""
+    yield f"- backend: {info.name} {info.version}".rstrip()
+    yield f"- device: {info.device or 'not named'}"
+    if info.variant:
+        yield f"- variant: {info.variant}"
+    if failing.is_run_here:
+        yield f"- Python: {platform.python_version()}"
+        yield f"- platform: {platform.platform()}"
+    else:
+        yield "- not run again: the values are those of the JSON report"
+    yield f"- suite: uop {failing.suite}; profile: {failing.case.profile}"
