@@ -49,12 +49,17 @@ def classes_in(a: Array, dtype: DType) -> int:
 
     For dtypes of more than 16 bits only the first 16,384 elements are read.
     """
-    bits = to_bits(a).reshape(-1)
+    read = a if dtype.bits <= SMALL else a.reshape(-1)[:MOST]
+    return int(np.bitwise_or.reduce(classes_of(read, dtype).reshape(-1), initial=0))
+
+
+def classes_of(a: Array, dtype: DType) -> Array:
+    """The classes of each element of an array in storage dtype, as bit masks."""
+    bits = to_bits(a)
     if dtype.bits <= SMALL:
-        return int(np.bitwise_or.reduce(_by_pattern(dtype)[bits], initial=0))
+        return _by_pattern(dtype)[bits]
     starts, sets = _table(dtype)
-    places = np.searchsorted(starts, bits[:MOST], "right") - 1
-    return int(np.bitwise_or.reduce(sets[places], initial=0))
+    return sets[np.searchsorted(starts, bits, "right") - 1]
 
 
 @cache

@@ -14,18 +14,29 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from itertools import islice
+from operator import or_
 
+import numpy as np
+
+from uop.conformance.coverage.value_classes import SPECIAL, classes_in, classes_of
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.pattern import Match, matches, transplanted
-from uop.conformance.shrink.reduce import Candidate, cut, interpreted, with_used_inputs
+from uop.conformance.shrink.reduce import (
+    Candidate,
+    cut,
+    interpreted,
+    is_computing,
+    with_used_inputs,
+)
 from uop.conformance.suite.case import Case, InvalidCase
 from uop.interpreter.inputs import bind_inputs
-from uop.interpreter.numeric.storage import Array
+from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits
+from uop.spec.args import ConstArg
 from uop.spec.errors import UopError
 from uop.spec.graph import LEAVES, inlined, kind_of, outside, over
 from uop.spec.ops.names import Op
@@ -89,11 +100,13 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repro:
-    """The program of a cause, its number, and the kind of its symptom."""
+    """The program of a cause with the number of the cause, and the kind of its symptom."""
 
     number: int
     kind: str
     program: Candidate
+    special: int
+    """The special classes of its values, as a bit mask; 0 if it fails on ordinary values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +156,11 @@ def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
         label = one.case.label
         return Explained(next((k for k, c in enumerate(causes) if c.label == label), None))
     programs = ((k, cause.kind, _program_of(cause.text)) for k, cause in enumerate(causes))
-    repros = [Repro(k, kind, program) for k, kind, program in programs if program is not None]
+    repros = [
+        Repro(k, kind, program, special_classes(program))
+        for k, kind, program in programs
+        if program is not None
+    ]
     found = Explained()
     for start in _forms(one, probe):
         found = _explained(start, one, repros, probe)
@@ -199,9 +216,45 @@ def _explained(start: Candidate, one: Failing, repros: Sequence[Repro], probe: P
     values = interpreted(start)
     # No PARAM can stand for a part with absent elements, or without a value.
     whole = (p for p in active if p.root is start.root or not p.is_cut or p.root not in values)
-    if part := next(whole, None):
-        return Explained(part.repro.number, is_exact=not part.images)
+    if parts := list(whole):
+        first = next((p for p in parts if not p.repro.special), parts[0])
+        masked = _masked(start, parts) if first.repro.special else None
+        if masked is not None and (found := probe([masked])[0]) and alike(found, one.failure):
+            return Explained(rest=(masked, found))
+        return Explained(first.repro.number, is_exact=not first.images)
     return _mended(start, active, one.failure, probe, values)
+
+
+def _masked(start: Candidate, parts: Sequence[Part]) -> Candidate | None:
+    """An elementwise program with ones where an input is as special as those of these repros.
+
+    If it still fails, it fails for another reason. None where nothing is left to fail.
+    """
+    root, classes = start.root, reduce(or_, (part.repro.special for part in parts))
+    computing = [u for u in outside(root) if is_computing(u)]
+    is_elementwise = all(u.declaration.is_elementwise for u in computing)
+    if not is_elementwise or not all(a.shape == root.shape for a in start.inputs.values()):
+        return None
+    special = np.zeros(root.shape, np.bool_)
+    for a in start.inputs.values():
+        special |= (classes_of(a, STORED[a.dtype]) & classes) != 0
+    if special.all():
+        return None
+    inputs = {
+        slot: np.where(special, np.ones((), a.dtype), a).astype(a.dtype)
+        for slot, a in start.inputs.items()
+    }
+    return Candidate(root, inputs)
+
+
+def special_classes(candidate: Candidate) -> int:
+    """The special classes of the inputs and constants of a program, as a bit mask."""
+    nodes = candidate.root.toposort()
+    constants = [u.arg for u in nodes if isinstance(u.arg, ConstArg)]
+    arrays = [from_bits(np.array(c.bits, BITS[c.dtype.itemsize]), c.dtype) for c in constants]
+    every = (*arrays, *candidate.inputs.values())
+    kinds = ((STORED[a.dtype], a) for a in every if a.dtype != np.bool_)
+    return reduce(or_, (classes_in(a, dtype) for dtype, a in kinds), 0) & SPECIAL
 
 
 def _mended(

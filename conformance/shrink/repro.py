@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
-from uop.conformance.coverage.value_classes import SPECIAL, classes_in
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.expected import accepted_on, written_buffers
 from uop.conformance.judging.judge import Judge
@@ -16,7 +13,15 @@ from uop.conformance.judging.storage import element_sets, output_keys, to_litera
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.devices import reduce_devices
-from uop.conformance.shrink.explain import Explained, Failing, Seen, alike, explain, remembering
+from uop.conformance.shrink.explain import (
+    Explained,
+    Failing,
+    Seen,
+    alike,
+    explain,
+    remembering,
+    special_classes,
+)
 from uop.conformance.shrink.kernels import reduce_kernels
 from uop.conformance.shrink.lost import LOSSES, Run, Sparing, reduce_elements
 from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
@@ -24,10 +29,8 @@ from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import computed
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.numeric.storage import BITS, STORED, from_bits, to_bits
-from uop.spec.args import ConstArg
 from uop.spec.case import ElementSet, FileCase, UopFile
-from uop.spec.dtype import Kind, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import kind_of
 from uop.spec.latitude import Profile
@@ -134,7 +137,7 @@ def written(
     text = print_file(UopFile((case,)))
     kinds = _dtypes_of(candidate.root)
     cause = _failure(id, failure, failure.symptom.value, ops, kinds, text)
-    return replace(cause, ordinary=_is_ordinary(candidate))
+    return replace(cause, ordinary=not special_classes(candidate))
 
 
 def _failures(
@@ -167,18 +170,6 @@ def _dtypes_of(root: UOp) -> tuple[str, ...]:
     """The dtypes of inputs and computing nodes in topological order, without void and shapes."""
     read = (u for u in root.toposort() if is_computing(u) or u.dtype is not dtypes.index)
     return tuple(dict.fromkeys(u.dtype.name for u in read if u.dtype is not dtypes.void))
-
-
-def _is_ordinary(candidate: Candidate) -> bool:
-    """Whether the inputs and constants of a program are ordinary values."""
-    nodes = candidate.root.toposort()
-    constants = [(u.arg.dtype, [u.arg.bits]) for u in nodes if isinstance(u.arg, ConstArg)]
-    inputs = [(STORED[a.dtype], to_bits(a)) for a in candidate.inputs.values()]
-    return not any(
-        classes_in(from_bits(np.array(bits, BITS[dtype.itemsize]), dtype), dtype) & SPECIAL
-        for dtype, bits in (*constants, *inputs)
-        if dtype.kind is not Kind.BOOL
-    )
 
 
 def _element_sets(

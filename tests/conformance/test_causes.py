@@ -1,0 +1,162 @@
+"""Causes: what one fix would mend is one cause, and every failing case is mapped to its cause."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uop.conformance.backends import MUTANT
+from uop.conformance.backends.interpreter import InterpreterBackend, interpret
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import Status
+from uop.conformance.protocol.types import Outcome, Program
+from uop.conformance.report.model import Failure, Report
+from uop.conformance.report.terminal import failure_lines
+from uop.conformance.run.causes import Search
+from uop.conformance.run.options import Options
+from uop.conformance.run.run import conform
+from uop.conformance.shrink.explain import Explained, Failing, decomposed
+from uop.conformance.shrink.pattern import converted, matches
+from uop.conformance.shrink.repro import explained_by, find_cause
+from uop.conformance.suite.case import Batch, Case, CaseId
+from uop.conformance.workers.transport import Local
+from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.spec.dtype import DType, dtypes
+from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
+from uop.spec.text.program import parse, print_program
+from uop.spec.uop import UOp, const, param
+
+I32 = dtypes.int32
+
+
+def run(folder: Path, mutants: str, *ops: str, **options: object) -> Report:
+    """Judge the interpreter with seeded faults on level op."""
+    fields = {"levels": ("op",), "ops": ops, "effort": "smoke", "workers": 1, **options}
+    return conform(Options(MUTANT + mutants, output=folder, **fields))  # type: ignore[arg-type]
+
+
+def test_each_fault_is_one_cause_of_all_its_cases(tmp_path: Path) -> None:
+    report = run(tmp_path, "pads-that-start-at-zero,flags-from-words", "PAD", "FLIP", "GROUP")
+    assert {cause.ops for cause in report.failures} == {("PAD",), ("FLIP",)}
+    explained = [id for cause in report.failures for id in cause.cases]
+    assert len(explained) == len(set(explained)) == report.summary.failed
+    assert not report.unexplained
+    pad, flip = sorted(report.failures, key=lambda cause: cause.ops, reverse=True)
+    assert {place[1] for place in pad.cells} >= {"PAD"}
+    assert {place[1] for place in flip.cells} == {"FLIP", "GROUP"}
+    assert len({place[2] for place in pad.cells}) > 3
+
+
+def test_two_faults_of_one_op_are_told_apart_by_what_fails(tmp_path: Path) -> None:
+    report = run(tmp_path, "nan-equals-itself,zeros-differ", "CMPNE", dtypes=("float16", "float32"))
+    values = sorted(cause.values[0].inputs for cause in report.failures)
+    assert len(values) == 2
+    assert any("nan" in text for text in values[1])
+    assert set(values[0]) == {"0x0p+0", "-0x0p+0"}
+
+
+def test_what_was_not_explained_in_time_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Search, "run", lambda search, failed: None)
+    report = run(tmp_path, "pads-that-start-at-zero", "PAD", dtypes=("int8",))
+    assert len(report.unexplained) == report.summary.failed > 0
+    # Without any cause one failure stands for all, unshrunk.
+    (failure,) = report.failures
+    assert failure.id in report.unexplained
+    assert "not yet explained" in failure_lines(report)[-1]
+
+
+class Folding(InterpreterBackend):
+    """Two faults: x + c < d moves c without a wrap, and a sum of two constants is one too many."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [interpret(Program(self._text(p.text), p.batches)) for p in programs]
+
+    def _text(self, text: str) -> str:
+        root = parse(text)
+        new: dict[UOp, UOp] = {}
+        for u in root.toposort():
+            new[u] = u.with_src(new[s] for s in u.src)
+            if u.op is Op.CMPLT and u.src[0].op is Op.ADD and u.src[0].src[1].op is Op.CONST:
+                (x, c), d = u.src[0].src, u.src[1]
+                new[u] = UOp(Op.CMPLT, new[x], UOp(Op.SUB, new[d], new[c]))
+            if u.op is Op.ADD and all(s.op is Op.CONST for s in u.src):
+                new[u] = UOp(Op.ADD, new[u], const(1, u.dtype))
+        return print_program(new[root])
+
+
+def test_a_repro_keeps_its_inputs_and_so_its_fault() -> None:
+    x = param(0, (2,), dtypes.int8)
+    root = UOp(Op.CMPLT, UOp(Op.ADD, x, const(100, dtypes.int8)), const(50, dtypes.int8))
+    cause = shrunk(root, np.array([100, 1], np.int8))
+    assert cause.ops == ("ADD", "CMPLT")
+    assert "PARAM" in cause.text
+
+
+def test_a_cause_explains_another_dtype_and_shape_but_no_other_program() -> None:
+    def compared(dtype: DType, limit: int, shape: tuple[int, ...] = (2,)) -> UOp:
+        x = param(0, shape, dtype)
+        return UOp(Op.CMPLT, UOp(Op.ADD, x, const(100, dtype)), const(limit, dtype))
+
+    cause = shrunk(compared(dtypes.int8, 50), np.array([100, 1], np.int8))
+    other = compared(dtypes.uint8, 50, (1, 2))
+    found = explained(other, np.array([[200, 1]], np.uint8), cause)
+    assert found.cause == 0
+    assert not found.is_exact
+    y = UOp(Op.ADD, const(1, I32), const(2, I32))
+    of_constants = UOp(Op.MUL, param(0, (2,), I32), y)
+    assert explained(of_constants, np.array([1, 2], np.int32), cause).cause is None
+
+
+def shrunk(root: UOp, data: Array) -> Failure:
+    return find_cause(Judge(Local(Folding()), STRICT), failing(root, data))
+
+
+def explained(root: UOp, data: Array, cause: Failure) -> Explained:
+    return explained_by(Judge(Local(Folding()), STRICT), failing(root, data), [cause], {})
+
+
+def failing(root: UOp, data: Array) -> Failing:
+    case = Case(CaseId("graph", "MIXED", "int32", "test", 0), root, (Batch({0: data}),))
+    (verdict,) = Judge(Local(Folding()), STRICT).judge([case])
+    assert verdict.status is Status.FAILED
+    assert verdict.failure is not None
+    return Failing(case, verdict.failure)
+
+
+def test_a_pattern_is_found_with_its_constants_and_ops() -> None:
+    x = param(0, (), I32)
+    program = UOp(Op.MUL, UOp(Op.ADD, param(0, (4,), I32), const(3, I32)), const(2, I32))
+    assert len(list(matches(UOp(Op.ADD, x, const(7, I32)), program.toposort()))) == 1
+    assert len(list(matches(UOp(Op.ADD, x, param(1, (), I32)), program.toposort()))) == 1
+    assert not list(matches(UOp(Op.ADD, const(7, I32), const(7, I32)), program.toposort()))
+    assert not list(matches(UOp(Op.MAX, x, x), program.toposort()))
+
+
+@pytest.mark.parametrize(
+    ("value", "old", "new", "same", "role"),
+    [
+        (-7, dtypes.int8, dtypes.int32, -7, -7),
+        (127, dtypes.int8, dtypes.int32, 127, 2**31 - 1),
+        (-128, dtypes.int8, dtypes.int16, -128, -(2**15)),
+        (200, dtypes.uint8, dtypes.uint16, 200, 200 << 8),
+        (255, dtypes.uint8, dtypes.int8, -1, 127),
+        (1.5, dtypes.float32, dtypes.float64, 1.5, 1.0 + 2.0**-30),
+        (np.inf, dtypes.float32, dtypes.float16, np.inf, np.inf),
+    ],
+)
+def test_values_of_another_dtype(
+    value: float, old: DType, new: DType, same: float, role: float
+) -> None:
+    data = np.array(value, np_dtype(old))
+    assert converted(data, old, new, by_role=False) == same
+    assert converted(data, old, new, by_role=True) == role
+
+
+def test_decomposed_ops_become_primitive() -> None:
+    x = param(0, (), dtypes.float32)
+    ops = {u.op for u in decomposed(UOp(Op.MULACC, x, x, x)).toposort()}
+    assert ops - {Op.STACK} == {Op.PARAM, Op.MUL, Op.ADD}
