@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from uop.conformance.report.model import Conclusion, Failure, Report
-from uop.conformance.report.terminal import Log, figures_line, next_lines, verdict_line
+from uop.conformance.report.terminal import Log
+from uop.conformance.report.text import figures_line, next_lines, verdict_line
 from uop.conformance.run.commands import repro_command
 from uop.conformance.suite.case import OWN_ID
 

@@ -24,7 +24,7 @@ from uop.conformance.report.format import as_json
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Conclusion, Report
-from uop.conformance.report.terminal import summary
+from uop.conformance.report.text import summary
 from uop.conformance.run.options import Options, profile_named
 from uop.conformance.run.replay import replay
 from uop.conformance.run.run import Run, conform

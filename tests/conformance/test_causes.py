@@ -12,7 +12,7 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.types import Outcome, Program
 from uop.conformance.report.model import Failure, Report
-from uop.conformance.report.terminal import failure_lines
+from uop.conformance.report.text import failure_lines
 from uop.conformance.run.causes import Search
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform

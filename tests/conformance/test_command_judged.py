@@ -20,7 +20,7 @@ from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.messages import Input, Request, run_request
 from uop.conformance.protocol.types import Hello, Program
 from uop.conformance.report.model import Conclusion
-from uop.conformance.report.terminal import summary
+from uop.conformance.report.text import summary
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
 from uop.conformance.shrink.explain import Failing

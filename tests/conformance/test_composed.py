@@ -14,7 +14,7 @@ from uop.conformance.protocol.messages import read_hello
 from uop.conformance.protocol.types import Hello, Outcome, Program
 from uop.conformance.report.format import as_json, parse_report, report_text
 from uop.conformance.report.html.page import page
-from uop.conformance.report.terminal import summary
+from uop.conformance.report.text import summary
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
 from uop.spec.ops.names import Op

@@ -12,7 +12,7 @@ from uop.conformance.coverage.points import KINDS
 from uop.conformance.reference import glossary
 from uop.conformance.reference.docs import anchor, files, stale, write
 from uop.conformance.reference.find import find
-from uop.conformance.report.terminal import figures_line
+from uop.conformance.report.text import figures_line
 from uop.spec.documents.decisions import decisions
 from uop.spec.registry import DECLARATIONS
 

@@ -15,7 +15,7 @@ from uop.__main__ import main
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report.model import BackendInfo, Conclusion, Report
 from uop.conformance.report.tally import Tally
-from uop.conformance.report.terminal import known_lines
+from uop.conformance.report.text import known_lines
 from uop.conformance.run.exits import Exit
 from uop.conformance.run.known import KnownError, KnownFailures, KnownFile, KnownLine, read_known
 from uop.conformance.run.options import Options

@@ -33,7 +33,7 @@ from uop.conformance.report.github import MOST, GitHub, commands, markdown
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Failure, KnownFailure
-from uop.conformance.report.terminal import summary
+from uop.conformance.report.text import summary
 from uop.conformance.report.vote import polled
 
 HELLO = Hello("some", "1", "device", frozenset(), frozenset())

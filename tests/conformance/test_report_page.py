@@ -36,7 +36,7 @@ from uop.conformance.report.html.markup import in_decimals
 from uop.conformance.report.html.page import page
 from uop.conformance.report.html.page_accuracy import histogram
 from uop.conformance.report.model import Failure, KnownFailure, LedgerSums, Report
-from uop.conformance.report.terminal import COLUMNS
+from uop.conformance.report.text import COLUMNS
 from uop.conformance.report.vote import polled
 from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op

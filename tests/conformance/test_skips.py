@@ -16,7 +16,7 @@ from uop.conformance.report.diff import changes
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Report
-from uop.conformance.report.terminal import known_lines, verdict_line
+from uop.conformance.report.text import known_lines, verdict_line
 from uop.conformance.run.commands import more_command
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform

@@ -20,7 +20,7 @@ from uop.conformance.report.html.markup import (
 from uop.conformance.report.html.page_matrix import anchor
 from uop.conformance.report.junit import first_failed
 from uop.conformance.report.model import Failure, Report
-from uop.conformance.report.terminal import explained
+from uop.conformance.report.text import explained
 from uop.conformance.run.commands import repro_command
 from uop.interpreter.picture import show
 from uop.spec.case import FileCase

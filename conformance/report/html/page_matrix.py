@@ -7,7 +7,7 @@ from html import escape
 
 from uop.conformance.report.html.markup import Html, in_id, tag
 from uop.conformance.report.model import Cell, Place, Report
-from uop.conformance.report.terminal import COLUMNS
+from uop.conformance.report.text import COLUMNS
 from uop.conformance.suite.case import ALL_LEVELS
 
 BLOCKS = 4

@@ -33,7 +33,7 @@ def command(
     from uop.conformance.checks import OptionError, require_files
     from uop.conformance.corpus.score import score
     from uop.conformance.report.files import write_reports
-    from uop.conformance.report.terminal import figures_line, matrix, one_line, verdict_line
+    from uop.conformance.report.text import figures_line, matrix, one_line, verdict_line
 
     require_files(json, junit, html)
     report = score(corpus, outputs, words())
