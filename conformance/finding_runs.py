@@ -22,10 +22,21 @@ from uop.spec.errors import UnsupportedError
 
 FOLDER = Path(__file__).parent / "findings"
 TITLE = re.compile(r"# (?P<title>.+)\.")
-FACTS = re.compile(r"# Class (?P<kind>[AB]), (?P<how>[^;]+); (?P<values>.+)\. Wrong on (?P<on>.+)$")
+FACTS = re.compile(
+    r"# Class (?P<kind>[AB]), (?P<how>[^;]+); (?P<values>[^;]+)"
+    r"(; (?P<apart>algebra|crash))?\. Wrong on (?P<on>.+)$"
+)
 NAMED = re.compile(r"# of tinygrad [0-9.]+ \(.+\)\. DEV=(?P<environment>\S+) ends with 1[.;].*")
 ENVIRONMENTS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU", "CPU:X86": "X86"}
 """The device for each value of DEV that a script names."""
+ORDINARY = "ordinary values"
+GROUPS = {
+    ORDINARY: "Wrong answers on ordinary values",
+    "special": "Wrong answers on special values",
+    "algebra": "Algebra of real numbers, applied to floats",
+    "crash": "Refused, or the process ends",
+}
+"""The groups of the table, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,8 @@ class FindingScript:
     kind: str
     how: str
     values: str
+    group: str
+    """A key of GROUPS."""
     devices: tuple[str, ...]
     environment: str
     """The value of DEV under which the script ends with 1."""
@@ -75,8 +88,9 @@ def read(path: Path) -> FindingScript:
         raise ValueError(f"{path}: the first lines do not give title, facts and environment")
     devices = tuple(facts["on"].split(", "))
     kind, how, values = facts["kind"], facts["how"], facts["values"]
+    group = facts["apart"] or (ORDINARY if values == ORDINARY else "special")
     return FindingScript(
-        path.stem, title["title"], kind, how, values, devices, named["environment"]
+        path.stem, title["title"], kind, how, values, group, devices, named["environment"]
     )
 
 
@@ -121,12 +135,24 @@ def _run(script: Script) -> Run:
 
 
 def table(results: Mapping[str, Mapping[str, Run]]) -> str:
-    """The table of the README: what each device gave, in bold where it is wrong."""
+    """The tables of the README, one for each group: what each device gave, in bold if wrong.
+
+    In a group findings on more devices come first.
+    """
+    found = sorted(scripts(), key=lambda f: (-len(f.devices), f.name))
+    parts = [
+        f"### {title}\n\n{_rows([f for f in found if f.group == group], results)}"
+        for group, title in GROUPS.items()
+    ]
+    return "\n\n".join(parts)
+
+
+def _rows(group: Iterable[FindingScript], results: Mapping[str, Mapping[str, Run]]) -> str:
     lines = [
         f"| finding | class | values | {' | '.join(results)} |",
         f"|---|---|---|{'---|' * len(results)}",
     ]
-    for f in scripts():
+    for f in group:
         cells = " | ".join(_cell(results[device][f.name]) for device in results)
         name = f"[{f.title}]({f.name}.py)"
         lines.append(f"| {name} | {f.kind}, {f.how} | {f.values} | {cells} |")

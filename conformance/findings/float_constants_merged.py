@@ -1,5 +1,5 @@
 # Two float constants are added to each other before they are added to x.
-# Class A, fused against split; ordinary values. Wrong on PYTHON, CL, CPU, X86
+# Class A, fused against split; ordinary values; algebra. Wrong on PYTHON, CL, CPU, X86
 # of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
 # By hand: 1 + 1e20 rounds to 1e20 in float32, and 1e20 - 1e20 is 0. 1 + (1e20 - 1e20) is 1; with
 # contiguous() after the sum it is 0.

@@ -1,5 +1,5 @@
 # A constant infinite exponent cannot be compiled.
-# Class A, constant against parameter; special values. Wrong on PYTHON, CL, CPU, X86
+# Class A, constant against parameter; special values; crash. Wrong on PYTHON, CL, CPU, X86
 # of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
 # By hand: 0.5**inf is 0 and 2**inf is infinite, by IEEE 754 (9.2.1) and by Python's own operator.
 # On CL, CPU and X86 a realized exponent gives just that; a constant one raises.

@@ -1,5 +1,5 @@
 # The lowest int32 divided by -1 ends the process.
-# Class A, device against device; the lowest int32. Wrong on CPU, X86
+# Class A, device against device; the lowest int32; crash. Wrong on CPU, X86
 # of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
 # By hand: -2**31 / -1 = 2**31 = 2**32 - 2**31, so the int32 is -2**31, as -x gives it. The
 # instruction of the processor traps.

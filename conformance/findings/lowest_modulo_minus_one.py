@@ -1,5 +1,5 @@
 # The lowest int32 modulo -1 is -1, or ends the process.
-# Class A, device against device; the lowest int32. Wrong on CL, CPU, X86
+# Class A, device against device; the lowest int32; crash. Wrong on CL, CPU, X86
 # of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
 # By hand: -2**31 is a multiple of -1, so nothing is left. It is rendered as the % of C, where the
 # quotient 2**31 overflows and means anything.

@@ -1,5 +1,5 @@
 # A product and a difference become one fused operation where C allows it.
-# Class A, device against device; ordinary values. Wrong on CL, CPU
+# Class A, device against device; ordinary values; algebra. Wrong on CL, CPU
 # of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
 # By hand: z is x * y as it was rounded and stored, so x * y - z is 0. Fused, the product is exact
 # and the difference is its rounding error; with contiguous() after the product it is 0.

@@ -1,5 +1,5 @@
 # a * b + c is rewritten as MULACC, which rounds once.
-# Class A, fused against split; ordinary values. Wrong on PYTHON, CL, CPU
+# Class A, fused against split; ordinary values; algebra. Wrong on PYTHON, CL, CPU
 # of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=PYTHON ends with 1;
 # CL and CPU fuse where C allows it.
 # By hand: x * x is 1 + 2**-11 + 2**-24, halfway between two float32, and rounds to 1 + 2**-11;

@@ -1,5 +1,5 @@
 # (x + y) - x is folded to y, without the rounding of the sum.
-# Class A, fused against split; ordinary values. Wrong on PYTHON, CL, CPU, X86
+# Class A, fused against split; ordinary values; algebra. Wrong on PYTHON, CL, CPU, X86
 # of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
 # By hand: 1e20 + 1 rounds to 1e20 in float32, and 1e20 - 1e20 is 0. Folded it is 1; with
 # contiguous() after the sum it is 0.

@@ -1,5 +1,5 @@
 # x * 0 is folded to 0, also where x is infinite.
-# Class A, constant against parameter; special values. Wrong on PYTHON, CL, CPU, X86
+# Class A, constant against parameter; special values; algebra. Wrong on PYTHON, CL, CPU, X86
 # of tinygrad 0.14.0 (Python 3.11, clang 19, PoCL 3.0). DEV=CPU ends with 1; X86: DEV=CPU:X86.
 # By hand: inf * 0 has no value: IEEE 754 (7.2) gives a NaN, and NaN * 0 is a NaN. Folded both are
 # 0; with a realized zero both are NaN.
