@@ -201,16 +201,18 @@ def _fails(found: CaseFailure | None, failure: CaseFailure) -> bool:
 def _explained(start: Candidate, one: Failing, repros: Sequence[Repro], probe: Probe) -> Explained:
     parts = [part for repro in repros for part in _parts(start, repro)]
     parts = [part for part in parts if part.is_cut or one.is_shrunk]
-    tried = [c for part in parts for c in (part.own, *part.images) if c is not None]
-    faults = dict(zip(tried, probe(tried), strict=True))
-
-    def is_active(part: Part) -> bool:
-        images = [found for c in part.images if (found := faults[c]) is not None]
-        return (part.own is None or _fails(faults[part.own], one.failure)) and (
-            not part.images or any(found.symptom.kind == part.repro.kind for found in images)
-        )
-
-    active = [part for part in parts if is_active(part)]
+    # The images first: these are those of many cases, and most parts are none of a fault.
+    images = list(dict.fromkeys(c for part in parts for c in part.images))
+    shown = dict(zip(images, probe(images), strict=True))
+    parts = [
+        part
+        for part in parts
+        if not part.images
+        or any((f := shown[c]) and f.symptom.kind == part.repro.kind for c in part.images)
+    ]
+    own = [part.own for part in parts if part.own is not None]
+    fails = dict(zip(own, (_fails(f, one.failure) for f in probe(own)), strict=True))
+    active = [part for part in parts if part.own is None or fails[part.own]]
     if not active:
         return Explained()
     values = interpreted(start)
@@ -305,12 +307,19 @@ def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
         if in_kernel or root.addrspace is not None:
             yield Part(repro, root, None, images or (repro.program,), is_cut=False)
         elif root is start.root and not leaves:
-            yield Part(repro, root, None, images)
+            if _may_show(repro, start):
+                yield Part(repro, root, None, images)
         else:
             values = interpreted(start) if values is None else values
             with suppress(UopError):
                 own = _valid(cut(root, start.inputs, values, leaves))
-                yield Part(repro, root, own, images)
+                if _may_show(repro, own):
+                    yield Part(repro, root, own, images)
+
+
+def _may_show(repro: Repro, own: Candidate) -> bool:
+    """Whether a program has values that are special in the way in which a repro needs them."""
+    return not repro.special or bool(special_classes(own) & repro.special)
 
 
 def _images(repro: Candidate, match: Match) -> Iterator[Candidate]:
