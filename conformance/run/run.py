@@ -203,10 +203,12 @@ class Run:
         now = time.monotonic()
         deadline = self.deadline or now + max(SEARCHING, now - self.judging_since)
         search = Search(self.causes, pool, deadline)
-        search.run(self.failed.values())
-        while self._settle():
+        try:
             search.run(self.failed.values())
-        self.searching += time.monotonic() - now
+            while self._settle():
+                search.run(self.failed.values())
+        finally:
+            self.searching += time.monotonic() - now
 
     def _settle(self) -> bool:
         """Count the cases of known causes as known failures; returns whether some are left over.

@@ -83,10 +83,10 @@ def transplanted(repro: Candidate, match: Match) -> Iterator[Candidate]:
             new[p] = UOp(p.op, *(new[s] for s in p.src), arg=arg)
     own = {slot_of(p): p for p in repro.root.toposort() if p.op is Op.PARAM}
     for by_role in (False, True):
-        inputs = {
-            slot: converted(a, own[slot].dtype, new[own[slot]].dtype, by_role)
-            for slot, a in repro.inputs.items()
-        }
+        inputs = dict(repro.inputs)
+        for slot in own.keys() & inputs.keys():
+            p = own[slot]
+            inputs[slot] = converted(inputs[slot], p.dtype, new[p].dtype, by_role)
         yield Candidate(new[repro.root], inputs)
 
 

@@ -17,16 +17,18 @@ from uop.conformance.run.causes import Search
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
 from uop.conformance.shrink.explain import Explained, Failing, decomposed
-from uop.conformance.shrink.pattern import converted, matches
+from uop.conformance.shrink.pattern import converted, matches, transplanted
+from uop.conformance.shrink.reduce import Candidate
 from uop.conformance.shrink.repro import explained_by, find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
 from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.spec.args import BufferArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text.program import parse, print_program
-from uop.spec.uop import UOp, const, param
+from uop.spec.uop import UOp, const, dims, param
 
 I32 = dtypes.int32
 
@@ -134,6 +136,13 @@ def test_a_pattern_is_found_with_its_constants_and_ops() -> None:
     assert len(list(matches(UOp(Op.ADD, x, param(1, (), I32)), program.toposort()))) == 1
     assert not list(matches(UOp(Op.ADD, const(7, I32), const(7, I32)), program.toposort()))
     assert not list(matches(UOp(Op.MAX, x, x), program.toposort()))
+
+
+def test_what_a_buffer_holds_stays_in_another_dtype() -> None:
+    buffer = UOp(Op.BUFFER, dims((2,)), arg=BufferArg(0, I32))
+    repro = Candidate(UOp(Op.ADD, buffer, param(1, (2,), I32)), {0: np.zeros(2), 1: np.ones(2)})
+    (match,) = matches(repro.root, repro.root.toposort())
+    assert [image.inputs.keys() for image in transplanted(repro, match)] == [{0, 1}] * 2
 
 
 @pytest.mark.parametrize(
