@@ -59,7 +59,7 @@ def with_fault(mutant: Mutant, patch: pytest.MonkeyPatch) -> Backend:
     for name in MODULES:
         patch.setattr(package, name, getattr(package, name))
         patch.delitem(sys.modules, f"{package.__name__}.{name}")
-    patch.setattr(sys, "meta_path", [Finder(mutant), *sys.meta_path])
+    patch.setattr(sys, "meta_path", [Finder([mutant]), *sys.meta_path])
     faulty: Backend = import_module(SmallBackend.__module__).SmallBackend()
     return faulty
 
