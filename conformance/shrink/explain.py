@@ -37,7 +37,7 @@ from uop.conformance.suite.case import Case, InvalidCase
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits
 from uop.spec.args import ConstArg
-from uop.spec.errors import UopError
+from uop.spec.errors import UndefinedError, UnsupportedError, UopError
 from uop.spec.graph import LEAVES, inlined, kind_of, outside, over
 from uop.spec.ops.names import Op
 from uop.spec.text.uop_file import parse_file
@@ -50,8 +50,6 @@ VARYING = re.compile(r"[\d'\"%<(\[].*", re.DOTALL)
 
 Probe = Callable[[Sequence[Candidate]], Sequence[CaseFailure | None]]
 """Runs candidates together. Returns the failure of each, None of one that passes."""
-
-
 Seen = dict[tuple[object, ...], CaseFailure | None]
 """The outcomes of small candidates: their root and inputs, with the failure if they fail."""
 SMALL = 64
@@ -140,7 +138,7 @@ class Explained:
 
 
 def alike(failure: CaseFailure, other: CaseFailure) -> bool:
-    """Whether two faults have the same symptom: for wrong results and exceptions its class."""
+    """Whether two failures have the same symptom: for wrong results and exceptions its class."""
     if failure.symptom is other.symptom is Symptom.REFUSED:
         return _constant(failure.message) == _constant(other.message)
     return failure.symptom.kind == other.symptom.kind
@@ -177,12 +175,13 @@ def _forms(one: Failing, probe: Probe) -> Iterator[Candidate]:
     if kind_of(root).calls_kernels:
         return
     for step in (inlined, decomposed):
-        with suppress(UopError):
-            new = step(root)
-            form = with_used_inputs(new, one.start.inputs)
-            if new is not root and _fails(probe([form])[0], one.failure):
-                yield form
-                root = new
+        try:
+            form = with_used_inputs(step(root), one.start.inputs)
+        except UopError:
+            continue
+        if form.root is not root and _fails(probe([form])[0], one.failure):
+            yield form
+            root = form.root
 
 
 def decomposed(root: UOp) -> UOp:
@@ -215,7 +214,7 @@ def _explained(start: Candidate, one: Failing, repros: Sequence[Repro], probe: P
     active = [part for part in parts if part.own is None or fails[part.own]]
     if not active:
         return Explained()
-    values = interpreted(start)
+    values = _values(start)
     # No PARAM can stand for a part with absent elements, or without a value.
     whole = (p for p in active if p.root is start.root or not p.is_cut or p.root not in values)
     if parts := list(whole):
@@ -298,7 +297,7 @@ def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
     in_kernel = kind_of(start.root).calls_kernels
     nodes = start.root.toposort() if in_kernel else outside(start.root)
     pattern = repro.program.root
-    values: dict[UOp, Array] | None = None
+    values: Mapping[UOp, Array] | None = None
     for match in islice(matches(pattern, reversed(nodes)), PLACES):
         root = match[pattern]
         images = tuple(_images(repro.program, match))
@@ -310,11 +309,19 @@ def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
             if _may_show(repro, start):
                 yield Part(repro, root, None, images)
         else:
-            values = interpreted(start) if values is None else values
+            values = _values(start) if values is None else values
             with suppress(UopError):
                 own = _valid(cut(root, start.inputs, values, leaves))
                 if _may_show(repro, own):
                     yield Part(repro, root, own, images)
+
+
+def _values(start: Candidate) -> Mapping[UOp, Array]:
+    """The interpreted values; none of a program that only its source gives a meaning."""
+    try:
+        return interpreted(start)
+    except (UndefinedError, UnsupportedError):
+        return {}
 
 
 def _may_show(repro: Repro, own: Candidate) -> bool:
