@@ -11,7 +11,7 @@ A cause explains a failure if one fix would mend both, as far as that can be see
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -28,6 +28,7 @@ from uop.conformance.report.model import Failure
 from uop.conformance.shrink.pattern import Match, matches, transplanted
 from uop.conformance.shrink.reduce import (
     Candidate,
+    Probe,
     cut,
     interpreted,
     is_computing,
@@ -48,8 +49,6 @@ PLACES = 12
 VARYING = re.compile(r"[\d'\"%<(\[].*", re.DOTALL)
 """What differs between the messages of one exception: what follows the first number or node."""
 
-Probe = Callable[[Sequence[Candidate]], Sequence[CaseFailure | None]]
-"""Runs candidates together. Returns the failure of each, None of one that passes."""
 Seen = dict[tuple[object, ...], CaseFailure | None]
 """The outcomes of small candidates: their root and inputs, with the failure if they fail."""
 SMALL = 64

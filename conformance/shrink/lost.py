@@ -5,7 +5,7 @@ No failing element is known of such a failure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -37,14 +37,12 @@ PARTS = 16
 """The parts that elements are split into. Parts that pass cost little, and one loss finds the part
 that does not."""
 
-Run = Callable[[Sequence[Candidate]], list[CaseFailure | None]]
-
 
 @dataclass(slots=True)
 class Sparing:
     """Runs candidates one at a time, up to the first that fails, while the backend may be lost."""
 
-    run: Run
+    run: Probe
     room: int
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[CaseFailure | None]:

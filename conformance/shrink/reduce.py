@@ -40,7 +40,7 @@ Step = Callable[[], Candidate]
 """Builds a candidate. A step that raises UopError is skipped."""
 
 Probe = Callable[[Sequence[Candidate]], Sequence[CaseFailure | None]]
-"""Runs candidates together. Returns the failure of each that still fails in the same way."""
+"""Runs candidates together. Returns the failure of each; when shrinking only one that is alike."""
 
 
 def is_computing(u: UOp) -> bool:
@@ -238,7 +238,7 @@ def simpler_data(candidate: Candidate) -> Iterator[Step]:
 
 
 def inputs_for_constants(candidate: Candidate) -> Iterator[Step]:
-    """The program with its constants as PARAMs: a fault that needs none is told by no constant."""
+    """The program with its constants as PARAMs, if the fault does not depend on constants."""
     constants = [
         u
         for u in outside(candidate.root)

@@ -23,7 +23,7 @@ from uop.conformance.shrink.explain import (
     special_classes,
 )
 from uop.conformance.shrink.kernels import reduce_kernels
-from uop.conformance.shrink.lost import LOSSES, Run, Sparing, reduce_elements
+from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_elements
 from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import computed
@@ -55,7 +55,7 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
     program = case.programs[failure.program]
     starts = [Candidate(program.root, batch.inputs) for batch in program.batches]
     is_lost = failure.symptom in LOSSES
-    run: Run = partial(_failures, judge, starts[0])
+    run: Probe = partial(_failures, judge, starts[0])
     if is_lost:
         run = Sparing(run, LOSSES[failure.symptom])
 
@@ -98,7 +98,7 @@ def explained_by(
     """Find the cause that explains a failing case; `seen` gets the outcomes of probes."""
     if failing.failure.symptom in NOT_SHRUNK:
         return Explained()
-    run: Run = partial(_failures, judge, failing.start)
+    run: Probe = partial(_failures, judge, failing.start)
     with judge.session.expecting_losses():
         if failing.failure.symptom in LOSSES:
             run = Sparing(run, LOSSES[failing.failure.symptom])

@@ -101,6 +101,13 @@ def test_a_program_that_fails_is_shown_with_all_that_one_needs(
     ]
 
 
+def test_lines_of_a_failure_are_short(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check("trap") == Exit.FAILED
+    lines = capsys.readouterr().out.splitlines()
+    assert any("accepted  output 0 = " in line for line in lines)
+    assert max(map(len, lines)) < 300
+
+
 def test_a_large_input_is_shown_in_part() -> None:
     assert _shown(np.zeros((40, 50), np.int8)).endswith(",0,... 2,000 elements]")
     assert len(_shown(np.zeros((40, 50), np.int8))) < 300

@@ -77,6 +77,17 @@ def test_a_cause_that_is_gone_is_better() -> None:
     assert [(c.turn, c.text) for c in found] == [(Turn.BETTER, f"cause gone: {FAILURE.signature}")]
 
 
+def test_a_cause_that_is_shrunk_from_another_of_its_cases_is_the_same() -> None:
+    again = replace(FAILED, id="op/EXP2/float16/edges/1@2")
+    both = {"cases": (FAILED.id, again.id)}
+    other = replace(FAILURE, id=again.id, signature="result EXP2 float16", dtypes=("float16",))
+    before = report(FAILED, again, failures=(replace(FAILURE, **both),))
+    assert not list(changes(before, report(FAILED, again, failures=(replace(other, **both),))))
+    found = list(changes(before, report(FAILED, again, failures=(other,))))
+    assert not found
+    assert list(changes(report(FAILED, failures=(FAILURE,)), report(again, failures=(other,))))
+
+
 LINE = KnownFailure(FAILURE.signature, "slow driver", "", "", "a.uop", (FAILED.id,), "known", "")
 ACCEPTED = report(PASSED, replace(FAILED, status=Status.KNOWN), known=(LINE,))
 OPEN = report(PASSED, FAILED, failures=(FAILURE,))

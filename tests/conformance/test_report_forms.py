@@ -332,3 +332,20 @@ def test_what_a_backend_printed_need_not_be_text(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("r.json", "r.xml", "r.html")]
     made = report(FAILED, SKIPPED, failures=(odd,))
     assert write_reports(made, *paths) + write_repros(made.failures) == []
+
+
+def test_a_cell_that_fails_by_the_cause_of_another_is_skipped_in_junit() -> None:
+    half = replace(FAILED, id="op/EXP2/float16/edges/1@2")
+    cause = replace(FAILURE, cases=(FAILED.id, half.id))
+    made = report(FAILED, half, failures=(cause,))
+    (suite,) = ElementTree.fromstring(junit_text(made))
+    assert (suite.get("failures"), suite.get("skipped")) == ("1", "1")
+    by_dtype = {case.get("name"): case for case in suite.iter("testcase")}
+    assert by_dtype["float32"].find("failure") is not None
+    skipped = by_dtype["float16"].find("skipped")
+    assert skipped is not None
+    assert f"{FAILURE.signature} ({FAILED.id})" in str(skipped.get("message"))
+    # Without an explanation of all its programs it is a failure of its own.
+    open_one = replace(made, unexplained=(half.id,))
+    (suite,) = ElementTree.fromstring(junit_text(open_one))
+    assert (suite.get("failures"), suite.get("skipped")) == ("2", "0")
