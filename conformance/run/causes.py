@@ -62,7 +62,7 @@ class Causes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Search:
+class CauseSearch:
     """Looks for causes in a pool until a deadline, by time.monotonic."""
 
     causes: Causes

@@ -28,7 +28,7 @@ from uop.conformance.report.model import (
 )
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally, untried
-from uop.conformance.run.causes import AnyPool, Causes, Search, how_telling
+from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, how_telling
 from uop.conformance.run.known import KnownFailures, read_known
 from uop.conformance.run.options import Options, profile_of_run
 from uop.conformance.run.order import in_turns
@@ -202,7 +202,7 @@ class Run:
         """Find causes of the failures: as long as judging took, or until the time is over."""
         now = time.monotonic()
         deadline = self.deadline or now + max(SEARCHING, now - self.judging_since)
-        search = Search(self.causes, pool, deadline)
+        search = CauseSearch(self.causes, pool, deadline)
         try:
             search.run(self.failed.values())
             while self._settle():

@@ -60,7 +60,7 @@ class Sparing:
 def reduce_elements(
     start: Candidate, failure: CaseFailure, probe: Probe
 ) -> tuple[Candidate, CaseFailure]:
-    """Shrink the data of a tensor program that fails on elements that nothing shows."""
+    """Shrink the data of a tensor program that fails where the failing elements are not known."""
     search = Search(start, failure, probe)
     search.take(without_functions(start))
     search.take(single_outputs(search.best.root, search.best.inputs))

@@ -13,7 +13,7 @@ from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.types import Outcome, Program
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.report.text import failure_lines
-from uop.conformance.run.causes import Search
+from uop.conformance.run.causes import CauseSearch
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
 from uop.conformance.shrink.explain import Explained, Failing, decomposed
@@ -62,7 +62,7 @@ def test_two_faults_of_one_op_are_told_apart_by_what_fails(tmp_path: Path) -> No
 def test_what_was_not_explained_in_time_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Search, "run", lambda search, failed: None)
+    monkeypatch.setattr(CauseSearch, "run", lambda search, failed: None)
     report = run(tmp_path, "pads-that-start-at-zero", "PAD", dtypes=("int8",))
     assert len(report.unexplained) == report.summary.failed > 0
     # Without any cause one failure stands for all, unshrunk.
