@@ -51,7 +51,7 @@ def commands(report: Report) -> list[str]:
     lines = [
         _command(
             "error",
-            f"{f.message}\n{repro_command(report.options, f.repro)}\n{f.text}",
+            f"{f.details}\n{repro_command(report.options, f.repro)}\n{f.text}",
             **_place_of_case(report, f),
             title=f"{f.id}: {f.signature}",
         )
@@ -80,7 +80,7 @@ def markdown(report: Report) -> str:
         lines += _table(("op", "fails on"), rows)
     for failure in report.failures[:MOST]:
         lines += ["<details><summary><code>", _plain(failure.signature), "</code></summary>", ""]
-        shown = [failure.message, "", failure.text.rstrip()]
+        shown = [failure.details, "", failure.text.rstrip()]
         fence = _fence("\n".join(shown))
         lines += [f"{fence}text", *shown, fence, "</details>", ""]
     lines += [f"- {_plain(line)}" for line in report.stale[:MOST]]

@@ -117,7 +117,7 @@ def _explained_elsewhere(report: Report, cell: Cell) -> str:
 
 def _body(report: Report, failure: Failure) -> str:
     again = repro_command(report.options, failure.repro)
-    return f"{failure.message}\n{again}\n\n{failure.text}"
+    return f"{failure.details}\n{again}\n\n{failure.text}"
 
 
 def _is_skipped(cell: Cell) -> bool:

@@ -160,6 +160,11 @@ class Failure:
     """That the adapter composes the op of a repro of one op, and of which ops; else empty."""
 
     @property
+    def details(self) -> str:
+        """Its message, and what the adapter composes."""
+        return "\n".join(filter(None, (self.message, self.composed)))
+
+    @property
     def kind(self) -> str:
         """The kind of its symptom, the first word of the signature: `result`, `crash`."""
         return self.signature.partition(" ")[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, count, groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 from uop.conformance.judging.compare import Symptom
@@ -57,8 +57,14 @@ class Causes:
     def add(self, id: str, shrunk: Failure, known: Failure | None) -> None:
         """Record what the failure of a case was shrunk to, and the known cause that explains it."""
         if known is None:
-            self.found.append(shrunk)
+            self.found.append(replace(shrunk, signature=self._numbered(shrunk.signature)))
         self.explains[id] = (known or shrunk).id
+
+    def _numbered(self, signature: str) -> str:
+        """A signature of its own: two causes may show in the same ops, dtypes and symptom."""
+        taken = {cause.signature for cause in self.found}
+        numbered = (f"{signature} #{number}" for number in count(2))
+        return next(one for one in chain([signature], numbered) if one not in taken)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,13 +118,9 @@ class CauseSearch:
 
     def _known(self, verdict: Verdict, shrunk: Failure) -> Failure | None:
         """The known cause that explains what a failure was shrunk to."""
-        found = self.causes.found
-        same = [cause for cause in found if cause.signature == shrunk.signature]
-        if not same:
-            one = replace(_unexplained(verdict), text=shrunk.text)
-            cause = self._explained([one], found).get(verdict.id)
-            same = [known for known in found if known.id == cause]
-        return next(iter(same), None)
+        one = replace(_unexplained(verdict), text=shrunk.text)
+        cause = self._explained([one], self.causes.found).get(verdict.id)
+        return next((known for known in self.causes.found if known.id == cause), None)
 
 
 def _by_op(verdict: Verdict) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from uop.interpreter.rules.codegen import custom_function_of
 from uop.interpreter.tensor.evaluation import Observer
 from uop.interpreter.values import Value
 from uop.spec.args import ConstArg, arg_of
-from uop.spec.conditions.clauses import lacking
+from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import outside
 from uop.spec.ops.names import Op
 from uop.spec.walk import outside_bodies
@@ -72,7 +72,11 @@ def launch(
     except CarriedError:
         for buffer, contents in saved:
             buffer.restore(contents)
-        Kernel(body, arguments, addresses, make, observe, one_after_the_other=True).run()
+        try:
+            Kernel(body, arguments, addresses, make, observe, one_after_the_other=True).run()
+        except CarriedError as error:
+            found = "iterations that no END closes depend on each other"
+            raise undefined("RANGE.u1", found, error.access) from None
 
 
 def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:

@@ -53,6 +53,10 @@ USES = {Op.LOAD: Use.READ, Op.STORE: Use.WRITE, Op.ATOMICADD: Use.ADD}
 class CarriedError(Exception):
     """Signals that iterations which run at once depend on each other."""
 
+    def __init__(self, access: UOp) -> None:
+        super().__init__()
+        self.access = access
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:
@@ -127,7 +131,7 @@ class Shadow:
         if not bad.any():
             return
         if reach.axis.kind is Kind.ITERATION:
-            raise CarriedError
+            raise CarriedError(u)
         at = int(np.argmax(np.broadcast_to(bad, where.shape)))
         is_group = reach.axis.kind is Kind.GROUP
         one, other = (

@@ -13,7 +13,9 @@ from uop.conformance.protocol.hello import DeviationError, checked
 from uop.conformance.protocol.messages import read_hello
 from uop.conformance.protocol.types import Hello, Outcome, Program
 from uop.conformance.report.format import as_json, parse_report, report_text
+from uop.conformance.report.github import markdown
 from uop.conformance.report.html.page import page
+from uop.conformance.report.junit import junit_text
 from uop.conformance.report.text import summary
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
@@ -62,6 +64,7 @@ def test_a_failure_of_a_composed_op_is_told_with_its_parts(tmp_path: Path) -> No
     assert said == {("NEG",): SAID, ("SQRT",): ""}
     assert f"       {SAID}" in summary(report, 60)
     assert f"<p>{SAID}.</p>" in page(report)
+    assert all(f"\n{SAID}\n" in text for text in (junit_text(report), markdown(report)))
     assert sorted(f["composed"] for f in as_json(report)["failures"]) == ["", SAID]
     assert parse_report(report_text(report), "r").failures == report.failures
 

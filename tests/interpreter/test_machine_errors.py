@@ -27,7 +27,8 @@ from kernels import (
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import AddrSpace, AxisType
+from uop.spec.args import AddrSpace, AxisType, DTypeArg
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
@@ -193,6 +194,13 @@ def test_branches_are_closed_in_turn_and_belong_to_a_list() -> None:
         run(UOp(Op.LINEAR, *before, gate, branch))
     with pytest.raises(UndefinedError, match="IF outside a LINEAR"):
         run(UOp(Op.SINK, store(after(OUT, branch), 0, int32(1))))
+
+
+def test_iterations_of_an_open_range_do_not_depend_on_each_other() -> None:
+    counter = loop(0, 3)
+    number = UOp(Op.CAST, counter, arg=DTypeArg(dtypes.int32))
+    with pytest.raises(UndefinedError, match="RANGE.u1(.|\n)*no END closes"):
+        run(UOp(Op.SINK, store(OUT, 0, number)))
 
 
 def test_what_a_branch_computes_has_no_value_outside_it() -> None:
