@@ -100,15 +100,14 @@ class Executable:
             return {slot: by_slot[slot] for slot in self.results}
         return by_slot[self.results[0]]
 
-    def run(self, inputs: Inputs, source: str) -> Output:
-        """Run on the device of the target."""
+    def run(self, inputs: Inputs, source: str, device: Device | None = None) -> Output:
+        """Run on a device, by default that of the target."""
         self.check_inputs(inputs)
         contents = self.contents(inputs)
         if not self.steps:
             return self.output(contents)
-        device = open_device(self.target)
-        built = build(self.target, source)
-        return self.output(device.run(built, self.launches(), contents))
+        device = device or open_device(self.target)
+        return self.output(device.run(build(device, source), self.launches(), contents))
 
     def launches(self) -> list[Launch]:
         """The launches of its kernels, in order."""
@@ -173,6 +172,6 @@ def open_device(target: Target) -> Device:
 
 
 @lru_cache(maxsize=64)
-def build(target: Target, source: str) -> Built:
+def build(device: Device, source: str) -> Built:
     """Build a source, with a cache."""
-    return open_device(target).build(source)
+    return device.build(source)

@@ -9,6 +9,7 @@ from functools import partial
 from uop.compiler.execute import Executable, Inputs, Output, executable
 from uop.compiler.kernels import first_stage, without_binaries
 from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.runtime.device import Device
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import expand
 from uop.compiler.stages.linearize import linearize
@@ -82,11 +83,12 @@ class Compiled:
         names = self.executable.names()
         return target.source([target.kernel(linear, name) for linear, name in names.items()])
 
-    def run(self, inputs: Inputs | None = None) -> Output:
-        """Run the program on inputs by slot. Returns an array, a tuple for a TUPLE, or for a SINK a
-        dict of the contents by slot.
+    def run(self, inputs: Inputs | None = None, device: Device | None = None) -> Output:
+        """Run the program on inputs by slot, by default on the device of the target.
+
+        Returns an array, a tuple for a TUPLE, or for a SINK a dict of the contents by slot.
         """
-        return self.executable.run(inputs or {}, self.source)
+        return self.executable.run(inputs or {}, self.source, device)
 
 
 def compile(

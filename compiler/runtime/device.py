@@ -50,6 +50,8 @@ class Built(Protocol):
 class Device(Protocol):
     """A device of a runtime."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def name(self) -> str: ...
 

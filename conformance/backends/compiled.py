@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import cast
 
-from uop.compiler.bundle import Job, run_many
+import numpy as np
+
+from uop.compiler.bundle import FENCE, FENCES, Job, run_many
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import Compiled, compile, find_target
-from uop.compiler.runtime.device import Device
+from uop.compiler.runtime.device import Built, Contents, Device, Launch
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
 from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, Problem, Program
 from uop.interpreter.evaluate import Output
-from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.errors import LaunchError, UnsupportedError, UopError
 from uop.spec.latitude import STRICT
 from uop.spec.text.program import parse
 
+FENCE_BYTES = np.full(FENCE, FENCES[0], np.uint8)
 PROGRAMS = 128
 """The most programs in one source: a driver takes as long for a few as for one."""
 
 
 class CompiledBackend:
-    """Compiles programs for one target by the eight stages, and runs many of them as one source."""
+    """Compiles programs for one target by the eight stages.
+
+    It runs many of them as one source, and one alone as `compile(...).run` does.
+    """
 
     target: str
 
@@ -52,8 +60,15 @@ class CompiledBackend:
         """The device that runs the programs."""
         return open_device(find_target(self.target))
 
+    @cached_property
+    def fenced(self) -> Fenced:
+        """The device, with fences."""
+        return Fenced(self.device)
+
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         compiled = [self._compiled(program) for program in programs]
+        if len(programs) == 1:
+            return [self._alone(compiled[0], programs[0])]
         jobs = [
             Job(c, program.batches)
             for c, program in zip(compiled, programs, strict=True)
@@ -61,6 +76,14 @@ class CompiledBackend:
         ]
         results = iter(run_many(jobs, device=self.device))
         return [_outcome(next(results)) if isinstance(c, Compiled) else c for c in compiled]
+
+    def _alone(self, compiled: Compiled | Problem, program: Program) -> Outcome:
+        if isinstance(compiled, Problem):
+            return compiled
+        try:
+            return _outcome([compiled.run(inputs, self.fenced) for inputs in program.batches])
+        except UopError as error:
+            return problem_of(error)
 
     def _compiled(self, program: Program) -> Compiled | Problem:
         """The program compiled, or why it is not."""
@@ -71,6 +94,36 @@ class CompiledBackend:
             return compile(root, self.target)
         except UopError as error:
             return problem_of(error)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fenced:
+    """A device that fences the buffers of a run: a kernel that writes behind one is found."""
+
+    device: Device
+
+    @property
+    def name(self) -> str:
+        return self.device.name
+
+    @property
+    def version(self) -> str:
+        return self.device.version
+
+    def build(self, source: str) -> Built:
+        return self.device.build(source)
+
+    def run(
+        self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
+    ) -> list[Contents]:
+        """Run as the device does. LaunchError where bytes behind a buffer have changed."""
+        # An empty buffer stays empty: devices treat it in a way of its own.
+        held = [np.append(b, FENCE_BYTES) if b.size else b for b in buffers]
+        after = self.device.run(built, launches, held)
+        pairs = list(zip(after, buffers, strict=True))
+        if any((a[b.size :] != FENCE_BYTES).any() for a, b in pairs if b.size):
+            raise LaunchError("a kernel wrote behind a buffer")
+        return [a[: b.size] for a, b in pairs]
 
 
 def _outcome(result: UopError | Sequence[Output]) -> Outcome:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from uop.conformance.judging.lowering import not_listed
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.profile.card import observe
 from uop.conformance.protocol import wire
+from uop.conformance.report.model import Failure
 from uop.conformance.run.options import profile_of_run
 from uop.conformance.run.pool import Task
 from uop.conformance.run.tasks import (
@@ -28,17 +30,20 @@ from uop.conformance.run.tasks import (
     Shrink,
     Unexplained,
 )
-from uop.conformance.shrink.explain import Failing, Seen
+from uop.conformance.shrink.explain import Explained, Failing, Seen
 from uop.conformance.shrink.repro import explained_by
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.suite.own_cases import AnyCase, FileJudge, OwnCases, suite_case
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of
+from uop.conformance.workers.again import Again
 from uop.conformance.workers.transport import Session
 from uop.spec.errors import BackendError, InvalidError, MalformedError
 from uop.spec.latitude import STRICT
 from uop.spec.text.profile_text import parse_profile
 from uop.spec.text.uop_file import parse_file
+
+WHEN_AGAIN = "passed, and failed when it was sent again, alone"
 
 
 def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "") -> None:
@@ -87,19 +92,39 @@ class Tasks:
                 self.vocabulary = vocabulary
                 return Done()
             case Shrink(failing=one, causes=causes):
-                return self.own.find_cause(self.judge, self._failing(one), causes)
+                with self._sending(again=one.failure.again):
+                    return self.own.find_cause(self.judge, self._failing(one), causes)
             case Explain(failing=failing, causes=causes):
-                found = {
-                    one.id: explained_by(self.judge, self._failing(one), causes, self.seen)
-                    for one in failing
-                }
+                found = {one.id: self._explained(one, causes) for one in failing}
                 return Explanations(
                     {id: e.cause for id, e in found.items() if e.cause is not None},
                     tuple(id for id, e in found.items() if not e.is_exact),
                 )
-            case Judge(ids=ids):
-                return self._judged(ids)
+            case Judge(ids=ids, again=again):
+                with self._sending(again=again):
+                    judged = self._judged(ids)
+                return (
+                    replace(judged, verdicts=tuple(map(_again, judged.verdicts)))
+                    if again
+                    else judged
+                )
         raise TypeError(f"no task of a judge: {task}")
+
+    @contextmanager
+    def _sending(self, *, again: bool) -> Iterator[None]:
+        """Inside of it programs are sent as `Again` does."""
+        session = self.judge.session
+        if again:
+            self.judge.session = Again(session)
+        try:
+            yield
+        finally:
+            self.judge.session = session
+
+    def _explained(self, one: Unexplained, causes: Sequence[Failure]) -> Explained:
+        with self._sending(again=one.failure.again):
+            seen = {} if one.failure.again else self.seen
+            return explained_by(self.judge, self._failing(one), causes, seen)
 
     def _case(self, id: str) -> AnyCase:
         return self.own.find(id) or case_by_id(id, self.seed, self.vocabulary)
@@ -127,3 +152,11 @@ class Tasks:
         )
         shown = tuple(exercised(cases[v.id]) if v.id in cases else None for v in verdicts)
         return Judged(verdicts, shown, session.peak)
+
+
+def _again(verdict: Verdict) -> Verdict:
+    """The verdict on a program that was sent again; a failure says so."""
+    if verdict.failure is None:
+        return verdict
+    message = f"{WHEN_AGAIN}: {verdict.failure.message}"
+    return replace(verdict, failure=replace(verdict.failure, message=message, again=True))

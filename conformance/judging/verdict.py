@@ -56,6 +56,8 @@ class CaseFailure:
     program: int = 0
     """The number of the twin that failed, from 1; 0 for the case itself."""
     values: tuple[Element, ...] = ()
+    again: bool = False
+    """Whether it failed only when it was sent again."""
 
 
 @dataclass(frozen=True, slots=True)

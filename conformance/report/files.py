@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 from uop.conformance.profile.card import Observation
 from uop.conformance.report.format import report_text
@@ -16,13 +17,18 @@ from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.suite.case import MIXED, CaseId
 
+LONGEST = 100
+"""The most characters of the name of a repro, without its suffix."""
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 def written_to(failure: Failure, folder: Path) -> Failure:
     """Set the path of the repro of a failure, in `folder`."""
-    path = folder / f"{in_names(failure.signature)[:100]}.uop"
-    return replace(failure, repro=str(path))
+    name = in_names(failure.signature)
+    if len(name) > LONGEST:
+        # Long names may differ at the end alone.
+        name = f"{name[: LONGEST - 9]}-{crc32(name.encode()):08x}"
+    return replace(failure, repro=str(folder / f"{name}.uop"))
 
 
 def failure_at(entry: Observation, folder: Path) -> Failure:

@@ -28,6 +28,9 @@ class Conclusion(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
+PASSES_ANEW = "the repro passes alone in a new process: what ran before has a part in the failure"
+
+
 @dataclass(frozen=True, slots=True)
 class BackendInfo:
     """The judged backend."""
@@ -77,6 +80,8 @@ class Summary:
     """The peak memory of a backend process."""
     searching: float = 0.0
     """The part of `seconds` in which the run looked for causes."""
+    again: int = 0
+    """The number of programs that were judged again, alone and with their data in reverse order."""
     untried: tuple[str, ...]
     """Listed ops without a judged program, with the reasons."""
     missing: tuple[str, ...]
@@ -158,11 +163,18 @@ class Failure:
     """Whether it fails on ordinary values: no NaN, infinity, -0, subnormal, or end of a range."""
     composed: str = ""
     """That the adapter composes the op of a repro of one op, and of which ops; else empty."""
+    repeats: bool = True
+    """Whether the repro fails alone in a new process too, as far as that was tried."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else is known of it, a sentence each."""
+        return tuple(filter(None, (self.composed, "" if self.repeats else PASSES_ANEW)))
 
     @property
     def details(self) -> str:
-        """Its message, and what the adapter composes."""
-        return "\n".join(filter(None, (self.message, self.composed)))
+        """Its message and the remarks."""
+        return "\n".join((self.message, *self.remarks))
 
     @property
     def kind(self) -> str:

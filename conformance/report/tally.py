@@ -135,9 +135,24 @@ class Tally:
         self.constrained += verdict.constrained
         self.graphs |= {verdict.digest} - {""}
 
+    def status_of(self, id: CaseId) -> Status | None:
+        """The status of a case; None if it has no verdict."""
+        return self.cases.get(group_name(id), {}).get(id.index)
+
     def without(self, ids: Iterable[CaseId]) -> list[CaseId]:
         """Those of some cases that have no verdict."""
-        return [id for id in ids if id.index not in self.cases.get(group_name(id), ())]
+        return [id for id in ids if self.status_of(id) is None]
+
+    def revise(self, verdict: Verdict) -> None:
+        """Count a case that passed as failed: it failed when it was sent again."""
+        case = CaseId.parse(verdict.id)
+        sums, group = self.cells[case.level, case.op, case.dtype], self.cases[group_name(case)]
+        self.counts[group[case.index]] -= 1
+        self.counts[verdict.status] += 1
+        group[case.index] = verdict.status
+        sums.failed += 1
+        assert verdict.failure is not None
+        self.case_failures[verdict.id] = verdict.failure
 
     def accept(self, id: str) -> None:
         """Count a failed case as a known failure."""

@@ -77,6 +77,7 @@ def figures_line(report: Report) -> str:
     memory = f", {sums.peak_bytes >> 20:,} MiB" if sums.peak_bytes else ""
     return (
         f"{progress_of(sums.programs, sums.elements, sums.wrong)}; {sums.checks:,} checks, "
+        f"{sums.again:,} again, "
         f"{percent(sums.constrained_share, sums.elements)} constrained, "
         f"{percent(sums.single_share, sums.elements)} single, "
         f"{report.graphs:,} distinct graphs; {sums.seconds:.1f} s{memory}"
@@ -138,7 +139,7 @@ def failure_lines(report: Report) -> list[str]:
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {detail}"))
         if len(failure.cases) > 1:
             lines.append("       " + one_line(explained(failure)))
-        lines += [f"       {failure.composed}"] if failure.composed else []
+        lines += [f"       {remark}" for remark in failure.remarks]
         lines.append(f"       {repro_command(report.options, failure.repro)}")
     more = len(report.failures) - MOST_FAILURES
     if more > 0:

@@ -7,7 +7,7 @@ unlike each other, to repros of new causes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, groupby
 from typing import TYPE_CHECKING, TypeAlias
@@ -79,10 +79,7 @@ class CauseSearch:
         """Find the causes of failures while there is time, distinct ones first."""
         failed = sorted((v for v in failed if v.failure is not None), key=how_telling)
         for alike in (_by_op, _by_group, _by_case):
-            first: dict[tuple[str, ...], Verdict] = {}
-            for verdict in self._left(failed):
-                first.setdefault(alike(verdict), verdict)
-            self._find(list(first.values()))
+            self._find(_first_of_each(alike, self._left(failed)))
 
     def _left(self, failed: Iterable[Verdict]) -> list[Verdict]:
         return [verdict for verdict in failed if verdict.id not in self.causes.explains]
@@ -121,6 +118,20 @@ class CauseSearch:
         one = replace(_unexplained(verdict), text=shrunk.text)
         cause = self._explained([one], self.causes.found).get(verdict.id)
         return next((known for known in self.causes.found if known.id == cause), None)
+
+
+def one_of_each_op(failed: Iterable[Verdict]) -> list[Verdict]:
+    """The most telling failure of each op and kind of symptom."""
+    return _first_of_each(_by_op, sorted(failed, key=how_telling))
+
+
+def _first_of_each(
+    alike: Callable[[Verdict], tuple[str, ...]], failed: Iterable[Verdict]
+) -> list[Verdict]:
+    first: dict[tuple[str, ...], Verdict] = {}
+    for verdict in failed:
+        first.setdefault(alike(verdict), verdict)
+    return list(first.values())
 
 
 def _by_op(verdict: Verdict) -> tuple[str, ...]:

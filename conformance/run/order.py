@@ -7,10 +7,21 @@ from collections.abc import Iterable
 
 from uop.conformance.coverage.strength import COSTLY
 from uop.conformance.suite.case import CaseId
+from uop.conformance.suite.levels.op.sizes import LAUNCHES
 
 TELLING = ("hand", "edges", "specials")
 """The beginnings of the names of groups that are written by hand or have special values."""
+AGAIN = {"smoke": 24, "default": 150, "full": None}
+"""By effort the most cases that are judged again; None is one of each level, op and dtype."""
 Cell = tuple[str, str, str]
+
+
+def to_send_again(ids: Iterable[CaseId], effort: str, seed: int) -> list[CaseId]:
+    """The cases to judge again: launches first, then cells in turns, as many as the effort says."""
+    turns = in_turns((id for id in ids if id.level != "invalid"), seed)
+    launches = [id for id in turns if id.group == LAUNCHES]
+    cells = {(id.level, id.op, id.dtype): id for id in reversed(turns) if id.group != LAUNCHES}
+    return [*launches, *reversed(cells.values())][: AGAIN[effort]]
 
 
 def in_turns(ids: Iterable[CaseId], seed: int) -> list[CaseId]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,11 +10,12 @@ from pathlib import Path
 from uop.conformance.backends import COMMAND
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP
 from uop.conformance.checks import OptionError, require_lines
+from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.verdict import Status, Verdict, skipped
 from uop.conformance.protocol import messages
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.model import Conclusion, conclusion_of
+from uop.conformance.report.model import Conclusion, Failure, conclusion_of
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.own_cases import (
     AnyCase,
@@ -28,6 +30,7 @@ from uop.conformance.workers.transport import Session
 from uop.spec.case import FileCase
 from uop.spec.errors import LabelledError, UnsupportedError, UopError
 from uop.spec.latitude import STRICT
+from uop.spec.text.uop_file import parse_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,23 @@ def conclusions(
     for one in replay(paths, backend, log):
         by_path[one.path].append(one)
     return {path: conclusion(replayed) for path, replayed in by_path.items()}
+
+
+def passing(
+    failures: Iterable[Failure], backend: str, log: Path | None, deadline: float | None
+) -> Iterator[str]:
+    """Yield the signatures of failures whose repros pass alone, in one new process, until then.
+
+    A repro that hangs is not run again.
+    """
+    with started(backend, log) as session:
+        for failure in failures:
+            if deadline is not None and time.monotonic() >= deadline:
+                return
+            if failure.kind != Symptom.HANG:
+                cases = parse_file(failure.text).cases
+                if all(v.status is Status.PASSED for v in judge_files(cases, session)):
+                    yield failure.signature
 
 
 def requests(

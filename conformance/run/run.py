@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,14 +28,15 @@ from uop.conformance.report.model import (
 )
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally, untried
-from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, how_telling
+from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, one_of_each_op
+from uop.conformance.run.clock import AGAIN, JUDGING, SEARCHING, Clock
 from uop.conformance.run.known import KnownFailures, read_known
 from uop.conformance.run.options import Options, profile_of_run
-from uop.conformance.run.order import in_turns
+from uop.conformance.run.order import in_turns, to_send_again
 from uop.conformance.run.pool import Pool
-from uop.conformance.run.replay import conclusions
+from uop.conformance.run.replay import conclusions, passing
 from uop.conformance.run.selection import groups_of, is_narrowed, selected
-from uop.conformance.run.tasks import CHUNKS, JudgeBy, Observe, tasks_of
+from uop.conformance.run.tasks import JudgeBy, Observe, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import case_by_id, further, groups
 from uop.conformance.suite.own_cases import OwnCases
@@ -44,16 +45,13 @@ from uop.spec.errors import BackendError, PassError, UopError
 from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
 
-JUDGING = 0.7
-"""The part of the time that is spent on judging before the causes of failures are looked for."""
-SEARCHING = 150.0
+AGAIN_AT_ONCE = 4
+LEAST_SEARCH = 150.0
 """Without a time, causes are looked for as long as judging took, or these seconds."""
 UNSHRUNK = 24
 """The most failures that a run reports unshrunk where it ends before a cause is found."""
 FURTHER = {"smoke": 0, "default": 256, "full": 2048}
 """By effort the most cases that a run adds for points that the selected cases do not cover."""
-PART, SHORTEST = 0.2, 1.0
-"""A task lasts at most this part of the time that is left, but may last these seconds."""
 FURTHER_OF_EACH = 3
 """The most cases added for one op and dtype before the ledger is read again."""
 
@@ -85,7 +83,6 @@ class Run:
 
     options: Options
     display: Display
-    begun: float = field(default_factory=time.monotonic)
     tally: Tally = field(default_factory=Tally)
     failed: dict[str, Verdict] = field(default_factory=dict)
     causes: Causes = field(default_factory=Causes)
@@ -100,16 +97,15 @@ class Run:
     """The ops and dtypes of random programs: those of the options, else of the hello."""
     origin: Origin = field(init=False)
     own: OwnCases = field(default_factory=OwnCases)
-    deadline: float | None = None
-    """The end of the run by time.monotonic; None where the options set no time."""
-    judging_since: float = 0.0
+    clock: Clock = field(init=False)
+    again: int = 0
+    """The cases that were judged again."""
     searching: float = 0.0
     """The seconds in which the run looked for causes."""
 
     def __post_init__(self) -> None:
         self.origin = Origin.now(self.options.command)
-        if self.options.seconds is not None:
-            self.deadline = self.begun + self.options.seconds
+        self.clock = Clock(self.options.seconds)
 
     def result(self, started: AnyPool | None = None) -> Report:
         # `self.options` gets the observed profile; the report states the options of the user.
@@ -128,8 +124,8 @@ class Run:
             backend,
             self.options.profile,
             original,
-            self._seconds(),
-            tuple(_blamed(failure, hello) for failure in self._failures()),
+            self.clock.seconds,
+            self._failures(hello, tries=started is None),
             known,
             lost=self.lost,
             interrupted=self.interrupted,
@@ -149,7 +145,7 @@ class Run:
             origin=self.origin,
             strength=self._strength(hello),
             unexplained=tuple(verdict.id for verdict in self._unexplained()),
-            summary=replace(report.summary, searching=round(self.searching, 3)),
+            summary=replace(report.summary, again=self.again, searching=round(self.searching, 3)),
         )
 
     def _prepare(self) -> None:
@@ -182,16 +178,16 @@ class Run:
             finally:
                 self.display.started(hello, self.options, len(ids))
             size = hello.limits.programs
-            self.judging_since = time.monotonic()
-            if self.deadline is not None:
-                self._judge_cases(
-                    pool, ids, size, self.begun + JUDGING * (self.deadline - self.begun)
-                )
+            self.clock.judging_since = time.monotonic()
+            if self.clock.limit is not None:
+                self._judge_cases(pool, ids, size, self.clock.at(JUDGING))
+                self._judge_again(pool, ids)
                 self._find_causes(pool)
-            self._judge_cases(pool, self.tally.without(ids), size, self.deadline)
+            self._judge_cases(pool, self.tally.without(ids), size, self.clock.deadline)
             ids += self._judge_further(pool, size)
+            self._judge_again(pool, ids)
             self._find_causes(pool)
-            if self.options.is_whole and self.card is None and self._is_in_time():
+            if self.options.is_whole and self.card is None and self.clock.is_in_time:
                 self.card = pool.ask(Observe())
         except KeyboardInterrupt:
             self.interrupted = True
@@ -201,7 +197,9 @@ class Run:
     def _find_causes(self, pool: AnyPool) -> None:
         """Find causes of the failures: as long as judging took, or until the time is over."""
         now = time.monotonic()
-        deadline = self.deadline or now + max(SEARCHING, now - self.judging_since)
+        deadline = self.clock.at(SEARCHING) or now + max(
+            LEAST_SEARCH, now - self.clock.judging_since
+        )
         search = CauseSearch(self.causes, pool, deadline)
         try:
             search.run(self.failed.values())
@@ -261,12 +259,28 @@ class Run:
         """Judge cases until all are judged or the deadline is over."""
         tasks = tasks_of(ids, size)
         if deadline is not None:
-            tasks = tasks_of(in_turns(ids, self.options.seed), size, self._cases_in_time)
+            turns, workers = in_turns(ids, self.options.seed), self.options.workers
+            tasks = tasks_of(turns, size, lambda: self.clock.cases_in_time(self.tally, workers))
         for judged in pool.answers(tasks, deadline):
             self.peak = max(self.peak, judged.peak)
             for verdict, shown in zip(judged.verdicts, judged.exercised, strict=True):
                 self._add(verdict, shown)
-            self.display.progress(self.tally, self._seconds())
+            self.display.progress(self.tally, self.clock.seconds)
+
+    def _judge_again(self, pool: AnyPool, ids: Iterable[CaseId]) -> None:
+        """Judge a part of the cases that passed again; a case fails if it fails now."""
+        if self.again:
+            return
+        passed = [id for id in ids if self.tally.status_of(id) is Status.PASSED]
+        chosen = to_send_again(passed, self.options.effort, self.options.seed)
+        tasks = (replace(task, again=True) for task in tasks_of(chosen, AGAIN_AT_ONCE))
+        for judged in pool.answers(tasks, self.clock.at(AGAIN)):
+            self.again += len(judged.verdicts)
+            for verdict in judged.verdicts:
+                if verdict.failure is not None:
+                    self.tally.revise(verdict)
+                    self.failed[verdict.id] = verdict
+                    self.display.failed(verdict)
 
     def _judge_further(self, pool: AnyPool, size: int) -> list[CaseId]:
         """Judge more cases for points that the ledger lacks, until it gains none; returns ids."""
@@ -274,13 +288,13 @@ class Run:
             return []
         room, judged = FURTHER[self.options.effort], list[CaseId]()
         gaps: set[Point] = set()
-        while room > len(judged) and self._is_in_time():
+        while room > len(judged) and self.clock.is_in_time:
             before, gaps = gaps, self.ledger.gaps(self.tally)
             ids = [] if gaps == before else self._further(gaps, room - len(judged))
             if not ids:
                 break
             self.ledger.expect(ids)
-            self._judge_cases(pool, ids, size, self.deadline)
+            self._judge_cases(pool, ids, size, self.clock.deadline)
             judged += ids
         return judged
 
@@ -319,22 +333,38 @@ class Run:
             opened(chosen, options.effort, hello, self.tally, options.seed),
         )
 
-    def _failures(self) -> tuple[Failure, ...]:
+    def _failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
         """The causes, the most telling first, and choices that are not allowed.
 
-        Where no cause was found, there is one unshrunk failure for each op and symptom.
+        Where no cause was found, there is one unshrunk failure for each op and symptom. If `tries`,
+        the repros are run in a new process.
         """
         causes = sorted(self.causes.results(), key=lambda f: (not f.ordinary, -len(f.cells)))
         if not causes:
-            kinds: dict[tuple[str, str, str], Verdict] = {}
-            for verdict in sorted(self._unexplained(), key=how_telling):
-                kinds.setdefault(_kind(verdict), verdict)
-            causes = [self._unshrunk(verdict) for verdict in list(kinds.values())[:UNSHRUNK]]
+            causes = [self._unshrunk(v) for v in one_of_each_op(self._unexplained())[:UNSHRUNK]]
         by_signature = {failure.signature: failure for failure in reversed(causes)}
         failures = [written_to(f, self.options.output) for f in reversed(by_signature.values())]
+        passing = self._passing(failures) if tries else frozenset()
+        failures = [
+            replace(_blamed(f, hello), repeats=f.signature not in passing) for f in failures
+        ]
         choices = [failure_at(entry, self.options.output) for entry in self._wrong_choices()]
         known = self.known_failures
         return (*failures, *(f for f in choices if not known.covers(f.signature, ())))
+
+    def _passing(self, failures: Sequence[Failure]) -> frozenset[str]:
+        """The signatures of failures whose repros pass in a new process."""
+        if self.lost or self.interrupted or not failures:
+            return frozenset()
+        backend, log = self.options.backend, self.options.log
+        found: list[str] = []
+        try:
+            found.extend(passing(failures, backend, log, self.clock.deadline))
+        except KeyboardInterrupt:
+            self.interrupted = True
+        except BackendError as error:
+            self.lost = f"the repros cannot be run in a new process: {error}"
+        return frozenset(found)
 
     def _wrong_choices(self) -> tuple[Observation, ...]:
         """The choices that fail the run: those made in two ways, and liberties under strict.
@@ -359,30 +389,8 @@ class Run:
         assert verdict.failure is not None
         return self.own.unshrunk(case, verdict.failure, parse_profile(self.options.profile))
 
-    def _seconds(self) -> float:
-        return time.monotonic() - self.begun
-
-    def _is_in_time(self) -> bool:
-        return self.deadline is None or time.monotonic() < self.deadline
-
-    def _cases_in_time(self) -> int:
-        """How many cases a process judges in a part of the time that is left."""
-        assert self.deadline is not None
-        judged = sum(self.tally.counts.values())
-        if not judged:
-            return CHUNKS[0]
-        seconds = max(SHORTEST, (self.deadline - time.monotonic()) * PART)
-        rate = judged / (time.monotonic() - self.judging_since) / self.options.workers
-        return max(1, int(rate * seconds))
-
 
 def _blamed(failure: Failure, hello: Hello) -> Failure:
     """A failure whose repro has one op, with the ops of which the adapter composes that."""
     sole = failure.ops[0] if len(failure.ops) == 1 else ""
     return replace(failure, composed=hello.composition(sole))
-
-
-def _kind(verdict: Verdict) -> tuple[str, str, str]:
-    """The level, op and symptom of a failure."""
-    id = CaseId.parse(verdict.id)
-    return id.level, id.op, verdict.failure.symptom if verdict.failure else ""

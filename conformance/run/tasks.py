@@ -34,9 +34,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Judge(Task[Judged]):
-    """Judge the cases of these ids."""
+    """Judge the cases of these ids; or judge them `again`, as `workers.again` sends programs."""
 
     ids: tuple[str, ...]
+    again: bool = False
     answer = Judged
 
 

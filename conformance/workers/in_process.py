@@ -15,7 +15,7 @@ from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Hello, Outcome
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Task
-from uop.conformance.workers.serve import fitting
+from uop.conformance.workers.serve import BORDERS, run
 from uop.conformance.workers.transport import Local
 
 A = TypeVar("A")
@@ -59,10 +59,10 @@ class InProcess:
 
 
 class _Fitting(Local):
-    """Reports anything but an outcome as a backend in a process does."""
+    """Lends inputs, and reports what is no outcome, as a backend in a process does."""
 
     def collect(self) -> list[Outcome]:
-        return [fitting(outcome) for outcome in super().collect()]
+        return list(run(self.backend, self.submitted, BORDERS[0]))
 
 
 def require_in_process(options: Options) -> None:

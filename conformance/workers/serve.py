@@ -6,9 +6,11 @@ import math
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, cycle
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +18,25 @@ import numpy as np
 from uop.conformance.backends import load
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.hello import checked
-from uop.conformance.protocol.types import Backend, Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.protocol.types import (
+    Backend,
+    Outcome,
+    Outputs,
+    Problem,
+    ProblemKind,
+    Program,
+)
 from uop.conformance.workers.processes import end, own_stdout, when_alone
-from uop.interpreter.numeric.storage import STORED
+from uop.interpreter.numeric.storage import STORED, Array
 from uop.spec.additions import load_additions
 from uop.spec.errors import UopError
 
 STATM = Path("/proc/self/statm")
 GRACE = 10
+BORDER = 64
+"""The bytes on each side of an input."""
+BORDERS = (0xA5, 0x3C)
+"""What they hold, call by call: no result depends on it."""
 
 
 def main(name: str) -> None:
@@ -52,13 +65,60 @@ def _serve(name: str) -> None:
 
 def answer(backend: Backend, requests: int, replies: int) -> None:
     """Run the programs of each message. ClosedError when the other side has gone."""
+    borders = cycle(BORDERS)
     while True:
         message = wire.read(requests, wire.Run)
         # The alarm ends an orphan even where it hangs with the GIL held.
         signal.alarm(math.ceil(message.limit) + GRACE)
-        outcomes = tuple(map(fitting, backend.run(message.programs)))
+        outcomes = run(backend, message.programs, next(borders))
         signal.alarm(0)
         wire.write(replies, wire.Ran(outcomes, resident()))
+
+
+def run(backend: Backend, programs: Sequence[Program], border: int) -> tuple[Outcome, ...]:
+    """Run programs on inputs that stand between bytes of a value.
+
+    A program whose inputs, or the bytes around them, have changed has a problem instead of outputs.
+    """
+    lent = [[_Lent(batch, border) for batch in program.batches] for program in programs]
+    given = [
+        replace(program, batches=tuple(one.inputs for one in own))
+        for program, own in zip(programs, lent, strict=True)
+    ]
+    outcomes = list(map(fitting, backend.run(given)))
+    for number, own in enumerate(lent[: len(outcomes)]):
+        problems = filter(None, (one.problem for one in own))
+        outcomes[number] = next(problems, outcomes[number])
+    return tuple(outcomes)
+
+
+class _Lent:
+    """Inputs that a backend may read, between bytes of one value."""
+
+    def __init__(self, batch: Mapping[int, Array], border: int) -> None:
+        self.before = {slot: _bordered(a, border) for slot, a in batch.items()}
+        self.after = {slot: held.copy() for slot, held in self.before.items()}
+        self.inputs = {
+            slot: held[BORDER : BORDER + batch[slot].nbytes]
+            .view(batch[slot].dtype)
+            .reshape(batch[slot].shape)
+            for slot, held in self.after.items()
+        }
+
+    @property
+    def problem(self) -> Problem | None:
+        """That the backend changed an input, or memory around it."""
+        for slot, held in self.after.items():
+            if not np.array_equal(held, self.before[slot]):
+                message = f"run: input {slot} or memory beside it was changed; expected it to stay"
+                return Problem(ProblemKind.PROTOCOL, message)
+        return None
+
+
+def _bordered(a: Array, border: int) -> Array:
+    held = np.full(a.nbytes + 2 * BORDER, border, np.uint8)
+    held[BORDER : BORDER + a.nbytes] = np.ascontiguousarray(a).reshape(-1).view(np.uint8)
+    return held
 
 
 def fitting(outcome: object) -> Outcome:

@@ -115,6 +115,7 @@ def test_sums() -> None:
         "crashed": 0,
         "seconds": 1.5,
         "peak_bytes": 0,
+        "again": 0,
         "searching": 0.0,
         "untried": [],
         "missing": [],
@@ -145,7 +146,17 @@ def test_the_json_is_as_the_shipped_schema_says(made: Report) -> None:
 
 OPTIONAL = {"unexplained", "card", "generator", "ledger", "origin", "others", "strength", "vote"}
 """Parts that only some reports have, or none did at first."""
-OF_LATER = {"variant", "note", "cases", "ordinary", "searching", "liberties", "composed"}
+OF_LATER = {
+    "variant",
+    "note",
+    "cases",
+    "ordinary",
+    "searching",
+    "again",
+    "liberties",
+    "composed",
+    "repeats",
+}
 """Keys that reports of before lack."""
 
 
@@ -238,7 +249,11 @@ def test_a_reason_is_one_line_with_its_largest_groups() -> None:
 
 
 def test_of_nothing_there_is_no_share() -> None:
-    assert logged(report(SKIPPED))[3].split("; ")[1].startswith("0 checks, - constrained, - single")
+    assert (
+        logged(report(SKIPPED))[3]
+        .split("; ")[1]
+        .startswith("0 checks, 0 again, - constrained, - single")
+    )
 
 
 def test_a_terminal_shows_the_same_verdict() -> None:

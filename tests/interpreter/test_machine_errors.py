@@ -199,7 +199,7 @@ def test_branches_are_closed_in_turn_and_belong_to_a_list() -> None:
 def test_iterations_of_an_open_range_do_not_depend_on_each_other() -> None:
     counter = loop(0, 3)
     number = UOp(Op.CAST, counter, arg=DTypeArg(dtypes.int32))
-    with pytest.raises(UndefinedError, match="RANGE.u1(.|\n)*no END closes"):
+    with pytest.raises(UndefinedError, match="no END closes"):
         run(UOp(Op.SINK, store(OUT, 0, number)))
 
 

@@ -124,8 +124,8 @@ def _failure(report: Report, failure: Failure, number: int) -> Html:
     program = tag("details", tag("summary", "The program") + block(failure.text), open="open")
     command = repro_command(report.options, failure.repro)
     again = tag("p", "Run it again:") + block(command)
-    composed = tag("p", escape(f"{failure.composed}.")) if failure.composed else ""
-    words = tag("div", _symptom(failure) + composed + again + program)
+    remarks = "".join(tag("p", escape(f"{remark}.")) for remark in failure.remarks)
+    words = tag("div", _symptom(failure) + remarks + again + program)
     place = tag("p", escape("case ") + code(failure.id), class_="quiet") + _cases(failure)
     heading = tag("h3", escape(_title(failure)))
     both_parts = tag("div", words + _picture(case), class_="pair")

@@ -36,12 +36,24 @@ WORKGROUPS = (31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 51
 SIZES = (*VECTORS, *WORKGROUPS, 0, 1023, 1024, 1025)
 MOST_AXES = 6
 LENGTHS = (2, 3, 1, 2, 3, 2)
+LAUNCHES = "launches"
+"""The group of grids that exceed a launch of 2^16 work items; a run sends them alone too."""
+GRIDS: tuple[Shape, ...] = (
+    ((1 << 16) + 1,),
+    (3, (1 << 15) + 1),
+    ((1 << 15) + 1, 3),
+    (7, 97, 101),
+    ((1 << 17) - 1,),
+)
 FEW = 3
 """The sizes of each op in a default run: the dtypes together cover every one."""
 LARGE: tuple[Shape, ...] = ((1 << 20,), (1 << 10, 1 << 10), ((1 << 18) + 1, 3), (4, (1 << 17) - 1))
 
 
 def groups() -> Iterator[Group]:
+    for op, (dtype, few) in LAUNCHED.items():
+        counts = (few, few + 2, len(GRIDS))
+        yield group("op", op, dtype, LAUNCHES, counts, _launched, KINDS[op][0], few, dtype)
     for k, dtype in enumerate(VALUES):
         for op, (build, usual) in KINDS.items():
             counts = (0, FEW, len(SIZES))
@@ -79,6 +91,10 @@ def _at_rank(build: Build, first: int, dtype: DType, choices: Choices, index: in
 def shape_of_rank(choices: Choices, number: int) -> Shape:
     """Return a shape of few elements with as many axes as the number says, from none to six."""
     return tuple(shuffled(choices, LENGTHS)[: number % (MOST_AXES + 1)])
+
+
+def _launched(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
+    return build(dtype, GRIDS[(first + index) % len(GRIDS)], choices)
 
 
 def _large(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
@@ -207,6 +223,8 @@ KINDS: dict[Op, tuple[Build, DType]] = {
     Op.INDEX: (_picked, dtypes.float32),
 }
 """Each with the dtype that is large in a default run; a full run has large data of all dtypes."""
+LAUNCHED = {Op.ADD: (dtypes.int32, 1), Op.PERMUTE: (dtypes.uint8, 0)}
+"""Each with its dtype, and how many of these cases a smoke run has."""
 UINTS = tuple(DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
 RESULTS: dict[Op, Result] = {
     Op.RESHAPE: lambda choices, shape, input: nodes.reshape(
