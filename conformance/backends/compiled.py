@@ -17,11 +17,19 @@ from uop.compiler.runtime.device import Built, Contents, Device, Launch
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
-from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, Problem, Program
+from uop.conformance.protocol.types import (
+    Hello,
+    Limits,
+    Outcome,
+    Outputs,
+    Problem,
+    Program,
+    StageText,
+)
 from uop.interpreter.evaluate import Output
 from uop.spec.errors import LaunchError, UnsupportedError, UopError
 from uop.spec.latitude import STRICT
-from uop.spec.text.program import parse
+from uop.spec.text.program import parse, print_program
 
 FENCE_BYTES = np.full(FENCE, FENCES[0], np.uint8)
 PROGRAMS = 128
@@ -46,7 +54,7 @@ class CompiledBackend:
             EVERY_OP,
             EVERY_DTYPE,
             Limits(PROGRAMS),
-            offers=CHECKS,
+            offers=CHECKS | {"stages"},
             profile=str(STRICT),
             variant=self.variant,
         )
@@ -76,6 +84,14 @@ class CompiledBackend:
         ]
         results = iter(run_many(jobs, device=self.device))
         return [_outcome(next(results)) if isinstance(c, Compiled) else c for c in compiled]
+
+    def stages(self, program: Program) -> list[StageText]:
+        """What the stages leave, and the slots of its results."""
+        compiled = self._compiled(program)
+        if isinstance(compiled, Problem):
+            return []
+        slots = compiled.executable.results
+        return [StageText(n, print_program(u), slots) for n, u in compiled.stages.items()]
 
     def _alone(self, compiled: Compiled | Problem, program: Program) -> Outcome:
         if isinstance(compiled, Problem):

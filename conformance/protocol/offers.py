@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from uop.conformance.backends.attempt import attempt
@@ -9,10 +10,12 @@ from uop.conformance.backends.interpreter import interpret
 from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError, shown
 from uop.conformance.protocol.messages import PROPERTIES
-from uop.conformance.protocol.types import Outputs, Program
+from uop.conformance.protocol.types import Outputs, Program, StageText
 from uop.conformance.protocol.untrusted import sanitized
 from uop.conformance.workers.transport import IsRight
-from uop.spec.errors import UopError
+from uop.interpreter.evaluate import evaluate
+from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.graph import slots_of
 from uop.spec.text.json_form import to_json
 from uop.spec.text.program import parse
 from uop.spec.uop import UOp
@@ -41,29 +44,26 @@ def wrong_property(reply: Json, root: UOp) -> str:
     return ""
 
 
-def first_wrong_stage(reply: Json, program: Program, is_right: IsRight) -> str:
-    """Say which stage of a worker changed the meaning of a program, by the interpreter.
-
-    DeviationError for a reply without stages.
-    """
-    stages = _stages(reply)
-    for name, text in stages:
-        outcome = attempt(partial(interpret, Program(text, program.batches)))
+def first_wrong_stage(stages: Sequence[StageText], program: Program, is_right: IsRight) -> str:
+    """Say which stage of a backend changed the meaning of a program, by the interpreter."""
+    for stage in stages:
+        outcome = attempt(partial(_interpreted, stage, program))
         if not isinstance(outcome, Outputs):
-            message = f"its stage {shown(name)} leaves what does not run: {outcome.message}"
+            message = f"its stage {shown(stage.name)} leaves what does not run: {outcome.message}"
             return sanitized(message)
         if not is_right(outcome):
-            return sanitized(f"its stage {shown(name)} leaves a program that gives something else")
+            message = f"its stage {shown(stage.name)} leaves a program that gives something else"
+            return sanitized(message)
     return "what its stages leave is right: the fault comes after them" if stages else ""
 
 
 def first_unreadable_stage(reply: Json) -> str:
     """The first stage whose program cannot be parsed, or nothing. DeviationError without stages."""
-    for name, text in _stages(reply):
+    for stage in stages_of(reply):
         try:
-            parse(text)
+            parse(stage.text)
         except UopError as error:
-            return sanitized(f"stage {shown(name)}: {error}")
+            return sanitized(f"stage {shown(stage.name)}: {error}")
     return ""
 
 
@@ -75,8 +75,25 @@ def source(reply: Json) -> str:
     return sanitized(f"its source:\n{text.rstrip()}")
 
 
-def _stages(reply: Json) -> list[tuple[str, str]]:
-    """The names of the stages and their output programs."""
+def _interpreted(stage: StageText, program: Program) -> Outputs:
+    """Evaluate what a stage leaves. Inputs may be gone, and buffers beside the outputs be written.
+
+    UnsupportedError where it does not write an output.
+    """
+    if not stage.outputs:
+        return interpret(Program(stage.text, program.batches))
+    root = parse(stage.text)
+    known, batches = slots_of(root), []
+    for batch in program.batches:
+        written = evaluate(root, {slot: a for slot, a in batch.items() if slot in known})
+        if not isinstance(written, dict) or not written.keys() >= set(stage.outputs):
+            raise UnsupportedError(f"not all outputs are written: {stage.outputs}")
+        batches.append(tuple(written[slot] for slot in stage.outputs))
+    return Outputs(tuple(batches))
+
+
+def stages_of(reply: Json) -> list[StageText]:
+    """The stages of a worker. DeviationError for a reply without stages."""
     stages = reply.get("stages")
     if not isinstance(stages, list):
         raise DeviationError("stages", "a list of objects", stages)
@@ -87,7 +104,7 @@ def _stages(reply: Json) -> list[tuple[str, str]]:
         )
         if not isinstance(name, str) or not isinstance(text, str):
             raise DeviationError(f"stages[{number}]", "an object with name and text", stage)
-        rows.append((name, text))
+        rows.append(StageText(name, text))
     return rows
 
 

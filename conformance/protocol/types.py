@@ -117,6 +117,18 @@ class Outputs:
 Outcome = Outputs | Problem
 
 
+@dataclass(frozen=True, slots=True)
+class StageText:
+    """What a stage of a compiler leaves: a program as text, and the slots of its outputs.
+
+    Without slots its outputs are those of the program, in order.
+    """
+
+    name: str
+    text: str
+    outputs: tuple[int, ...] = ()
+
+
 class Backend(Protocol):
     """An adapter; it imports what it needs in `hello`."""
 
@@ -125,3 +137,10 @@ class Backend(Protocol):
 
     def run(self, programs: Sequence[Program]) -> Sequence[Outcome]:
         """One outcome per program, in order."""
+
+
+class StagedBackend(Backend, Protocol):
+    """An adapter whose hello offers `stages`."""
+
+    def stages(self, program: Program) -> Sequence[StageText]:
+        """What its stages make of a program, in order; none where it does not compile."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from uop.conformance.protocol.codec import Arrays, codec
-from uop.conformance.protocol.types import Hello, Outcome, Program
+from uop.conformance.protocol.types import Hello, Outcome, Program, StageText
 
 SIZES = struct.Struct("<QQ")
 T = TypeVar("T")
@@ -46,6 +46,21 @@ class Ran:
 
     outcomes: tuple[Outcome, ...]
     resident: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lower:
+    """Say what the stages of the backend make of a program, within `limit` seconds."""
+
+    program: Program
+    limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """What the stages make of a program."""
+
+    stages: tuple[StageText, ...]
 
 
 class ClosedError(Exception):

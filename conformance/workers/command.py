@@ -85,7 +85,8 @@ class Command(Isolated):
         try:
             if "stages" in self.hello.offers:
                 reply = self.reply_about("stages", program)
-                lines.append(offers.first_wrong_stage(reply, program, is_right))
+                stages = offers.stages_of(reply)
+                lines.append(offers.first_wrong_stage(stages, program, is_right))
             if "source" in self.hello.offers:
                 lines.append(offers.source(self.reply_about("source", program)))
         except LostError as lost:

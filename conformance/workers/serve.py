@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, cycle
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from uop.conformance.protocol.types import (
     Problem,
     ProblemKind,
     Program,
+    StagedBackend,
 )
 from uop.conformance.workers.processes import end, own_stdout, when_alone
 from uop.interpreter.numeric.storage import STORED, Array
@@ -67,12 +69,17 @@ def answer(backend: Backend, requests: int, replies: int) -> None:
     """Run the programs of each message. ClosedError when the other side has gone."""
     borders = cycle(BORDERS)
     while True:
-        message = wire.read(requests, wire.Run)
+        message = cast(wire.Run | wire.Lower, wire.read(requests, wire.Run, wire.Lower))
         # The alarm ends an orphan even where it hangs with the GIL held.
         signal.alarm(math.ceil(message.limit) + GRACE)
-        outcomes = run(backend, message.programs, next(borders))
+        reply: wire.Ran | wire.Lowered
+        if isinstance(message, wire.Lower):
+            stages = cast(StagedBackend, backend).stages(message.program)
+            reply = wire.Lowered(tuple(stages))
+        else:
+            reply = wire.Ran(run(backend, message.programs, next(borders)), resident())
         signal.alarm(0)
-        wire.write(replies, wire.Ran(outcomes, resident()))
+        wire.write(replies, reply)
 
 
 def run(backend: Backend, programs: Sequence[Program], border: int) -> tuple[Outcome, ...]:

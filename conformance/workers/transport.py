@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import (
@@ -29,6 +29,7 @@ SERVE = "uop.conformance.workers.serve"
 """The module that the process of a backend runs."""
 STDERR_SHOWN = 400
 
+Reply = TypeVar("Reply", wire.Ran, wire.Lowered)
 IsRight = Callable[[Outcome], bool]
 """Says whether an outcome of a program is accepted."""
 
@@ -196,8 +197,23 @@ class Worker(Isolated):
             return self._after_loss(self.submitted, lost)
 
     def explain(self, program: Program, is_right: IsRight) -> str:
-        """Nothing is shown."""
-        return ""
+        """The first of its stages that is wrong, where it offers stages."""
+        if "stages" not in self.hello.offers:
+            return ""
+        from uop.conformance.protocol.offers import first_wrong_stage  # slow to import
+
+        limit = self.allowance.seconds(1)
+        try:
+            self.process.write(wire.Lower(program, limit))
+            lowered = self._reply(wire.Lowered, time.monotonic() + limit, limit)
+        except wire.ClosedError:
+            lost: LostError = self._crashed()
+        except LostError as error:
+            lost = error
+        else:
+            return first_wrong_stage(lowered.stages, program, is_right)
+        self.restart()
+        return f"its stages: {lost}"
 
     def close(self) -> None:
         self.process.kill()
@@ -234,18 +250,21 @@ class Worker(Isolated):
             raise self._crashed() from None
 
     def _receive(self, programs: tuple[Program, ...]) -> list[Outcome]:
-        try:
-            ran = self.process.read(wire.Ran, deadline=self.deadline)
-        except wire.LateError:
-            limit = self.allowance.seconds(len(programs))
-            raise LostError(ProblemKind.HANG, f"no answer within {limit:g} s") from None
-        except wire.ClosedError:
-            raise self._crashed() from None
+        ran = self._reply(wire.Ran, self.deadline, self.allowance.seconds(len(programs)))
         if len(ran.outcomes) != len(programs):
             message = f"{len(ran.outcomes)} outcomes for {len(programs)} programs"
             raise LostError(ProblemKind.CRASH, message)
         self._check_memory(ran.resident)
         return list(ran.outcomes)
+
+    def _reply(self, kind: type[Reply], deadline: float, limit: float) -> Reply:
+        """A message of the process. LostError where none comes within the limit."""
+        try:
+            return self.process.read(kind, deadline=deadline)
+        except wire.LateError:
+            raise LostError(ProblemKind.HANG, f"no answer within {limit:g} s") from None
+        except wire.ClosedError:
+            raise self._crashed() from None
 
     def _check_memory(self, resident: int) -> None:
         grown, self.resident = resident - self.resident, resident
