@@ -24,6 +24,7 @@ from uop.conformance.shrink.explain import (
 )
 from uop.conformance.shrink.kernels import reduce_kernels
 from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_elements
+from uop.conformance.shrink.ordinary import in_ordinary_values
 from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import computed
@@ -72,7 +73,10 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
     if found is None:
         return unshrunk(case, failure, judge.profile)
     rest = explain(failing, causes, probe).rest if causes and not is_lost else None
-    smallest, last_failure = _reduced(*(rest or found), probe)
+    reduced = _reduced(*(rest or found), probe)
+    smallest, last_failure = in_ordinary_values(
+        judge, reduced, probe, lambda candidate: bool(special_classes(candidate))
+    )
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
     explanation = judge.explain(Case(case.id, smallest.root, (Batch(smallest.inputs),)))
     message = "\n".join(filter(None, [last_failure.message, explanation]))

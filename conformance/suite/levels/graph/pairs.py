@@ -58,10 +58,12 @@ def _pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     made = (pair.made(Operands(choices, dtype, vocabulary)) for pair in chosen)
     root = outputs(*dict.fromkeys(made))
     inputs = slots_of(root).items()
-    return program(root, *({k: _data(u, root, choices, draw) for k, u in inputs} for draw in DRAWS))
+    return program(
+        root, *({k: fitting_data(u, root, choices, draw) for k, u in inputs} for draw in DRAWS)
+    )
 
 
-def _data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Array:
+def fitting_data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Array:
     """Return data for an input, which fits if it is a divisor or the count of a shift."""
     data = values.sample(draw, u.dtype, u.shape, choices)
     for user in root.toposort():
