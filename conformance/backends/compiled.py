@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import cast
 
 from uop.compiler.bundle import Job, run_many
@@ -15,6 +14,7 @@ from uop.conformance.backends.attempt import problem_of
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
 from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, Problem, Program
 from uop.interpreter.evaluate import Output
+from uop.spec.distribution import own_version
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.latitude import STRICT
 from uop.spec.text.program import parse
@@ -33,7 +33,7 @@ class CompiledBackend:
         name = f"{self.device.name} ({self.device.version})"
         return Hello(
             self.target,
-            version("uop"),
+            own_version(),
             name,
             EVERY_OP,
             EVERY_DTYPE,
