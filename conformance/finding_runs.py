@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import runpy
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.tinygrad import TARGETS, load
+from uop.spec.distribution import importable
 from uop.spec.errors import UnsupportedError
 
 FOLDER = Path(__file__).parent / "findings"
@@ -98,6 +100,7 @@ def runs(device: str, paths: Iterable[Path]) -> dict[str, Run]:
     """Run scripts on a device, by name. UnsupportedError where the device cannot be used here."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "uop.conformance.finding_runs", device, *map(str, paths)],
+        env=importable(os.environ),
         capture_output=True,
         encoding="utf-8",
         errors="replace",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
+from uop.spec.distribution import entry_points
 from uop.spec.errors import UnsupportedError
 
 GROUP = "uop.additions"
@@ -14,7 +14,7 @@ GROUP = "uop.additions"
 @cache
 def load_additions() -> None:
     """Import the entry points of the group; before anything else that lists ops or dtypes."""
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(entry_points(GROUP), key=lambda entry: entry.name):
         # The ops of this package come first.
         import_module("uop.spec.ops.declared")
         try:

@@ -89,6 +89,10 @@ class LaunchError(BackendError):
     """A kernel was built, but went wrong when it ran."""
 
 
+class DeviceLostError(UopError):
+    """A process cannot use its device any more; only another process can."""
+
+
 def users_line() -> str:
     """The file:line of the first stack frame outside this package; empty if there is none."""
     frame = sys._getframe(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -52,12 +53,28 @@ def test_a_session_that_would_test_another_uop_fails(tmp_path: Path) -> None:
     assert python("-P", "-m", "pytest", *here).returncode == pytest.ExitCode.OK
 
 
-def test_without_an_installation_it_says_so() -> None:
+@pytest.mark.parametrize(
+    ("command", "said"), [("--version", "uop "), ("backends", "interpreter  ready")]
+)
+def test_nothing_has_to_be_installed(command: str, said: str) -> None:
+    """No metadata is found; what processes are started finds none in the clone either."""
     script = (
         "import importlib.metadata as m, sys; from uop.__main__ import main; "
         "m.Distribution.discover = classmethod(lambda *_, **__: iter(())); "
-        "sys.exit(main(['--version']))"
+        f"sys.exit(main([{command!r}]))"
     )
     done = python("-c", script)
-    assert done.returncode == 2, done.stderr
-    assert "No package metadata was found for uop; install it with: pip install" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+def test_what_the_clone_says_of_itself() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    script = (
+        "from uop.spec.distribution import entry_points, own_version; print(own_version(), "
+        "*(f'{e.name}={e.value}' for e in entry_points('uop.backends')))"
+    )
+    (version, *entries) = python("-c", script).stdout.split()
+    assert version == project["version"]
+    backends = project["entry-points"]["uop.backends"]
+    assert set(entries) == {f"{name}={value}" for name, value in backends.items()}

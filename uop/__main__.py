@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from importlib.metadata import PackageNotFoundError
 from io import TextIOWrapper
 from types import FrameType
 from typing import TextIO
@@ -12,7 +11,7 @@ import click
 
 from uop.cli import cli
 from uop.conformance.run.exits import Exit
-from uop.spec.errors import BackendError, PassError, UopError
+from uop.spec.errors import BackendError, DeviceLostError, PassError, UopError
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """The signals that end a process; not every system has both."""
@@ -40,9 +39,6 @@ def main(arguments: list[str] | None = None) -> int:
     except UopError as error:
         print_error(f"error: {error}")
         return exit_code(error)
-    except PackageNotFoundError as error:
-        print_error(f"error: {error}; install it with: pip install -e '.[opencl,suite]'")
-        return Exit.USAGE
     except SystemExit as left:
         # click exits in this way after shell completion and, with 1, when the reader
         # of a pipe has gone: `uop explain ADD | head -1`.
@@ -107,7 +103,7 @@ def report_write_error(error: OSError) -> Exit:
 def exit_code(error: UopError) -> Exit:
     """The exit code of an error, by its cause: the user, the backend or this program."""
     match error:
-        case BackendError():
+        case BackendError() | DeviceLostError():
             return Exit.NO_BACKEND
         case PassError():
             return Exit.FAILED

@@ -1,4 +1,4 @@
-"""The CUDA runtime: compiles kernels with NVRTC and launches them with cupy."""
+"""The CUDA runtime: compiles kernels with NVRTC, and loads and launches them with cupy."""
 
 from __future__ import annotations
 
@@ -9,44 +9,73 @@ from typing import Any
 import numpy as np
 
 from uop.compiler.runtime.device import Contents, Launch, check_group, require
-from uop.spec.errors import BackendError, LaunchError, UnsupportedError
+from uop.spec.errors import BackendError, DeviceLostError, LaunchError, UnsupportedError
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 """The options of NVRTC: IEEE arithmetic, one rounding per operation."""
 ARCHITECTURE = "compute_80"
+NVRTC = "cupy_backends.cuda.libs.nvrtc"
 MOST_ITEMS = 1024
 """The most work items of a group on any CUDA device."""
+MOST_ALONG = (1024, 1024, 64)
+"""The most work items of a group along each axis."""
+MOST_GROUPS = (2**31 - 1, 65535, 65535)
+"""The most groups of a launch along each axis."""
 
 
 def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
-    """The PTX of a source; needs no GPU. BackendError with the compiler's log if it fails."""
-    nvrtc = require("cupy_backends.cuda.libs.nvrtc", "cuda")
+    """Compile a source to PTX, for an architecture such as sm_90 to machine code; needs no GPU.
+
+    BackendError with the compiler's log if it fails. This does not use cupy.RawModule, which puts
+    -ftz=true behind our options: NVRTC obeys the last one, and float32 subnormals become zeros.
+    """
+    nvrtc = require(NVRTC, "cuda")
     program = nvrtc.createProgram(source, "uop.cu", [], [])
     try:
         nvrtc.compileProgram(program, [f"-arch={architecture}", *OPTIONS])
-        ptx: bytes = nvrtc.getPTX(program)
+        is_real = architecture.startswith("sm_")
+        image: bytes = nvrtc.getCUBIN(program) if is_real else nvrtc.getPTX(program)
     except nvrtc.NVRTCError as error:
         log = nvrtc.getProgramLog(program)
         raise BackendError(f"NVRTC refuses the source: {error}\n{log}") from error
     finally:
         nvrtc.destroyProgram(program)
-    return ptx
+    return image
 
 
 def open_cuda() -> CUDADevice:
     """Open the current CUDA device; UnsupportedError if there is none."""
-    cupy = require("cupy", "cuda")
+    nvrtc, cupy = require(NVRTC, "cuda"), require("cupy", "cuda")
     try:
-        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-        version = cupy.cuda.runtime.runtimeGetVersion()
+        device = cupy.cuda.Device()
+        properties = cupy.cuda.runtime.getDeviceProperties(device.id)
+        version = cupy.cuda.runtime.driverGetVersion()
+        architecture = architecture_for(device.compute_capability, nvrtc.getSupportedArchs())
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise UnsupportedError(f"no CUDA device: {error}") from error
-    return CUDADevice(properties["name"].decode(), f"CUDA {version}", cupy)
+    compiler = ".".join(map(str, nvrtc.getVersion()))
+    about = f"CUDA {version // 1000}.{version % 1000 // 10}, NVRTC {compiler}, {architecture}"
+    return CUDADevice(properties["name"].decode(), about, architecture, cupy)
+
+
+def architecture_for(capability: str, known: Sequence[int]) -> str:
+    """Choose what NVRTC compiles for: machine code where it knows the device, else PTX.
+
+    A driver that is older than NVRTC runs its machine code, but refuses its PTX. UnsupportedError
+    for a device that is older than all that NVRTC knows.
+    """
+    wanted = int(capability)
+    if wanted in known:
+        return f"sm_{wanted}"
+    older = [number for number in known if number < wanted]
+    if not older:
+        raise UnsupportedError(f"NVRTC no longer compiles for compute capability {wanted / 10}")
+    return f"compute_{max(older)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuiltCUDA:
-    """A CUDA module."""
+    """A loaded CUDA module."""
 
     module: Any
 
@@ -60,31 +89,64 @@ class CUDADevice:
 
     name: str
     version: str
+    architecture: str
     cupy: Any
 
     def build(self, source: str) -> BuiltCUDA:
-        module = self.cupy.RawModule(code=source, options=OPTIONS)
+        image = nvrtc_compile(source, self.architecture)
+        module = self.cupy.cuda.function.Module()
         try:
-            module.compile()
-        except self.cupy.cuda.compiler.CompileException as error:
-            raise BackendError(f"{self.name} refuses the source: {error}") from error
+            module.load(image)
+        except self._errors as error:
+            self._check_alive(error)
+            raise BackendError(f"{self.name} refuses the module: {error}") from error
         return BuiltCUDA(module)
 
     def run(
         self, built: BuiltCUDA, launches: Sequence[Launch], buffers: Sequence[Contents]
     ) -> list[Contents]:
-        # As bytes, because cupy has no dtypes for small floats.
-        held = [self.cupy.asarray(_as_bytes(contents)) for contents in buffers]
+        """`Device.run`; DeviceLostError where this process cannot use the device any more."""
         try:
+            # As bytes, because cupy has no dtypes for small floats.
+            held = [self.cupy.asarray(_as_bytes(contents)) for contents in buffers]
             for launch in filter(lambda launch: all(launch.groups), launches):
-                check_group(launch, MOST_ITEMS, self.name)
+                self._check_sizes(launch)
                 arguments = [held[i] for i in launch.buffers]
                 arguments += [np.int32(i) for i in launch.integers]
                 built.kernel(launch.kernel)(launch.groups, launch.local_size, tuple(arguments))
             flat = [self.cupy.asnumpy(buffer) for buffer in held]
-        except self.cupy.cuda.runtime.CUDARuntimeError as error:
+        except self._errors as error:
+            self._check_alive(error)
             raise LaunchError(f"{self.name}: {error}") from error
         return [b.view(c.dtype).reshape(c.shape) for b, c in zip(flat, buffers, strict=True)]
+
+    def _check_sizes(self, launch: Launch) -> None:
+        """UnsupportedError for a launch that is too large for a CUDA device."""
+        check_group(launch, MOST_ITEMS, self.name)
+        for what, sizes, most in (
+            ("work items of a group", launch.local_size, MOST_ALONG),
+            ("groups", launch.groups, MOST_GROUPS),
+        ):
+            if any(size > limit for size, limit in zip(sizes, most, strict=False)):
+                raise UnsupportedError(f"{what} {sizes}: {self.name} takes at most {most}")
+
+    def _check_alive(self, error: Exception) -> None:
+        """DeviceLostError after an error that stays: an access to a wrong address ends the context,
+        and every later call of the process fails with it.
+        """
+        try:
+            self.cupy.cuda.runtime.deviceSynchronize()
+        except self._errors:
+            raise DeviceLostError(f"{self.name} is lost to this process: {error}") from error
+
+    @property
+    def _errors(self) -> tuple[type[Exception], ...]:
+        cuda = self.cupy.cuda
+        return (
+            cuda.runtime.CUDARuntimeError,
+            cuda.driver.CUDADriverError,
+            cuda.memory.OutOfMemoryError,
+        )
 
 
 def _as_bytes(contents: Contents) -> Contents:

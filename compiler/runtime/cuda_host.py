@@ -46,6 +46,15 @@ class BuiltCUDAHost:
     def kernel(self, name: str) -> ctypes._NamedFuncPointer:
         return self.library[f"launch_{name}"]
 
+    def launch(self, launch: Launch, held: Sequence[Contents]) -> None:
+        """Run one launch in the memory of the buffers. LaunchError for a divergent barrier."""
+        pointers = [ctypes.c_void_p(held[i].ctypes.data) for i in launch.buffers]
+        values = [*pointers, *map(ctypes.c_int32, launch.integers)]
+        arguments = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        size = (ctypes.c_uint * 6)(*_three(launch.groups), *_three(launch.local_size))
+        if self.kernel(launch.kernel)(arguments, size) != 0:
+            raise LaunchError(f"kernel {launch.kernel}: divergent barrier")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CUDAHostDevice:
@@ -75,12 +84,7 @@ class CUDAHostDevice:
     ) -> list[Contents]:
         held = [np.array(contents, order="C") for contents in buffers]
         for launch in filter(lambda launch: all(launch.groups), launches):
-            pointers = [ctypes.c_void_p(held[i].ctypes.data) for i in launch.buffers]
-            values = [*pointers, *map(ctypes.c_int32, launch.integers)]
-            arguments = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-            size = (ctypes.c_uint * 6)(*_three(launch.groups), *_three(launch.local_size))
-            if built.kernel(launch.kernel)(arguments, size) != 0:
-                raise LaunchError(f"kernel {launch.kernel}: divergent barrier")
+            built.launch(launch, held)
         return held
 
 

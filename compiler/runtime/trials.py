@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, files, version
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
@@ -26,6 +26,7 @@ from typing import Any
 from uop.compiler.runtime.drivers import DEFAULTS, WHEELS, Driver, embedded, listed, loader
 from uop.compiler.runtime.kernel_cache import VARIABLE as KERNELS
 from uop.compiler.runtime.kernel_cache import refusal_of, why_it_keeps_nothing
+from uop.spec.distribution import importable, own_version
 from uop.spec.errors import UnsupportedError
 
 MODULE = "uop.compiler.runtime.opencl"
@@ -173,7 +174,7 @@ def _tried(driver: Driver, folder: str) -> Trial:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            env={**os.environ, KERNELS: folder},
+            env=importable({**os.environ, KERNELS: folder}),
             timeout=SECONDS,
             check=False,
         )
@@ -211,7 +212,7 @@ def _content(driver: Driver) -> str:
         [_state(path) for path in paths],
         sorted(item for item in variables if item[0] != KERNELS),
         _processor(),
-        [sys.version, version("uop")],
+        [sys.version, own_version()],
     ]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 

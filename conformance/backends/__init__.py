@@ -8,9 +8,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from uop.conformance.protocol.types import Backend
+from uop.spec.distribution import entry_points
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.nearest import did_you_mean
 
@@ -74,12 +75,12 @@ def find(name: str) -> Named:
     reference = f"{first}:{attribute}"
     if EntryPoint.pattern.match(reference):
         return Named(EntryPoint(reference, reference, GROUP), argument)
-    known = ", ".join(names()) or "none, as uop is not installed"
+    known = ", ".join(names())
     near = did_you_mean(first, names())
     raise NoSuchBackendError(f"no backend {name!r}; known: {known}, or module:Class{near}")
 
 
 def _registered() -> dict[str, EntryPoint]:
     """The entry points by name: this project's before others, then the first registered."""
-    entries = reversed(tuple(entry_points(group=GROUP)))
+    entries = reversed(entry_points(GROUP))
     return {e.name: e for e in sorted(entries, key=lambda e: e.value.startswith(OWN))}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from zlib import crc32
 
 from uop.conformance.backends.attempt import attempt
@@ -13,6 +12,7 @@ from uop.conformance.judging.expected import may_end
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.numeric.storage import Array
+from uop.spec.distribution import own_version
 from uop.spec.errors import UnsupportedError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
@@ -40,7 +40,7 @@ class AdversaryBackend:
             raise UnsupportedError(f"adversary: expected the name of an op, found {self.pushed!r}")
         return Hello(
             "adversary",
-            version("uop"),
+            own_version(),
             "numpy",
             EVERY_OP,
             EVERY_DTYPE,

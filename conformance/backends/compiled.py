@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from typing import cast
 
 import numpy as np
@@ -27,6 +26,7 @@ from uop.conformance.protocol.types import (
     StageText,
 )
 from uop.interpreter.evaluate import Output
+from uop.spec.distribution import own_version
 from uop.spec.errors import LaunchError, UnsupportedError, UopError
 from uop.spec.latitude import STRICT
 from uop.spec.text.program import parse, print_program
@@ -49,7 +49,7 @@ class CompiledBackend:
         name = f"{self.device.name} ({self.device.version})"
         return Hello(
             self.target,
-            version("uop"),
+            own_version(),
             name,
             EVERY_OP,
             EVERY_DTYPE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Program
@@ -11,6 +10,7 @@ from uop.interpreter.evaluate import Output, evaluate
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.tensor.devices import evaluate_by_devices
+from uop.spec.distribution import own_version
 from uop.spec.dtype import DTYPES
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
@@ -24,7 +24,7 @@ class InterpreterBackend:
     def hello(self) -> Hello:
         return Hello(
             "interpreter",
-            version("uop"),
+            own_version(),
             "numpy",
             EVERY_OP,
             EVERY_DTYPE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from uop.conformance.checks import OptionError
@@ -17,6 +16,7 @@ from uop.conformance.suite.case import MIXED, Case, CaseId
 from uop.conformance.suite.own_cases import read_cases, suite_case
 from uop.conformance.workers.sessions import known, started
 from uop.spec.case import FileCase
+from uop.spec.distribution import own_version
 from uop.spec.nearest import did_you_mean
 from uop.spec.text.uop_file import parse_file
 
@@ -120,7 +120,7 @@ def _judged(case: FileCase, path: str, backend: str) -> FailingCase:
         path,
         backend,
         info,
-        version("uop"),
+        own_version(),
         failure.symptom.kind,
         failure.message,
         failure.values,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from uop.conformance.suite.case import EFFORTS, LEVELS, Case
 from uop.conformance.suite.generate import groups
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric.storage import STORED
+from uop.spec.distribution import own_version
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.text import json_form
 from uop.spec.text.profile_text import parse_profile
@@ -116,7 +116,7 @@ def _header(seed: int, profile: str) -> str:
     return json.dumps(
         {
             "schema": SCHEMA,
-            "uop": version("uop"),
+            "uop": own_version(),
             "seed": seed,
             "profile": profile,
             "dtypes": dtype_table(),

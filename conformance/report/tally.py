@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 
 from uop.conformance.judging.elements import BINS
 from uop.conformance.judging.verdict import MAY_END, CaseFailure, Status, Verdict
@@ -26,6 +25,7 @@ from uop.conformance.report.model import (
 from uop.conformance.report.options import ReportedOptions
 from uop.conformance.suite.case import GENERATOR, OWN, CaseId
 from uop.conformance.suite.vocabulary import Vocabulary, whole
+from uop.spec.distribution import own_version
 
 MARKS = {
     Status.PASSED: ".",
@@ -184,7 +184,7 @@ class Tally:
         """Build the report. The arguments are fields of Report and Summary."""
         fails = bool(failures) or any(line.stale for line in known)
         return Report(
-            suite=version("uop"),
+            suite=own_version(),
             backend=backend,
             profile=profile,
             profile_from=profile_from,

@@ -15,6 +15,7 @@ from threading import Thread
 from typing import IO, TypeVar
 
 from uop.conformance.protocol import wire
+from uop.spec.distribution import importable
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -37,7 +38,7 @@ class Module:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=environment,
+            env=importable(os.environ if environment is None else environment),
             # Ctrl-C must reach the run alone, which still collects the finished cases.
             start_new_session=True,
         )

@@ -1,4 +1,4 @@
-"""Compute real functions of floats exactly where the value is dyadic, else enclose them with arb.
+"""Compute real functions of floats exactly where the value is dyadic, else enclose them.
 
 The precision of the enclosure grows until it decides the result. All functions return magnitudes;
 callers take the sign from an approximation.
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, ctx
 
+from uop.interpreter.numeric import bounds
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType, FloatFormat
 from uop.spec.ops.names import Op
@@ -39,7 +39,7 @@ class Real:
     """
 
     known: Callable[..., Fraction | None]
-    enclose: Callable[..., arb]
+    enclose: bounds.Enclose
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,17 @@ def magnitude(op: Op, point: tuple[float, ...], unit: int) -> Magnitude:
         return Magnitude(math.floor(scaled), unit, scaled.denominator == 1)
     precision = PRECISION
     while precision <= LAST_PRECISION:
-        with ctx.workprec(precision):
-            ball = abs(real.enclose(*point)) * arb(2) ** -unit
-            whole = ball.floor().unique_fmpz()
-            if whole is not None and ball > whole:
-                return Magnitude(int(whole), unit, exact=False)
+        try:
+            below, above = real.enclose(*point, precision)
+        except (ArithmeticError, ValueError) as error:
+            raise ArithmeticError(f"{op.name} at {point}: {error}") from error
+        scale = Fraction(2) ** -unit
+        low, high = max(below, -above) * scale, max(-below, above) * scale
+        whole = math.floor(low)
+        if whole < low and high < whole + 1:
+            return Magnitude(whole, unit, exact=False)
         precision *= 2
-    raise ArithmeticError(f"{op.name} at {point}: not decided by {LAST_PRECISION} digits")
+    raise ArithmeticError(f"{op.name} at {point}: not decided by {LAST_PRECISION} bits")
 
 
 def units(near: Array, dtype: DType) -> Array:
@@ -172,10 +176,10 @@ def _odd_and_exponent(x: float) -> tuple[int, int]:
 
 
 REALS: dict[Op, Real] = {
-    Op.RECIP: Real(_recip_known, lambda x: 1 / arb(x)),
-    Op.SQRT: Real(_sqrt_known, lambda x: arb(x).sqrt()),
-    Op.EXP2: Real(_exp2_known, lambda x: (arb(x) * arb.const_log2()).exp()),
-    Op.LOG2: Real(_log2_known, lambda x: arb(x).log() / arb.const_log2()),
-    Op.SIN: Real(_sin_known, lambda x: arb(x).sin()),
-    Op.POW: Real(_pow_known, lambda x, y: (arb(abs(x)).log() * arb(y)).exp()),
+    Op.RECIP: Real(_recip_known, bounds.recip),
+    Op.SQRT: Real(_sqrt_known, bounds.sqrt),
+    Op.EXP2: Real(_exp2_known, bounds.exp2),
+    Op.LOG2: Real(_log2_known, bounds.log2),
+    Op.SIN: Real(_sin_known, bounds.sin),
+    Op.POW: Real(_pow_known, bounds.power),
 }

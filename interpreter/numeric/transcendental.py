@@ -1,8 +1,8 @@
-"""Compute EXP2, LOG2, SIN and POW correctly rounded, by approximation or else with arb.
+"""Compute EXP2, LOG2, SIN and POW correctly rounded, by approximation or else enclosed.
 
 An approximation decides a result if both ends of its error interval round to the same value. The
 other elements, one in thousands for float32 and a few in a hundred for float64, are computed
-exactly or enclosed by arb.
+exactly or enclosed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 
 # The libraries behind numpy document errors of a few ulps (2^-52 in float64,
-# 2^-63 in the x87 format). These intervals are wider, and leave a few more elements to arb.
+# 2^-63 in the x87 format). These intervals are wider, and leave a few more elements to them.
 FLOAT64_ERROR = 2.0**-40
 EXTENDED_ERROR = 2.0**-59
 HAS_EXTENDED = np.finfo(np.longdouble).nmant in (63, 112)
@@ -71,7 +71,7 @@ def _table(op: Op, dtype: DType, arity: int) -> Array:
 def _computed(op: Op, dtype: DType, *operands: Array) -> Array:
     wide: type[np.floating[Any]] = np.float64 if dtype.bits < 64 else np.longdouble
     if wide is np.longdouble and not HAS_EXTENDED:
-        return _by_arb(op, dtype, *operands)
+        return _by_enclosure(op, dtype, *operands)
     error = wide(FLOAT64_ERROR if dtype.bits < 64 else EXTENDED_ERROR)
     near = np.asarray(APPROXIMATIONS[op](*(operand.astype(wide) for operand in operands)))
     low = to_bits(_narrowed(np.asarray(near * (1 - error)), dtype))
@@ -80,8 +80,8 @@ def _computed(op: Op, dtype: DType, *operands: Array) -> Array:
     return from_bits(_refined(op, dtype, near, low, undecided, *operands), dtype)
 
 
-def _by_arb(op: Op, dtype: DType, *operands: Array) -> Array:
-    """Compute without a wider format: numpy gives the special cases, arb all other elements."""
+def _by_enclosure(op: Op, dtype: DType, *operands: Array) -> Array:
+    """Compute without a wider format: numpy gives the special cases, enclosures all others."""
     library = np.asarray(APPROXIMATIONS[op](*operands))
     ordinary = ~np.isnan(library)
     for operand in operands:

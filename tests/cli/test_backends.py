@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def test_every_registered_backend_has_a_line(uop: Any) -> None:
 def test_entry_points_have_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """From Python 3.12 on they are found by name alone."""
     mine = EntryPoint("mine", "some:Class", registered.GROUP)
-    monkeypatch.setattr(registered, "entry_points", lambda group: iter([mine]))
+    monkeypatch.setattr(metadata, "entry_points", lambda group: iter([mine]))
     assert registered.find("mine").entry is mine
 
 

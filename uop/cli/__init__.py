@@ -2,7 +2,6 @@
 
 import reprlib
 from importlib import import_module
-from importlib.metadata import version
 
 import click
 
@@ -68,7 +67,9 @@ class Commands(Suggesting):
 
 def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        click.echo(f"uop {version('uop')}")
+        from uop.spec.distribution import own_version
+
+        click.echo(f"uop {own_version()}")
         ctx.exit()
 
 

@@ -6,10 +6,10 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
-from flint import ctx
 
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric.enclosure import REALS
@@ -247,12 +247,12 @@ def _real(u: UOp, x: Sequence[Operand], result: str) -> str:
     values = [operand.value for operand in x]
     if None in values or 0 in values:
         return f"{said} is {result}"
-    with ctx.workprec(PRECISION):
-        # Of a power the enclosure is the magnitude; the sign is that of the result.
-        ball = REALS[u.op].enclose(*(float(v) for v in values if v is not None))
-        if not ball.is_finite():
-            return f"{said} is {result}"
-        shown = ball.str(DIGITS, radius=False)
+    try:
+        below, _ = REALS[u.op].enclose(*(float(v) for v in values if v is not None), PRECISION)
+    except (ArithmeticError, ValueError):
+        return f"{said} is {result}"
+    shown = Context(DIGITS).divide(Decimal(below.numerator), Decimal(below.denominator))
+    # Of a power the magnitude is enclosed; the sign is that of the result.
     sign = "|" * (u.op is Op.POW)
     return f"{sign}{said}{sign} = {shown} to {DIGITS} digits; accepted as {u.dtype.name}: {result}"
 

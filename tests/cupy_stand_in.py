@@ -1,0 +1,186 @@
+"""A stand-in for cupy where there is no GPU: its modules as far as this project calls them.
+
+Kernels run on the CPU, built by g++ as for `cuda-host`. Arguments, sizes and errors are checked as
+cupy and CUDA do; an error that stays is one of `LOST`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uop.compiler.runtime.cuda_host import BuiltCUDAHost, open_cuda_host
+from uop.compiler.runtime.device import Launch
+from uop.spec.errors import BackendError
+
+__version__ = "14.2.0"
+CAPABILITY = 90
+MOST = ((2**31 - 1, 65535, 65535), (1024, 1024, 64))
+MEMORY = 1 << 32
+ELF = b"\x7fELF"
+WRONG_ADDRESS = "wrong_address"
+"""A kernel of this name accesses a wrong address: every later call fails."""
+LOST: list[str] = []
+COMPILED: list[tuple[str, ...]] = []
+"""The options of each compilation."""
+
+
+class CUDARuntimeError(RuntimeError):
+    """As of cupy.cuda.runtime."""
+
+
+class CUDADriverError(RuntimeError):
+    """As of cupy.cuda.driver."""
+
+
+class OutOfMemoryError(MemoryError):
+    """As of cupy.cuda.memory."""
+
+
+class NVRTCError(RuntimeError):
+    """As of cupy.cuda.nvrtc."""
+
+
+def check() -> None:
+    """Report an error of an earlier launch, as every synchronizing call does."""
+    if LOST:
+        raise CUDARuntimeError(LOST[0])
+
+
+class DeviceArray:
+    """Memory of the device: nothing but asnumpy and kernels can read it."""
+
+    def __init__(self, memory: NDArray[Any]) -> None:
+        self.memory = memory
+        self.nbytes = memory.nbytes
+        self.data = self
+
+    def copy_from_device_async(self, source: DeviceArray, size: int) -> None:
+        self.memory.view(np.uint8)[:size] = source.memory.view(np.uint8)[:size]
+
+
+def asarray(a: NDArray[Any]) -> DeviceArray:
+    check()
+    if a.dtype.kind not in "?biufc":
+        raise ValueError(f"Unsupported dtype {a.dtype}")
+    if a.nbytes > MEMORY:
+        raise OutOfMemoryError(f"Out of memory allocating {a.nbytes:,} bytes")
+    return DeviceArray(np.array(a, order="C"))
+
+
+def asnumpy(a: DeviceArray) -> NDArray[Any]:
+    check()
+    return np.array(a.memory)
+
+
+class Program:
+    """A program of NVRTC."""
+
+    def __init__(self, source: str) -> None:
+        self.source, self.log = source, ""
+
+
+def create_program(src: str, name: str, headers: Sequence[str], includes: Sequence[str]) -> Program:
+    return Program(src)
+
+
+def compile_program(program: Program, options: Sequence[str]) -> None:
+    COMPILED.append(tuple(options))
+    try:
+        built(program.source)
+    except BackendError as error:
+        program.log = str(error)
+        raise NVRTCError("NVRTC_ERROR_COMPILATION (6)") from error
+
+
+@cache
+def built(source: str) -> BuiltCUDAHost:
+    return open_cuda_host().build(source)
+
+
+def image(program: Program) -> bytes:
+    """What is loaded begins as machine code does; behind that it is the source."""
+    return ELF + program.source.encode()
+
+
+class Module:
+    """A loaded module."""
+
+    def load(self, cubin: bytes) -> None:
+        check()
+        self.source = cubin.removeprefix(ELF).decode()
+
+    def get_function(self, name: str) -> Function:
+        library = built(self.source)
+        try:
+            library.kernel(name)
+        except AttributeError as error:
+            raise CUDADriverError("CUDA_ERROR_NOT_FOUND: named symbol not found") from error
+        return Function(library, name)
+
+
+class Function:
+    """A kernel, ready to launch."""
+
+    def __init__(self, library: BuiltCUDAHost, name: str) -> None:
+        self.library, self.name = library, name
+
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: Iterable[Any]) -> None:
+        check()
+        buffers, integers = [], []
+        for arg in args:
+            # By its size cupy passes a scalar of numpy, and a plain int as one of 64 bits.
+            match arg:
+                case DeviceArray():
+                    assert not integers
+                    buffers.append(arg.memory)
+                case np.int32():
+                    integers.append(int(arg))
+                case _:
+                    raise TypeError(f"Unsupported type {type(arg)}")
+        for sizes, most in zip((grid, block), MOST, strict=True):
+            assert isinstance(sizes, tuple)
+            if any(not 0 < n <= m for n, m in zip((*sizes, 1, 1)[:3], most, strict=True)):
+                raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
+        if np.prod(block) > 1024:
+            raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
+        if self.name == WRONG_ADDRESS:
+            LOST.append("cudaErrorIllegalAddress: an illegal memory access was encountered")
+            return
+        numbers = tuple(range(len(buffers)))
+        self.library.launch(Launch(self.name, numbers, grid, block, tuple(integers)), buffers)
+
+
+nvrtc = SimpleNamespace(
+    NVRTCError=NVRTCError,
+    createProgram=create_program,
+    compileProgram=compile_program,
+    getCUBIN=image,
+    getPTX=image,
+    getProgramLog=lambda program: program.log,
+    destroyProgram=lambda program: None,
+    getSupportedArchs=lambda: (75, 80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121),
+    getVersion=lambda: (13, 0),
+)
+cuda = SimpleNamespace(
+    Device=lambda: SimpleNamespace(id=0, compute_capability=str(CAPABILITY)),
+    function=SimpleNamespace(Module=Module),
+    memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+    driver=SimpleNamespace(CUDADriverError=CUDADriverError),
+    runtime=SimpleNamespace(
+        CUDARuntimeError=CUDARuntimeError,
+        deviceSynchronize=check,
+        driverGetVersion=lambda: 13000,
+        runtimeGetVersion=lambda: 13000,
+        getDeviceProperties=lambda device: {"name": b"Stand-in"},
+    ),
+)
+MODULES = {
+    "cupy": SimpleNamespace(asarray=asarray, asnumpy=asnumpy, cuda=cuda, __version__=__version__),
+    "cupy_backends.cuda.libs.nvrtc": nvrtc,
+}
