@@ -36,6 +36,8 @@ class Mutant:
     the backends `against`, which are mutants, or adversaries that push an op outside
     (`adversary:MAX`) or take the liberties of another profile (`adversary::max_nan=number`) in the
     cases of `level`. `equivalent` proves that no program shows the fault; empty for other mutants.
+    `source` names an issue of another project with such a fault, or the class of bugs; empty where
+    it was made up.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Mutant:
     profile: str = "strict"
     against: tuple[str, ...] = ()
     equivalent: str = ""
+    source: str = ""
 
     @property
     def alias(self) -> str:

@@ -43,6 +43,11 @@ SCHEMA = json.loads(
     files("uop.conformance.mutants").joinpath("uop-mutants-1.schema.json").read_text()
 )
 ONE_OF_EACH = {
+    "field: peepholes": "bytes-are-divided-as-floats",
+    "field: numbers": "the-power-of-one-half-is-a-root",
+    "field: schedules": "half-a-multiple-is-a-multiple",
+    "field: memory": "parts-of-later-axes-are-whole",
+    "field: launches": "long-counters-in-one-word",
     "absent elements": "loads-outside-give-the-element",
     "casts and bit copies": "truth-of-nan",
     "rules of decomposed ops": "not-is-the-identity",
