@@ -114,10 +114,16 @@ class CauseSearch:
         return self.causes.found[len(before) :]
 
     def _known(self, verdict: Verdict, shrunk: Failure) -> Failure | None:
-        """The known cause that explains what a failure was shrunk to."""
+        """The known cause that explains what a failure was shrunk to.
+
+        Where no time is left to find out, it is one of the same signature.
+        """
+        found = self.causes.found
         one = replace(_unexplained(verdict), text=shrunk.text)
-        cause = self._explained([one], self.causes.found).get(verdict.id)
-        return next((known for known in self.causes.found if known.id == cause), None)
+        cause = self._explained([one], found).get(verdict.id)
+        if cause is None and time.monotonic() >= self.deadline:
+            return next((known for known in found if known.signature == shrunk.signature), None)
+        return next((known for known in found if known.id == cause), None)
 
 
 def one_of_each_op(failed: Iterable[Verdict]) -> list[Verdict]:
