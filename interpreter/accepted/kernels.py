@@ -19,7 +19,7 @@ from uop.interpreter.accepted.rules.folds import folded
 from uop.interpreter.accepted.rules.matrices import fragments_in_warps
 from uop.interpreter.accepted.sets import Sets, points, somewhere, without
 from uop.interpreter.accepted.trees import Trees
-from uop.interpreter.accepted.widening import is_reference, narrowed, widens
+from uop.interpreter.accepted.widening import as_output, is_reference, narrowed, widens
 from uop.interpreter.kernel.buffers import Buffer, Buffers, Registers
 from uop.interpreter.kernel.domain import Access, Arrays
 from uop.interpreter.kernel.lanes import Lanes, indexed, stacked
@@ -58,7 +58,7 @@ def accepted_of_kernels(
     for u, buffer in sorted(buffers.stored_to().items(), key=lambda stored: slot_of(stored[0])):
         sets = held[buffer].held() if buffer in held else None
         shaped = sets and sets.map(lambda a, u=u: a.reshape(u.shape))  # type: ignore[misc]
-        result.append(narrowed(u.dtype, written[slot_of(u)], shaped))
+        result.append(as_output(u, profile, narrowed(u.dtype, written[slot_of(u)], shaped)))
     return tuple(result)
 
 

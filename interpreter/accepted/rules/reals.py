@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.liberties import flushed
 from uop.interpreter.accepted.rules.budget import wide_storage, within_budget
 from uop.interpreter.accepted.rules.decided import decided
 from uop.interpreter.accepted.rules.floats import computed, hull_of, inner, product, stored
 from uop.interpreter.accepted.rules.table import accepts_floats
-from uop.interpreter.accepted.sets import Sets, both, joined, somewhere, without
+from uop.interpreter.accepted.sets import Sets, both, joined, signalling, somewhere, without
+from uop.interpreter.accepted.subnormals import flushed
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.numeric.transcendental import power
 from uop.interpreter.values import either
@@ -114,7 +114,11 @@ def sin(u: Node, profile: Profile, a: Sets) -> Sets:
 
 @accepts_floats(Op.POW)
 def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """Return powers, which are monotone for bases from +0 on; anything for other sets."""
+    """Return powers, which are monotone for bases from +0 on; anything for other sets.
+
+    1 to the y and x to the 0 are 1 even for a quiet NaN, as IEEE 754 says; for one that may signal
+    they are 1 or NaN.
+    """
     wide = wide_storage(u.dtype)
     ends = [[end.astype(wide) for end in _ends(s)] for s in (a, b)]
     corners = [power(x, y) for x in ends[0] for y in ends[1]]
@@ -127,7 +131,7 @@ def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     special = single & _is_special_power(a.lo, b.lo)
     result = _where_exact(special, corners[0], corners[0], result, u.dtype)
     undefined = single & order.is_nan(corners[0])
-    nan = either(result.nan, somewhere(open_ | undefined))
+    nan = either(result.nan, somewhere(open_ | undefined), _may_signal(a), _may_signal(b))
     result = Sets(result.lo, result.hi, nan, either(result.only, somewhere(undefined)))
     return _beside_nans(result, single, a, b)
 
@@ -223,6 +227,13 @@ def _with_nans(result: Sets, *operands: Sets) -> Sets:
     """Add the NaNs of the operands to a result."""
     nan = either(result.nan, *(s.nan for s in operands))
     return Sets(result.lo, result.hi, nan, either(result.only, *(s.only for s in operands)))
+
+
+def _may_signal(s: Sets) -> Mask | None:
+    """Return where a set has a NaN that is not known as a quiet one."""
+    if s.exact is None:
+        return s.nan
+    return either(without(s.nan, s.exact), signalling(s))
 
 
 def _beside_nans(result: Sets, single: Mask, a: Sets, b: Sets) -> Sets:
