@@ -18,6 +18,7 @@ from uop.interpreter.accepted.sets import (
     Sets,
     intervals,
     nan_alone,
+    numbers,
     points,
     somewhere,
     united,
@@ -69,11 +70,11 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
 
 def _applied(rule: SetRule, u: Node, profile: Profile, operands: Sequence[Sets]) -> Sets:
     """Apply a rule, which knows no gaps, to each combination of the intervals of the operands."""
-    splits = u.op is not Op.BITCAST or u.dtype.itemsize <= u.src[0].dtype.itemsize
-    if not any(s.gaps for s in operands) or u.op is Op.WHERE or not splits:
+    if u.op is Op.WHERE or (u.op is Op.BITCAST and u.dtype.itemsize > u.src[0].dtype.itemsize):
         return rule(u, profile, *operands)
-    parts = [intervals(s) for s in operands]
-    if prod(map(len, parts)) > MOST_COMBINATIONS:
+    sources = zip(operands, u.src, strict=False)
+    parts = [intervals(s) if v.dtype.is_float else numbers(s) for s, v in sources]
+    if not 1 < prod(map(len, parts)) <= MOST_COMBINATIONS:
         return rule(u, profile, *operands)
     results = [rule(u, profile, *combination) for combination in product(*parts)]
     opened = either(*(r.any for r in results))

@@ -16,7 +16,7 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.rules.budget import floats_between, largest_finite, wide_storage
 from uop.interpreter.accepted.sets import Sets, somewhere, united, without
-from uop.interpreter.accepted.subnormals import flushed, rounded_from_tiny
+from uop.interpreter.accepted.subnormals import flushed, tiny_results
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import either
 from uop.spec.args import ConstArg, ReduceArg, arg_of
@@ -97,7 +97,7 @@ def reads_copy(u: Node, profile: Profile) -> bool:
 
 def between(dtype: DType, profile: Profile, a: Sets, b: Sets, product: Sets) -> Sets:
     """Return the product of a and b inside a MULACC as the sum may read it."""
-    tiny = rounded_from_tiny(Op.MUL, dtype, (a, b)) if dtype in profile.ftz else None
+    tiny = tiny_results(Op.MUL, dtype, (a, b)) if dtype in profile.ftz else None
     if profile.contract or dtype in profile.excess_precision:
         product = unrounded(product, dtype)
     return flushed(product, dtype, tiny) if dtype in profile.ftz else product
@@ -118,7 +118,7 @@ def left(u: Node, profile: Profile, operands: Sequence[Sets], result: Sets) -> S
             result = replace(united(result, Sets(same, same)), any=opened)
     if u.dtype not in profile.ftz:
         return result
-    return flushed(result, u.dtype, rounded_from_tiny(u.op, u.dtype, operands))
+    return flushed(result, u.dtype, tiny_results(u.op, u.dtype, operands))
 
 
 def unrounded(s: Sets, dtype: DType) -> Sets:

@@ -154,6 +154,19 @@ def intervals(s: Sets) -> list[Sets]:
     return [Sets(lo, hi, *s.masks) for lo, hi in zip(starts, ends, strict=True)]
 
 
+def numbers(s: Sets) -> list[Sets]:
+    """Return the intervals of sets of integers; two neighbours are two intervals."""
+    parts: list[Sets] = []
+    for part in intervals(s):
+        two = order.distance(part.lo, part.hi) == 1
+        if two.any():
+            parts.append(Sets(part.lo, np.where(two, part.lo, part.hi), *s.masks))
+            parts.append(Sets(np.where(two, part.hi, part.lo), part.hi, *s.masks))
+        else:
+            parts.append(part)
+    return parts
+
+
 def in_gap(s: Sets, values: Array) -> Mask:
     """Return where a value lies in a gap of its set."""
     k, result = order.keys(values), np.zeros(s.lo.shape, np.bool_)
