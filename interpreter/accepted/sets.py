@@ -124,11 +124,13 @@ def united(*operands: Sets) -> Sets:
 def union(lo: Array, hi: Array, absent: Mask | None = None) -> Sets:
     """Return the union of intervals along the first axis, of those that are not absent.
 
-    Where there are more gaps than fit, the narrowest are filled.
+    Where all are absent it is the first one; where there are more gaps than fit, the narrowest are
+    filled.
     """
     lows, highs = order.keys(lo), order.keys(hi)
     if absent is not None:
         info = np.iinfo(lows.dtype)
+        absent = np.concatenate([absent[:1] & ~absent.all(axis=0), absent[1:]])
         lows, highs = np.where(absent, info.max, lows), np.where(absent, info.min, highs)
     least, most = lows.min(axis=0), highs.max(axis=0)
     if absent is not None:
