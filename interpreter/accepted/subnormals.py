@@ -41,10 +41,10 @@ def tiny_results(op: Op, dtype: DType, operands: Sequence[Sets]) -> Mask | None:
     least, most = zip(*map(_magnitudes, operands), strict=True)
     nonzero = np.logical_and.reduce([end > 0 for end in most])
     if op is Op.MUL:
-        return nonzero & _product_is_tiny(*least, dtype.format.emin)
+        return np.asarray(nonzero & _product_is_tiny(least[0], least[1], dtype.format.emin))
     if op is Op.DIV:
-        return nonzero & (np.ldexp(least[0], -dtype.format.emin) < most[1])
-    return nonzero & (least[0] < 2.0**dtype.format.emin)
+        return np.asarray(nonzero & (np.ldexp(least[0], -dtype.format.emin) < most[1]))
+    return np.asarray(nonzero & (least[0] < 2.0**dtype.format.emin))
 
 
 def _holds_small(s: Sets, dtype: DType, tiny: Mask | None) -> Mask:
