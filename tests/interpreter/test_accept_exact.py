@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import combinations_with_replacement
@@ -12,7 +13,7 @@ import pytest
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric.storage import Array, from_bits, np_dtype
-from uop.spec.args import ReduceArg
+from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import MaxNan, Profile
 from uop.spec.ops.names import Op
@@ -176,3 +177,92 @@ def test_integers_that_are_one_of_two_give_what_one_of_them_gives(op: Op, dtype:
 
 def bits_of(rows: list[tuple[tuple[int, ...], ...]]) -> list[tuple[tuple[int, ...], ...]]:
     return [tuple(tuple(x & 0xFF for x in pair) for pair in row) for row in rows]
+
+
+def truncated(a: int, b: int) -> int:
+    """The quotient rounded toward zero."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+TRUNCATED: dict[Op, Callable[[int, int], int | None]] = {
+    Op.IDIV: lambda a, b: truncated(a, b) if b else None,
+    Op.MOD: lambda a, b: a - b * truncated(a, b) if b else None,
+}
+
+
+@pytest.mark.parametrize("op", TRUNCATED, ids=lambda op: op.name)
+def test_integers_that_are_one_of_two_may_be_divided_toward_zero(op: Op) -> None:
+    values = (-7, -1, 1, 2, 7)
+    pairs = list(combinations_with_replacement(values, 2))
+    rows = [(a, b) for a in pairs for b in pairs]
+    u, inputs = on_choices(op, INT8, bits_of(rows))
+    (accepted,) = accept(u, inputs, Profile(int_div="trunc"))
+    for (a, b), found in zip(rows, admitted(accepted), strict=True):
+        results = [TRUNCATED[op](x, y) for x in a for y in b]
+        assert found == {wrapped(r, INT8) for r in results if r is not None}, (a, b)
+
+
+COMPARED: dict[Op, Callable[[float, float], bool]] = {
+    Op.CMPLT: lambda a, b: a < b,
+    Op.CMPGT: lambda a, b: a > b,
+    Op.CMPGE: lambda a, b: a >= b,
+    Op.CMPLE: lambda a, b: a <= b,
+    Op.CMPEQ: lambda a, b: a == b,
+    Op.CMPNE: lambda a, b: a != b,
+}
+
+
+@pytest.mark.parametrize("op", COMPARED, ids=lambda op: op.name)
+def test_comparisons_of_floats_that_are_one_of_two(op: Op) -> None:
+    pairs = list(combinations_with_replacement(SPECIAL, 2))
+    rows = [(a, b) for a in pairs for b in pairs]
+    u, inputs = on_choices(op, E5M2, rows)
+    free = op in (Op.CMPGE, Op.CMPLE)
+    (accepted,) = accept(u, inputs)
+    for (a, b), found in zip(rows, admitted(accepted), strict=True):
+        results = {int(COMPARED[op](value(x), value(y))) for x in a for y in b}
+        if free and any(map(is_nan, (*a, *b))):
+            results |= {0, 1}
+        assert found == results, (a, b)
+
+
+@pytest.mark.parametrize("target", [INT8, UINT8, BOOL], ids=lambda d: d.name)
+@pytest.mark.parametrize("source", [INT8, UINT8, BOOL], ids=lambda d: d.name)
+def test_a_cast_and_the_bits_of_an_integer_that_is_one_of_two(source: DType, target: DType) -> None:
+    rows = [(pair,) for pair in combinations_with_replacement(INTS[source], 2)]
+    for op in (Op.CAST, Op.BITCAST):
+        if op is Op.BITCAST and BOOL in (source, target):
+            continue
+        node, inputs = on_choices(Op.DETACH, source, bits_of(rows))
+        (accepted,) = accept(UOp(op, node.src[0], arg=DTypeArg(target)), inputs)
+        for (a,), found in zip(rows, admitted(accepted), strict=True):
+            assert found == {wrapped(x, target) for x in a}, a
+
+
+FOLDED: dict[Op, Callable[[Iterable[int]], int]] = {
+    Op.ADD: sum,
+    Op.MUL: math.prod,
+    Op.MAX: max,
+    Op.MIN: min,
+}
+
+
+@pytest.mark.parametrize("dtype", INTS, ids=lambda d: d.name)
+@pytest.mark.parametrize("op", FOLDED, ids=lambda op: op.name)
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_fold_of_integers_is_one_value(op: Op, dtype: DType, count: int) -> None:
+    rows = list(combinations_with_replacement(INTS[dtype], count))
+    bits = np.asarray([[x & 0xFF for x in row] for row in rows], np.uint8)
+    terms = from_bits(bits, dtype)
+    u = UOp(Op.REDUCE, param(0, terms.shape, dtype), arg=ReduceArg(op, (1,)))
+    (accepted,) = accept(u, {0: terms})
+    for row, found in zip(rows, admitted(accepted), strict=True):
+        assert found == {wrapped(FOLDED[op](row), dtype)}, row
+
+
+def test_a_choice_among_floats_keeps_their_bits() -> None:
+    pairs = list(combinations_with_replacement((*SPECIAL, 0xFF), 2))
+    node, inputs = on_choices(Op.DETACH, E5M2, [(pair,) for pair in pairs])
+    (accepted,) = accept(node, inputs)
+    for pair, found in zip(pairs, admitted(accepted), strict=True):
+        assert found == {NAN if is_nan(x) else x for x in pair}, pair
