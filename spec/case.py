@@ -19,16 +19,15 @@ from uop.spec.uop import UOp
 
 @dataclass(frozen=True, slots=True)
 class ElementSet:
-    """The accepted values of one element: an interval of bits, or NaN.
+    """The accepted values of one element: intervals of bits, or NaN.
 
-    `low` to `high` in the order -inf < -0 < +0 < inf, None for no ordinary value; `nan` accepts
-    every NaN, `nan_bits` one; `any` accepts everything.
+    An interval has its ends, in the order -inf < -0 < +0 < inf; `nan` accepts every NaN, `nan_bits`
+    single ones; `any` accepts everything.
     """
 
-    low: int | None = None
-    high: int | None = None
+    intervals: tuple[tuple[int, int], ...] = ()
     nan: bool = False
-    nan_bits: int | None = None
+    nan_bits: tuple[int, ...] = ()
     any: bool = False
 
 
@@ -99,19 +98,19 @@ def encode_set(accepted: ElementSet, dtype: DType) -> str:
     if accepted.any:
         return "any"
     parts = []
-    if accepted.low is not None and accepted.high is not None:
-        ends = [print_literal(encode_scalar(b, dtype)) for b in (accepted.low, accepted.high)]
+    for interval in accepted.intervals:
+        ends = [print_literal(encode_scalar(b, dtype)) for b in interval]
         parts.append(ends[0] if ends[0] == ends[1] else f"[{','.join(ends)}]")
     if accepted.nan:
         parts.append("nan")
-    if accepted.nan_bits is not None:
-        parts.append(print_literal(encode_scalar(accepted.nan_bits, dtype)))
+    parts += [print_literal(encode_scalar(b, dtype)) for b in accepted.nan_bits]
     return " | ".join(parts)
 
 
 def decode_set(parts: Iterable[Literal], dtype: DType) -> ElementSet:
     """The union of parts: values, (lo, hi), `nan`, `nan:BITS`, `any`; MalformedError for others."""
-    low = high = nan_bits = None
+    intervals: list[tuple[int, int]] = []
+    nan_bits: list[int] = []
     nan = anything = False
     for part in parts:
         if isinstance(part, Word) and part == "any":
@@ -119,12 +118,10 @@ def decode_set(parts: Iterable[Literal], dtype: DType) -> ElementSet:
         elif isinstance(part, Word) and part == "nan" and dtype.is_float:
             nan = True
         elif isinstance(part, Word) and part.startswith("nan:"):
-            nan_bits = _bits(part, dtype)
-        elif low is not None:
-            raise MalformedError("expected one value or [lo,hi] in a set, found two")
+            nan_bits.append(_bits(part, dtype))
         else:
-            low, high = _ends(part, dtype)
-    return ElementSet(low, high, nan, nan_bits, anything)
+            intervals.append(_ends(part, dtype))
+    return ElementSet(tuple(intervals), nan, tuple(nan_bits), anything)
 
 
 def _ends(part: Literal, dtype: DType) -> tuple[int, int]:

@@ -99,6 +99,7 @@ MaxNan = Literal["either", "propagate", "number"]
 CmpNan = Literal["either", "ieee"]
 IntDiv = Literal["floor", "trunc"]
 Fill = Literal["invalid", "zero"]
+Signalling = Literal["either", "kept"]
 
 
 KNOBS = {
@@ -117,6 +118,7 @@ KNOBS = {
     "a CAST rounds.",
     "pad_fill": "What PAD without an explicit fill puts around its operand.",
     "algebra": "Whatever x is, x*0 = 0, x-x = 0 and x/x = 1.",
+    "snan": "A copy of a signalling NaN keeps its bits, or is its quiet form.",
 }
 """The documentation of each field of Profile, in their order."""
 
@@ -141,6 +143,7 @@ class Profile:
     excess_precision: frozenset[DType] = frozenset()
     pad_fill: Fill = "invalid"
     algebra: bool = False
+    snan: Signalling = "either"
 
     def truncates(self, dtype: DType) -> bool:
         """Whether IDIV and MOD of a dtype round toward zero; those of an index never do (D-100)."""

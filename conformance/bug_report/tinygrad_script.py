@@ -254,35 +254,39 @@ def _ending(failing: FailingCase, wanted: UOp, text: str) -> list[str]:
 
 def _accepted(accepted: ElementSet, dtype: DType) -> tuple[str, str]:
     """The accepted set as text, and as a condition on `got`: a number, of a float its bits."""
-    if not dtype.is_float:
-        assert accepted.low is not None
-        assert accepted.high is not None
-        low, high = (dtype.decode(b) for b in (accepted.low, accepted.high))
-        if low == high:
-            return str(low), f"got == {low}"
-        return f"{low} to {high}", f"{low} <= got <= {high}"
-    conditions, texts = [], []
-    sign = dtype.format.sign_bit
-    if accepted.low is not None and accepted.high is not None:
-        low, high = accepted.low, accepted.high
-        ends = dict.fromkeys((low, high))
-        texts.append(" to ".join(f"{b:#x} ({dtype.decode(b)})" for b in ends))
-        if low == high:
-            conditions.append(f"got == {low:#x}")
-        elif low & sign and high & sign:
-            conditions.append(f"{high:#x} <= got <= {low:#x}")
-        elif low & sign:
-            conditions.append(f"got <= {high:#x} or {sign:#x} <= got <= {low:#x}")
-        else:
-            conditions.append(f"{low:#x} <= got <= {high:#x}")
-    if accepted.nan_bits is not None:
-        texts.append(f"{accepted.nan_bits:#x} (a NaN)")
-        conditions.append(f"got == {accepted.nan_bits:#x}")
+    of = _of_floats if dtype.is_float else _of_numbers
+    parts = [of(*ends, dtype) for ends in accepted.intervals]
+    texts, conditions = [text for text, _ in parts], [condition for _, condition in parts]
+    for bits in accepted.nan_bits:
+        texts.append(f"{bits:#x} (a NaN)")
+        conditions.append(f"got == {bits:#x}")
     if accepted.nan:
+        sign = dtype.format.sign_bit
         texts.append("NaN")
         infinity = dtype.format.exponent_mask if dtype.format.has_inf else dtype.format.max_bits
         conditions.append(f"got & {sign - 1:#x} > {infinity:#x}")
     return " or ".join(texts), " or ".join(conditions)
+
+
+def _of_numbers(low: int, high: int, dtype: DType) -> tuple[str, str]:
+    """An interval of numbers as text, and as a condition."""
+    ends = dtype.decode(low), dtype.decode(high)
+    if low == high:
+        return str(ends[0]), f"got == {ends[0]}"
+    return f"{ends[0]} to {ends[1]}", f"{ends[0]} <= got <= {ends[1]}"
+
+
+def _of_floats(low: int, high: int, dtype: DType) -> tuple[str, str]:
+    """An interval of floats as text, and as a condition on their bits."""
+    sign = dtype.format.sign_bit
+    text = " to ".join(f"{b:#x} ({dtype.decode(b)})" for b in dict.fromkeys((low, high)))
+    if low == high:
+        return text, f"got == {low:#x}"
+    if low & sign and high & sign:
+        return text, f"{high:#x} <= got <= {low:#x}"
+    if low & sign:
+        return text, f"got <= {high:#x} or {sign:#x} <= got <= {low:#x}"
+    return text, f"{low:#x} <= got <= {high:#x}"
 
 
 INFIX: dict[Op, str] = {

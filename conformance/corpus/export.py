@@ -15,6 +15,7 @@ from uop.conformance.corpus.files import (
     SCHEMA,
     CorpusError,
     Described,
+    count_of_intervals,
     dtype_table,
     joined,
     set_files,
@@ -109,6 +110,7 @@ def _line(case: Case, accepted: Sequence[Accepted]) -> dict[str, Any]:
             for slot, a in inputs.items()
         ],
         "outputs": [Described(a.dtype, a.value.data.shape).to_json() for a in accepted],
+        "intervals": count_of_intervals(accepted),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntFlag
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.accepted.sets import Sets
+from uop.interpreter.accepted.sets import Sets, intervals, union
 from uop.interpreter.numeric.storage import Array, Mask, is_shape, np_dtype
 from uop.interpreter.values import Value, either
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UopError
 
-SCHEMA = "uop-corpus/1"
+SCHEMA = "uop-corpus/2"
+READABLE = ("uop-corpus/1", SCHEMA)
+"""In the first, a set was one interval."""
 MANIFEST = "manifest.jsonl"
 GRAPH = "graph.json"
 INPUTS = "inputs.bin"
@@ -34,6 +36,7 @@ class Flag(IntFlag):
     NAN = 2
     ONLY_NAN = 4
     EXACT = 8
+    """Only the bits in low, and those in high."""
 
 
 class CorpusError(UopError):
@@ -75,10 +78,17 @@ def _dtype_row(dtype: DType) -> dict[str, Any]:
     return {"bits": bits, "order": "signed" if dtype.is_signed else "unsigned"}
 
 
+def count_of_intervals(accepted: Sequence[Accepted]) -> int:
+    """The most intervals that a set of these outputs has."""
+    return max((len(a.spread.gaps) + 1 for a in accepted), default=1)
+
+
 def set_files(accepted: Sequence[Accepted]) -> Iterator[tuple[str, bytes]]:
     """The files of the accepted sets of a case, without redundant ones."""
-    low = joined(a.lo for a in accepted)
-    high = joined(a.hi for a in accepted)
+    parts = [intervals(a.spread) for a in accepted]
+    rows = [[p[min(k, len(p) - 1)] for p in parts] for k in range(count_of_intervals(accepted))]
+    low = joined(s.lo for row in rows for s in row)
+    high = joined(s.hi for row in rows for s in row)
     flags = joined(_flags(a.spread) for a in accepted)
     reference = joined(a.value.data for a in accepted)
     yield LOW, low
@@ -86,21 +96,27 @@ def set_files(accepted: Sequence[Accepted]) -> Iterator[tuple[str, bytes]]:
         yield HIGH, high
     if any(flags):
         yield FLAGS, flags
-    if reference != low:
+    if reference != low[: len(reference)]:
         yield REFERENCE, reference
 
 
-def read_sets(folder: Path, outputs: Sequence[Described]) -> tuple[Accepted, ...]:
-    """Read the accepted sets of a case. CorpusError where a file has another size."""
-    low = read_arrays(folder / LOW, outputs)
-    high, reference = (
-        read_arrays(folder / name, outputs) if (folder / name).exists() else low
-        for name in (HIGH, REFERENCE)
-    )
+def read_sets(folder: Path, outputs: Sequence[Described], count: int) -> tuple[Accepted, ...]:
+    """Read the accepted sets of a case, as `count` intervals for each element.
+
+    CorpusError where a file has another size.
+    """
+    rows = list(outputs) * count
+    low = read_arrays(folder / LOW, rows)
+    high = read_arrays(folder / HIGH, rows) if (folder / HIGH).exists() else low
+    has_reference = (folder / REFERENCE).exists()
+    reference = read_arrays(folder / REFERENCE, outputs) if has_reference else low[: len(outputs)]
     flags: Sequence[Array | None] = [None] * len(outputs)
     if (folder / FLAGS).exists():
         flags = read_arrays(folder / FLAGS, [Described(dtypes.uint8, d.shape) for d in outputs])
-    parts = zip(outputs, low, high, reference, flags, strict=True)
+    lows, highs = (
+        [np.stack(end[k :: len(outputs)]) for k in range(len(outputs))] for end in (low, high)
+    )
+    parts = zip(outputs, lows, highs, reference, flags, strict=True)
     return tuple(_accepted(d.dtype, lo, hi, value, flag) for d, lo, hi, value, flag in parts)
 
 
@@ -129,20 +145,20 @@ def read_arrays(path: Path, described: Sequence[Described]) -> list[Array]:
 def _accepted(
     dtype: DType, low: Array, high: Array, reference: Array, flags: Array | None
 ) -> Accepted:
+    ends = Sets(low[0], high[0]) if len(low) == 1 else union(low, high)
     if flags is None:
-        return Accepted(dtype, Value(reference), Sets(low, high))
+        return Accepted(dtype, Value(reference), ends)
 
     def where(*wanted: Flag) -> Mask | None:
         mask = np.asarray(flags & np.uint8(sum(wanted))).astype(np.bool_)
         return mask if mask.any() else None
 
-    sets = Sets(
-        low,
-        high,
-        where(Flag.NAN, Flag.ONLY_NAN, Flag.EXACT),
-        where(Flag.ONLY_NAN, Flag.EXACT),
-        where(Flag.EXACT),
-        where(Flag.ANYTHING),
+    sets = replace(
+        ends,
+        nan=where(Flag.NAN, Flag.ONLY_NAN, Flag.EXACT),
+        only=where(Flag.ONLY_NAN, Flag.EXACT),
+        exact=where(Flag.EXACT),
+        any=where(Flag.ANYTHING),
     )
     return Accepted(dtype, Value(reference, None, sets.any), sets)
 

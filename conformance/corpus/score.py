@@ -12,7 +12,7 @@ from typing import Any
 from uop.conformance.corpus.files import (
     MANIFEST,
     OUTPUTS,
-    SCHEMA,
+    READABLE,
     CorpusError,
     Described,
     read_arrays,
@@ -26,6 +26,7 @@ from uop.conformance.report.options import ReportedOptions
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally
 from uop.conformance.suite.case import CaseId
+from uop.interpreter.accepted.sets import MOST_GAPS
 
 SKIPPED = "skipped.txt"
 """This file in the folder of a case says why there are no outputs."""
@@ -41,6 +42,7 @@ class CorpusCase:
 
     id: str
     outputs: tuple[Described, ...]
+    intervals: int = 1
 
 
 def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
@@ -74,8 +76,8 @@ def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[CorpusCase]]:
     try:
         header, *lines = path.read_text(encoding="utf-8").splitlines()
         first = json.loads(header)
-        if not isinstance(first, dict) or first.get("schema") != SCHEMA:
-            raise CorpusError(f"{path}: expected the schema {SCHEMA}")
+        if not isinstance(first, dict) or first.get("schema") not in READABLE:
+            raise CorpusError(f"{path}: expected the schema {' or '.join(READABLE)}")
         for name, kind in HEADER.items():
             if type(first.get(name)) is not kind:
                 raise CorpusError(f"{path}: {name}: expected {kind.__name__}")
@@ -90,7 +92,10 @@ def _entries(lines: list[str]) -> Iterator[CorpusCase]:
     for line in lines:
         entry = json.loads(line)
         outputs = tuple(Described.from_json(output) for output in entry["outputs"])
-        yield CorpusCase(str(CaseId.parse(str(entry["id"]))), outputs)
+        count = entry.get("intervals", 1)
+        if type(count) is not int or not 1 <= count <= MOST_GAPS + 1:
+            raise ValueError(f"intervals: expected 1 to {MOST_GAPS + 1}, found {count}")
+        yield CorpusCase(str(CaseId.parse(str(entry["id"]))), outputs, count)
 
 
 def _verdict(case: Path, results: Path, entry: CorpusCase) -> Verdict:
@@ -101,7 +106,7 @@ def _verdict(case: Path, results: Path, entry: CorpusCase) -> Verdict:
         return Verdict(entry.id, Status.SKIPPED, reason=reason)
     if not (results / OUTPUTS).exists():
         return Verdict(entry.id, Status.SKIPPED, reason="no outputs")
-    accepted = read_sets(case, entry.outputs)
+    accepted = read_sets(case, entry.outputs, entry.intervals)
     try:
         outputs = read_arrays(results / OUTPUTS, entry.outputs)
     except CorpusError as error:

@@ -11,6 +11,7 @@ import numpy as np
 from uop.conformance.judging.storage import spelled
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.accepted.sets import intervals
 from uop.interpreter.numeric.storage import Array, Mask, to_bits
 from uop.interpreter.values import either
 from uop.spec.dtype import DType
@@ -160,10 +161,10 @@ def _symptom(accepted: Accepted, output: Array, element: int) -> Symptom:
     """Classify a wrong element: wrong value, wrong at a special value, or inaccurate."""
     if not accepted.dtype.is_float:
         return Symptom.VALUE
-    arrays = (accepted.lo, accepted.hi, output)
-    lo, hi, actual = (a.reshape(-1)[element : element + 1] for a in arrays)
-    if not all(np.isfinite(a.astype(np.float64)).all() and a.all() for a in (lo, hi, actual)):
+    arrays = [output, *(end for s in intervals(accepted.spread) for end in (s.lo, s.hi))]
+    actual, *ends = (a.reshape(-1)[element : element + 1] for a in arrays)
+    if not all(np.isfinite(a.astype(np.float64)).all() and a.all() for a in (*ends, actual)):
         return Symptom.SPECIAL
-    ordered = ((order.lower(a, actual), order.upper(a, actual)) for a in (lo, hi))
+    ordered = ((order.lower(a, actual), order.upper(a, actual)) for a in ends)
     outside = min(order.distance(*pair)[0] for pair in ordered)
     return Symptom.ULP if outside <= NEAR else Symptom.VALUE

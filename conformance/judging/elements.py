@@ -146,9 +146,12 @@ def _histogram(accepted: Accepted, output: Array, distance: Array) -> Array:
 
 
 def _has_room(accepted: Accepted) -> Mask:
-    """A mask of the sets that are ranges of several values around the reference."""
+    """A mask of the sets that are one range of several values around the reference."""
     s = accepted.sets
     if s is None or not accepted.dtype.is_float:
         return np.zeros(accepted.value.data.shape, np.bool_)
     key, lo, hi = (order.keys(a) for a in (accepted.value.data, s.lo, s.hi))
-    return np.asarray((lo <= key) & (key <= hi) & (lo < hi) & ~accepted.any)
+    closed = accepted.any | order.is_nan(accepted.value.data)
+    for gap in s.gaps:
+        closed = closed | (order.keys(gap.below) < order.keys(gap.above))
+    return np.asarray((lo <= key) & (key <= hi) & (lo < hi) & ~closed)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted, NaN
-from uop.interpreter.accepted.sets import Sets
+from uop.interpreter.accepted.sets import Sets, intervals, union
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits, np_dtype, to_bits
 from uop.interpreter.values import Value
@@ -47,24 +48,35 @@ def output_keys(root: UOp, inputs: Mapping[int, Array]) -> list[int]:
 
 def element_sets(accepted: Accepted) -> tuple[ElementSet, ...]:
     """One set of bit patterns per element, in row-major order."""
-    columns = (to_bits(accepted.lo), to_bits(accepted.hi), accepted.nan, accepted.any)
+    parts = intervals(accepted.spread)
+    ends = [(to_bits(s.lo), to_bits(s.hi)) for s in parts]
+    columns = (accepted.nan, accepted.any, *(end for pair in ends for end in pair))
     rows = zip(*(np.asarray(column).reshape(-1).tolist() for column in columns), strict=True)
     return tuple(_element_set(*row) for row in rows)
 
 
-def _element_set(lo: int, hi: int, nan: int, anything: bool) -> ElementSet:
+def _element_set(nan: int, anything: bool, *ends: int) -> ElementSet:
     if anything:
         return ElementSet(any=True)
     match NaN(nan):
         case NaN.EXACT:
-            return ElementSet(nan_bits=lo)
+            return ElementSet(nan_bits=tuple(dict.fromkeys(ends)))
         case NaN.MUST:
             return ElementSet(nan=True)
-    return ElementSet(lo, hi, nan=nan == NaN.MAY)
+    found = dict.fromkeys(zip(ends[::2], ends[1::2], strict=True))
+    return ElementSet(tuple(found), nan=nan == NaN.MAY)
+
+
+def _ends_of_nans(s: ElementSet) -> tuple[int, int]:
+    """The bits of one NaN or of two; anything where there are none."""
+    return min(s.nan_bits, default=0), max(s.nan_bits, default=0)
 
 
 def accepted_of(u: UOp, sets: Sequence[ElementSet]) -> Accepted:
-    """The accepted sets of an output in a file. With numbers, a NaN by its bits means any NaN."""
+    """The accepted sets of an output in a file.
+
+    With numbers, or with two others, a NaN by its bits means any NaN.
+    """
     storage = BITS[u.dtype.itemsize]
 
     def column(bits: Sequence[int]) -> Array:
@@ -73,14 +85,17 @@ def accepted_of(u: UOp, sets: Sequence[ElementSet]) -> Accepted:
     def mask(flags: Sequence[bool]) -> Array:
         return np.array(flags, np.bool_).reshape(u.shape)
 
-    lo = column([s.low if s.low is not None else s.nan_bits or 0 for s in sets])
-    hi = column([s.high if s.high is not None else s.nan_bits or 0 for s in sets])
-    accepted = Sets(
-        lo,
-        hi,
-        nan=mask([s.nan or s.nan_bits is not None for s in sets]),
-        only=mask([s.low is None and not s.any for s in sets]),
-        exact=mask([s.nan_bits is not None and s.low is None and not s.nan for s in sets]),
+    exact = [0 < len(s.nan_bits) <= 2 and not (s.intervals or s.nan) for s in sets]
+    parts = [s.intervals or (_ends_of_nans(s),) for s in sets]
+    most = max(map(len, parts), default=1)
+    lows, highs = (
+        [column([p[min(k, len(p) - 1)][end] for p in parts]) for k in range(most)] for end in (0, 1)
+    )
+    accepted = replace(
+        Sets(*lows, *highs) if most == 1 else union(np.stack(lows), np.stack(highs)),
+        nan=mask([s.nan or bool(s.nan_bits) for s in sets]),
+        only=mask([not s.intervals and not s.any for s in sets]),
+        exact=mask(exact),
         any=mask([s.any for s in sets]),
     )
-    return Accepted(u.dtype, Value(lo), accepted)
+    return Accepted(u.dtype, Value(accepted.lo), accepted)

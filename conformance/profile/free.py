@@ -8,10 +8,10 @@ from math import inf
 
 from uop.conformance.profile.points import folded
 from uop.conformance.profile.probe import Bits, Probe, Witness, data, elementwise, row, whole
-from uop.spec.args import DTypeArg
-from uop.spec.dtype import DType, dtypes
+from uop.spec.args import DTypeArg, FlipArg
+from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, const, param
 
 F32, I32 = dtypes.float32, dtypes.int32
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
@@ -23,6 +23,7 @@ EVEN = 2.0**24
 
 FREE = {
     "NaN payload": "The bits of a NaN that passes through an op are free.",
+    "copied signalling NaN": "Its bits or its quiet form, unless a profile has snan=kept.",
     "NaN of two NaNs": "A NaN, with any bits.",
     "sign of a made NaN": "The sign and the other bits of a NaN made of numbers are free.",
     "MAX of two zeros": "Either of the two.",
@@ -38,6 +39,7 @@ FREE = {
 def free_points() -> tuple[Probe, ...]:
     return (
         Probe("NaN payload", _payload()),
+        Probe("copied signalling NaN", _copies()),
         Probe("NaN of two NaNs", (_two_nans(),)),
         Probe("sign of a made NaN", _made()),
         Probe("MAX of two zeros", (_zeros(),)),
@@ -54,6 +56,25 @@ def _payload() -> tuple[Witness, ...]:
     others = {"canonical": CANONICAL, "all ones": ALL_ONES, "negative": NEGATIVE}
     rows = [row(nan, 1.0, kept=quiet, **others) for nan in (quiet, signalling)]
     return tuple(elementwise(op, F32, *rows) for op in (Op.ADD, Op.MUL))
+
+
+def _copies() -> tuple[Witness, ...]:
+    """A movement and a choice in each float that has signalling NaNs."""
+    return tuple(
+        elementwise(build, dtype, row(signalling, kept=signalling, quiet=quiet))
+        for dtype in (d for d in FLOATS if d.format.has_inf)
+        for least in [dtype.format.exponent_mask | 1]
+        for signalling, quiet in [(Bits(least), Bits(least | dtype.format.nan_bits))]
+        for build in (_moved, _chosen)
+    )
+
+
+def _moved(x: UOp) -> UOp:
+    return UOp(Op.FLIP, x, arg=FlipArg((True,)))
+
+
+def _chosen(x: UOp) -> UOp:
+    return UOp(Op.WHERE, UOp(Op.CMPNE, x, x), x, const(0.0, x.dtype))
 
 
 def _two_nans() -> Witness:

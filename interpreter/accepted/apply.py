@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from math import prod
 from typing import cast
 
 import numpy as np
@@ -12,7 +14,15 @@ import numpy as np
 from uop.interpreter.accepted import liberties, order
 from uop.interpreter.accepted.rules import casts, choices, floats, integers, reals  # noqa: F401
 from uop.interpreter.accepted.rules.table import ACCEPTED_SET, FLOAT_RULES, INT_RULES, SetRule
-from uop.interpreter.accepted.sets import Sets, joined, nan_alone, points, somewhere
+from uop.interpreter.accepted.sets import (
+    Sets,
+    intervals,
+    nan_alone,
+    numbers,
+    points,
+    somewhere,
+    united,
+)
 from uop.interpreter.numeric.storage import Array, Mask, constant
 from uop.interpreter.tensor import masks
 from uop.interpreter.values import Value, either
@@ -24,6 +34,8 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Node
 from uop.spec.uop import UOp, param
 
+MOST_COMBINATIONS = 25
+"""Of two sets with all their intervals; beyond, the gaps of the operands count as filled."""
 CHOOSE_THEIR_MASKS = frozenset({Op.WHERE, Op.BITCAST})
 
 
@@ -41,9 +53,9 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
     free = liberties.takes(profile)
     if free:
         operands = tuple(liberties.read(u, profile, operands))
-    result = rule(u, profile, *operands)
+    result = _applied(rule, u, profile, operands)
     if free:
-        result = liberties.left(u, profile, result)
+        result = liberties.left(u, profile, operands, result)
         if u.op in profile.decomposed:
             result = _or_decomposed(u, profile, operands, result)
     if u.op not in CHOOSE_THEIR_MASKS:
@@ -54,6 +66,19 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         )
     result = nan_alone(result)
     return result if u.shape else result.map(lambda a: a.reshape(()))
+
+
+def _applied(rule: SetRule, u: Node, profile: Profile, operands: Sequence[Sets]) -> Sets:
+    """Apply a rule, which knows no gaps, to each combination of the intervals of the operands."""
+    if u.op is Op.WHERE or (u.op is Op.BITCAST and u.dtype.itemsize > u.src[0].dtype.itemsize):
+        return rule(u, profile, *operands)
+    sources = zip(operands, u.src, strict=False)
+    parts = [intervals(s) if v.dtype.is_float else numbers(s) for s, v in sources]
+    if not 1 < prod(map(len, parts)) <= MOST_COMBINATIONS:
+        return rule(u, profile, *operands)
+    results = [rule(u, profile, *combination) for combination in product(*parts)]
+    opened = either(*(r.any for r in results))
+    return replace(united(*results), any=opened, invalid=results[0].invalid)
 
 
 def rule_of(op: Op, on_floats: bool) -> SetRule:
@@ -106,7 +131,7 @@ def _or_decomposed(u: Node, profile: Profile, operands: Sequence[Sets], own: Set
             # A constant that is the same everywhere is one element: it broadcasts where it is used.
             done[v] = done[v.src[0]]
     other = done[written]
-    return replace(joined(own, other), any=either(own.any, other.any))
+    return replace(united(own, other), any=either(own.any, other.any))
 
 
 def _broadcast(a: Array, shape: tuple[int, ...]) -> Array:

@@ -7,12 +7,14 @@ from copy import copy
 
 import numpy as np
 
-from uop.interpreter.accepted.sets import Sets, points, somewhere, together
+from uop.interpreter.accepted.sets import Gap, Sets, points, somewhere, together
 from uop.interpreter.kernel.buffers import Cells, Place
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value, full
 
-PARTS = ("lo", "hi", "nan", "only", "exact", "any")
+MASKS = ("nan", "only", "exact", "any")
+Parts = dict[str, Array]
+"""The ends, masks and gaps of sets, each by a name."""
 Fold = Callable[[Sets], Sets]
 
 
@@ -25,9 +27,10 @@ class SetCells:
     def __init__(self, memory: Cells, *, is_float: bool) -> None:
         unspecified, free_nan = memory.masks["unspecified"], memory.masks["free_nan"]
         held = with_all_masks(points(Value(memory.data, None, unspecified, free_nan), is_float))
-        parts = zip(PARTS, parts_of(held), strict=True)
-        self._parts = {name: memory.beside(np.array(part)) for name, part in parts}
-        self._start: dict[str, Array] = {}
+        parts = _parts_of(held, 0)
+        self._parts = {name: memory.beside(np.array(part)) for name, part in parts.items()}
+        self._gaps = 0
+        self._start: Parts = {}
         self._terms: list[tuple[Array, Sets]] = []
         self._fold: Fold | None = None
 
@@ -41,7 +44,7 @@ class SetCells:
 
     def read(self, place: Place) -> Sets:
         self._add_up()
-        return _compact(Sets(*(cells.read(place).data for cells in self._parts.values())))
+        return self._sets({name: cells.read(place).data for name, cells in self._parts.items()})
 
     def write(self, place: Place, sets: Sets) -> None:
         self._add_up()
@@ -61,11 +64,31 @@ class SetCells:
     def held(self) -> Sets:
         """Return all sets of a Buffer, flat."""
         self._add_up()
-        return _compact(Sets(*(cells.data for cells in self._parts.values())))
+        return self._sets({name: cells.data for name, cells in self._parts.items()})
 
     def _put(self, place: Place, sets: Sets) -> None:
-        for cells, part in zip(self._parts.values(), parts_of(with_all_masks(sets)), strict=True):
-            cells.write(place, Value(part))
+        while self._gaps < len(sets.gaps):
+            self._add_gap()
+        for name, part in _parts_of(with_all_masks(sets), self._gaps).items():
+            self._parts[name].write(place, Value(part))
+
+    def _add_gap(self) -> None:
+        """Make room for one more gap, which is empty in all sets."""
+        for name in _names_of_gap(self._gaps):
+            self._parts[name] = self._parts["hi"].beside(self._parts["hi"].data.copy())
+            if self._start:
+                self._start[name] = self._start["hi"].copy()
+        self._gaps += 1
+
+    def _sets(self, parts: Parts) -> Sets:
+        """Make sets of their parts, without masks that are set nowhere."""
+        names = map(_names_of_gap, range(self._gaps))
+        return Sets(
+            parts["lo"],
+            parts["hi"],
+            *(somewhere(parts[name]) for name in MASKS),
+            gaps=tuple(Gap(parts[below], parts[above]) for below, above in names),
+        )
 
     def _begin_again(self, place: Place) -> None:
         """Replace sums by what is stored, and drop the terms before it."""
@@ -82,7 +105,7 @@ class SetCells:
             return
         at = np.concatenate([where for where, _ in self._terms])
         terms = together([s for _, s in self._terms], lambda parts: np.concatenate(parts))
-        start = _compact(Sets(*self._start.values()))
+        start = self._sets(self._start)
         for positions, rows in by_count(at):
             before = start.map(lambda a, at=positions: a[at][None])  # type: ignore[misc]
             added = terms.map(lambda a, rows=rows: a[rows])  # type: ignore[misc]
@@ -102,13 +125,18 @@ def by_count(at: Array) -> Iterator[tuple[Array, Array]]:
 
 def with_all_masks(s: Sets) -> Sets:
     """Fill in every mask, in the shape of the sets."""
-    return Sets(s.lo, s.hi, *(full(m, s.lo) for m in (s.nan, s.only, s.exact, s.any)))
+    masks = (full(m, s.lo) for m in (s.nan, s.only, s.exact, s.any))
+    return Sets(s.lo, s.hi, *masks, gaps=s.gaps)
 
 
-def _compact(s: Sets) -> Sets:
-    """Drop the masks that are set nowhere."""
-    return Sets(s.lo, s.hi, *(somewhere(m) for m in (s.nan, s.only, s.exact, s.any)))
+def _parts_of(s: Sets, gaps: int) -> Parts:
+    """Return the parts of sets with all masks, and with room for so many gaps."""
+    parts = {name: getattr(s, name) for name in ("lo", "hi", *MASKS)}
+    empty = (Gap(s.hi, s.hi),) * (gaps - len(s.gaps))
+    for k, gap in enumerate((*s.gaps, *empty)):
+        parts |= zip(_names_of_gap(k), (gap.below, gap.above), strict=True)
+    return parts
 
 
-def parts_of(s: Sets) -> tuple[Array, ...]:
-    return tuple(getattr(s, name) for name in PARTS)
+def _names_of_gap(number: int) -> tuple[str, str]:
+    return f"below {number}", f"above {number}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uop.interpreter.accepted.apply import elementwise
-from uop.interpreter.accepted.cells import SetCells, parts_of, with_all_masks
+from uop.interpreter.accepted.cells import SetCells, with_all_masks
 from uop.interpreter.accepted.liberties import read_terms, takes
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.rules.folds import folded
 from uop.interpreter.accepted.rules.matrices import fragments_in_warps
-from uop.interpreter.accepted.sets import Sets, points, somewhere, without
+from uop.interpreter.accepted.sets import Sets, points, somewhere, together, without
 from uop.interpreter.accepted.trees import Trees
-from uop.interpreter.accepted.widening import is_reference, narrowed, widens
+from uop.interpreter.accepted.widening import as_output, is_reference, narrowed, widens
 from uop.interpreter.kernel.buffers import Buffer, Buffers, Registers
 from uop.interpreter.kernel.domain import Access, Arrays
 from uop.interpreter.kernel.lanes import Lanes, indexed, stacked
 from uop.interpreter.kernel.program import calls_of, launch
-from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg, arg_of
 from uop.spec.dtype import DType
@@ -58,7 +57,7 @@ def accepted_of_kernels(
     for u, buffer in sorted(buffers.stored_to().items(), key=lambda stored: slot_of(stored[0])):
         sets = held[buffer].held() if buffer in held else None
         shaped = sets and sets.map(lambda a, u=u: a.reshape(u.shape))  # type: ignore[misc]
-        result.append(narrowed(u.dtype, written[slot_of(u)], shaped))
+        result.append(as_output(u, profile, narrowed(u.dtype, written[slot_of(u)], shaped)))
     return tuple(result)
 
 
@@ -112,10 +111,11 @@ class AcceptedValues:
             return sets[0]
         if u.op is Op.STACK:
             rank = len(u.shape) - 1
-            return _each(lambda *parts: stacked([Value(p) for p in parts], rank).data, *sets)
+            full = [with_all_masks(s) for s in sets]
+            return together(full, lambda parts: stacked([Value(p) for p in parts], rank).data)
         if u.op is Op.INDEX:
             indices = [self.certain(i, "an index") for i in operands[1:]]
-            return _each(lambda t: indexed(u, Value(t), indices).data, sets[0])
+            return with_all_masks(sets[0]).map(lambda t: indexed(u, Value(t), indices).data)
         raise UnsupportedError(f"accepted sets of {u.op.name} in a kernel, of uncertain operands")
 
     def _elementwise(self, u: UOp, operands: list[Sets]) -> Sets:
@@ -229,12 +229,6 @@ def _points(value: Value, dtype: DType) -> Sets:
     s = points(value, dtype.is_float)
     opened = None if s.any is None else np.broadcast_to(s.any, s.lo.shape)
     return Sets(s.lo, s.hi, s.nan, s.only, s.exact, opened)
-
-
-def _each(change: Callable[..., Array], *sets: Sets) -> Sets:
-    """Apply a movement of values to every part of their sets."""
-    parts = map(parts_of, map(with_all_masks, sets))
-    return Sets(*(change(*part) for part in zip(*parts, strict=True)))
 
 
 def _narrowed(u: UOp, value: Value, sets: Sets) -> Accepted:

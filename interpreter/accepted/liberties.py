@@ -9,12 +9,14 @@ side. Each use of a value is treated alone: two uses of one value may read diffe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.rules.budget import floats_between, largest_finite, wide_storage
-from uop.interpreter.accepted.sets import Sets, joined, somewhere, without
+from uop.interpreter.accepted.sets import Sets, somewhere, united, without
+from uop.interpreter.accepted.subnormals import flushed, tiny_results
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import either
 from uop.spec.args import ConstArg, ReduceArg, arg_of
@@ -32,6 +34,8 @@ CHOOSING = {Op.WHERE: 1, Op.STACK: 0, Op.NEG: 0, Op.REPLICATED: 0}
 """Ops whose result is one of the operands from this position on, apart from its sign."""
 HELD = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.LOAD, Op.BITCAST, Op.CONTIGUOUS, Op.CAST})
 """Ops whose result is already rounded: from memory, from bits, or by a CAST, which asks for it."""
+BITS = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BITCAST})
+"""Ops whose result has the bits that were given."""
 SUMS = frozenset({Op.ADD, Op.SUB})
 PRODUCTS = frozenset({Op.MUL, Op.DIV})
 """DIV is among them because a backend may compute a quotient as a product with a reciprocal."""
@@ -86,35 +90,35 @@ def is_copy(u: Node) -> bool:
     return u.op is Op.CAST and u.src[0].dtype is u.dtype
 
 
-def between(dtype: DType, profile: Profile, product: Sets) -> Sets:
-    """Return the product inside a MULACC as the sum may read it."""
+def reads_copy(u: Node, profile: Profile) -> bool:
+    """Return whether the operand of a BITCAST is a copy, which may have made a NaN quiet."""
+    return profile.snan == "either" and u.src[0].op not in BITS
+
+
+def between(dtype: DType, profile: Profile, a: Sets, b: Sets, product: Sets) -> Sets:
+    """Return the product of a and b inside a MULACC as the sum may read it."""
+    tiny = tiny_results(Op.MUL, dtype, (a, b)) if dtype in profile.ftz else None
     if profile.contract or dtype in profile.excess_precision:
         product = unrounded(product, dtype)
-    return flushed(product, dtype) if dtype in profile.ftz else product
+    return flushed(product, dtype, tiny) if dtype in profile.ftz else product
 
 
-def left(u: Node, profile: Profile, result: Sets) -> Sets:
+def left(u: Node, profile: Profile, operands: Sequence[Sets], result: Sets) -> Sets:
     """Return the results of an op after the relaxations of a profile.
 
     Under `profile.algebra` the constants that algebraic laws derive are accepted too. In a dtype of
-    `profile.ftz` a subnormal may become zero.
+    `profile.ftz` what is subnormal before the rounding or after it may become a zero.
     """
     if not u.dtype.is_float or u.op in COPIES or is_copy(u):
         return result
     if profile.algebra:
         for value in _whatever(u):
             same = np.full_like(result.lo, value)
-            result = joined(result, Sets(same, same))
-    return flushed(result, u.dtype) if u.dtype in profile.ftz else result
-
-
-def flushed(s: Sets, dtype: DType) -> Sets:
-    """Return the sets with a zero of the same sign added wherever they hold a subnormal."""
-    least = s.lo.dtype.type(2.0**dtype.format.emin)
-    zero = np.zeros_like(s.lo)
-    lo = np.where((s.lo > 0) & (s.lo < least), zero, s.lo)
-    hi = np.where((s.hi < 0) & (s.hi > -least), -zero, s.hi)
-    return Sets(lo, hi, s.nan, s.only, s.exact, s.any, s.invalid)
+            opened = result.any
+            result = replace(united(result, Sets(same, same)), any=opened)
+    if u.dtype not in profile.ftz:
+        return result
+    return flushed(result, u.dtype, tiny_results(u.op, u.dtype, operands))
 
 
 def unrounded(s: Sets, dtype: DType) -> Sets:

@@ -80,6 +80,23 @@ def is_nan(a: Array) -> Mask:
     return np.asarray(magnitude > last)
 
 
+def is_signalling(a: Array) -> Mask:
+    """Return where an array holds a NaN without the bit of the quiet ones."""
+    bits = BITS[a.dtype.itemsize]
+    return np.asarray(is_nan(a) & ((a.view(bits) & _quiet_bit(a.dtype)) == 0))
+
+
+def quieted(a: Array) -> Array:
+    """Return the quiet forms of NaNs, with their signs and payloads."""
+    return np.asarray(a.view(BITS[a.dtype.itemsize]) | _quiet_bit(a.dtype)).view(a.dtype)
+
+
+def _quiet_bit(storage: np.dtype[Any]) -> Any:
+    """Return the first bit of the fraction; each NaN of a dtype without infinity has it."""
+    form = STORED[storage].format
+    return BITS[storage.itemsize].type(1 << (form.fraction_bits - 1))
+
+
 def contains_negative_zero(lo: Array, hi: Array) -> Mask:
     return np.asarray((keys(lo) <= -1) & (keys(hi) >= -1))
 

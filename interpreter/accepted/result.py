@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.sets import Sets, points
+from uop.interpreter.accepted.sets import Sets, in_gap, intervals, points
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value, either, full
 from uop.spec.dtype import DType, Kind
@@ -74,6 +74,8 @@ class Accepted:
         s = self.spread
         k = order.keys(actual)
         inside = (order.keys(s.lo) <= k) & (k <= order.keys(s.hi))
+        if s.gaps:
+            inside = inside & ~in_gap(s, actual)
         if self.dtype.is_float:
             inside = self._with_nan(s, actual, inside)
         opened = either(s.any, s.invalid)
@@ -85,7 +87,8 @@ class Accepted:
             return inside & ~nan
         accepted = s.nan
         if s.exact is not None:
-            accepted = accepted & (~s.exact | order.same_bits(actual, s.lo))
+            alike = order.same_bits(actual, s.lo) | order.same_bits(actual, s.hi)
+            accepted = accepted & (~s.exact | alike)
         ordinary = inside if s.only is None else inside & ~s.only
         return np.where(nan, accepted, ordinary)
 
@@ -99,6 +102,8 @@ class Accepted:
         """Return the number of accepted bit patterns, as float64."""
         s = self.spread
         count = order.distance(s.lo, s.hi) + 1
+        for gap in s.gaps:
+            count = count - np.maximum(order.distance(gap.below, gap.above) - 1, 0)
         if self.dtype.is_float:
             nans = float(_nan_patterns(self.dtype))
             if s.only is not None:
@@ -106,7 +111,7 @@ class Accepted:
             if s.nan is not None:
                 count = count + np.where(s.nan, nans, 0)
             if s.exact is not None:
-                count = np.where(s.exact, 1, count)
+                count = np.where(s.exact, 1 + ~order.same_bits(s.lo, s.hi), count)
         return np.where(self.any, 2.0**self.dtype.bits, count)
 
     @property
@@ -147,12 +152,18 @@ class Accepted:
         if s.any is not None and s.any[0]:
             return "anything (the spec gives no value)"
         if s.exact is not None and s.exact[0]:
-            return _spelled(s.lo, self.dtype)
+            return " or ".join(dict.fromkeys(_spelled(end, self.dtype) for end in (s.lo, s.hi)))
         if s.only is not None and s.only[0]:
             return "NaN"
-        lo, hi = _spelled(s.lo, self.dtype), _spelled(s.hi, self.dtype)
-        ordinary = lo if lo == hi else f"{lo} or {hi}" if _neighbours(s) else f"{lo} to {hi}"
-        return f"{ordinary} or NaN" if s.nan is not None and s.nan[0] else ordinary
+        parts = [_described(part, self.dtype) for part in intervals(s)]
+        nan = ["NaN"] if s.nan is not None and s.nan[0] else []
+        return " or ".join([*dict.fromkeys(parts), *nan])
+
+
+def _described(s: Sets, dtype: DType) -> str:
+    """Describe an interval: one value, two neighbours, or the ends."""
+    lo, hi = _spelled(s.lo, dtype), _spelled(s.hi, dtype)
+    return lo if lo == hi else f"{lo} or {hi}" if _neighbours(s) else f"{lo} to {hi}"
 
 
 def _spelled(one: Array, dtype: DType) -> str:

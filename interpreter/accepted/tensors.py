@@ -12,7 +12,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.folds import reduce
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.accepted.trees import Trees
-from uop.interpreter.accepted.widening import narrowed, widens
+from uop.interpreter.accepted.widening import as_output, narrowed, widens
 from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation
 from uop.interpreter.values import Value
 from uop.spec.latitude import Profile
@@ -38,7 +38,11 @@ def accepted_of_tensors(
     if isinstance(result, dict):
         result = tuple(result[slot] for slot in sorted(result))
     outputs = result if isinstance(result, tuple) else (result,)
-    return tuple(narrowed(a.dtype, a.value, a.sets) for a in outputs)
+    nodes = root.src if root.op is Op.TUPLE else (root,) * len(outputs)
+    return tuple(
+        as_output(u, profile, narrowed(a.dtype, a.value, a.sets))
+        for u, a in zip(nodes, outputs, strict=True)
+    )
 
 
 class AcceptedValues:

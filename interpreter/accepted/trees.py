@@ -11,7 +11,7 @@ import numpy as np
 
 from uop.interpreter.accepted.rules.floats import negative
 from uop.interpreter.accepted.rules.folds import folded
-from uop.interpreter.accepted.sets import Sets, joined, together
+from uop.interpreter.accepted.sets import Sets, together, united
 from uop.interpreter.values import either
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
@@ -55,7 +55,7 @@ class Trees:
         sums = folded(KINDS[u.op], u.dtype, self._profile, terms)
         sums = sums.map(lambda a: a.reshape(result.lo.shape))
         return replace(
-            joined(result, sums), any=either(result.any, sums.any), invalid=result.invalid
+            united(result, sums), any=either(result.any, sums.any), invalid=result.invalid
         )
 
     def _continues(self, u: Node, s: Node) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.liberties import takes
+from uop.interpreter.accepted.liberties import reads_copy, takes
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.accepted.sets import Sets, points, somewhere, without
+from uop.interpreter.accepted.sets import Sets, points, signalling, somewhere, without
 from uop.interpreter.values import Value, either
 from uop.spec.dtype import DType
 from uop.spec.latitude import Maximum, Profile, Quotient, Reduced, Ulp, Unordered
@@ -42,6 +43,20 @@ def narrowed(dtype: DType, value: Value, sets: Sets | None) -> Accepted:
     )
 
 
+def as_output(u: UOp, profile: Profile, accepted: Accepted) -> Accepted:
+    """Return what is accepted of an output: a signalling NaN that is a copy may become quiet."""
+    if profile.snan == "kept" or u.op is Op.BITCAST or not accepted.dtype.is_float:
+        return accepted
+    if accepted.sets is None and not order.is_signalling(accepted.value.data).any():
+        return accepted
+    s = accepted.spread
+    loud = signalling(s)
+    if loud is None:
+        return accepted
+    quiet = np.where(loud, order.quieted(s.lo), s.hi)
+    return Accepted(accepted.dtype, accepted.value, replace(s, hi=quiet))
+
+
 def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
     """Return whether an op may return something else than the reference on single operands."""
     if u.op in FLOOR_DIVISIONS and profile.truncates(u.dtype):
@@ -50,6 +65,8 @@ def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> boo
         return True
     if not operands or not u.src[0].dtype.is_float:
         return False
+    if u.op is Op.BITCAST:
+        return reads_copy(u, profile) and bool(order.is_signalling(operands[0].data).any())
     latitude = u.declaration.latitude
     if takes(profile) and (u.declaration.is_elementwise or isinstance(latitude, Reduced)):
         return True

@@ -16,7 +16,7 @@ from uop.interpreter.accepted.liberties import is_copy, takes
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.tensors import AcceptedValues
 from uop.interpreter.accepted.widening import widens
-from uop.interpreter.adversary.kernels import MovedInLaunch, member, pushed
+from uop.interpreter.adversary.kernels import MovedInLaunch, member, pushed, quieted
 from uop.interpreter.adversary.orders import fold_somehow, maximum_somehow
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
@@ -79,7 +79,7 @@ class _Moved(Arrays):
         if u.op is self._push:
             data = pushed(self._sets(u, operands), value.data, u.dtype, self._random)
             return replace(value, data=data, free_nan=None)
-        return self._moved(u, operands, value)
+        return quieted(u, self._moved(u, operands, value), self._profile, self._random)
 
     def _moved(self, u: UOp, operands: list[Value], value: Value) -> Value:
         if is_copy(u) or not widens(u, self._profile, operands, value):

@@ -10,9 +10,10 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.cells import by_count
 from uop.interpreter.accepted.kernels import AcceptedValues
+from uop.interpreter.accepted.liberties import BITS
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.folds import folded
-from uop.interpreter.accepted.sets import Sets, points
+from uop.interpreter.accepted.sets import Sets, chosen, intervals, points
 from uop.interpreter.adversary.orders import fold_somehow
 from uop.interpreter.kernel.buffers import Buffer
 from uop.interpreter.kernel.domain import Access, Arrays
@@ -33,15 +34,34 @@ def member(s: Sets, reference: Array, random: np.random.Generator) -> Array:
     """Select a value of each set: mostly an end, sometimes one end for all, or the reference."""
     weights = ((1.0, 0, 0), (0, 1.0, 0), (0.4, 0.4, 0.2))[random.integers(3)]
     which = random.choice(3, size=s.lo.shape, p=weights)
+    one = _one_interval(s, random)
     # The reference is not in these sets if the profile demands something else.
     k = order.keys(reference)
-    inside = (order.keys(s.lo) <= k) & (k <= order.keys(s.hi))
-    data = np.where(which == 1, s.hi, np.where((which == 2) & inside, reference, s.lo))
+    inside = (order.keys(one.lo) <= k) & (k <= order.keys(one.hi))
+    data = np.where(which == 1, one.hi, np.where((which == 2) & inside, reference, one.lo))
     if s.nan is None:
         return data
     only = np.False_ if s.only is None else s.only
     nan = only | (s.nan & (random.random(s.lo.shape) < 0.5))
     return np.where(nan, s.lo.dtype.type(np.nan), data)
+
+
+def _one_interval(s: Sets, random: np.random.Generator) -> Sets:
+    """Select one interval of each set."""
+    one, *others = intervals(s)
+    for other in others:
+        one = chosen(random.random(s.lo.shape) < 0.5, one, other)
+    return one
+
+
+def quieted(u: UOp, value: Value, profile: Profile, random: np.random.Generator) -> Value:
+    """Make copies of signalling NaNs quiet at random."""
+    if profile.snan == "kept" or u.op in BITS or not u.dtype.is_float:
+        return value
+    loud = order.is_signalling(value.data)
+    if not loud.any() or random.random() < 0.5:
+        return value
+    return replace(value, data=np.where(loud, order.quieted(value.data), value.data))
 
 
 def pushed(s: Sets, reference: Array, dtype: DType, random: np.random.Generator) -> Array:
@@ -88,7 +108,7 @@ class MovedInLaunch(Arrays):
         if self._is_pushed(u):
             return self._outside(u, value, sets)
         if sets is None:
-            return value
+            return quieted(u, value, self._profile, self._random)
         data = member(sets, value.data, self._random)
         if u.op is Op.REDUCE:
             terms = self._lanes.terms(u, operands[0].data)
@@ -97,7 +117,8 @@ class MovedInLaunch(Arrays):
         return replace(value, data=data, free_nan=made_nan(u, data))
 
     def load(self, access: Access[Value], alt: Value | None) -> Value:
-        return self.lift(access.node, super().load(access, alt))
+        value = super().load(access, alt)
+        return self.lift(access.node, quieted(access.node, value, self._profile, self._random))
 
     def add(self, access: Access[Value], value: Value) -> None:
         """Add the terms in another order, with the first value among them."""

@@ -10,9 +10,9 @@
     undefined LABEL             the program has no meaning on these inputs; a label may say why
     invalid LABEL               the next node is the last, and breaks this constraint
 
-A part of a SET is a value, `[lo,hi]`, `nan` (any NaN), `nan:0x7fc00001` (these bits) or `any`. An
-OUTPUT is 0 for a value, a position for a TUPLE, a slot for effects. Sets of more than 64 KiB are
-their text, compressed in the same way.
+A SET is the union of its parts: values, `[lo,hi]`, `nan` (any NaN), `nan:0x7fc00001` (these bits),
+`any`. An OUTPUT is 0 for a value, a position for a TUPLE, a slot for effects. Sets of more than 64
+KiB are their text, compressed in the same way.
 """
 
 from __future__ import annotations

@@ -34,12 +34,13 @@ DOCS = Path(__file__).parents[2] / "docs" / "corpus.md"
 BYTES = ("int8", "uint8", "fp8e4m3", "fp8e5m2")
 IDS = [
     *(f"op/{op}/{dtype}/edges/0" for op in ("ADD", "MAX", "SUB") for dtype in BYTES),
+    *(f"op/REDUCE/{dtype}/MAX-edges/0" for dtype in BYTES),
     *(f"op/POW/{dtype}/edges/0" for dtype in ("float16", "float32", "fp8e5m2")),
     "op/CMPLT/bool/edges/0",
     "op/IDIV/int8/edges/0",
     *(str(group.id(0)) for level in ("graph", "kernel", "device") for group in groups(level)[:4]),
 ]
-Check = Callable[[int, int, int, int, dict[str, Any]], bool]
+Check = Callable[[int, list[tuple[int, int]], int, dict[str, Any]], bool]
 
 
 @pytest.fixture(scope="module")
@@ -100,42 +101,78 @@ def checker() -> Check:
 def test_the_checker_in_the_documentation_agrees_on_every_pattern_of_a_byte(corpus: Path) -> None:
     """Over all bytes as results of cases with 8-bit outputs."""
     header, *cases = lines(corpus)
-    accepted, seen = checker(), set[str]()
+    accepted, seen = checker(), set[tuple[str, bool]]()
     for line in cases:
         outputs = [Described.from_json(found) for found in line["outputs"]]
         names = [d.dtype.name for d in outputs]
-        if names not in ([name] for name in ("bool", *BYTES)) or names[0] in seen:
+        kind = (names[0], line["intervals"] > 1)
+        if names not in ([name] for name in ("bool", *BYTES)) or kind in seen:
             continue
         case, dtype = corpus / line["id"], header["dtypes"][outputs[0].dtype.name]
         low = (case / "low.bin").read_bytes()
         high = (case / "high.bin").read_bytes() if (case / "high.bin").exists() else low
         flags = case / "flags.bin"
-        given = flags.read_bytes() if flags.exists() else bytes(len(low))
-        (sets,) = read_sets(case, outputs)
+        size, count = outputs[0].elements, line["intervals"]
+        given = flags.read_bytes() if flags.exists() else bytes(size)
+        ends = list(zip(low, high, strict=True))
+        assert len(ends) == size * count
+        intervals = [ends[k::size] for k in range(size)]
+        (sets,) = read_sets(case, outputs, count)
         for x in range(256):
             values = np.full(outputs[0].shape, x, np.uint8).view(sets.value.data.dtype)
             expected = sets.contains(values).reshape(-1).tolist()
-            found = [accepted(x, *parts, dtype) for parts in zip(low, high, given, strict=True)]
+            found = [accepted(x, *parts, dtype) for parts in zip(intervals, given, strict=True)]
             assert found == expected, (line["id"], x)
-        seen.add(outputs[0].dtype.name)
-    assert seen == {"bool", *BYTES}
+        seen.add(kind)
+    ones = {(name, False) for name in ("bool", *BYTES)}
+    assert seen >= ones | {(name, True) for name in BYTES if name.startswith("fp8")}
+
+
+def test_a_corpus_of_one_interval_for_each_element_is_read(
+    corpus: Path, outputs: Path, tmp_path: Path
+) -> None:
+    """The first schema, whose manifest counts no intervals."""
+    header, *cases = lines(corpus)
+    kept = [line for line in cases if line.pop("intervals") == 1]
+    assert 0 < len(kept) < len(cases)
+    first = tmp_path / "corpus"
+    shutil.copytree(corpus, first)
+    text = [json.dumps(line) for line in ({**header, "schema": "uop-corpus/1"}, *kept)]
+    (first / "manifest.jsonl").write_text("\n".join([*text, ""]))
+    report = score(first, outputs)
+    assert report.conclusion is Conclusion.CONFORMS
+    assert report.summary.passed == len(kept)
+
+
+@pytest.mark.parametrize("count", [0, 6, 10**9, "1", True])
+def test_a_wrong_count_of_intervals_is_refused(corpus: Path, tmp_path: Path, count: object) -> None:
+    header, case, *_ = lines(corpus)
+    text = [json.dumps(line) for line in (header, {**case, "intervals": count})]
+    (tmp_path / "manifest.jsonl").write_text("\n".join([*text, ""]))
+    with pytest.raises(CorpusError, match="intervals: expected 1 to 5"):
+        score(tmp_path, tmp_path)
 
 
 def test_the_checker_in_the_documentation_knows_the_special_values() -> None:
-    """By hand, in float32: both zeros, both NaNs, the ends of an interval."""
+    """By hand, in float32: both zeros, NaNs, the ends of intervals."""
     accepted, dtype = checker(), {"bits": 32, "order": "float", "last": 0x7F800000}
     minus_zero, zero, one, nan, other_nan = 0x80000000, 0, 0x3F800000, 0x7FC00000, 0xFFC00001
-    assert accepted(zero, minus_zero, zero, 0, dtype)
-    assert not accepted(minus_zero, zero, one, 0, dtype)
-    assert accepted(one, minus_zero, one, 0, dtype)
-    assert not accepted(one + 1, minus_zero, one, 0, dtype)
-    assert not accepted(nan, zero, one, 0, dtype)
-    assert accepted(other_nan, zero, one, 2, dtype)
-    assert accepted(other_nan, nan, nan, 6, dtype)
-    assert not accepted(one, nan, nan, 6, dtype)
-    assert not accepted(other_nan, nan, nan, 14, dtype)
-    assert accepted(nan, nan, nan, 14, dtype)
-    assert accepted(other_nan, zero, zero, 1, dtype)
+    assert accepted(zero, [(minus_zero, zero)], 0, dtype)
+    assert not accepted(minus_zero, [(zero, one)], 0, dtype)
+    assert accepted(one, [(minus_zero, one)], 0, dtype)
+    assert not accepted(one + 1, [(minus_zero, one)], 0, dtype)
+    assert not accepted(nan, [(zero, one)], 0, dtype)
+    assert accepted(other_nan, [(zero, one)], 2, dtype)
+    assert accepted(other_nan, [(nan, nan)], 6, dtype)
+    assert not accepted(one, [(nan, nan)], 6, dtype)
+    assert not accepted(other_nan, [(nan, nan)], 14, dtype)
+    assert accepted(nan, [(nan, nan)], 14, dtype)
+    assert accepted(other_nan, [(zero, zero)], 1, dtype)
+    assert accepted(one, [(zero, zero), (one, one)], 0, dtype)
+    assert not accepted(one - 1, [(zero, zero), (one, one)], 0, dtype)
+    signalling, quiet = 0x7F800001, 0x7FC00001
+    assert accepted(quiet, [(signalling, quiet)], 14, dtype)
+    assert not accepted(nan, [(signalling, quiet)], 14, dtype)
 
 
 def altered(outputs: Path, folder: Path, id: str, change: Callable[[bytes], bytes]) -> Path:

@@ -89,7 +89,7 @@ def test_overlapping_sets_compare_both_ways() -> None:
 def test_where_joins_the_branches_of_an_uncertain_condition() -> None:
     less = UOp(Op.CMPLT, EIGHT, const(8.0, F32))
     joined = UOp(Op.WHERE, less, const(1.0, F32), const(-2.0, F32))
-    assert said(only(joined, THREE)) == ["-0x1p+1 to 0x1p+0"]
+    assert said(only(joined, THREE)) == ["-0x1p+1 or 0x1p+0"]
     with_nan = UOp(Op.WHERE, less, const(NAN, F32), const(2.0, F32))
     assert said(only(with_nan, THREE)) == ["0x1p+1 or NaN"]
 
@@ -111,7 +111,7 @@ def test_an_uncertain_condition_over_an_absent_branch_gives_anything() -> None:
     inputs = {**THREE, 1: floats(4.0)}
     assert said(only(root, inputs)) == [
         "anything (the spec gives no value)",
-        "0x1p+0 to 0x1p+2",
+        "0x1p+0 or 0x1p+2",
     ]
     total = UOp(Op.REDUCE, root, arg=ReduceArg(Op.ADD, (0,)))
     assert said(only(total, inputs)) == ["anything (the spec gives no value)"]
@@ -215,13 +215,13 @@ def test_zero_fill_of_pads_is_a_knob() -> None:
     assert said(only(root, {0: floats(-1)}, Profile(pad_fill="zero"))) == ["0x0p+0"]
 
 
-def test_a_wide_float_becomes_wide_integers_or_anything() -> None:
+def test_a_wide_float_becomes_some_integers_or_anything() -> None:
     as_int = UOp(Op.CAST, EIGHT, arg=DTypeArg(I32))
     assert said(only(as_int, THREE)) == ["7 or 8"]
     doubled = UOp(Op.MUL, as_int, const(1 << 28, I32))
-    assert said(only(doubled, THREE)) == ["-2147483648 to 2147483647"]
+    assert said(only(doubled, THREE)) == ["-2147483648 or 1879048192"]
     shifted = UOp(Op.SHL, const(1, I32), as_int)
-    assert said(only(shifted, THREE)) == ["128 to 256"]
+    assert said(only(shifted, THREE)) == ["128 or 256"]
     negative = UOp(Op.CAST, UOp(Op.NEG, EIGHT), arg=DTypeArg(dtypes.uint8))
     assert said(only(negative, THREE)) == ["anything (the spec gives no value)"]
 
@@ -292,7 +292,7 @@ def test_interior_zeros_count() -> None:
     times_inf = only(UOp(Op.MUL, wide, const(INF, F32)), THREE)
     assert said(times_inf) == ["-inf to inf or NaN"]
     reciprocal = only(UOp(Op.RECIP, wide), THREE)
-    assert said(reciprocal) == ["-inf to inf"]
+    assert said(reciprocal) == ["-inf to -0x1.555552p+18 or 0x1.555552p+18 to inf"]
     root = only(UOp(Op.SQRT, wide), THREE)
     assert root.contains(floats(-0.0)).all()
     assert root.contains(floats(NAN)).all()

@@ -112,7 +112,7 @@ HAND = [
     (Op.MUL, (INF, 2.0), "inf"),
     (Op.MUL, (0.0, -3.0), "-0x0p+0"),
     (Op.MUL, (LARGEST,), "0x1.fffffep+127"),
-    (Op.MAX, (1.0, NAN), "-inf to 0x1p+0 or NaN"),
+    (Op.MAX, (1.0, NAN), "-inf or 0x1p+0 or NaN"),
     (Op.MAX, (-0.0, 0.0), "-0x0p+0 or 0x0p+0"),
     (Op.MAX, (0.0, 0.0), "0x0p+0"),
     (Op.MAX, (3.0, 2.0), "0x1.8p+1"),

@@ -210,6 +210,21 @@ def test_a_store_under_a_gate_that_is_not_certain_leaves_the_old_value_or_the_ne
     assert never_accused(root, inputs) == 4
 
 
+def test_a_choice_that_is_not_certain_stays_one_in_memory() -> None:
+    """A register, and a buffer behind it, hold one of two values; what was there stays a value."""
+    item, listing = special(2), Listing()
+    given, out = kernel_param(0, 2, F32), kernel_param(1, 3, F32)
+    unsure = UOp(Op.CMPGE, load(given, item), const(1.0, F32))
+    picked = UOp(Op.WHERE, unsure, const(5.0, F32), const(-1.0, F32))
+    listing.do(store(out, item, UOp(Op.ADD, picked, const(1.0, F32))))
+    root = program(listing.body, argument(0, 2, F32), argument(1, 3, F32))
+    inputs = {0: np.asarray([np.nan, 2.0], np.float32), 1: np.full(3, 9, np.float32)}
+    accepted = allowed(root, inputs)
+    said = [accepted.describe(k) for k in range(3)]
+    assert said == ["0x0p+0 or 0x1.8p+2", "0x1.8p+2", "0x1.2p+3"]
+    assert never_accused(root, inputs) == 2
+
+
 def test_a_fold_over_a_range_of_no_iterations_is_its_identity() -> None:
     r = loop(0, 0, AxisType.REDUCE)
     term = load(kernel_param(1, 4, F32), r)

@@ -48,7 +48,7 @@ def test_what_others_compress_is_read() -> None:
 
 def test_large_sets_are_compressed_text() -> None:
     size = 8 * KIB
-    sets = tuple(ElementSet(k % 200, k % 200 + 7) for k in range(size))
+    sets = tuple(ElementSet(((k % 200, k % 200 + 7),)) for k in range(size))
     case = FileCase("big", UOp(Op.NEG, param(0, (size,), dtypes.uint8)), accept={0: sets})
     text = print_file(UopFile((case,)))
     assert "accept 0 = zlib:" in text

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from uop.interpreter.accepted import order
+from uop.interpreter.accepted.liberties import reads_copy
 from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
 from uop.interpreter.accepted.rules.floats import computed
 from uop.interpreter.accepted.rules.integers import unless_wrapped
 from uop.interpreter.accepted.rules.table import accepts_floats, accepts_ints
-from uop.interpreter.accepted.sets import Sets, somewhere, without
+from uop.interpreter.accepted.sets import Sets, signalling, somewhere, united, without
 from uop.interpreter.numeric import conversions
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.values import either
@@ -40,7 +44,22 @@ def cast(u: Node, profile: Profile, a: Sets) -> Sets:
 @accepts_floats(Op.BITCAST)
 @accepts_ints(Op.BITCAST)
 def bitcast(u: Node, profile: Profile, a: Sets) -> Sets:
-    """Return the bits of a single value; anything for a larger set or a NaN with open bits."""
+    """Return the bits of a single value; anything for a larger set or a NaN with open bits.
+
+    A copy of a signalling NaN has its bits or those of its quiet form.
+    """
+    result = _bits(u, a)
+    loud = signalling(a) if reads_copy(u, profile) else None
+    if loud is None:
+        return result
+    if u.dtype.itemsize > u.src[0].dtype.itemsize:
+        loud = _over_bytes(loud, u.src[0].dtype.itemsize, u.dtype.itemsize)
+        return replace(result, any=either(result.any, loud))
+    quiet = _bits(u, replace(a, lo=np.where(loud, order.quieted(a.lo), a.lo)))
+    return replace(united(result, quiet), any=result.any, invalid=result.invalid)
+
+
+def _bits(u: Node, a: Sets) -> Sets:
     opaque = either(~a.is_point(), without(a.nan, a.exact), a.any)
     size = u.src[0].dtype.itemsize
     not_bool = conversions.bitcast_unspecified(a.lo, u.dtype)

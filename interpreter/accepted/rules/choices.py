@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from uop.interpreter.accepted import order
 from uop.interpreter.accepted.rules.table import accepts_floats, accepts_ints
-from uop.interpreter.accepted.sets import Sets, both, joined, without
+from uop.interpreter.accepted.sets import Sets, both, chosen, united, without
 from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.values import either
 from uop.spec.latitude import Profile
@@ -65,30 +62,18 @@ def where(u: Node, profile: Profile, p: Sets, a: Sets, b: Sets) -> Sets:
 
     An element is absent only if it is absent in every branch that may be selected.
     """
-    mixed = joined(a, b)
     true, false = p.lo, ~p.hi
-    if mixed.exact is not None:
-        mixed = replace(mixed, exact=mixed.exact & order.same_bits(a.lo, b.lo))
+    if (true | false).all():
+        result = chosen(true, a, b)
+        return replace(
+            result, any=either(p.any, result.any), invalid=either(p.invalid, result.invalid)
+        )
     absence = either(without(a.invalid, b.invalid), without(b.invalid, a.invalid))
-    return Sets(
-        np.where(true, a.lo, np.where(false, b.lo, mixed.lo)),
-        np.where(true, a.hi, np.where(false, b.hi, mixed.hi)),
-        _chosen(true, false, a.nan, b.nan, mixed.nan),
-        _chosen(true, false, a.only, b.only, mixed.only),
-        _chosen(true, false, a.exact, b.exact, mixed.exact),
-        either(p.any, _chosen(true, false, a.any, b.any, either(a.any, b.any, absence))),
-        either(p.invalid, _chosen(true, false, a.invalid, b.invalid, both(a.invalid, b.invalid))),
+    mixed = replace(
+        united(a, b), any=either(a.any, b.any, absence), invalid=both(a.invalid, b.invalid)
     )
-
-
-def _chosen(
-    true: Mask, false: Mask, a: Mask | None, b: Mask | None, mixed: Mask | None
-) -> Mask | None:
-    """Return one mask of a WHERE: that of the selected branch, else `mixed`."""
-    if a is None and b is None and mixed is None:
-        return None
-    x, y, z = (np.False_ if mask is None else mask for mask in (a, b, mixed))
-    return np.where(true, x, np.where(false, y, z))
+    result = chosen(true, a, chosen(false, b, mixed))
+    return replace(result, any=either(p.any, result.any), invalid=either(p.invalid, result.invalid))
 
 
 def _ordered(certain: Mask, possible: Mask, a: Sets, b: Sets) -> Sets:

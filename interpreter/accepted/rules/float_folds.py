@@ -10,7 +10,7 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold, wide_storage
 from uop.interpreter.accepted.rules.decided_folds import Folded, decided, product_limits, sum_limits
-from uop.interpreter.accepted.sets import Sets, somewhere
+from uop.interpreter.accepted.sets import Gap, Sets, somewhere
 from uop.interpreter.numeric.conversions import round_to
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import either
@@ -26,6 +26,8 @@ class Terms:
     nan: Mask | None
     only: Mask | None
     count: Array
+    signalling: Mask | None = None
+    gaps: tuple[Gap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.liberties import between
 from uop.interpreter.accepted.rules.budget import overflow_threshold
 from uop.interpreter.accepted.rules.table import accepts_floats
-from uop.interpreter.accepted.sets import Sets, both, somewhere, without
+from uop.interpreter.accepted.sets import Sets, both, signalling, somewhere, united
 from uop.interpreter.numeric.conversions import round_to
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import either
@@ -74,7 +76,8 @@ def product(a: Sets, b: Sets) -> Sets:
 @accepts_floats(Op.MULACC)
 def mulacc(u: Node, profile: Profile, a: Sets, b: Sets, c: Sets) -> Sets:
     """Return a * b + c; the profile decides whether the product is rounded before the sum."""
-    return add(u, profile, between(u.dtype, profile, mul(u, profile, a, b)), c)
+    product = between(u.dtype, profile, a, b, mul(u, profile, a, b))
+    return add(u, profile, product, c)
 
 
 @accepts_floats(Op.MAX)
@@ -85,17 +88,21 @@ def maximum(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     if zeros.any():
         lo = np.where(zeros & (lo == 0), -np.abs(lo), lo)
         hi = np.where(zeros & (hi == 0), np.abs(hi), hi)
-    if profile.max_nan == "propagate":
-        return Sets(lo, hi, either(a.nan, b.nan), either(a.only, b.only))
-    for nan, only, other in ((a.nan, a.only, b), (b.nan, b.only, a)):
-        nan = without(nan, other.only)
-        if nan is not None:
-            # Beside a NaN the other operand is accepted, and alone if the first can only be NaN.
-            alone = False if only is None else only
-            lo = np.where(nan, np.where(alone, other.lo, order.lower(lo, other.lo)), lo)
-            hi = np.where(nan, np.where(alone, other.hi, order.upper(hi, other.hi)), hi)
-    nan = both(a.nan, b.nan) if profile.max_nan == "number" else either(a.nan, b.nan)
-    return Sets(lo, hi, nan, both(a.only, b.only))
+    nan, only = either(a.nan, b.nan), either(a.only, b.only)
+    if nan is None or profile.max_nan == "propagate":
+        return Sets(lo, hi, nan, only)
+    if profile.max_nan == "number":
+        # IEEE 754-2008 and C give NaN for a signalling one.
+        nan = either(both(a.nan, b.nan), signalling(a), signalling(b))
+    # Where one operand is NaN the other one is accepted.
+    numbers = Sets(lo, hi, None, only)
+    beside = (_beside(y, x.nan) for x, y in ((a, b), (b, a)) if x.nan is not None)
+    return replace(united(numbers, *beside), nan=nan)
+
+
+def _beside(number: Sets, other: Mask) -> Sets:
+    """Return an operand of a MAX where the other one may be NaN, else no ordinary value."""
+    return Sets(number.lo, number.hi, None, either(number.only, ~other))
 
 
 @accepts_floats(Op.TRUNC)

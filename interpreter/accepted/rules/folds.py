@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.liberties import flushed, read_terms, takes, within
+from uop.interpreter.accepted.liberties import read_terms, takes, within
 from uop.interpreter.accepted.rules.budget import wide_storage
 from uop.interpreter.accepted.rules.float_folds import Terms, product_of, sum_of
 from uop.interpreter.accepted.rules.integers import SAFE, unless_wrapped
-from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, without
+from uop.interpreter.accepted.sets import (
+    Sets,
+    chosen,
+    intervals,
+    nan_alone,
+    signalling,
+    somewhere,
+    union,
+    without,
+)
+from uop.interpreter.accepted.subnormals import flushed
 from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.rules.reduce import fold, identity, terms_first
 from uop.interpreter.values import either
@@ -52,6 +63,7 @@ def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
         result.nan,
         result.only,
         any=None if opened is None else somewhere(np.asarray(opened.any(axis=0))),
+        gaps=result.gaps,
     )
     return nan_alone(result)
 
@@ -60,12 +72,14 @@ def _without_absent(op: Op, dtype: DType, flat: Sets) -> Terms:
     """Replace absent terms by the identity, and count the present ones of each fold."""
     if flat.invalid is None:
         count = np.asarray(len(flat.lo))
-        return Terms(flat.lo, flat.hi, flat.nan, flat.only, count)
+        loud = signalling(flat)
+        return Terms(flat.lo, flat.hi, flat.nan, flat.only, count, loud, flat.gaps)
     absent = flat.invalid
-    neutral = identity(op, dtype)
-    lo, hi = (np.where(absent, neutral, end) for end in (flat.lo, flat.hi))
-    count = len(lo) - absent.sum(axis=0)
-    return Terms(lo, hi, without(flat.nan, absent), without(flat.only, absent), count)
+    neutral = np.full_like(flat.lo, identity(op, dtype))
+    present = chosen(absent, Sets(neutral, neutral), replace(flat, any=None, invalid=None))
+    count = len(flat.lo) - absent.sum(axis=0)
+    loud = signalling(present)
+    return Terms(present.lo, present.hi, present.nan, present.only, count, loud, present.gaps)
 
 
 def _with_flushed_parts(op: Op, dtype: DType, t: Terms, result: Sets) -> Sets:
@@ -97,6 +111,8 @@ def _with_flushed_parts(op: Op, dtype: DType, t: Terms, result: Sets) -> Sets:
 def _integer_fold(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
     """Fold integers, exactly in any order; every value is accepted where a result may wrap."""
     lo, hi = fold(op, dtype, t.lo), fold(op, dtype, t.hi)
+    if op is Op.MAX and t.gaps:
+        return _largest(dtype, t, None, None)
     if op is Op.MAX or dtype.kind is Kind.BOOL:
         return Sets(lo, hi)
     fits = np.logical_and.reduce(t.lo == t.hi, axis=0)
@@ -118,29 +134,56 @@ def _float_product(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
 def _float_maximum(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
     """Return the largest term; of equal zeros either one is accepted.
 
-    What a NaN gives follows `profile.max_nan`: NaN, the largest other term, or anything up to it
-    and NaN.
+    What a NaN gives follows `profile.max_nan`: NaN, the largest other term, or NaN and any term:
+    the others may vanish in a NaN before it does. A fold may start from the identity.
     """
+    if t.nan is None:
+        return _largest(dtype, t, None, None)
+    if profile.max_nan == "propagate":
+        only = None if t.only is None else _some(t.only)
+        return replace(_largest(dtype, t, t.only, None), nan=_some(t.nan), only=only)
+    every, open_ = np.asarray(t.nan.all(axis=0)), _some(t.nan)
+    droppable = t.nan
+    if profile.max_nan == "number":
+        open_ = np.zeros_like(every) if t.signalling is None else _some(t.signalling)
+    nothing = every | open_
+    return replace(_largest(dtype, t, droppable | open_, nothing), nan=nothing)
+
+
+def _largest(dtype: DType, t: Terms, droppable: Mask | None, nothing: Mask | None) -> Sets:
+    """Return the largest of the terms that are no NaN, some of which may be left out.
+
+    Where `nothing` is set all of them may be, which gives the identity.
+    """
+    if not t.gaps and droppable is None:
+        return _largest_of_intervals(t)
     lowest = identity(Op.MAX, dtype)
-    # A term that is only NaN counts for nothing; under "number" one that may be NaN may, too.
-    droppable = t.nan if profile.max_nan == "number" else t.only
-    lo = order.keys(t.lo if droppable is None else np.where(droppable, lowest, t.lo))
-    hi = order.keys(t.hi if t.only is None else np.where(t.only, lowest, t.hi))
-    result = [order.unkeys(k.max(axis=0), t.lo.dtype) for k in (lo, hi)]
+    floor = t.lo if droppable is None else np.where(droppable, lowest, t.lo)
+    least = order.unkeys(order.keys(floor).max(axis=0), t.lo.dtype)
+    least = np.where(least == 0, -np.abs(least), least)
+    parts = intervals(Sets(t.lo, t.hi, gaps=t.gaps))
+    lo, hi = (np.concatenate([getattr(s, end) for s in parts]) for end in ("lo", "hi"))
+    absent = np.asarray(order.keys(hi) < order.keys(least))
+    if t.only is not None:
+        absent = absent | np.concatenate([t.only] * len(parts))
+    lo = order.upper(lo, least)
+    if nothing is not None:
+        start = np.broadcast_to(lowest, (1, *least.shape))
+        lo, hi = np.concatenate([lo, start]), np.concatenate([hi, start])
+        absent = np.concatenate([absent, ~nothing[None]])
+    return union(lo, hi, absent)
+
+
+def _largest_of_intervals(t: Terms) -> Sets:
+    lo, hi = (order.unkeys(order.keys(end).max(axis=0), t.lo.dtype) for end in (t.lo, t.hi))
     zeros = _some(order.contains_negative_zero(t.lo, t.hi)) & _some(
         order.contains_positive_zero(t.lo, t.hi)
     )
-    lo_zero, hi_zero = (zeros & (end == 0) for end in result)
-    lo = np.where(lo_zero, -np.abs(result[0]), result[0])
-    hi = np.where(hi_zero, np.abs(result[1]), result[1])
-    if t.nan is None:
+    if not zeros.any():
         return Sets(lo, hi)
-    if profile.max_nan == "propagate":
-        return Sets(lo, hi, _some(t.nan), None if t.only is None else _some(t.only))
-    if profile.max_nan == "number":
-        return Sets(lo, hi, np.asarray(t.nan.all(axis=0)))
-    nan = _some(t.nan)
-    return Sets(np.where(nan, lowest, lo), hi, nan)
+    return Sets(
+        np.where(zeros & (lo == 0), -np.abs(lo), lo), np.where(zeros & (hi == 0), np.abs(hi), hi)
+    )
 
 
 def _some(mask: Mask) -> Mask:

@@ -32,9 +32,19 @@ def monotone(u: Node, profile: Profile, *operands: Sets) -> Sets:
 
 @accepts_ints(Op.XOR, Op.OR, Op.AND, Op.THREEFRY)
 def bitwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
-    """Return the exact result of single operands, else anything: bits are not monotone."""
+    """Return the exact result of single operands, else anything: bits are not monotone.
+
+    A XOR with all ones reverses the order.
+    """
     lo, hi = corners(u, *operands)
-    return Sets(lo, hi, any=None if u.dtype.kind is Kind.BOOL else ~_single(*operands))
+    if u.dtype.kind is Kind.BOOL:
+        return Sets(lo, hi)
+    known = _single(*operands)
+    if u.op is Op.XOR:
+        ones = lo.dtype.type(u.dtype.max if lo.dtype.kind == "u" else -1)
+        for s in operands:
+            known = known | (_single(s) & (s.lo == ones))
+    return Sets(lo, hi, any=~known)
 
 
 @accepts_ints(Op.ADD, Op.SUB, Op.MUL)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
-from uop.interpreter.accepted.sets import Sets, nan_alone, somewhere, together
+from uop.interpreter.accepted.sets import Sets, nan_alone, signalling, somewhere, together, without
 from uop.interpreter.kernel.fragments import fragments_of
 from uop.interpreter.kernel.lanes import Axis, lanes_of
 from uop.interpreter.kernel.warps import Warps
@@ -59,7 +59,9 @@ def _factors(arg: WmmaArg, s: Sets) -> Sets:
     lo, hi = wmma_factors(arg, s.lo), wmma_factors(arg, s.hi)
     if s.nan is None or arg.dtype_in.bits != 32:
         return Sets(lo, hi, *s.masks)
-    exact = np.False_ if s.exact is None else s.exact
+    # A copy of a signalling NaN may have become quiet, which sets a bit that is read.
+    known = without(s.exact, signalling(s))
+    exact = np.False_ if known is None else known
     still = np.isnan(lo)
     lo, hi = (np.where(s.nan & ~exact, end, x) for x, end in ((lo, -np.inf), (hi, np.inf)))
     return Sets(lo, hi, s.nan & (~exact | still), exact & still, None, s.any, s.invalid)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.liberties import flushed
 from uop.interpreter.accepted.rules.budget import wide_storage, within_budget
 from uop.interpreter.accepted.rules.decided import decided
 from uop.interpreter.accepted.rules.floats import computed, hull_of, inner, product, stored
 from uop.interpreter.accepted.rules.table import accepts_floats
-from uop.interpreter.accepted.sets import Sets, both, joined, somewhere, without
+from uop.interpreter.accepted.sets import Sets, both, joined, signalling, somewhere, united, without
+from uop.interpreter.accepted.subnormals import flushed
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.numeric.transcendental import power
 from uop.interpreter.values import either
@@ -34,11 +35,10 @@ def recip(u: Node, profile: Profile, a: Sets) -> Sets:
 
 
 def reciprocal(dtype: DType, a: Sets) -> Sets:
-    """Bound reciprocals, which fall on either side of zero; anything if zero lies inside."""
+    """Bound reciprocals, which fall on either side of zero."""
+    if _spans_zero(a).any():
+        return united(*(reciprocal(dtype, side) for side in _sides_of_zero(a)))
     low, high = 1 / a.hi.astype(np.float64), 1 / a.lo.astype(np.float64)
-    across = np.signbit(a.lo) != np.signbit(a.hi)
-    if across.any():
-        low, high = np.where(across, -np.inf, low), np.where(across, np.inf, high)
     result = _quotients(low, high, lat.RECIP, dtype)
     result = _decided(Op.RECIP, dtype, lat.RECIP, low, result, a)
     # The reciprocal of the largest value exceeds every budget, so none reaches across zero.
@@ -51,12 +51,25 @@ def reciprocal(dtype: DType, a: Sets) -> Sets:
 @accepts_floats(Op.DIV)
 def div(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     """Return the quotients within the budget, and the products with every accepted reciprocal."""
+    if _spans_zero(b).any():
+        return united(*(div(u, profile, a, side) for side in _sides_of_zero(b)))
     quotient = _with_nans(_ratio(u.dtype, a, b), a, b)
     inverse = reciprocal(u.dtype, b)
     if u.dtype in profile.ftz:
         inverse = flushed(inverse, u.dtype)
     inverse = product(computed(a), computed(inverse))
     return joined(quotient, stored(inverse, u.dtype))
+
+
+def _spans_zero(s: Sets) -> Mask:
+    return np.signbit(s.lo) & ~np.signbit(s.hi)
+
+
+def _sides_of_zero(s: Sets) -> tuple[Sets, Sets]:
+    """Return the values up to -0 and those from +0 on; all of them where zero lies outside."""
+    across, zero = _spans_zero(s), np.zeros_like(s.lo)
+    below = replace(s, hi=np.where(across, -zero, s.hi), gaps=())
+    return below, replace(s, lo=np.where(across, zero, s.lo), gaps=())
 
 
 @accepts_floats(Op.SQRT)
@@ -114,7 +127,11 @@ def sin(u: Node, profile: Profile, a: Sets) -> Sets:
 
 @accepts_floats(Op.POW)
 def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """Return powers, which are monotone for bases from +0 on; anything for other sets."""
+    """Return powers, which are monotone for bases from +0 on; anything for other sets.
+
+    1 to the y and x to the 0 are 1 even for a quiet NaN, as IEEE 754 says; for one that may signal
+    they are 1 or NaN.
+    """
     wide = wide_storage(u.dtype)
     ends = [[end.astype(wide) for end in _ends(s)] for s in (a, b)]
     corners = [power(x, y) for x in ends[0] for y in ends[1]]
@@ -127,7 +144,7 @@ def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     special = single & _is_special_power(a.lo, b.lo)
     result = _where_exact(special, corners[0], corners[0], result, u.dtype)
     undefined = single & order.is_nan(corners[0])
-    nan = either(result.nan, somewhere(open_ | undefined))
+    nan = either(result.nan, somewhere(open_ | undefined), _may_signal(a), _may_signal(b))
     result = Sets(result.lo, result.hi, nan, either(result.only, somewhere(undefined)))
     return _beside_nans(result, single, a, b)
 
@@ -223,6 +240,13 @@ def _with_nans(result: Sets, *operands: Sets) -> Sets:
     """Add the NaNs of the operands to a result."""
     nan = either(result.nan, *(s.nan for s in operands))
     return Sets(result.lo, result.hi, nan, either(result.only, *(s.only for s in operands)))
+
+
+def _may_signal(s: Sets) -> Mask | None:
+    """Return where a set has a NaN that is not known as a quiet one."""
+    if s.exact is None:
+        return s.nan
+    return either(without(s.nan, s.exact), signalling(s))
 
 
 def _beside_nans(result: Sets, single: Mask, a: Sets, b: Sets) -> Sets:
