@@ -29,6 +29,7 @@ from uop.conformance.suite.levels.graph import (
     pairs,
     property,
     random_graph,
+    rewrites,
     twins,
 )
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group
@@ -214,7 +215,7 @@ FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
 RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
     "function": (functions.groups,),
-    "graph": (pairs.groups, random_graph.groups),
+    "graph": (pairs.groups, rewrites.groups, random_graph.groups),
     "twin": (twins.groups,),
     "kernel": (kernels.groups,),
     "schedule": (schedules.groups,),
