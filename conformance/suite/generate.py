@@ -26,6 +26,7 @@ from uop.conformance.suite.levels.device import devices, ops
 from uop.conformance.suite.levels.graph import (
     copied,
     functions,
+    orders,
     pairs,
     property,
     random_graph,
@@ -215,7 +216,7 @@ FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
 RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
     "function": (functions.groups,),
-    "graph": (pairs.groups, rewrites.groups, random_graph.groups),
+    "graph": (pairs.groups, rewrites.groups, orders.groups, random_graph.groups),
     "twin": (twins.groups,),
     "kernel": (kernels.groups,),
     "schedule": (schedules.groups,),
