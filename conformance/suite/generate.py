@@ -35,7 +35,7 @@ from uop.conformance.suite.levels.graph import (
 )
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group
 from uop.conformance.suite.levels.invalid import InvalidGroup
-from uop.conformance.suite.levels.kernel import kernels, schedules
+from uop.conformance.suite.levels.kernel import kernels, neutral, schedules
 from uop.conformance.suite.levels.op import (
     absent,
     calls,
@@ -219,7 +219,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "graph": (pairs.groups, rewrites.groups, orders.groups, random_graph.groups),
     "twin": (twins.groups,),
     "kernel": (kernels.groups,),
-    "schedule": (schedules.groups,),
+    "schedule": (schedules.groups, neutral.groups),
     "device": (devices.groups,),
 }
 """By level the functions that make the groups of random programs."""
