@@ -108,7 +108,7 @@ def test_a_default_run_has_each_left_hand_side_three_times(section: str, pattern
     assert few == {}
 
 
-def test_a_smoke_run_has_half_of_them() -> None:
+def test_a_smoke_run_has_nine_in_ten() -> None:
     found = 0
     for _, pattern in ROWS:
         e = ast.parse(pattern, mode="eval").body
@@ -116,7 +116,7 @@ def test_a_smoke_run_has_half_of_them() -> None:
         found += any(
             occurs(e, u, {}) for _, u in nodes("smoke")[Op.__members__[ast.unparse(e.func)]]
         )
-    assert found > len(ROWS) / 2, found
+    assert found >= 0.9 * len(ROWS)
 
 
 def test_the_kinds_of_the_sections_are_those_of_the_generator() -> None:

@@ -43,7 +43,7 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, param
 
 TABLE = "rewrites.toml"
-SMOKE = 1
+SMOKE = 3
 """The programs of each dtype in a smoke run; a default run has all rewrites."""
 ROUNDS = 3
 """How often a dtype meets each in a full run, with other constants."""
