@@ -26,14 +26,16 @@ from uop.conformance.suite.levels.device import devices, ops
 from uop.conformance.suite.levels.graph import (
     copied,
     functions,
+    orders,
     pairs,
     property,
     random_graph,
+    rewrites,
     twins,
 )
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group
 from uop.conformance.suite.levels.invalid import InvalidGroup
-from uop.conformance.suite.levels.kernel import kernels, schedules
+from uop.conformance.suite.levels.kernel import kernels, neutral, schedules
 from uop.conformance.suite.levels.op import (
     absent,
     calls,
@@ -214,10 +216,10 @@ FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
 RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
     "function": (functions.groups,),
-    "graph": (pairs.groups, random_graph.groups),
+    "graph": (pairs.groups, rewrites.groups, orders.groups, random_graph.groups),
     "twin": (twins.groups,),
     "kernel": (kernels.groups,),
-    "schedule": (schedules.groups,),
+    "schedule": (schedules.groups, neutral.groups),
     "device": (devices.groups,),
 }
 """By level the functions that make the groups of random programs."""

@@ -24,7 +24,7 @@ NOT_COUNTED = (Op.PARAM, Op.BUFFER, Op.CONST, Op.TUPLE, Op.SINK)
 def graphs() -> list[Case]:
     """Every fourth grown graph of the default effort."""
     cases = [c for c in generate.cases(["graph"]) if isinstance(c, Case)]
-    return [c for c in cases if c.group != "pairs"][::4]
+    return [c for c in cases if c.group not in ("pairs", "rewrites")][::4]
 
 
 def counted(root: UOp) -> list[UOp]:

@@ -31,8 +31,9 @@ CASES = [c for c in cases(["schedule"], effort="default") if isinstance(c, Case)
 
 @pytest.mark.parametrize("case", CASES[::2], ids=lambda c: str(c.id))
 def test_every_stage_gives_what_the_graph_may_give(case: Case) -> None:
-    accepted = accepted_on(case, 1, STRICT)
-    inputs = case.batches[1].inputs
+    last = len(case.batches) - 1
+    accepted = accepted_on(case, last, STRICT)
+    inputs = case.batches[last].inputs
     programs = {"": case.root, **compile(case.root).stages}
     for stage, program in programs.items():
         mismatch = compare(accepted, in_order(evaluate(program, inputs))).mismatch

@@ -9,9 +9,12 @@ from itertools import product
 import pytest
 
 from uop.conformance.suite.case import Case
-from uop.conformance.suite.generate import groups
+from uop.conformance.suite.generate import cases, groups
+from uop.conformance.suite.levels.graph.pairs import own_share
+from uop.conformance.suite.levels.graph.pairs import pairs as pairs_of
 from uop.conformance.suite.vocabulary import Vocabulary, computed, whole
-from uop.spec.dtype import dtypes
+from uop.spec.args import ConstArg
+from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 
@@ -73,3 +76,32 @@ def test_every_dtype_has_pairs_and_the_programs_differ() -> None:
     made = list(pairs(whole(), "default"))
     assert {c.dtype for c in made} == {d for d in whole().dtypes if d not in ("index", "void")}
     assert len({c.root for c in made}) == len(made)
+
+
+FIRST = {
+    dtypes.float32: {0x0, 0x80000000, 0x3F800000, 0xBF800000, 0x40000000, 0x3F000000},
+    dtypes.int32: {0, 1, 2, 31, 0xFFFFFFFF, 0x80000000},
+    dtypes.uint32: {0, 1, 2, 31, 0xFFFFFFFF, 0x10000},
+}
+"""The bits of 0, -0, 1, -1, 2 and 1/2; of integers 0, 1, 2, 31 and the ends."""
+
+
+@pytest.mark.parametrize("dtype", FIRST, ids=str)
+@pytest.mark.parametrize("op", [*BINARY, Op.MAX, Op.CMPLT, Op.CMPEQ])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_default_run_has_each_op_beside_each_first_constant(
+    dtype: DType, op: Op, place: int
+) -> None:
+    met = set()
+    for case in cases(("op",), ops={op.name}, dtypes={dtype.name}):
+        if isinstance(case, Case) and case.group == "constants":
+            beside = [u.src for u in case.root.src if u.src[1 - place].op is Op.PARAM]
+            met |= {s[place].arg.bits for s in beside if isinstance(s[place].arg, ConstArg)}
+    assert met >= FIRST[dtype]
+
+
+@pytest.mark.parametrize("kind", [(dtypes.int8, dtypes.int16), (dtypes.float32, dtypes.float16)])
+def test_the_dtypes_of_a_kind_share_out_the_pairs(kind: tuple[DType, DType]) -> None:
+    starts = [own_share(dtype, 1000) for dtype in VALUES if dtype.kind is kind[0].kind]
+    assert len(set(starts)) == len(starts)
+    assert pairs_of(kind[0], whole()) == pairs_of(kind[1], whole())

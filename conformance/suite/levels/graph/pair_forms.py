@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import permutations, product
+from itertools import count, permutations, product
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, chance, pick, shuffled
 from uop.conformance.suite.levels.graph.steps import comparisons, either_way
 from uop.conformance.suite.levels.graph.views import VIEWS
-from uop.conformance.suite.levels.nodes import cast, constant, expand, fold, reshape
+from uop.conformance.suite.levels.nodes import cast, constant, expand, fold, pad, reshape
 from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
 from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
-from uop.spec.args import DTypeArg
+from uop.spec.args import DTypeArg, PadFill
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
@@ -35,6 +35,7 @@ SHAPES: dict[int, Shape] = {
 FITTING = {SHAPES[slot]: slot for slot in (Y, SQUARE, ROW, COLUMN, ONCE)}
 """The inputs that serve as divisors or counts of shifts instead of a computed value."""
 CONVERSIONS = (Op.CAST, Op.BITCAST)
+NEIGHBOURS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Operands:
     choices: Choices
     dtype: DType
     vocabulary: Vocabulary
+    turns: Iterator[int]
+    """Chooses constants and the targets of conversions."""
 
     def input(self, slot: int) -> UOp:
         return param(slot, SHAPES[slot], dtypes.bool if slot == CONDITION else self.dtype)
@@ -65,12 +68,11 @@ class Operands:
         return UOp(compares[0], self.input(LEFT), self.input(RIGHT))
 
     def constant(self, dtype: DType, fits: Op | None = None) -> UOp:
-        """Return a constant: three times in four one that rewrites look for, else a special one."""
-        column = rewrite_constants(dtype, self.choices)
-        few = column[: len(column) - len(values.specials(dtype))]
-        if len(few) and chance(self.choices, 75):
-            column = few
-        value = column[self.choices.below(len(column))].reshape(1)
+        """Return one of those that rewrites look for, by turns; one in eight is a special one."""
+        column, place = rewrite_constants(dtype), next(self.turns)
+        if chance(self.choices, 12):
+            column, place = values.specials(dtype), self.choices.below(1 << 16)
+        value = column[place % len(column)].reshape(1)
         if fits in BY_FIT:
             value = guarded(fits, (dtype, dtype), [value, value])[1]
         return constant(value, dtype)
@@ -80,7 +82,7 @@ class Operands:
         if op not in CONVERSIONS:
             return UOp(op, self.taken(op, a))
         others = [d for d in targets(op, a.dtype, self.vocabulary) if d is not a.dtype]
-        return UOp(op, a, arg=DTypeArg(pick(self.choices, others))) if others else a
+        return UOp(op, a, arg=DTypeArg(others[next(self.turns) % len(others)])) if others else a
 
     def two(self, op: Op, a: UOp, b: UOp | None) -> UOp:
         """An op on two values, without the second on a value and a constant.
@@ -134,15 +136,35 @@ def targets(op: Op, dtype: DType, vocabulary: Vocabulary) -> tuple[DType, ...]:
     return tuple(d for d in kinds if d.itemsize == dtype.itemsize and dtypes.bool not in (d, dtype))
 
 
+@cache
+def neighbours(dtype: DType, vocabulary: Vocabulary) -> tuple[DType, ...]:
+    """Return a narrower, a wider and an equally wide dtype of integers or floats, as far as listed.
+
+    Then comes one of the other kind. Where one is missing, the one before stands for it.
+    """
+    kinds = [d for d in targets(Op.CAST, dtype, vocabulary) if d not in (dtype, dtypes.bool)]
+    alike = sorted((d for d in kinds if d.is_float == dtype.is_float), key=lambda d: d.bits)
+    rows = (
+        [d for d in alike if d.bits < dtype.bits][-1:],
+        [d for d in alike if d.bits > dtype.bits][:1],
+        [d for d in alike if d.bits == dtype.bits],
+        [d for d in kinds if d.is_float != dtype.is_float and d.bits == max(dtype.bits, 16)],
+    )
+    found = [row[0] for row in rows if row]
+    return tuple((found or [dtype])[k % max(len(found), 1)] for k in range(NEIGHBOURS))
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A form and the ops in it."""
 
     form: Callable[..., UOp]
     ops: tuple[Op, ...]
+    turn: int = 0
+    """Chooses the constants."""
 
-    def made(self, o: Operands) -> UOp:
-        return self.form(o, *self.ops)
+    def made(self, choices: Choices, dtype: DType, vocabulary: Vocabulary, turn: int = 0) -> UOp:
+        return self.form(Operands(choices, dtype, vocabulary, count(self.turn + turn)), *self.ops)
 
 
 def _same_constant(o: Operands, f: Op, g: Op) -> UOp:
@@ -166,6 +188,18 @@ def _on_both(o: Operands, f: Op, u: Op) -> UOp:
     return o.two(f, first, UOp(u, o.y, arg=first.arg) if first.op is u else o.y)
 
 
+def _converted(towards: int, o: Operands, f: Op) -> UOp:
+    """Build f(CAST x, c), and f(CAST x, CAST y) where the first is odd."""
+    target = neighbours(o.dtype, o.vocabulary)[towards // 2]
+    first = cast(o.x, target)
+    return o.two(f, first, cast(o.y, target) if towards % 2 else None)
+
+
+def _padded(u: UOp) -> UOp:
+    """Pad with zeros on both sides of each axis."""
+    return pad(u, (1,) * len(u.shape), (s + 2 for s in u.shape), PadFill.ZERO)
+
+
 def _number(number: int, is_first: bool, o: Operands, g: Op | None = None) -> UOp:
     """Select between a number and a constant, or between a number and g(x, y)."""
     branch, other = const(number, o.dtype), o.two(g, o.x, o.y) if g else None
@@ -174,7 +208,7 @@ def _number(number: int, is_first: bool, o: Operands, g: Op | None = None) -> UO
 
 def _two_numbers(first: int, second: int, o: Operands) -> UOp:
     """Select between two of the numbers that rewrites look for first."""
-    numbers = rewrite_constants(o.dtype, o.choices)
+    numbers = rewrite_constants(o.dtype)
     return o.where(*(constant(numbers[k % len(numbers)], o.dtype) for k in (first, second)))
 
 
@@ -247,6 +281,19 @@ FORMS: tuple[tuple[str, Callable[..., UOp]], ...] = (
     ("c", _compared_twice),
     ("", lambda o: expand(expand(o.input(ONCE), (1, SIDE)), (2, SIDE))),
     ("rr", lambda o, r, s: fold(r, fold(s, o.input(SQUARE), (0,)), (1,))),
+    ("fg", lambda o, f, g: o.two(f, o.x, o.two(g, o.x, o.y))),
+    ("fg", lambda o, f, g: o.two(f, o.x, o.two(g, o.x, None))),
+    ("fg", lambda o, f, g: o.constant_first(f, o.constant_first(g, o.y))),
+    ("ug", lambda o, u, g: o.one(u, o.two(g, o.x, None))),
+    ("fu", lambda o, f, u: o.two(f, o.x, o.one(u, o.y))),
+    ("fu", lambda o, f, u: o.two(f, o.x, o.one(u, o.x))),
+    ("fu", lambda o, f, u: o.constant_first(f, o.one(u, o.x))),
+    *(("f", partial(_converted, towards)) for towards in range(2 * NEIGHBOURS)),
+    ("", lambda o: o.where(o.x, o.x)),
+    ("c", lambda o, c: o.where(o.x, o.x, UOp(c, o.x, o.y))),
+    ("g", lambda o, g: o.two(g, _padded(o.input(SQUARE)), None)),
+    ("g", lambda o, g: _padded(o.two(g, o.input(SQUARE), None))),
+    ("rg", lambda o, r, g: fold(r, o.home(_padded(o.two(g, o.input(SQUARE), None))), (0,))),
     ("grr", lambda o, g, *rs: o.two(g, *(fold(r, o.input(SQUARE), (0,)) for r in rs))),
 )
 """Each with a letter for each op: f has two operands, and so has g, which compares nothing; c

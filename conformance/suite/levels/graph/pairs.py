@@ -6,16 +6,18 @@ Here each pair of listed ops has its turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import chain, product, zip_longest
+from math import prod
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, CountedChoices, shuffled
 from uop.conformance.suite.levels.graph.pair_forms import (
     CONVERSIONS,
     FORMS,
-    Operands,
     Pair,
     targets,
 )
@@ -33,16 +35,17 @@ from uop.conformance.suite.levels.op.elementwise import guarded
 from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.numeric.storage import Array
-from uop.spec.dtype import VALUES, DType, dtypes
+from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
-COUNTS = (0, 16, 160)
-TOGETHER = 4
+COUNTS = (1, 12, 80)
+TOGETHER = 16
 """The pairs in one program; each is an output."""
 ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL)
-DRAWS = (values.draw_special, values.draw_mixed, values.draw_ordinary)
+FEW = 16
+"""An input of fewer elements is folded."""
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -53,14 +56,42 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 def _pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build the next pairs; after the last pair the first one follows, with other constants."""
-    every, first = pairs(dtype, vocabulary), TOGETHER * index
-    chosen = (every[k % len(every)] for k in range(first, first + TOGETHER))
-    made = (pair.made(Operands(choices, dtype, vocabulary)) for pair in chosen)
-    root = outputs(*dict.fromkeys(made))
+    every = pairs(dtype, vocabulary)
+    first = own_share(dtype, len(every)) + TOGETHER * index
+    places = range(first, first + TOGETHER)
+    chosen = ((every[k % len(every)], turn_of(dtype, k // len(every))) for k in places)
+    made = [pair.made(choices, dtype, vocabulary, turn) for pair, turn in chosen]
+    root = outputs(*dict.fromkeys(u for u in made if _is_spoken(vocabulary, u)) or made)
+    return program(root, *data_for(root, choices))
+
+
+def own_share(dtype: DType, count: int) -> int:
+    """Return where a dtype begins, so that those of one kind share out what one program each has.
+
+    Signed and unsigned integers take turns.
+    """
+    kind = [d for d in VALUES if d.kind is dtype.kind]
+    if dtype.is_int:
+        kind = sorted(INTS, key=lambda d: (d.bits, d.name))
+    return count * kind.index(dtype) // len(kind)
+
+
+def turn_of(dtype: DType, rounds: int) -> int:
+    """Return what chooses constants: another one for each dtype and round."""
+    return 2 * list(VALUES).index(dtype) + rounds
+
+
+def data_for(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return batches of special values, and of mixed ones; a fold gets ordinary ones."""
     inputs = slots_of(root).items()
-    return program(
-        root, *({k: fitting_data(u, root, choices, draw) for k, u in inputs} for draw in DRAWS)
-    )
+    return [
+        {k: fitting_data(u, root, choices, values.draw_special) for k, u in inputs},
+        {k: fitting_data(u, root, choices, _mixed(u)) for k, u in inputs},
+    ]
+
+
+def _mixed(u: UOp) -> values.Draw:
+    return values.draw_ordinary if prod(u.shape) < FEW else values.draw_mixed
 
 
 def fitting_data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Array:
@@ -75,11 +106,19 @@ def fitting_data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Arra
 @cache
 def pairs(dtype: DType, vocabulary: Vocabulary) -> tuple[Pair, ...]:
     """Return all pairs of a dtype: one of each form, then a second one of each."""
-    order = CountedChoices(0, dtype.name)
+    order = CountedChoices(0, dtype.kind.value)
     forms = shuffled(order, list(_forms(dtype, vocabulary)))
     rows = zip_longest(*(shuffled(order, form) for form in forms))
     made = (pair for pair in chain.from_iterable(rows) if pair is not None)
-    return tuple(pair for pair in made if _is_in(vocabulary, pair, dtype))
+    return tuple(_in_turn(pair for pair in made if _is_in(vocabulary, pair, dtype)))
+
+
+def _in_turn(every: Iterable[Pair]) -> Iterator[Pair]:
+    """Let the pairs of one outer op take turns in choosing constants."""
+    turns: Counter[tuple[Op, ...]] = Counter()
+    for pair in every:
+        yield replace(pair, turn=turns[pair.ops[:1]])
+        turns[pair.ops[:1]] += 1
 
 
 def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
@@ -91,7 +130,8 @@ def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
     n = vocabulary.of(ARITHMETIC) if dtype.is_float else ()
     listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLDS), "n": n}
     for places, build in FORMS:
-        form = [Pair(build, ops) for ops in product(*(listed[place] for place in places))]
+        every = product(*(listed[place] for place in places))
+        form = [Pair(build, ops) for ops in every]
         if form and _is_in(vocabulary, form[0], dtype):
             yield form
 
@@ -100,5 +140,8 @@ def _is_in(vocabulary: Vocabulary, pair: Pair, dtype: DType) -> bool:
     """Return whether a vocabulary has all that a pair holds."""
     if vocabulary.is_whole:
         return True
-    made = pair.made(Operands(CountedChoices(0, ""), dtype, vocabulary))
-    return all(map(vocabulary.takes, computed(made)))
+    return _is_spoken(vocabulary, pair.made(CountedChoices(0, ""), dtype, vocabulary))
+
+
+def _is_spoken(vocabulary: Vocabulary, u: UOp) -> bool:
+    return vocabulary.is_whole or all(map(vocabulary.takes, computed(u)))

@@ -188,6 +188,28 @@ def _chain(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     return scalars.on_data(UOp(Op.SINK, UOp(Op.CALL, second, copy.argument, after)))
 
 
+def _twice(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Run one kernel of two outputs twice, the second time on what the first time has written.
+
+    One output is updated in place, and the second run may take the outputs in the other order.
+    """
+    scalars = Scalars(choices, dtype, vocabulary)
+    n = between(choices, 2, 40)
+    summed, copied, source = memories = [Memory(slot, n, dtype) for slot in range(3)]
+    scalars.memories[1:] = [source, source]
+    g = special("gidx0", n)
+    value = UOp(Op.ADD, load(summed.param, g), scalars.element([g]))
+    turned = modulo(plus(g, choices.below(n)), n)
+    body = UOp(
+        Op.SINK,
+        store(at(summed.param, g), value),
+        store(at(copied.param, g), load(source.param, turned)),
+    )
+    first = UOp(Op.CALL, body, *(m.argument for m in memories))
+    places = [UOp(Op.AFTER, m.argument, first) for m in shuffled(choices, [summed, copied])]
+    return scalars.on_data(UOp(Op.SINK, UOp(Op.CALL, body, *places, source.argument)))
+
+
 def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
     """Move elements bit by bit; where a gate is false the result is alt or the old contents."""
     n = pick(choices, (7, 16, 65))
@@ -209,5 +231,6 @@ KERNELS = (
     ("registers", _registers, (Op.SPECIAL, Op.RANGE, Op.END, Op.AFTER)),
     ("linear", _linear, (Op.LINEAR, Op.SPECIAL, Op.RANGE, Op.END, Op.AFTER)),
     ("chain", _chain, (Op.SPECIAL, Op.AFTER)),
+    ("twice", _twice, (Op.SPECIAL, Op.AFTER)),
 )
 """Each with the ops that it needs besides those of every kernel."""

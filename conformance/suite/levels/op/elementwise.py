@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
-from uop.spec.dtype import INTS, DType, dtypes
+from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import DIVISIONS, SHIFTS, Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
@@ -35,8 +36,12 @@ SHAPES: tuple[tuple[Shape, ...], ...] = (
 )
 """Shapes of the first, second and third operand: rank 0, odd, large, no elements, broadcast."""
 
-CONSTANTS = 3
-"""The constants of a program, each in every position."""
+CONSTANTS = 6
+"""The constants that every dtype meets: of a float both zeros, both ones, 2 and 1/2."""
+CONSTANTS_BY_TURNS = 2
+"""The constants of a program besides those."""
+CONSTANTS_OF_THREE = 3
+"""The constants of a program of an op on three operands."""
 CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 
 
@@ -168,14 +173,15 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
 
     Two constants in a row are not equal to one, where a result is rounded.
     """
-    columns = [rewrite_constants(d, choices) for d in dts]
+    columns = [_columns(d, choices) for d in dts]
+    constants = CONSTANTS + CONSTANTS_BY_TURNS if len(dts) < 3 else CONSTANTS_OF_THREE
     n = max(len(values.specials(d)) for d in dts)
     # Shifted, so that in a row the special values of two inputs differ.
     inputs = [np.roll(np.resize(values.specials(d), n), k) for k, d in enumerate(dts)]
     params = _params(dts, ((n,),) * len(dts))
     results = []
-    for k in range(CONSTANTS):
-        here, behind = (_row(op, dts, columns, CONSTANTS * index + k + step) for step in (0, 1))
+    for k in range(constants):
+        here, behind = (_row(op, dts, columns, constants * index + k + step) for step in (0, 1))
         places = range(len(dts))
         results += [UOp(op, *params[:p], here[p], *params[p + 1 :]) for p in places]
         if len(dts) > 2:
@@ -185,7 +191,7 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     if op in CHAINED:
         first, second = (constant(c, dts[0]) for c in sample(draw_ordinary, dts[0], 2, choices))
         results.append(UOp(op, UOp(op, params[0], first), second))
-    return program(outputs(*results), guarded(op, dts, inputs))
+    return program(outputs(*dict.fromkeys(results)), guarded(op, dts, inputs))
 
 
 def _row(op: Op, dts: DTypes, columns: Sequence[Array], k: int) -> list[UOp]:
@@ -194,19 +200,46 @@ def _row(op: Op, dts: DTypes, columns: Sequence[Array], k: int) -> list[UOp]:
     return [constant(value[0], dtype) for value, dtype in zip(row, dts, strict=True)]
 
 
-def rewrite_constants(dtype: DType, choices: Choices) -> Array:
-    """Return numbers that rewrites look for: 0, 1, 2, 1/2, the ends, then special values.
+def _columns(dtype: DType, choices: Choices) -> Array:
+    """Return constants: the first ones of each dtype, others by turns, then special values.
 
     A program takes some of them, and the next program those behind.
     """
-    special = values.specials(dtype)
+    numbers, special = rewrite_constants(dtype), values.specials(dtype)
+    by = CONSTANTS_BY_TURNS * list(VALUES).index(dtype)
+    others = np.roll(numbers[CONSTANTS:], -by), np.roll(special, -choices.below(len(special)))
+    return np.concatenate([numbers[:CONSTANTS], *others])
+
+
+@cache
+def rewrite_constants(dtype: DType) -> Array:
+    """Return numbers that rewrites look for: 0, 1, 2, 1/2 and bits - 1, then the ends of the dtype.
+
+    Behind them come powers of two, what a neighbour of the dtype does not hold, and a NaN with a
+    payload.
+    """
     if dtype is dtypes.bool:
-        return special
-    numbers = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5] if dtype.is_float else [0, 1, 2, dtype.bits - 1]
-    numbers += [-1] if not dtype.is_float and dtype.is_signed else []
-    first = np.array(numbers, np.float64 if dtype.is_float else np.int64).astype(np_dtype(dtype))
-    start = choices.below(len(special))
-    return np.concatenate([first, np.roll(special, -start)])
+        return values.specials(dtype)
+    bits = _float_constants(dtype) if dtype.is_float else _integer_constants(dtype)
+    return values.array(dtype, dict.fromkeys(bits))
+
+
+def _integer_constants(dtype: DType) -> list[int]:
+    low, high = values.bounds(dtype)
+    half = 1 << (dtype.bits // 2)
+    numbers = [0, 1, 2, dtype.bits - 1, -1, low, high, half, half - 1, -half, 4, 3, -2]
+    numbers += [high // 2 + 1, high - 1]
+    return [dtype.encode(n) for n in numbers if low <= n <= high]
+
+
+def _float_constants(dtype: DType) -> list[int]:
+    form = dtype.format
+    least = 1 << form.fraction_bits
+    numbers = [dtype.encode(n) for n in (0.0, -0.0, 1.0, -1.0, 2.0, 0.5)]
+    payload = [form.nan_bits if form.inf_bits is None else form.exponent_mask | 3]
+    ends = [form.max_bits, form.max_bits | form.sign_bit, least, 1]
+    infinities = [] if form.inf_bits is None else [form.inf_bits, form.inf_bits | form.sign_bit]
+    return [*numbers, *payload, *infinities, *ends, numbers[2] | 1, *map(dtype.encode, (-2.0, 3.0))]
 
 
 def _counts(op: Op, others: tuple[DTypes, ...], choices: Choices, index: int) -> Generated:

@@ -1,0 +1,233 @@
+"""Generate level graph, orders: buffers that are written over after others have read them.
+
+A value is complete before its STORE writes, also where it reads the same buffer through a view.
+A backend that moves a write, or lets two temporaries share memory too early, is wrong here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.levels.nodes import (
+    buffer,
+    expand,
+    flip,
+    flip_all,
+    outputs,
+    pad,
+    permute,
+    reshape,
+    shrink,
+    store,
+)
+from uop.conformance.suite.levels.op.movement import random_shrink
+from uop.conformance.suite.values import draw_ordinary, sample
+from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.spec.args import PadFill
+from uop.spec.dtype import DType, dtypes
+from uop.spec.graph import slots_of
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, index_const, param
+
+KINDS = (dtypes.int32, dtypes.uint8, dtypes.float32)
+SIDES = (3, 4, 17)
+"""The sides of the matrices: one element more than a vector has, too."""
+EXACT = (Op.MAX, Op.ADD, Op.MUL)
+"""Ops with one result on ordinary values of every dtype here."""
+NEEDS = (Op.SINK, Op.STORE, Op.AFTER, Op.BUFFER)
+
+View = Callable[[Choices, UOp], UOp]
+
+
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    for dtype in vocabulary.of_dtypes(KINDS):
+        if vocabulary.of(EXACT, dtype):
+            for name, counts, build, needs in GROUPS:
+                args = (dtype, vocabulary)
+                yield group("graph", None, dtype, name, counts, build, *args, needs=needs)
+
+
+def _transposed(choices: Choices, u: UOp) -> UOp:
+    return permute(u, (1, 0))
+
+
+def _flipped(choices: Choices, u: UOp) -> UOp:
+    return flip(u, pick(choices, ((True, False), (False, True), (True, True))))
+
+
+def _shifted(choices: Choices, u: UOp) -> UOp:
+    """Shift by a row or a column; zeros enter."""
+    axis, side = choices.below(2), u.shape[0]
+    step, none = (int(axis == 0), int(axis == 1)), (0, 0)
+    before, after = (step, none) if chance(choices, 50) else (none, step)
+    sizes = (side + step[0], side + step[1])
+    return shrink(pad(u, before, sizes, PadFill.ZERO), after, u.shape)
+
+
+def _row(choices: Choices, u: UOp) -> UOp:
+    """Read one row everywhere."""
+    offset = (choices.below(u.shape[0]), 0)
+    return expand(shrink(u, offset, (1, u.shape[1])), u.shape)
+
+
+def _indexed(choices: Choices, u: UOp) -> UOp:
+    """Read one column as rows, by an INDEX."""
+    row = UOp(Op.INDEX, permute(u, (1, 0)), index_const(choices.below(u.shape[1])))
+    return expand(reshape(row, (1, u.shape[0])), u.shape)
+
+
+def _reversed(choices: Choices, u: UOp) -> UOp:
+    """Reverse the elements as a vector."""
+    return reshape(flip_all(reshape(u, (u.shape[0] * u.shape[1],))), u.shape)
+
+
+def _turned(choices: Choices, u: UOp) -> UOp:
+    """Turn by a quarter: two views at once."""
+    return permute(flip(u, (True, False)), (1, 0))
+
+
+VIEWS: tuple[View, ...] = (*(_transposed, _flipped, _shifted, _row, _indexed, _reversed, _turned),)
+"""What a value reads, in the shape of the whole."""
+TARGETS: tuple[View, ...] = (*(_transposed, _flipped, _reversed, _turned, random_shrink),)
+"""What a STORE writes to; the last one is a part."""
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Writes buffers one after the other, each after all that must come before."""
+
+    choices: Choices
+    dtype: DType
+    vocabulary: Vocabulary
+    side: int
+    now: list[UOp] = field(default_factory=list)
+    """Each buffer, after its last write."""
+    readers: list[list[UOp]] = field(default_factory=list)
+    """The STOREs that have read it since."""
+    last: list[UOp] = field(default_factory=list)
+    """The last STORE to it."""
+
+    def start(self, count: int) -> None:
+        shape = (self.side, self.side)
+        self.now = [buffer(slot, shape, self.dtype) for slot in range(count)]
+        self.readers = [[] for _ in self.now]
+        self.last = list(self.now)
+
+    def moved(self, u: UOp, views: tuple[View, ...] = VIEWS) -> UOp:
+        """Apply a view that the vocabulary has."""
+        for view in shuffled(self.choices, views):
+            made = view(self.choices, u)
+            if all(map(self.vocabulary.takes, computed(made, {u}))):
+                return made
+        return u
+
+    def write(self, target: int, sources: list[int]) -> None:
+        """Store to a buffer, through a view or whole, what an op makes of views of sources."""
+        op = pick(self.choices, self.vocabulary.of(EXACT, self.dtype))
+        place = self._ordered(target)
+        if chance(self.choices, 40):
+            place = self.moved(place, TARGETS)
+        value = self._read(sources[0], place.shape)
+        for source in sources[1:]:
+            value = UOp(op, value, self._read(source, place.shape))
+        done = store(place, value)
+        for source in sources:
+            if source != target:
+                self.readers[source].append(done)
+        self.now[target] = UOp(Op.AFTER, self.now[target], done)
+        self.readers[target], self.last[target] = [], done
+
+    def _read(self, source: int, shape: tuple[int, ...]) -> UOp:
+        """Read a view of a buffer as it is now, as large as what is written."""
+        whole = self.moved(self.now[source])
+        return whole if shape == whole.shape else shrink(whole, (0, 0), shape)
+
+    def _ordered(self, target: int) -> UOp:
+        """Return a buffer after all that still read it: by one AFTER, several, or a GROUP."""
+        place, readers = self.now[target], self.readers[target]
+        if not readers:
+            return place
+        way = self.choices.below(3)
+        if way == 0 and self.vocabulary.has(Op.GROUP):
+            return UOp(Op.AFTER, place, UOp(Op.GROUP, *readers))
+        if way == 1:
+            return UOp(Op.AFTER, place, *readers)
+        for reader in readers:
+            place = UOp(Op.AFTER, place, reader)
+        return place
+
+    def program(self) -> Generated:
+        written = (done for done in self.last if done.op is Op.STORE)
+        return _on_data(UOp(Op.SINK, *written), self.choices)
+
+
+def _on_data(root: UOp, choices: Choices) -> Generated:
+    data = {k: sample(draw_ordinary, u.dtype, u.shape, choices) for k, u in slots_of(root).items()}
+    return program(root, data)
+
+
+def _in_place(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Update a buffer through each view, alone and combined with the buffer itself."""
+    steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
+    op = pick(choices, vocabulary.of(EXACT, dtype))
+    shape = (steps.side, steps.side)
+    effects = []
+    for slot, view in enumerate((*VIEWS, *VIEWS)):
+        own = buffer(slot, shape, dtype)
+        value = steps.moved(own, (view,))
+        if slot >= len(VIEWS):
+            value = UOp(op, steps.moved(value), own)
+        effects.append(store(own, value))
+    return _on_data(UOp(Op.SINK, *effects), choices)
+
+
+def _relayed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Hand contents on along a ring: each buffer is written over after the next has read it."""
+    steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
+    count = between(choices, 3, 5)
+    steps.start(count + 1)
+    steps.write(count, [0])
+    for k in range(count - 1):
+        steps.write(k, [k + 1, *([k] if chance(choices, 30) else [])])
+    steps.write(count - 1, [count])
+    return steps.program()
+
+
+def _mixed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Write buffers in any order, each over what others have read."""
+    steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
+    count = between(choices, 3, 4)
+    steps.start(count)
+    for _ in range(between(choices, 6, 10)):
+        sources = [choices.below(count) for _ in range(between(choices, 1, 2))]
+        steps.write(choices.below(count), sources)
+    return steps.program()
+
+
+def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Compute values with memory of their own, of which some are read much later than others.
+
+    The inputs are outputs too.
+    """
+    steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
+    shape = (steps.side, steps.side)
+    inputs = [param(slot, shape, dtype) for slot in range(2)]
+    values = list(inputs)
+    for _ in range(between(choices, 5, 8)):
+        op = pick(choices, vocabulary.of(EXACT, dtype))
+        early = values[choices.below(len(values))]
+        made = UOp(op, steps.moved(values[-1]), steps.moved(early))
+        values.append(UOp(Op.CONTIGUOUS, made))
+    late = UOp(pick(choices, vocabulary.of(EXACT, dtype)), values[2], values[-1])
+    return _on_data(outputs(inputs[1], late, values[-2], inputs[0], values[3]), choices)
+
+
+GROUPS = (
+    ("in-place", (1, 3, 12), _in_place, NEEDS),
+    ("relayed", (1, 4, 40), _relayed, NEEDS),
+    ("overwritten", (1, 4, 40), _mixed, NEEDS),
+    ("temporaries", (1, 4, 40), _temporaries, (Op.CONTIGUOUS,)),
+)

@@ -1,0 +1,253 @@
+"""Generate level graph, rewrites: the left-hand sides of the rewrites that compilers have.
+
+A rewrite that is wrong for some dtype, constant or special value is wrong here. `rewrites.toml`
+lists them.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels.graph.pair_forms import targets
+from uop.conformance.suite.levels.graph.pairs import TOGETHER, data_for, own_share, turn_of
+from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.levels.nodes import (
+    bitcast,
+    cast,
+    constant,
+    expand,
+    flip_all,
+    fold,
+    outputs,
+    pad,
+    permute,
+    reshape,
+    shrink,
+)
+from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
+from uop.conformance.suite.levels.op.patterns import BY_FIT
+from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.interpreter.numeric.storage import constant as value_of
+from uop.spec.args import ConstArg, PadFill
+from uop.spec.dtype import VALUES, DType, Number, dtypes
+from uop.spec.errors import InvalidError
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, const, param
+
+TABLE = "rewrites.toml"
+SMOKE = 3
+"""The programs of each dtype in a smoke run; a default run has all rewrites."""
+ROUNDS = 3
+"""How often a dtype meets each in a full run, with other constants."""
+SIDES = (3, 4)
+INPUTS: dict[str, Shape] = {
+    **dict.fromkeys("xyzpq", (33,)),
+    **dict.fromkeys("st", SIDES),
+    **{"r": (1, 4), "o": (1, 1)},
+}
+SLOTS = {name: slot for slot, name in enumerate(INPUTS)}
+BOOLS = "pq"
+FREE = "cd"
+"""The constants that change."""
+SECTIONS: dict[str, frozenset[str]] = {
+    "numbers": frozenset({"int", "uint", "float"}),
+    "signed": frozenset({"int", "float"}),
+    "floats": frozenset({"float"}),
+    "integers": frozenset({"int", "uint"}),
+    "int": frozenset({"int"}),
+    "bits": frozenset({"int", "uint", "bool"}),
+    "bool": frozenset({"bool"}),
+    "values": frozenset({"int", "uint", "float", "bool"}),
+}
+"""The kinds of dtypes of each section of the table."""
+
+
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    for dtype in vocabulary.of_dtypes(VALUES):
+        if dtype is not dtypes.index and (listed := rewrites(dtype, vocabulary)):
+            programs = -(-len(listed) // TOGETHER)
+            counts = (SMOKE, programs, ROUNDS * programs)
+            args = (dtype, vocabulary)
+            yield group("graph", None, dtype, "rewrites", counts, _rewrites, *args)
+
+
+def _rewrites(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Build the next left-hand sides, of the ones where this dtype begins."""
+    listed = rewrites(dtype, vocabulary)
+    first = own_share(dtype, len(listed)) + TOGETHER * index
+    made = [
+        built(listed[k % len(listed)], dtype, vocabulary, k + turn_of(dtype, k // len(listed)))
+        for k in range(first, first + TOGETHER)
+    ]
+    root = outputs(*dict.fromkeys(u for u in made if u is not None))
+    return program(root, *data_for(root, choices))
+
+
+@cache
+def table() -> dict[str, dict[str, str]]:
+    """Return the compilers of each pattern, by section."""
+    text = (files(__package__) / TABLE).read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def rewrites(dtype: DType, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return the patterns that a dtype and a vocabulary have."""
+    kind = dtype.kind.value
+    listed = tuple(
+        p for section, rows in table().items() if kind in SECTIONS[section] for p in rows
+    )
+    if vocabulary.is_whole:
+        return listed
+    return tuple(p for p in listed if built(p, dtype, vocabulary, 0) is not None)
+
+
+def built(pattern: str, dtype: DType, vocabulary: Vocabulary, turn: int) -> UOp | None:
+    """Return a graph of a pattern; the turn chooses constants and targets of conversions."""
+    for k in range(len(VALUES)):
+        try:
+            made = _Builder(dtype, vocabulary, turn + k).node(_parsed(pattern), dtype)
+        except (InvalidError, ValueError):
+            continue
+        if all(map(vocabulary.takes, computed(made))) and all(map(_fits, made.toposort())):
+            return made
+    return None
+
+
+@cache
+def _parsed(pattern: str) -> ast.expr:
+    return ast.parse(pattern, mode="eval").body
+
+
+def _fits(u: UOp) -> bool:
+    """Return whether a constant divisor, or count of a shift, is one that has a meaning."""
+    if u.op not in BY_FIT or u.src[1].op is not Op.CONST:
+        return True
+    assert isinstance(u.src[1].arg, ConstArg)
+    value = value_of(u.src[1].arg.bits, u.src[1].dtype).reshape(1)
+    return bool(guarded(u.op, (u.dtype, u.src[1].dtype), [value, value])[1] == value)
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Builds the nodes of one pattern."""
+
+    home: DType
+    vocabulary: Vocabulary
+    turn: int
+    constants: dict[tuple[str, DType], UOp] = field(default_factory=dict)
+
+    def node(self, e: ast.expr, like: DType) -> UOp:
+        """Return the node of an expression; a constant has the dtype `like`."""
+        if not isinstance(e, ast.Call):
+            return self._leaf(e, like)
+        assert isinstance(e.func, ast.Name)
+        op = Op.__members__[e.func.id]
+        if op in (Op.CAST, Op.BITCAST):
+            return self._converted(op, e.args)
+        if op is Op.REDUCE:
+            assert isinstance(e.args[0], ast.Name)
+            return _folded(Op.__members__[e.args[0].id], self.node(e.args[1], like))
+        if op in MOVED:
+            return MOVED[op](self.node(e.args[0], like))
+        return UOp(op, *self._operands(op, e.args, like))
+
+    def _operands(self, op: Op, args: list[ast.expr], like: DType) -> list[UOp]:
+        """Build the computed operands first: constants take their dtype."""
+        made = {k: self.node(arg, like) for k, arg in enumerate(args) if not _is_constant(arg)}
+        is_choice = op is Op.WHERE
+        others = [u.dtype for k, u in made.items() if not (is_choice and k == 0)]
+        common = others[0] if others else like
+        for k, arg in enumerate(args):
+            if k not in made:
+                made[k] = self.node(arg, dtypes.bool if is_choice and k == 0 else common)
+        return [made[k] for k in range(len(args))]
+
+    def _converted(self, op: Op, args: list[ast.expr]) -> UOp:
+        """Convert to the dtype of the second operand, or to one of those that the turn chooses."""
+        value = self.node(args[0], self.home)
+        if len(args) > 1:
+            target = self.node(args[1], self.home).dtype
+        else:
+            kinds = targets(op, value.dtype, self.vocabulary)
+            others = [d for d in kinds if d is not value.dtype]
+            if not others:
+                raise ValueError(f"no other dtype to {op.name} {value.dtype.name} to")
+            target = others[self.turn % len(others)]
+        return cast(value, target) if op is Op.CAST else bitcast(value, target)
+
+    def _leaf(self, e: ast.expr, like: DType) -> UOp:
+        if not isinstance(e, ast.Name):
+            return const(_number(e, like), like)
+        if e.id in INPUTS:
+            return param(SLOTS[e.id], INPUTS[e.id], dtypes.bool if e.id in BOOLS else self.home)
+        if e.id in FREE:
+            return self.constants.setdefault((e.id, like), self._free(e.id, like))
+        return const(NAMED[e.id](like), like)
+
+    def _free(self, name: str, dtype: DType) -> UOp:
+        """Return one of the constants that rewrites look for, by turns; two names differ."""
+        column = rewrite_constants(dtype)
+        place = self.turn if name == FREE[0] else 7 * self.turn + 1
+        return constant(column[place % len(column)], dtype)
+
+
+def _is_constant(e: ast.expr) -> bool:
+    return not isinstance(e, ast.Call) and not (isinstance(e, ast.Name) and e.id in INPUTS)
+
+
+def _number(e: ast.expr, dtype: DType) -> Number:
+    """Return a literal as a number; of a float with its sign."""
+    value: int | float = ast.literal_eval(e)
+    return bool(value) if dtype is dtypes.bool else float(value) if dtype.is_float else value
+
+
+def _power(dtype: DType) -> Number:
+    return 1 << (dtype.bits // 2) if dtype.is_int else 4.0
+
+
+NAMED: dict[str, Callable[[DType], Number]] = {
+    "power": _power,
+    "lowest": lambda d: d.min,
+    "highest": lambda d: d.max,
+    "ones": lambda d: -1 if d.is_signed else d.max,
+    "width": lambda d: d.bits - 1,
+    "inf": lambda d: math.inf,
+    "nan": lambda d: math.nan,
+}
+"""The constants that follow from a dtype."""
+
+
+def _folded(op: Op, u: UOp) -> UOp:
+    """Fold the first axis longer than 1."""
+    return fold(op, u, (next((k for k, s in enumerate(u.shape) if s > 1), 0),))
+
+
+def _expanded(u: UOp) -> UOp:
+    """Expand the first axis of size 1."""
+    u = u if u.shape else reshape(u, (1, 1))
+    axis = u.shape.index(1)
+    return expand(u, (SIDES[k] if k == axis else s for k, s in enumerate(u.shape)))
+
+
+def _padded(u: UOp) -> UOp:
+    return pad(u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.ZERO)
+
+
+MOVED: dict[Op, Callable[[UOp], UOp]] = {
+    Op.PERMUTE: lambda u: permute(u, (1, 0)),
+    Op.RESHAPE: lambda u: reshape(u, u.shape[::-1]),
+    Op.FLIP: flip_all,
+    Op.EXPAND: _expanded,
+    Op.PAD: _padded,
+    Op.SHRINK: lambda u: shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
+}
+"""The one form of each view."""
