@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from textwrap import wrap
 
+from uop.conformance.backends import COMMAND
 from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.coverage.strength import strength_line
@@ -37,6 +38,7 @@ LEGEND = (
 STATES = {"failed": "F", "known": "K", "passed": ".", "skipped": "s"}
 """The marks of cells, the most severe first."""
 CARD = "card: "
+UNWATCHED = "not watched: whether the worker reads or writes beside its inputs"
 NAME_WIDTH = 19
 MOST_FAILURES = 5
 MOST_REASONS = 5
@@ -51,7 +53,7 @@ def summary(report: Report, most_lines: int) -> list[str]:
         head.append(strength_line(report.strength))
     head += [*liberty_lines(report.summary), LOOK, ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
-    tail += [*known_lines(report), *ledger_of(report)]
+    tail += [*known_lines(report), *ledger_of(report), *unwatched_lines(report)]
     tail += next_lines(report)
     return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
 
@@ -197,6 +199,11 @@ def known_lines(report: Report) -> list[str]:
     ]
     idle = [known.note for known in report.known if known.note]
     return list(map(one_line, [*lines, *(f"note: {note}" for note in idle[:MOST_FAILURES])]))
+
+
+def unwatched_lines(report: Report) -> list[str]:
+    """What is not watched of a worker: the suite lends its inputs to adapters in Python alone."""
+    return [UNWATCHED] if report.options.backend.startswith(COMMAND) else []
 
 
 def ledger_of(report: Report) -> list[str]:
