@@ -32,6 +32,21 @@ def sharpest(dtype: DType, most: int) -> Array:
     return array(dtype, (b for bits in special_bits(dtype).values() for b in bits[:most]))
 
 
+CROSSED = (
+    *(("zeros", 2), ("ones", 2), ("nans", 1), ("infinities", 1), ("halfway", 1)),
+    *(("subnormals", 1), ("bounds", 2), ("stripes", 1), ("powers", 1), ("ordinary", 2)),
+)
+"""The classes of crossed values, and how many of each at most."""
+MOST_CROSSED = 8
+
+
+def crossed(dtype: DType) -> list[Array]:
+    """Return two columns: each of a few special values beside each of them."""
+    classes = special_bits(dtype)
+    few = [b for name, most in CROSSED for b in classes.get(name, ())[:most]][:MOST_CROSSED]
+    return products(*2 * [array(dtype, few)])
+
+
 @cache
 def special_bits(dtype: DType) -> dict[str, tuple[int, ...]]:
     """Return the bit patterns of the special values by class; no pattern is in two classes."""

@@ -13,6 +13,8 @@ from functools import cache
 from itertools import chain, product, zip_longest
 from math import prod
 
+import numpy as np
+
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, CountedChoices, shuffled
 from uop.conformance.suite.levels.graph.pair_forms import (
@@ -82,12 +84,27 @@ def turn_of(dtype: DType, rounds: int) -> int:
 
 
 def data_for(root: UOp, choices: Choices) -> list[dict[int, Array]]:
-    """Return batches of special values, and of mixed ones; a fold gets ordinary ones."""
+    """Return batches of crossed values, special values, and mixed ones; a fold gets ordinary ones.
+
+    The first two inputs of a program are crossed.
+    """
     inputs = slots_of(root).items()
     return [
+        {k: fitting_data(u, root, choices, _crossed(k)) for k, u in inputs},
         {k: fitting_data(u, root, choices, values.draw_special) for k, u in inputs},
         {k: fitting_data(u, root, choices, _mixed(u)) for k, u in inputs},
     ]
+
+
+def _crossed(slot: int) -> values.Draw:
+    """Draw a column of crossed values; special ones for the third input and later."""
+
+    def draw(dtype: DType, n: int, key: int) -> Array:
+        if slot > 1:
+            return values.draw_special(dtype, n, key)
+        return np.resize(values.crossed(dtype)[slot], n)
+
+    return draw
 
 
 def _mixed(u: UOp) -> values.Draw:

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.pair_forms import targets
+from uop.conformance.suite.levels.graph.pair_forms import CONVERSIONS, LENGTH, targets
 from uop.conformance.suite.levels.graph.pairs import TOGETHER, data_for, own_share, turn_of
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import (
@@ -43,13 +43,16 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, param
 
 TABLE = "rewrites.toml"
-SMOKE = 3
-"""The programs of each dtype in a smoke run; a default run has all rewrites."""
+SMOKE, WHOLE_IN_SMOKE = 3, ("int8", "int32", "uint32", "float32")
+"""A smoke run has all patterns on these dtypes, and so many programs of each other one."""
+VARIANTS, STRIDE = 4, 3
+"""Into how many dtypes a default run converts where a pattern converts to any, and how far apart
+these are in the list of dtypes."""
 ROUNDS = 3
 """How often a dtype meets each in a full run, with other constants."""
 SIDES = (3, 4)
 INPUTS: dict[str, Shape] = {
-    **dict.fromkeys("xyzpq", (33,)),
+    **dict.fromkeys("xyzpq", (LENGTH,)),
     **dict.fromkeys("st", SIDES),
     **{"r": (1, 4), "o": (1, 1)},
 }
@@ -73,8 +76,10 @@ SECTIONS: dict[str, frozenset[str]] = {
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(VALUES):
         if dtype is not dtypes.index and (listed := rewrites(dtype, vocabulary)):
+            once = -(-sum(not row.variant for row in listed) // TOGETHER)
             programs = -(-len(listed) // TOGETHER)
-            counts = (SMOKE, programs, ROUNDS * programs)
+            smoke = once if dtype.name in WHOLE_IN_SMOKE else SMOKE
+            counts = (smoke, programs, ROUNDS * programs)
             args = (dtype, vocabulary)
             yield group("graph", None, dtype, "rewrites", counts, _rewrites, *args)
 
@@ -82,11 +87,12 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 def _rewrites(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build the next left-hand sides, of the ones where this dtype begins."""
     listed = rewrites(dtype, vocabulary)
-    first = own_share(dtype, len(listed)) + TOGETHER * index
-    made = [
-        built(listed[k % len(listed)], dtype, vocabulary, k + turn_of(dtype, k // len(listed)))
-        for k in range(first, first + TOGETHER)
-    ]
+    first = own_share(dtype, sum(not row.variant for row in listed)) + TOGETHER * index
+    made = []
+    for k in range(first, first + TOGETHER):
+        row = listed[k % len(listed)]
+        turn = k + STRIDE * row.variant + turn_of(dtype, k // len(listed))
+        made.append(built(row.pattern, dtype, vocabulary, turn))
     root = outputs(*dict.fromkeys(u for u in made if u is not None))
     return program(root, *data_for(root, choices))
 
@@ -98,16 +104,30 @@ def table() -> dict[str, dict[str, str]]:
     return tomllib.loads(text)
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A pattern of the table. Where it converts to any dtype, its variants convert to others."""
+
+    pattern: str
+    variant: int = 0
+
+
 @cache
-def rewrites(dtype: DType, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return the patterns that a dtype and a vocabulary have."""
+def rewrites(dtype: DType, vocabulary: Vocabulary) -> tuple[Row, ...]:
+    """Return the patterns that a dtype and a vocabulary have, the variants last."""
     kind = dtype.kind.value
-    listed = tuple(
-        p for section, rows in table().items() if kind in SECTIONS[section] for p in rows
-    )
-    if vocabulary.is_whole:
-        return listed
-    return tuple(p for p in listed if built(p, dtype, vocabulary, 0) is not None)
+    listed = [p for section, rows in table().items() if kind in SECTIONS[section] for p in rows]
+    if not vocabulary.is_whole:
+        listed = [p for p in listed if built(p, dtype, vocabulary, 0) is not None]
+    free = [p for p in listed if any(map(_is_free, ast.walk(_parsed(p))))]
+    return (*map(Row, listed), *(Row(p, k) for k in range(1, VARIANTS) for p in free))
+
+
+def _is_free(e: ast.AST) -> bool:
+    """Return whether a node converts to any dtype."""
+    if not isinstance(e, ast.Call) or not isinstance(e.func, ast.Name):
+        return False
+    return e.func.id in {op.name for op in CONVERSIONS} and len(e.args) == 1
 
 
 def built(pattern: str, dtype: DType, vocabulary: Vocabulary, turn: int) -> UOp | None:
@@ -151,7 +171,7 @@ class _Builder:
             return self._leaf(e, like)
         assert isinstance(e.func, ast.Name)
         op = Op.__members__[e.func.id]
-        if op in (Op.CAST, Op.BITCAST):
+        if op in CONVERSIONS:
             return self._converted(op, e.args)
         if op is Op.REDUCE:
             assert isinstance(e.args[0], ast.Name)
