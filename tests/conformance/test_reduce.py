@@ -261,8 +261,8 @@ def test_a_repro_holds_data_sets_and_its_own_verdict() -> None:
     ]
     product = int(operands[0]) * int(operands[1])
     (accepted,) = case.accept[0]
-    assert accepted.low is not None
-    assert dtypes.int32.decode(accepted.low) == product
+    ((low, _),) = accepted.intervals
+    assert dtypes.int32.decode(low) == product
 
 
 @pytest.mark.parametrize(
