@@ -15,6 +15,7 @@ from uop.conformance.profile.card import Card
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.glossary import LOOK
 from uop.conformance.report.model import Cell, Conclusion, Failure, Report, Summary, counted
+from uop.conformance.report.rules import rules_text
 from uop.conformance.run.commands import (
     case_command,
     lost_command,
@@ -51,7 +52,7 @@ def summary(report: Report, most_lines: int) -> list[str]:
         head.append(strength_line(report.strength))
     head += [*liberty_lines(report.summary), LOOK, ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
-    tail += [*known_lines(report), *ledger_of(report)]
+    tail += [*known_lines(report), *ledger_of(report), *map(one_line, rules_text(report))]
     tail += next_lines(report)
     return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
 
