@@ -132,6 +132,32 @@ def test_sums() -> None:
     assert found["cases"] == {"op/ADD/int8/edges": ".F", "op/SIN/float16/edges": "s"}
 
 
+@pytest.mark.parametrize(
+    ("made", "conclusion"),
+    [
+        (report(PASSED), Conclusion.CONFORMS),
+        (report(PASSED, FAILED), Conclusion.DOES_NOT),
+        (report(PASSED, CRASHED), Conclusion.DOES_NOT),
+        (report(PASSED, lost="gone"), Conclusion.INCONCLUSIVE),
+        (report(PASSED, CRASHED, lost="gone"), Conclusion.DOES_NOT),
+        (report(PASSED, missing=("ADD",)), Conclusion.INCONCLUSIVE),
+        (report(SKIPPED), Conclusion.INCONCLUSIVE),
+    ],
+)
+def test_what_follows_from_verdicts(made: Report, conclusion: Conclusion) -> None:
+    assert made.conclusion is conclusion
+
+
+def test_a_case_that_fails_when_it_is_judged_again_fails_the_run() -> None:
+    tally = Tally()
+    tally.add(PASSED)
+    tally.revise(replace(FAILED, id=PASSED.id))
+    assert (tally.counts[Status.PASSED], tally.counts[Status.FAILED]) == (0, 1)
+    made = tally.report(BackendInfo("some", "1", "device"), "strict", OPTIONS, 1.5)
+    assert made.conclusion is Conclusion.DOES_NOT
+    assert made.cells[0].failed == 1
+
+
 def test_the_order_of_verdicts_does_not_matter() -> None:
     verdicts = [PASSED, FAILED, SKIPPED, replace(SKIPPED, reason="another")]
     assert as_json(report(*verdicts)) == as_json(report(*reversed(verdicts)))
