@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,14 +10,15 @@ from uop.compiler.execute import Executable, Inputs, Output, executable
 from uop.compiler.kernels import first_stage, without_binaries
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.runtime.device import Device
+from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.callify import callify
-from uop.compiler.stages.expand import expand
+from uop.compiler.stages.expand import WRITE_OUT, expand
 from uop.compiler.stages.linearize import linearize
-from uop.compiler.stages.optimize import Sequences, optimize
+from uop.compiler.stages.optimize import OPTIMIZE, Sequences, optimize
 from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify import rangeify
 from uop.compiler.stages.render import render
-from uop.compiler.stages.select import select, selected_for
+from uop.compiler.stages.select import rules_for, select, selected_for
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target
@@ -60,6 +61,8 @@ class Stage:
     name: str
     run: Callable[[UOp, Setting, Fired], UOp]
     form: Callable[[Setting], Form]
+    rules: Callable[[Target], Sequence[str]] = lambda _: ()
+    """The names of its rules."""
 
 
 WITH_MIN = frozenset({Op.MIN, Op.REDUCE})
@@ -159,6 +162,12 @@ def _stages_for(root: UOp, setting: Setting) -> list[Stage]:
     ]
 
 
+def rules_of(target: str | Target) -> list[str]:
+    """The rules of all stages for a target, as `stage/rule`."""
+    found = find_target(target)
+    return [f"{stage.name}/{rule}" for stage in STAGES for rule in stage.rules(found)]
+
+
 def find_target(target: str | Target) -> Target:
     if isinstance(target, Target):
         return target
@@ -179,18 +188,26 @@ def add_stage(stage: Stage, before: str) -> None:
     STAGES.insert(names.index(before), stage)
 
 
-def _rewriting(run: Callable[[UOp, Fired], UOp], form: Form) -> Stage:
+def _rewriting(run: Callable[[UOp, Fired], UOp], form: Form, rules: Sequence[str] = ()) -> Stage:
     """A stage that does not depend on the setting."""
-    return Stage(form.stage, lambda u, _, fired: run(u, fired), lambda _: form)
+    return Stage(form.stage, lambda u, _, fired: run(u, fired), lambda _: form, lambda _: rules)
 
 
 STAGES = [
     _rewriting(callify, CALLIFIED),
-    _rewriting(rangeify, RANGED),
-    Stage("optimize", lambda u, s, fired: optimize(u, fired, s.optimizations), lambda _: OPTIMIZED),
-    _rewriting(expand, EXPANDED),
+    _rewriting(rangeify, RANGED, SIMPLIFY.names),
     Stage(
-        "select", lambda u, s, fired: select(u, s.target, fired), lambda s: selected_for(s.target)
+        "optimize",
+        lambda u, s, fired: optimize(u, fired, s.optimizations),
+        lambda _: OPTIMIZED,
+        lambda _: OPTIMIZE.names,
+    ),
+    _rewriting(expand, EXPANDED, (WRITE_OUT,)),
+    Stage(
+        "select",
+        lambda u, s, fired: select(u, s.target, fired),
+        lambda s: selected_for(s.target),
+        lambda target: rules_for(target).names,
     ),
     _rewriting(linearize, LINEARIZED),
     _rewriting(plan, PLANNED),

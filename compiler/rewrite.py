@@ -50,6 +50,11 @@ class RuleSet:
     def __add__(self, other: RuleSet) -> RuleSet:
         return RuleSet(*self.rules, *other.rules)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the rules, in order."""
+        return tuple(rule.__name__ for rule in self.rules)
+
     def of(self, op: Op) -> Iterable[Rule]:
         return self._of.get(op, ())
 

@@ -21,6 +21,8 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
 EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
+WRITE_OUT = "write_out"
+"""The name of its only rule."""
 MOST_COPIES = 4096
 """The most copies of a kernel, which must fit into registers and into a source."""
 
@@ -50,7 +52,7 @@ def written_out(body: UOp, fired: Fired = quietly) -> UOp:
     body = rebuilt(body, {})
     while closer := _innermost(body.toposort()):
         after = _each(body, closer) if closer.op is Op.END else _chain(body, closer)
-        fired("write_out", closer, after)
+        fired(WRITE_OUT, closer, after)
         body = body.substitute({closer: after})
     return body
 

@@ -30,7 +30,7 @@ ROUNDED_TWICE = (Op.MULACC,)
 
 def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
     """Rewrite the kernels for a target."""
-    rewriter = Rewriter(_target_rules(target) + SIMPLIFY, fired)
+    rewriter = Rewriter(rules_for(target), fired)
     bodies: dict[UOp, UOp] = {}
     for body in dict.fromkeys(call.src[0] for call in calls(root)):
         bodies[body] = rewriter(_looped(launched(body)))
@@ -97,7 +97,8 @@ def _accumulated(u: UOp, src: Sequence[UOp], around: Sequence[UOp], slot: int) -
 
 
 @cache
-def _target_rules(target: Target) -> RuleSet:
+def rules_for(target: Target) -> RuleSet:
+    """The rules of select for a target."""
     lacking = tuple(op for op in ELEMENTWISE if op not in target.ops or op in ROUNDED_TWICE)
     computed = tuple(op for op in ELEMENTWISE if op not in COPIES)
 
@@ -121,4 +122,4 @@ def _target_rules(target: Target) -> RuleSet:
         return result if result.dtype is u.dtype else UOp(Op.CAST, result, arg=DTypeArg(u.dtype))
 
     rules: list[Rule] = [decompose, emulate] if lacking else [emulate]
-    return RuleSet(*rules)
+    return RuleSet(*rules) + SIMPLIFY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 
 from uop.compiler.bundle import FENCE, FENCES, Job, run_many
 from uop.compiler.execute import open_device
-from uop.compiler.pipeline import Compiled, compile, find_target
+from uop.compiler.pipeline import Compiled, Observe, compile, find_target, rules_of
 from uop.compiler.runtime.device import Built, Contents, Device, Launch
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
@@ -74,7 +75,7 @@ class CompiledBackend:
         return Fenced(self.device)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        compiled = [self._compiled(program) for program in programs]
+        compiled = [self._counted(program) for program in programs]
         if len(programs) == 1:
             return [self._alone(compiled[0], programs[0])]
         jobs = [
@@ -84,6 +85,12 @@ class CompiledBackend:
         ]
         results = iter(run_many(jobs, device=self.device))
         return [_outcome(next(results)) if isinstance(c, Compiled) else c for c in compiled]
+
+    def fired(self) -> Counter[str]:
+        """For each rule of the compiler the number of programs it fired in since the last call."""
+        counts = self._counts
+        del self._counts
+        return counts
 
     def stages(self, program: Program) -> list[StageText]:
         """What the stages leave, and the slots of its results."""
@@ -101,13 +108,25 @@ class CompiledBackend:
         except UopError as error:
             return problem_of(error)
 
-    def _compiled(self, program: Program) -> Compiled | Problem:
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(dict.fromkeys(rules_of(self.target), 0))
+
+    def _counted(self, program: Program) -> Compiled | Problem:
+        """The program compiled; counts the rules that fire in it."""
+        seen: set[tuple[str, str]] = set()
+        compiled = self._compiled(program, lambda stage, rule, *_: seen.add((stage, rule)))
+        if isinstance(compiled, Compiled):
+            self._counts.update(f"{stage}/{rule}" for stage, rule in seen if rule)
+        return compiled
+
+    def _compiled(self, program: Program, observe: Observe | None = None) -> Compiled | Problem:
         """The program compiled, or why it is not."""
         try:
             root = parse(program.text)
             if is_sharded(root):
                 raise UnsupportedError("a program for several devices; the compiler builds for one")
-            return compile(root, self.target)
+            return compile(root, self.target, observe)
         except UopError as error:
             return problem_of(error)
 

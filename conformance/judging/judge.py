@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -50,6 +51,8 @@ class Judge:
     def __init__(self, session: Session, profile: Profile) -> None:
         self.session, self.profile = session, profile
         self.skips: Skips = NO_SKIPS
+        self.fired: Counter[str] = Counter()
+        """For each rule of the backend the number of programs it fired in."""
 
     def judge(self, cases: Sequence[Case | InvalidCase]) -> list[Verdict]:
         """One verdict per case, in order; a case is judged together with its twins."""
@@ -91,6 +94,7 @@ class Judge:
         }
         for group in self._groups([p for p in prepared if p not in verdicts]):
             judged = dict(zip(group, self._judged(group), strict=True))
+            self.fired.update(self.session.fired)
             failed = [p for p, verdict in judged.items() if verdict.status is Status.FAILED]
             if len(group) > 1:
                 judged |= {p: self._confirmed(p, judged[p]) for p in failed[:CONFIRMED]}

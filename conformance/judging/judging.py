@@ -142,6 +142,7 @@ class Tasks:
         A case is not generated if its id shows that the backend does not support it.
         """
         session, own = self.judge.session, self.own
+        self.judge.fired.clear()
         reasons = {
             id: own.meaningless(id) or not_listed(CaseId.parse(id), session.hello) for id in ids
         }
@@ -151,7 +152,7 @@ class Tasks:
             judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()
         )
         shown = tuple(exercised(cases[v.id]) if v.id in cases else None for v in verdicts)
-        return Judged(verdicts, shown, session.peak)
+        return Judged(verdicts, shown, session.peak, dict(self.judge.fired))
 
 
 def _again(verdict: Verdict) -> Verdict:

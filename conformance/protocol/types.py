@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from uop.conformance.protocol.untrusted import sanitized
 from uop.interpreter.numeric.storage import Array
@@ -144,3 +144,11 @@ class StagedBackend(Backend, Protocol):
 
     def stages(self, program: Program) -> Sequence[StageText]:
         """What its stages make of a program, in order; none where it does not compile."""
+
+
+@runtime_checkable
+class CountingBackend(Backend, Protocol):
+    """An adapter of a compiler that counts the rules that fire."""
+
+    def fired(self) -> Mapping[str, int]:
+        """For each rule the number of programs it fired in since the last call, also where 0."""

@@ -7,7 +7,8 @@ import os
 import select
 import struct
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from uop.conformance.protocol.codec import Arrays, codec
@@ -42,10 +43,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ran:
-    """An outcome for each program, and the memory of the process in bytes after them."""
+    """An outcome for each program, and the memory of the process in bytes after them.
+
+    `fired` has for each rule of a compiler the number of the programs it fired in.
+    """
 
     outcomes: tuple[Outcome, ...]
     resident: int = 0
+    fired: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -320,6 +320,8 @@ class Report:
     others: tuple[Report, ...] | None = None
     """The reports on the other backends, judged on the same cases."""
     vote: Vote | None = None
+    rules: Mapping[str, int] | None = None
+    """For each rule of the compiler, as `stage/rule`, the number of programs it fired in."""
     case_failures: Mapping[str, CaseFailure] = field(default_factory=dict)
     """The failure of each failed case. Not written to files, nor is `graphs`."""
     graphs: int = 0

@@ -111,6 +111,7 @@ class Tally:
     single: int = 0
     constrained: int = 0
     graphs: set[str] = field(default_factory=set)
+    fired: Counter[str] = field(default_factory=Counter)
 
     @property
     def programs(self) -> int:
@@ -197,6 +198,7 @@ class Tally:
             cases={name: _marked(group) for name, group in sorted(self.cases.items())},
             case_failures=self.case_failures,
             graphs=len(self.graphs),
+            rules=dict(self.fired) or None,
         )
 
     def _summary(

@@ -16,6 +16,7 @@ from uop.conformance.profile.card import Card
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.glossary import LOOK
 from uop.conformance.report.model import Cell, Conclusion, Failure, Report, Summary, counted
+from uop.conformance.report.rules import rules_text
 from uop.conformance.run.commands import (
     case_command,
     lost_command,
@@ -53,8 +54,8 @@ def summary(report: Report, most_lines: int) -> list[str]:
         head.append(strength_line(report.strength))
     head += [*liberty_lines(report.summary), LOOK, ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
-    tail += [*known_lines(report), *ledger_of(report), *unwatched_lines(report)]
-    tail += next_lines(report)
+    tail += [*known_lines(report), *ledger_of(report), *map(one_line, rules_text(report))]
+    tail += [*unwatched_lines(report), *next_lines(report)]
     return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
 
 

@@ -263,6 +263,7 @@ class Run:
             tasks = tasks_of(turns, size, lambda: self.clock.cases_in_time(self.tally, workers))
         for judged in pool.answers(tasks, deadline):
             self.peak = max(self.peak, judged.peak)
+            self.tally.fired.update(judged.fired)
             for verdict, shown in zip(judged.verdicts, judged.exercised, strict=True):
                 self._add(verdict, shown)
             self.display.progress(self.tally, self.clock.seconds)

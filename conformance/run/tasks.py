@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
 
 from uop.conformance.coverage.exercised import Exercised
@@ -25,6 +25,8 @@ class Judged:
     verdicts: tuple[Verdict, ...]
     exercised: tuple[Exercised | None, ...]
     peak: int
+    fired: Mapping[str, int] = field(default_factory=dict)
+    """For each rule of the backend the number of programs it fired in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ do: run one program, and run it again with other data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -24,6 +24,10 @@ class Again:
     @property
     def peak(self) -> int:
         return self.session.peak
+
+    @property
+    def fired(self) -> Mapping[str, int]:
+        return self.session.fired
 
     def submit(self, programs: Sequence[Program]) -> None:
         self.session.submit([replace(p, batches=p.batches[::-1]) for p in programs])

@@ -15,7 +15,7 @@ from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Hello, Outcome
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Task
-from uop.conformance.workers.serve import BORDERS, run
+from uop.conformance.workers.serve import BORDERS, fired, run
 from uop.conformance.workers.transport import Local
 
 A = TypeVar("A")
@@ -62,7 +62,9 @@ class _Fitting(Local):
     """Lends inputs, and reports what is no outcome, as a backend in a process does."""
 
     def collect(self) -> list[Outcome]:
-        return list(run(self.backend, self.submitted, BORDERS[0]))
+        outcomes = run(self.backend, self.submitted, BORDERS[0])
+        self.fired = fired(self.backend)
+        return list(outcomes)
 
 
 def require_in_process(options: Options) -> None:

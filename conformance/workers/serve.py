@@ -21,6 +21,7 @@ from uop.conformance.protocol import wire
 from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import (
     Backend,
+    CountingBackend,
     Outcome,
     Outputs,
     Problem,
@@ -77,7 +78,8 @@ def answer(backend: Backend, requests: int, replies: int) -> None:
             stages = cast(StagedBackend, backend).stages(message.program)
             reply = wire.Lowered(tuple(stages))
         else:
-            reply = wire.Ran(run(backend, message.programs, next(borders)), resident())
+            outcomes = run(backend, message.programs, next(borders))
+            reply = wire.Ran(outcomes, resident(), fired(backend))
         signal.alarm(0)
         wire.write(replies, reply)
 
@@ -144,6 +146,11 @@ def fitting(outcome: object) -> Outcome:
             message = f"an output: expected an array of {known}, found {a.dtype}"
             return Problem(ProblemKind.PROTOCOL, message)
     return outcome
+
+
+def fired(backend: Backend) -> Mapping[str, int]:
+    """The counts of a backend that counts rules; else none."""
+    return backend.fired() if isinstance(backend, CountingBackend) else {}
 
 
 def resident() -> int:

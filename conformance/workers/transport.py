@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,10 @@ class Session(Protocol):
     def peak(self) -> int:
         """Its peak memory in bytes, as far as it was measured."""
 
+    @property
+    def fired(self) -> Mapping[str, int]:
+        """For each rule the number of programs it fired in, of the last `collect`."""
+
     def submit(self, programs: Sequence[Program]) -> None: ...
 
     def collect(self) -> list[Outcome]: ...
@@ -86,6 +91,7 @@ class Local:
         self.hello = backend.hello()
         self.submitted: tuple[Program, ...] = ()
         self.peak = 0
+        self.fired: Mapping[str, int] = {}
 
     def submit(self, programs: Sequence[Program]) -> None:
         self.submitted = tuple(programs)
@@ -124,6 +130,7 @@ class Isolated(ABC):
         self.allowance = allowance or Allowance()
         self.starts = self.resident_at_start = 0
         self.submitted: tuple[Program, ...] = ()
+        self.fired: Counter[str] = Counter()
         folder.mkdir(parents=True, exist_ok=True)
         self.hello = self._start()
 
@@ -189,6 +196,7 @@ class Worker(Isolated):
             self.pending_loss = lost
 
     def collect(self) -> list[Outcome]:
+        self.fired.clear()
         try:
             if self.pending_loss is not None:
                 raise self.pending_loss
@@ -255,6 +263,7 @@ class Worker(Isolated):
             message = f"{len(ran.outcomes)} outcomes for {len(programs)} programs"
             raise LostError(ProblemKind.CRASH, message)
         self._check_memory(ran.resident)
+        self.fired.update(ran.fired)
         return list(ran.outcomes)
 
     def _reply(self, kind: type[Reply], deadline: float, limit: float) -> Reply:

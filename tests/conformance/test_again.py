@@ -11,14 +11,32 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.protocol.types import Hello, Outcome, Outputs, Program
+from uop.conformance.judging.judging import WHEN_AGAIN, Tasks
+from uop.conformance.judging.verdict import Status
+from uop.conformance.protocol.types import (
+    Hello,
+    Outcome,
+    Outputs,
+    Problem,
+    ProblemKind,
+    Program,
+)
 from uop.conformance.report.model import PASSES_ANEW, Conclusion, Report
 from uop.conformance.report.text import failure_lines
 from uop.conformance.run.options import Options
 from uop.conformance.run.order import AGAIN, to_send_again
 from uop.conformance.run.run import conform
+from uop.conformance.run.tasks import Judge, Judged
 from uop.conformance.suite.case import CaseId
+from uop.conformance.workers.again import Again
+from uop.conformance.workers.in_process import InProcess
+from uop.conformance.workers.serve import BORDER, BORDERS, run
+from uop.conformance.workers.transport import Local
 from uop.interpreter.numeric.storage import Array
+from uop.spec.dtype import dtypes
+from uop.spec.ops.names import Op
+from uop.spec.text.program import print_program
+from uop.spec.uop import UOp, param
 
 
 def wrong(outcome: Outcome) -> Outcome:
@@ -107,17 +125,102 @@ def test_a_cheat_does_not_conform(cheat: type[Small], tmp_path: Path) -> None:
 
 
 def judged(name: str, folder: Path) -> Report:
-    return conform(
-        Options(
-            f"test_again:{name}",
-            profile="strict",
-            dtypes=("int32",),
-            levels=("op",),
-            effort="smoke",
-            workers=1,
-            output=folder,
-        )
+    return conform(options_for(name, folder))
+
+
+def options_for(name: str, folder: Path) -> Options:
+    return Options(
+        f"test_again:{name}",
+        profile="strict",
+        dtypes=("int32",),
+        levels=("op",),
+        effort="smoke",
+        workers=1,
+        output=folder,
     )
+
+
+class Recording(Local):
+    """Keeps what it was sent."""
+
+    def submit(self, programs: Sequence[Program]) -> None:
+        self.sent = list(programs)
+        super().submit(programs)
+
+
+def test_a_program_is_sent_alone_with_its_batches_in_reverse() -> None:
+    root = UOp(Op.ADD, param(0, (2,), dtypes.int32), param(0, (2,), dtypes.int32))
+    inputs = [np.array([k, 7], np.int32) for k in range(3)]
+    session = Recording(Small())
+    again = Again(session)
+    assert again.hello.limits.programs == 1 < session.hello.limits.programs
+    again.submit([Program(print_program(root), tuple({0: a} for a in inputs))])
+    assert [batch[0][0] for batch in session.sent[0].batches] == [2, 1, 0]
+    (outcome,) = again.collect()
+    assert isinstance(outcome, Outputs)
+    for a, (output,) in zip(inputs, outcome.batches, strict=True):
+        np.testing.assert_array_equal(output, a + a)
+
+
+def test_a_program_that_is_wrong_alone_fails_when_it_is_judged_again() -> None:
+    tasks = Tasks.of(Local(WrongAlone()), "strict", 0, None)
+    ids = tuple(f"op/{op}/int32/edges/0@2" for op in ("ADD", "MUL"))
+    first, second = (tasks.answered(Judge(ids, again=again)) for again in (False, True))
+    assert isinstance(first, Judged)
+    assert isinstance(second, Judged)
+    assert {verdict.status for verdict in first.verdicts} == {Status.PASSED}
+    for verdict in second.verdicts:
+        assert verdict.failure is not None
+        assert verdict.failure.again
+        assert verdict.failure.message.startswith(WHEN_AGAIN)
+
+
+class WrongLater(Small):
+    """Wrong whenever a program was run on the same data before."""
+
+    def __init__(self) -> None:
+        self.seen: set[tuple[str, frozenset[bytes]]] = set()
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        outcomes = super().run(programs)
+        for k, program in enumerate(programs):
+            data = (b"".join(a.tobytes() for a in batch.values()) for batch in program.batches)
+            key = program.text, frozenset(data)
+            outcomes[k] = wrong(outcomes[k]) if key in self.seen else outcomes[k]
+            self.seen.add(key)
+        return outcomes
+
+
+def test_a_run_fails_by_what_fails_again_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    options = options_for("WrongLater", tmp_path)
+    report = conform(options, pool=InProcess(options))
+    assert report.conclusion is Conclusion.DOES_NOT
+    assert report.summary.failed <= report.summary.again
+    assert all(WHEN_AGAIN in failure.message for failure in report.case_failures.values())
+
+
+class Writing(InterpreterBackend):
+    """Changes a byte of the memory around its input: `at` is counted from its first byte."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        outcomes = super().run(programs)
+        c_uint8.from_address(programs[1].batches[1][0].ctypes.data + self.at).value ^= 1
+        return outcomes
+
+
+@pytest.mark.parametrize("at", [-BORDER, -1, 0, 7, 8, 7 + BORDER])
+def test_who_changes_an_input_or_memory_beside_it_has_no_outputs(at: int) -> None:
+    text = print_program(UOp(Op.NEG, param(0, (2,), dtypes.int32)))
+    batch = {0: np.array([3, 4], np.int32)}
+    outcomes = run(Writing(at), [Program(text, (batch, batch))] * 3, BORDERS[0])
+    kinds = [o.kind if isinstance(o, Problem) else None for o in outcomes]
+    assert kinds == [None, ProblemKind.PROTOCOL, None]
 
 
 def test_what_no_new_process_repeats_is_told(tmp_path: Path) -> None:

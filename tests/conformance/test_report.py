@@ -18,8 +18,10 @@ from uop.conformance.judging.elements import Element, Errors, inputs_at
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.format import as_json
+from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, KnownFailure, Report
+from uop.conformance.report.rules import rules_text
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.terminal import MOST_LINES, Log, Screen
 from uop.conformance.run.commands import more_command
@@ -130,6 +132,32 @@ def test_sums() -> None:
     assert found["cases"] == {"op/ADD/int8/edges": ".F", "op/SIN/float16/edges": "s"}
 
 
+@pytest.mark.parametrize(
+    ("made", "conclusion"),
+    [
+        (report(PASSED), Conclusion.CONFORMS),
+        (report(PASSED, FAILED), Conclusion.DOES_NOT),
+        (report(PASSED, CRASHED), Conclusion.DOES_NOT),
+        (report(PASSED, lost="gone"), Conclusion.INCONCLUSIVE),
+        (report(PASSED, CRASHED, lost="gone"), Conclusion.DOES_NOT),
+        (report(PASSED, missing=("ADD",)), Conclusion.INCONCLUSIVE),
+        (report(SKIPPED), Conclusion.INCONCLUSIVE),
+    ],
+)
+def test_what_follows_from_verdicts(made: Report, conclusion: Conclusion) -> None:
+    assert made.conclusion is conclusion
+
+
+def test_a_case_that_fails_when_it_is_judged_again_fails_the_run() -> None:
+    tally = Tally()
+    tally.add(PASSED)
+    tally.revise(replace(FAILED, id=PASSED.id))
+    assert (tally.counts[Status.PASSED], tally.counts[Status.FAILED]) == (0, 1)
+    made = tally.report(BackendInfo("some", "1", "device"), "strict", OPTIONS, 1.5)
+    assert made.conclusion is Conclusion.DOES_NOT
+    assert made.cells[0].failed == 1
+
+
 def test_the_order_of_verdicts_does_not_matter() -> None:
     verdicts = [PASSED, FAILED, SKIPPED, replace(SKIPPED, reason="another")]
     assert as_json(report(*verdicts)) == as_json(report(*reversed(verdicts)))
@@ -144,7 +172,17 @@ def test_the_json_is_as_the_shipped_schema_says(made: Report) -> None:
     jsonschema.validate(found, SCHEMA)
 
 
-OPTIONAL = {"unexplained", "card", "generator", "ledger", "origin", "others", "strength", "vote"}
+OPTIONAL = {
+    "unexplained",
+    "card",
+    "generator",
+    "ledger",
+    "origin",
+    "others",
+    "rules",
+    "strength",
+    "vote",
+}
 """Parts that only some reports have, or none did at first."""
 OF_LATER = {
     "variant",
@@ -305,3 +343,16 @@ def test_a_stale_line_fails_the_run_by_name() -> None:
 )
 def test_after_a_run_that_conforms_comes_the_next_effort(effort: str, more: str) -> None:
     assert more_command(Options("some", seed=3, effort=effort)) == more
+
+
+def test_the_terminal_the_page_and_the_json_tell_the_rules() -> None:
+    made = replace(full(), rules={"a/each": 7, "a/b": 2, "b/never": 0})
+    (line,) = rules_text(made)
+    assert line == "rules: 2 of 3 fired; 2 in fewer than 3 programs: b/never (0), a/b (2)"
+    assert as_json(made)["rules"] == made.rules
+    jsonschema.validate(as_json(made), SCHEMA)
+    assert page(made).count("<code>b/never</code>") == 1
+    silent = replace(made, rules=None)
+    assert rules_text(silent) == []
+    assert "b/never" not in page(silent)
+    assert "rules" not in as_json(silent)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.model import Conclusion
+from uop.conformance.run.clock import AGAIN, JUDGING, SEARCHING, Clock
 from uop.conformance.run.options import Options
 from uop.conformance.run.order import in_turns
 from uop.conformance.run.pool import Pool
@@ -59,6 +60,17 @@ def test_tasks_are_as_small_as_the_time_demands() -> None:
     room = iter([2, 100, 3, 100, 100, 100])
     sizes = [len(task.ids) for task in tasks_of(IDS[:64], 32, lambda: next(room))]
     assert sizes == [2, 8, 3, 32, 19]
+
+
+def test_the_parts_of_the_time_follow_one_another() -> None:
+    now = time.monotonic()
+    running, over = Clock(10.0, now - 4.0), Clock(10.0, now - 11.0)
+    ends = [running.at(part) for part in (JUDGING, AGAIN, SEARCHING)]
+    assert ends == sorted(ends)
+    assert running.deadline == now + 6.0
+    assert (running.is_in_time, over.is_in_time) == (True, False)
+    assert Clock(None, now - 1e9).is_in_time
+    assert Clock(None).deadline is None
 
 
 def test_a_task_that_takes_too_long_is_dropped_and_the_pool_goes_on() -> None:

@@ -19,6 +19,7 @@ from uop.conformance.report.html.page_matrix import matrix
 from uop.conformance.report.junit import first_failed
 from uop.conformance.report.model import Conclusion, LeftOut, Report, Summary
 from uop.conformance.report.origin import Origin
+from uop.conformance.report.rules import FEW, rules_text
 from uop.conformance.run.commands import (
     case_command,
     files_command,
@@ -66,6 +67,12 @@ def page(report: Report) -> str:
             ("skipped", "Not judged", "Not judged", _named(every, map(_skipped, every))),
             ("card", "Device card", "Device card", _named(every, map(card, every))),
             ("ledger", "Ledger", "Ledger", _named(every, map(_ledger, every))),
+            (
+                "fired",
+                "Rules that fired",
+                "Rules of the compiler that fired",
+                _named(every, map(_fired, every)),
+            ),
             ("run", "This run", "This run", _named(every, map(_run, every))),
         )
     ]
@@ -230,6 +237,18 @@ def _ledger(report: Report) -> Html:
     sums = table("Points by kind", ["kind", "exercised", "a point is"], rows, "wide")
     rest = "".join(map(_left_out, (*totals.unchecked, *totals.not_of_runs)))
     return tag("p", intro) + sums + rest
+
+
+def _fired(report: Report) -> Html:
+    """A row for each rule, in the order of the stages."""
+    if not report.rules:
+        return ""
+    rows = [
+        [code(name), tag("span", f"{n:,}", class_="wrong") if n < FEW else f"{n:,}"]
+        for name, n in report.rules.items()
+    ]
+    (line,) = rules_text(report)
+    return tag("p", escape(line)) + table("By stage", ["rule", "programs"], rows)
 
 
 def _left_out(left: LeftOut) -> Html:
