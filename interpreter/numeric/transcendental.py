@@ -30,11 +30,16 @@ EVEN = 2.0**62
 
 
 def power(x: Array, y: Array) -> Array:
-    """Compute np.power, corrected: in the x87 format it gives inf for -inf to the -2^63, not 0."""
+    """Compute np.power, corrected.
+
+    In the x87 format it gives inf for -inf to the -2^63, not 0. For an exponent of 1/2 that is one
+    number it takes the square root, which differs at -0 and -inf.
+    """
     infinite = np.isinf(x)
     if infinite.any():
         y = np.where(infinite, np.clip(y, -EVEN, EVEN), y)
-    return np.asarray(np.power(x, y))
+    half = (y == 0.5) & (infinite | (x == 0))
+    return np.where(half, np.abs(x), np.power(x, y))
 
 
 APPROXIMATIONS: dict[Op, Callable[..., Array]] = {

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import exact
-from oracles.rules import Array, run, run_bits, values
+from oracles.exact import any_nan
+from oracles.rules import Array, array, run, run_bits, values
 
 from uop.interpreter.numeric import transcendental
 from uop.interpreter.numeric.storage import from_bits, np_dtype, to_bits
@@ -47,6 +48,15 @@ def test_special_values(op: Op, dtype: DType) -> None:
 @pytest.mark.parametrize("dtype", FLOATS, ids=repr)
 def test_special_values_of_pow(dtype: DType) -> None:
     check_pow(dtype, list(product(exact.specials(dtype), repeat=2)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=repr)
+def test_a_power_is_the_same_alone_and_among_others(dtype: DType) -> None:
+    for a, b in product(exact.specials(dtype), encoded(dtype, (0.5, -0.5, 2, -1, 0.25))):
+        (x,), (y,) = values(dtype, [a]), values(dtype, [b])
+        alone = run(Op.POW, dtype, *(array(dtype, [bits]).reshape(()) for bits in (a, b)))
+        (found,) = to_bits(alone.reshape(1)).tolist()
+        assert any_nan(dtype, found) == exact.power(dtype, x, y), (x, y)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.fp8e4m3, dtypes.fp8e5m2], ids=repr)
