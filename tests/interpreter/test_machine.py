@@ -277,6 +277,19 @@ def test_no_work_items_and_no_iterations() -> None:
     assert result[0].tolist() == [1]
 
 
+@pytest.mark.parametrize("kind", [AxisType.LOOP, AxisType.REDUCE])
+def test_iterations_that_read_one_element_read_what_the_one_before_wrote(kind: AxisType) -> None:
+    """No index has the counter of the loop: the order alone says that the read is inside."""
+    out, r = kernel_param(0, 3), loop(0, 3, kind)
+    value = add(load(UOp(Op.AFTER, out, r), 0), const(5, I32))
+    for place, expected in ((index_const(0), [16, 2, 3]), (r, [6, 11, 11])):
+        store = UOp(Op.GROUP, UOp(Op.STORE, at(out, place), value))
+        body = UOp(Op.SINK, UOp(Op.END, store, r))
+        result = evaluate(program(body, 3), {0: np.array([1, 2, 3], np.int32)})
+        assert isinstance(result, dict)
+        assert result[0].tolist() == expected
+
+
 def folded_back(random: Random, counters: list[UOp]) -> UOp:
     """A place of the buffer, often one for each position of the loops."""
     place = index_const(random.randrange(SIZE))
