@@ -80,8 +80,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             args_, needs = (dtype, vocabulary), (*KERNEL_OPS, *more)
             yield group("kernel", None, dtype, name, (1, 1, 20), kernel, *args_, needs=needs)
         yield _of_op(Op.BARRIER, dtype, "workgroup", (1, 1, 20), workgroup, dtype, vocabulary)
-    for op, name, build, chosen in DENSE:
-        for dtype in chosen:
+    for op, name, build, few in DENSE:
+        for dtype in few:
             yield _of_op(op, dtype, name, (1, 2, 20), build, dtype)
     for dtype in (dtypes.int32, dtypes.float32):
         yield _of_op(Op.PROGRAM, dtype, "rendered", (1, 1, 10), _rendered, dtype, vocabulary)
@@ -99,9 +99,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             yield _of_op(Op.GETADDR, dtype, "distances", (0, 1, 6), instructions.distances, dtype)
         if dtype.is_int or dtype.is_float:
             # Devices add 64 bits by another instruction, and in a word of 32 they look right.
-            few = 2 * (dtype.is_int and dtype.bits == 64)
-            counts, build = (few, 2, 20), instructions.atomic_sums
-            yield _of_op(Op.ATOMICADD, dtype, "added", counts, build, dtype)
+            smoke = 2 * (dtype.is_int and dtype.bits == 64)
+            counts = (smoke, 2, 20)
+            yield _of_op(Op.ATOMICADD, dtype, "added", counts, instructions.atomic_sums, dtype)
 
 
 def _of_op(
