@@ -184,7 +184,7 @@ class _Item:
         if u.op in (Op.STORE, Op.ATOMICADD, Op.LOAD):
             return (yield from self.access(u))
         if u.op is Op.END:
-            for i in range(_bound(u.src[1])):
+            for i in range(self.number_of((yield from self.value(u.src[1].src[0])))):
                 self.position[u.src[1]] = i
                 yield from self.value(u.src[0])
             self.position.pop(u.src[1], None)
