@@ -39,9 +39,11 @@ FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 def effects(dtype: DType, choices: Choices, index: int) -> Generated:
     """Put groups of several effects into loops that run never, once and more often.
 
-    The first programs have the form of kernels that a device runs.
+    In every other program, some loops run in some work items. The first programs have the form of
+    kernels that a device runs.
     """
-    nests = Nests(choices, dtype, FORMS[0 if index < 2 else choices.below(len(FORMS))])
+    types = FORMS[0 if index < 2 else choices.below(len(FORMS))]
+    nests = Nests(choices, dtype, types, skips=bool(index % 2))
     bounds = shuffled(choices, (0, 0, 1, between(choices, 2, 4)))
     body = UOp(Op.GROUP, *(nests.nest(n, ()) for n in bounds))
     closers = () if nests.item.op is Op.SPECIAL else (nests.item,)
@@ -72,6 +74,7 @@ class Nests:
     choices: Choices
     dtype: DType
     types: LoopTypes
+    skips: bool
     item: UOp = field(init=False)
     memories: tuple[Memory, ...] = field(init=False)
     used: int = 0
@@ -85,13 +88,22 @@ class Nests:
 
     def nest(self, count: int, around: tuple[UOp, ...]) -> UOp:
         """Return a loop around two effects, and around another loop where there is none yet."""
-        counter = loop(self.loops, count, pick(self.choices, self.types.loops))
+        counter = self._counter(count, pick(self.choices, self.types.loops))
         self.loops += 1
         loops = (*around, counter)
         group = [self.effect(loops) for _ in range(2)]
         if not around and chance(self.choices, 50):
             group.insert(self.choices.below(3), self.nest(self.choices.below(4), loops))
         return UOp(Op.END, UOp(Op.GROUP, *group), counter)
+
+    def _counter(self, count: int, kind: AxisType) -> UOp:
+        """Return a loop, of no iteration in some of the items."""
+        counter = loop(self.loops, count, kind)
+        if not self.skips or kind in AT_ONCE or chance(self.choices, 50):
+            return counter
+        some = UOp(Op.CMPLT, self.item, index_const(between(self.choices, 1, 2)))
+        bounds = shuffled(self.choices, (index_const(0), index_const(max(count, 1))))
+        return counter.with_src([UOp(Op.WHERE, some, *bounds)])
 
     def effect(self, loops: tuple[UOp, ...]) -> UOp:
         """Store a number, an element, or one more than there was; some stores have a gate."""
