@@ -35,7 +35,7 @@ Turn = Callable[[Choices, UOp, int], UOp]
 def groups() -> Iterator[Group]:
     for op in TURNS:
         for k, dtype in enumerate(OF_CUBES):
-            counts = (int(k == 0 or op in IN_SMOKE), 1, 6)
+            counts = (int(k == 0 or op in IN_SMOKE), 2, 6)
             yield group("op", op, dtype, "cubes", counts, _cubes, op, dtype)
     for dtype in FLOATS:
         yield group("op", Op.EXP2, dtype, "undone", (1, 2, 6), _undone, dtype)
