@@ -10,9 +10,8 @@ from uop.conformance.backends.interpreter import interpret
 from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError, shown
 from uop.conformance.protocol.messages import PROPERTIES
-from uop.conformance.protocol.types import Outputs, Program, StageText
+from uop.conformance.protocol.types import IsRight, Outputs, Program, StageText
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.workers.transport import IsRight
 from uop.interpreter.evaluate import evaluate
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.graph import slots_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, runtime_checkable
@@ -115,6 +115,8 @@ class Outputs:
 
 
 Outcome = Outputs | Problem
+IsRight = Callable[[Outcome], bool]
+"""Says whether an outcome of a program is accepted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from random import Random
 
 from uop.conformance.suite.values import array, bounds
 from uop.interpreter.numeric.storage import Array
-from uop.spec.dtype import DType, dtypes, floor_log2
+from uop.spec.dtype import FLOATS, DType, dtypes, floor_log2
 from uop.spec.ops.names import Op
 
 PAIRS = 64
@@ -18,9 +18,9 @@ PAIRS = 64
 
 @cache
 def beside_ties(source: DType, target: DType) -> Array:
-    """Return values halfway between two of a float dtype, and their neighbours.
+    """Return values halfway between two of a float dtype, their neighbours, and values between.
 
-    A conversion that rounds twice, first to another float, takes a neighbour for the middle. The
+    A conversion that rounds twice, first to another float, takes one of those for the middle. The
     result is empty where the target is no float, or as fine as the source.
     """
     ties = _ties(source, target) if target.is_float and source is not dtypes.bool else ()
@@ -31,7 +31,8 @@ def _ties(source: DType, target: DType) -> Iterator[Fraction]:
     """Yield ties below odd and even significands, small and large, and where floats end."""
     form = target.format
     highest = form.max_bits >> form.fraction_bits
-    for power in (0, 5, form.precision, form.precision + 1, source.bits - 2, source.bits - 1):
+    ends = (p for d in FLOATS for p in (d.format.precision, d.format.precision + 1))
+    for power in sorted({0, 5, *ends, source.bits - 2, source.bits - 1}):
         if power + form.bias <= highest:
             step = Fraction(2) ** (power - form.fraction_bits)
             yield from (2**power + step / 2, 2**power + step * 3 / 2)
@@ -49,7 +50,10 @@ def _beside(dtype: DType, tie: Fraction) -> Iterator[int]:
                 yield from (b, b | form.sign_bit)
     elif tie.denominator == 1:
         low, high = bounds(dtype)
-        near = (sign * value for value in (tie - 1, tie, tie + 1) for sign in (1, -1))
+        # A bit that is neither the last one nor next to the tie.
+        between = 1 << int(tie).bit_length() // 2
+        steps = (-between, -1, 0, 1, between)
+        near = (sign * (tie + step) for step in steps for sign in (1, -1))
         yield from (dtype.encode(value) for value in near if low <= value <= high)
 
 

@@ -45,6 +45,7 @@ from uop.conformance.suite.levels.op import (
     movement,
     patterns,
     reduce,
+    sequences,
     sizes,
 )
 from uop.conformance.suite.vocabulary import Vocabulary, cells_of, computed, whole
@@ -204,6 +205,7 @@ FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
         calls.groups,
         absent.groups,
         sizes.groups,
+        sequences.groups,
         partial(written.groups, "op"),
     ),
     "invalid": (invalid.groups,),

@@ -231,8 +231,8 @@ def _nans(form: FloatFormat) -> list[int]:
 
 
 def _float_exponents(form: FloatFormat) -> list[int]:
-    """Return the exponents where the significand or an integer dtype ends, and two between."""
-    wanted = (-1, 1, form.precision, 7, 8, 15, 16, 31, 32, 63, 64)
+    """Return the exponents where halves, the significand or an integer dtype end, and others."""
+    wanted = (-1, 1, form.precision - 1, form.precision, 7, 8, 15, 16, 31, 32, 63, 64)
     highest = form.max_bits >> form.fraction_bits
     return [k for k in wanted if k + form.bias < highest]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from uop.conformance.protocol.types import Outcome, Outputs, Program
-from uop.conformance.workers.transport import IsRight, Session
+from uop.conformance.protocol.types import IsRight, Outcome, Outputs, Program
+from uop.conformance.workers.transport import Session
 
 
 class Again:

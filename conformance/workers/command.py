@@ -14,8 +14,16 @@ from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.lines import LineProcess
 from uop.conformance.protocol.log import ProtocolLog
-from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.workers.transport import Allowance, Isolated, IsRight, LostError
+from uop.conformance.protocol.types import (
+    Hello,
+    IsRight,
+    Outcome,
+    Outputs,
+    Problem,
+    ProblemKind,
+    Program,
+)
+from uop.conformance.workers.transport import Allowance, Isolated, LostError
 from uop.spec.errors import BackendError, UopError
 from uop.spec.uop import UOp
 

@@ -6,7 +6,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from uop.conformance.protocol.types import (
     LOST,
     Backend,
     Hello,
+    IsRight,
     Outcome,
     Problem,
     ProblemKind,
@@ -31,8 +32,6 @@ SERVE = "uop.conformance.workers.serve"
 STDERR_SHOWN = 400
 
 Reply = TypeVar("Reply", wire.Ran, wire.Lowered)
-IsRight = Callable[[Outcome], bool]
-"""Says whether an outcome of a program is accepted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from uop.interpreter.values import Value, full
 from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import LEAVES, WRITES, base_of, slot_of, without_order
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
@@ -36,8 +37,11 @@ class LaunchMemory:
         self._shadows: dict[Buffer, Shadow] = {}
         self._find_stores(body)
         self._unordered: Unordered | None = None
+        self._open: dict[UOp, frozenset[UOp]] = {}
         if body.op is not Op.LINEAR and self._shadows:
-            self._unordered = Unordered(body.toposort(), self._stored_to)
+            order = body.toposort()
+            self._open = open_ranges(order)
+            self._unordered = Unordered(order, self._open, self._stored_to)
 
     def _find_stores(self, linear: UOp) -> None:
         """Find the memory that is stored to; accesses to other memory cannot race."""
@@ -162,7 +166,7 @@ class LaunchMemory:
             interval = np.asarray(self._interval(axis.kind, axis.node) * (axis.size + 1))
             if lanes and lanes[axis.number] > 1:
                 position = interval + self._lanes.along(axis)
-            elif axis.is_always_open:
+            elif axis.is_always_open or axis.node in self._open.get(u, ()):
                 position = interval + axis.size
             else:
                 continue

@@ -8,7 +8,7 @@ orders the instructions of a graph; the list orders those of a LINEAR.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ from uop.interpreter.kernel.lanes import Axis, Kind, axis_name
 from uop.interpreter.kernel.schedule import is_parallel
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.spec.conditions.clauses import undefined
-from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import described
 
@@ -155,11 +154,15 @@ class Unordered:
     Two in one loop are left out: its iterations order them, but for those of one iteration.
     """
 
-    def __init__(self, order: Sequence[UOp], shared: Callable[[UOp], object | None]) -> None:
+    def __init__(
+        self,
+        order: Sequence[UOp],
+        open_at: Mapping[UOp, frozenset[UOp]],
+        shared: Callable[[UOp], object | None],
+    ) -> None:
         """`shared` returns the memory of a location, None for memory that is not stored to."""
         self._others: dict[UOp, list[UOp]] = {}
         self._touched: dict[UOp, Mask] = {}
-        open_at = open_ranges(order)
         before: dict[UOp, int] = {}
         accesses: list[tuple[UOp, object, frozenset[UOp]]] = []
         for u in order:

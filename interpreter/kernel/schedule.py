@@ -6,12 +6,13 @@ where its body writes to memory that the next iteration reuses, or meets a barri
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
+from uop.spec.dtype import dtypes
 from uop.spec.graph import WRITES, base_of
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
@@ -81,9 +82,11 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
         if u.op is Op.IF:
             raise undefined("IF.u1", "IF outside a LINEAR", u)
     serial = _sequential_ranges(order) if one_after_the_other else serial_ranges(order)
+    effects = _loops_of_effects(order) if serial else {}
     open_at: dict[UOp, frozenset[UOp]] = {}
     for u in order:
         inside = frozenset().union(*(open_at[s] for s in executed_sources(u)))
+        inside |= effects.get(u, frozenset()) & serial
         if u in serial:
             inside |= {u}
         elif u.op is Op.END:
@@ -137,6 +140,27 @@ def _closed_ranges(order: Iterable[UOp]) -> list[tuple[UOp, UOp]]:
         for u in order
         if u.op is Op.END and u.src and not is_parallel(u.src[1])
     ]
+
+
+def _loops_of_effects(order: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
+    """Return the loops around each effect that only their bodies use.
+
+    It runs as often as they do, although no value may depend on them (D-056).
+    """
+    users: dict[UOp, set[UOp]] = {}
+    for u in order:
+        for s in executed_sources(u):
+            users.setdefault(s, set()).add(u)
+    loops: dict[UOp, frozenset[UOp]] = {}
+    for u in reversed(order):
+        using = users.get(u, set())
+        if u.dtype is dtypes.void and len(using) == 1:
+            (user,) = using
+            if user.op is Op.END:
+                loops[u] = loops.get(user, frozenset()) | {user.src[1]}
+            elif user.op is Op.GROUP:
+                loops[u] = loops.get(user, frozenset())
+    return loops
 
 
 def _carries(u: UOp) -> bool:

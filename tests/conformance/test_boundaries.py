@@ -39,6 +39,15 @@ def test_a_cast_that_rounds_twice_is_seen(source: DType, middle: DType, target: 
     assert once != twice
 
 
+@pytest.mark.parametrize("source", [dtypes.int64, dtypes.uint64], ids=str)
+def test_where_a_float64_ends_a_bit_far_below_a_tie_is_alone_or_in_the_middle(
+    source: DType,
+) -> None:
+    tie = 2**53 + 2**45
+    held = set(exactly(source, beside_ties(source, dtypes.bfloat16)))
+    assert {Fraction(tie + step) for step in (-(2**27), -1, 0, 1, 2**27)} <= held
+
+
 @pytest.mark.parametrize("target", [dtypes.int32, dtypes.bool, dtypes.index], ids=str)
 def test_what_converts_to_no_float_has_no_ties(target: DType) -> None:
     assert len(beside_ties(dtypes.float64, target)) == 0

@@ -277,6 +277,35 @@ def test_no_work_items_and_no_iterations() -> None:
     assert result[0].tolist() == [1]
 
 
+def test_an_effect_in_a_loop_that_some_items_skip_does_not_happen_in_them() -> None:
+    """It does not depend on the loop, nor on the items that run it."""
+    out, g = kernel_param(0, 4), special(2)
+    bound = UOp(Op.WHERE, UOp(Op.CMPLT, g, index_const(1)), index_const(0), index_const(2))
+    r = UOp(Op.RANGE, bound, arg=RangeArg(0, AxisType.LOOP))
+    stores = [
+        UOp(Op.STORE, at(out, add(times(g, 2), index_const(k))), const(9, I32)) for k in (0, 1)
+    ]
+    body = UOp(Op.SINK, UOp(Op.GROUP, UOp(Op.END, UOp(Op.GROUP, *stores), r)))
+    memory = [[1, 2, 3, 4]]
+    run_body(body, memory)
+    result = evaluate(program(body, 4), {0: np.array([1, 2, 3, 4], np.int32)})
+    assert isinstance(result, dict)
+    assert result[0].tolist() == memory[0] == [1, 2, 9, 9]
+
+
+@pytest.mark.parametrize("kind", [AxisType.LOOP, AxisType.REDUCE])
+def test_iterations_that_read_one_element_read_what_the_one_before_wrote(kind: AxisType) -> None:
+    """No index has the counter of the loop: the order alone says that the read is inside."""
+    out, r = kernel_param(0, 3), loop(0, 3, kind)
+    value = add(load(UOp(Op.AFTER, out, r), 0), const(5, I32))
+    for place, expected in ((index_const(0), [16, 2, 3]), (r, [6, 11, 11])):
+        store = UOp(Op.GROUP, UOp(Op.STORE, at(out, place), value))
+        body = UOp(Op.SINK, UOp(Op.END, store, r))
+        result = evaluate(program(body, 3), {0: np.array([1, 2, 3], np.int32)})
+        assert isinstance(result, dict)
+        assert result[0].tolist() == expected
+
+
 def folded_back(random: Random, counters: list[UOp]) -> UOp:
     """A place of the buffer, often one for each position of the loops."""
     place = index_const(random.randrange(SIZE))

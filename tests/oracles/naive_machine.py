@@ -184,7 +184,7 @@ class _Item:
         if u.op in (Op.STORE, Op.ATOMICADD, Op.LOAD):
             return (yield from self.access(u))
         if u.op is Op.END:
-            for i in range(_bound(u.src[1])):
+            for i in range(self.number_of((yield from self.value(u.src[1].src[0])))):
                 self.position[u.src[1]] = i
                 yield from self.value(u.src[0])
             self.position.pop(u.src[1], None)
@@ -200,10 +200,6 @@ class _Item:
         return 0 if u.dtype.kind is Kind.VOID else computed(u, operands)
 
     def access(self, u: UOp) -> Run:
-        gate = u.src[2] if len(u.src) > 2 else None
-        asked = 1 if gate is None else (yield from self.value(gate))
-        if not asked:
-            return (yield from self.value(u.src[1])) if u.op is Op.LOAD else 0
         location = u.src[0]
         indices = location.src[1:] if location.op is Op.INDEX else ()
         base = location.src[0] if location.op is Op.INDEX else location
@@ -212,6 +208,10 @@ class _Item:
                 if dep.op is not Op.RANGE:
                     yield from self.value(dep)
             base = base.src[0]
+        gate = u.src[2] if len(u.src) > 2 else None
+        asked = 1 if gate is None else (yield from self.value(gate))
+        if not asked:
+            return (yield from self.value(u.src[1])) if u.op is Op.LOAD else 0
         value: Number = 0
         if u.op is not Op.LOAD:
             value = yield from self.value(u.src[1])

@@ -80,6 +80,22 @@ def modulo(i: UOp, count: int) -> UOp:
     return UOp(Op.MOD, i, index_const(count))
 
 
+def flat(counters: Iterable[UOp]) -> UOp:
+    """Return the number that has the counters as digits, the last one the lowest."""
+    place = index_const(0)
+    for counter in counters:
+        place = UOp(Op.ADD, times(place, bound(counter)), counter)
+    return place
+
+
+def turned(counters: Iterable[UOp], count: int, choices: Choices) -> UOp:
+    """Return an index inside so many elements that depends on each of these counters."""
+    total = index_const(choices.below(count))
+    for counter in counters:
+        total = UOp(Op.ADD, total, times(counter, between(choices, 1, 7)))
+    return modulo(total, count)
+
+
 def closed(effect: UOp, loops: Sequence[UOp]) -> UOp:
     """Put an effect inside loops, the last of which is the innermost."""
     for r in reversed(loops):
@@ -90,6 +106,16 @@ def closed(effect: UOp, loops: Sequence[UOp]) -> UOp:
 def launch(body: UOp, *memories: Memory) -> UOp:
     """Return a program of one kernel."""
     return UOp(Op.SINK, UOp(Op.CALL, body, *(m.argument for m in memories)))
+
+
+def with_contents(root: UOp, choices: Choices) -> Generated:
+    """Return a program with contents of every buffer: ordinary ones, then any bits."""
+    buffers = dict(sorted(slots_of(root).items()))
+    data = (
+        {slot: sample(draw, u.dtype, prod(u.shape), choices) for slot, u in buffers.items()}
+        for draw in (draw_ordinary, draw_mixed)
+    )
+    return program(root, *data)
 
 
 @dataclass(slots=True)
@@ -157,11 +183,8 @@ class Scalars:
     def stored(self, value: UOp, variables: Sequence[UOp], gated: bool = True) -> UOp:
         """Store every combination of the variables at a place of its own, maybe under a gate."""
         shift = self.choices.below(3)
-        place = index_const(0)
-        for v in variables:
-            place = UOp(Op.ADD, times(place, bound(v)), v)
         self.memories[0] = Memory(0, prod(bound(v) for v in variables) + shift, self.dtype)
-        target = at(self.memories[0].param, plus(place, shift))
+        target = at(self.memories[0].param, plus(flat(variables), shift))
         gates: tuple[UOp, ...] = ()
         if gated and chance(self.choices, 40) and self.vocabulary.has(Op.CMPLT):
             limit = self.small(0, 9)
@@ -173,14 +196,4 @@ class Scalars:
         return self.on_data(launch(body, *self.memories))
 
     def on_data(self, root: UOp) -> Generated:
-        """Return a program with contents of every buffer: ordinary ones, then any bits."""
-        buffers = dict(sorted(slots_of(root).items()))
-        draws = (draw_ordinary, draw_mixed)
-        data = (
-            {
-                slot: sample(draw, u.dtype, prod(u.shape), self.choices)
-                for slot, u in buffers.items()
-            }
-            for draw in draws
-        )
-        return program(root, *data)
+        return with_contents(root, self.choices)

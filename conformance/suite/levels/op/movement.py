@@ -24,6 +24,7 @@ SHAPES: tuple[Shape, ...] = (
 )
 WITH_BITS = tuple(d for d in VALUES if d.kind is not Kind.INDEX)
 INDEX_DTYPES = tuple(d for d in VALUES if d.is_int)
+NARROW = tuple(d for d in INDEX_DTYPES if d.bits <= 16)
 
 
 def groups() -> Iterator[Group]:
@@ -213,7 +214,10 @@ def _index_constant(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Index by inputs, in bounds by their data or by a MOD; absent ones select nothing."""
+    """Index by inputs, in bounds by their data or by a MOD; absent ones select nothing.
+
+    Every fourth program also indexes the end of tables as long as few bits can count.
+    """
     shape: Shape = pick(choices, ((5, 3), (11,), (4, 3, 2), (97,)))
     k, index_dtype = between(choices, 1, 9), pick(choices, INDEX_DTYPES)
     table, at, n = param(0, shape, dtype), param(1, (k,), index_dtype), shape[0]
@@ -231,7 +235,20 @@ def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
     if index % 4 == 3 and len(shape) > 1:
         data.append(sample(draw_within(0, shape[1] - 1), dtypes.int32, (), choices))
         return program(UOp(Op.INDEX, table, at, param(2, (), dtypes.int32)), data)
-    return program(UOp(Op.INDEX, table, at), data)
+    if index % 4:
+        return program(UOp(Op.INDEX, table, at), data)
+    far = []
+    for slot, narrow in enumerate(NARROW, 2):
+        longest = int(narrow.max) + 1
+        far.append(UOp(Op.INDEX, _at_the_end(table, longest), param(slot, (k,), narrow)))
+        data.append(sample(draw_within(longest - n, longest - 1), narrow, k, choices))
+    return program(nodes.outputs(UOp(Op.INDEX, table, at), *far), data)
+
+
+def _at_the_end(t: UOp, longest: int) -> UOp:
+    """Put zeros before the first axis."""
+    before = (longest - t.shape[0], *(0,) * (len(t.shape) - 1))
+    return nodes.pad(t, before, (longest, *t.shape[1:]), PadFill.ZERO)
 
 
 def _stack(dtype: DType, choices: Choices, index: int) -> Generated:

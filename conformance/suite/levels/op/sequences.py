@@ -1,0 +1,159 @@
+"""Generate level op, sequences: what a rewrite of two ops may exchange, join or drop.
+
+Views of cubes, whose shapes do not show the order; functions and their inverses; ops on widened
+integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from uop.conformance.suite import values
+from uop.conformance.suite.choices import Choices, between, pick, shuffled
+from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
+from uop.spec.args import PadFill
+from uop.spec.dtype import FLOATS, INTS, DType, dtypes
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, param
+
+SIDE = 3
+CUBE = (SIDE, SIDE, SIDE)
+CYCLES = ((1, 2, 0), (2, 0, 1))
+SWAPS = ((1, 0, 2), (0, 2, 1), (2, 1, 0))
+OF_CUBES = (dtypes.int32, dtypes.float32, dtypes.uint8)
+IN_SMOKE = (Op.PERMUTE, Op.PAD)
+"""The ops that a smoke run takes with all these dtypes; the others with the first."""
+
+Turn = Callable[[Choices, UOp, int], UOp]
+"""Returns a view of a cube that is a cube; as the first and as the second of two it differs."""
+
+
+def groups() -> Iterator[Group]:
+    for op in TURNS:
+        for k, dtype in enumerate(OF_CUBES):
+            counts = (int(k == 0 or op in IN_SMOKE), 2, 6)
+            yield group("op", op, dtype, "cubes", counts, _cubes, op, dtype)
+    for dtype in FLOATS:
+        yield group("op", Op.EXP2, dtype, "undone", (1, 2, 6), _undone, dtype)
+    for dtype in INTS:
+        if dtype.bits < max(d.bits for d in INTS):
+            yield group("op", Op.CAST, dtype, "widened", (1, 2, 6), _widened, dtype)
+
+
+def _permuted(choices: Choices, t: UOp, which: int) -> UOp:
+    """Turn all axes, then exchange two: in the other order that gives something else."""
+    return nodes.permute(t, pick(choices, (CYCLES, SWAPS)[which]))
+
+
+def _flipped(choices: Choices, t: UOp, which: int) -> UOp:
+    axis = choices.below(SIDE)
+    return nodes.flip(t, (k == axis for k in range(SIDE)))
+
+
+def _cut(choices: Choices, t: UOp, which: int) -> UOp:
+    """Drop one end of an axis, and put zeros at the other end or there."""
+    axis = choices.below(SIDE)
+    offset, before = ([n * (k == axis) for k in range(SIDE)] for n in (1, choices.below(2)))
+    sizes = [SIDE - (k == axis) for k in range(SIDE)]
+    return nodes.pad(nodes.shrink(t, offset, sizes), before, CUBE, PadFill.ZERO)
+
+
+def _padded(choices: Choices, t: UOp, which: int) -> UOp:
+    """Put zeros at the front of an axis, and drop its end."""
+    axis = choices.below(SIDE)
+    before = [int(k == axis) for k in range(SIDE)]
+    padded = nodes.pad(t, before, [SIDE + b for b in before], PadFill.ZERO)
+    return nodes.shrink(padded, (0,) * SIDE, CUBE)
+
+
+def _copied(choices: Choices, t: UOp, which: int) -> UOp:
+    """Copy one position of an axis to all."""
+    axis, position = choices.below(SIDE), choices.below(SIDE)
+    offset = [position * (k == axis) for k in range(SIDE)]
+    sizes = [1 if k == axis else SIDE for k in range(SIDE)]
+    return nodes.expand(nodes.shrink(t, offset, sizes), CUBE)
+
+
+def _reshaped(choices: Choices, t: UOp, which: int) -> UOp:
+    """Exchange an axis and the other two, which are one for that."""
+    merged = nodes.reshape(t, (SIDE * SIDE, SIDE) if which else (SIDE, SIDE * SIDE))
+    return nodes.reshape(nodes.permute(merged, (1, 0)), CUBE)
+
+
+TURNS: dict[Op, Turn] = {
+    Op.PERMUTE: _permuted,
+    Op.FLIP: _flipped,
+    Op.SHRINK: _cut,
+    Op.PAD: _padded,
+    Op.EXPAND: _copied,
+    Op.RESHAPE: _reshaped,
+}
+
+
+def _cubes(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
+    """Put each view of a cube behind and before this one; add copies to a view of them."""
+    cube = param(0, CUBE, dtype)
+    results = []
+    for other in TURNS:
+        pairs = {(op, other), (other, op)}
+        for first, second in sorted(pairs, key=lambda pair: [o.name for o in pair]):
+            turned = TURNS[first](choices, cube, 0)
+            results.append(TURNS[second](choices, turned, 1))
+    copies = nodes.expand(param(1, (1, SIDE, SIDE), dtype), CUBE)
+    one, two = (TURNS[op](choices, copies, which) for which in range(2))
+    results += [UOp(Op.ADD, one, copies), UOp(Op.ADD, copies, two)]
+    data = [sample(draw_ordinary, dtype, s, choices) for s in (CUBE, (1, SIDE, SIDE))]
+    return program(nodes.outputs(*results), data)
+
+
+def _undone(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Apply what would be nothing on real numbers: special values show that it is not."""
+    special = values.specials(dtype)
+    x, y = (param(k, special.shape, dtype) for k in range(2))
+    results = [
+        UOp(Op.LOG2, UOp(Op.EXP2, x)),
+        UOp(Op.EXP2, UOp(Op.LOG2, x)),
+        UOp(Op.SQRT, UOp(Op.MUL, x, x)),
+        UOp(Op.RECIP, UOp(Op.RECIP, x)),
+        UOp(Op.DIV, UOp(Op.MUL, x, y), y),
+        UOp(Op.MUL, UOp(Op.DIV, x, y), y),
+        UOp(Op.SUB, UOp(Op.ADD, x, y), y),
+        UOp(Op.SUB, x, UOp(Op.TRUNC, x)),
+    ]
+    batches = [
+        [data, np.roll(data, between(choices, 1, len(data) - 1))]
+        for data in (special, sample(draw_mixed, dtype, len(special), choices))
+    ]
+    return program(nodes.outputs(*results), *batches)
+
+
+def _widened(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Compute on integers made wider, where the narrow ones would lose bits, sign or order."""
+    wider = [d for d in INTS if d.bits > dtype.bits]
+    n = len(values.specials(dtype))
+    x, y = (param(k, (n,), dtype) for k in range(2))
+    results = []
+    for target in shuffled(choices, wider)[:2]:
+        a, b = nodes.cast(x, target), nodes.cast(y, target)
+        count = between(choices, 1, dtype.bits - 1)
+        small = const(between(choices, 2, 9), target)
+        results += [
+            UOp(Op.SHL, a, const(count, target)),
+            UOp(Op.SHR, a, const(count, target)),
+            UOp(Op.MUL, a, small),
+            UOp(Op.ADD, a, b),
+            UOp(Op.SUB, a, b),
+            UOp(Op.CMPLT, a, b),
+            UOp(Op.MAX, a, b),
+            UOp(Op.IDIV, a, small),
+            UOp(Op.MOD, a, small),
+            nodes.cast(nodes.cast(UOp(Op.NEG, x), target), pick(choices, INTS)),
+        ]
+    special = values.specials(dtype)
+    edges = [special, np.roll(special, between(choices, 1, n - 1))]
+    mixed = [sample(draw_mixed, dtype, n, choices) for _ in edges]
+    return program(nodes.outputs(*results), edges, mixed)
