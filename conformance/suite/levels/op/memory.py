@@ -166,7 +166,7 @@ KINDS = (
     (Op.STORE, "whole", (1, 2, 6), _store),
     (Op.STORE, "view", (1, 4, 12), _store_view),
     (Op.STORE, "absent", (0, 1, 3), _store_absent),
-    (Op.STORE, "in-place", (0, 2, 4), _read_modify_write),
+    (Op.STORE, "in-place", (1, 2, 4), _read_modify_write),
     (Op.AFTER, "chain", (1, 2, 6), _after),
     (Op.GROUP, "two", (1, 1, 3), _group),
     (Op.SINK, "several", (1, 1, 3), _sink),
