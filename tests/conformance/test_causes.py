@@ -47,7 +47,7 @@ def test_each_fault_is_one_cause_of_all_its_cases(tmp_path: Path) -> None:
     assert not report.unexplained
     pad, flip = sorted(report.failures, key=lambda cause: cause.ops, reverse=True)
     assert {place[1] for place in pad.cells} >= {"PAD"}
-    assert {place[1] for place in flip.cells} == {"FLIP", "GROUP"}
+    assert {place[1] for place in flip.cells} >= {"FLIP", "GROUP"}
     assert len({place[2] for place in pad.cells}) > 3
 
 

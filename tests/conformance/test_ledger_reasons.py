@@ -118,7 +118,8 @@ CLOSED_BY_IEEE = {
 
 
 def test_the_profiles_have_every_knob() -> None:
-    assert {text.partition("=")[0] for text in PROFILES} == {"strict", *KNOBS}
+    """But that of copies of signalling NaNs: no program shows what all copies do."""
+    assert {text.partition("=")[0] for text in PROFILES} == {"strict", *KNOBS} - {"snan"}
 
 
 @pytest.mark.parametrize("text", sorted(PROFILES))
