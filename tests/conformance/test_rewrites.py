@@ -14,7 +14,16 @@ import pytest
 
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import cases
-from uop.conformance.suite.levels.graph.rewrites import SECTIONS
+from uop.conformance.suite.levels.graph.pairs import TOGETHER
+from uop.conformance.suite.levels.graph.rewrites import (
+    SECTIONS,
+    VARIANTS,
+    WHOLE_IN_SMOKE,
+    built,
+    groups,
+    rewrites,
+)
+from uop.conformance.suite.vocabulary import whole
 from uop.spec.args import ConstArg, DTypeArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.ops.names import Op
@@ -106,6 +115,24 @@ def test_a_default_run_has_each_left_hand_side_three_times(section: str, pattern
     seen = Counter(kind for kind, u in nodes("default")[op] if occurs(e, u, {}))
     few = {kind: seen[kind] for kind in KINDS[section] if seen[kind] < (3 if kind != "bool" else 1)}
     assert few == {}
+
+
+@pytest.mark.parametrize("name", WHOLE_IN_SMOKE)
+def test_a_smoke_run_has_all_on_some_dtypes(name: str) -> None:
+    dtype = DTYPES[name]
+    listed = rewrites(dtype, whole())
+    (ours,) = (g for g in groups(whole()) if g.dtype == name)
+    judged = listed[: TOGETHER * ours.counts[0]]
+    expected = {
+        p for section, rows in TABLE.items() if dtype.kind.value in KINDS[section] for p in rows
+    }
+    assert {row.pattern for row in judged} == expected
+
+
+def test_what_converts_to_any_dtype_converts_to_four() -> None:
+    rows = [row for row in rewrites(dtypes.int8, whole()) if row.pattern == "CAST(CAST(x))"]
+    roots = [built(row.pattern, dtypes.int8, whole(), row.turn) for row in rows]
+    assert len({root.src[0].dtype for root in roots if root is not None}) == len(rows) == VARIANTS
 
 
 def test_a_smoke_run_has_nine_in_ten() -> None:

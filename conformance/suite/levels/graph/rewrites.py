@@ -10,7 +10,7 @@ import ast
 import math
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 
@@ -85,13 +85,12 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def _rewrites(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Build the next left-hand sides, of the ones where this dtype begins."""
+    """Build the next left-hand sides; after the last the first one follows."""
     listed = rewrites(dtype, vocabulary)
-    first = own_share(dtype, sum(not row.variant for row in listed)) + TOGETHER * index
     made = []
-    for k in range(first, first + TOGETHER):
+    for k in range(TOGETHER * index, TOGETHER * (index + 1)):
         row = listed[k % len(listed)]
-        turn = k + STRIDE * row.variant + turn_of(dtype, k // len(listed))
+        turn = row.turn + turn_of(dtype, k // len(listed))
         made.append(built(row.pattern, dtype, vocabulary, turn))
     root = outputs(*dict.fromkeys(u for u in made if u is not None))
     return program(root, *data_for(root, choices))
@@ -106,21 +105,33 @@ def table() -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A pattern of the table. Where it converts to any dtype, its variants convert to others."""
+    """A pattern of the table, with its place among those of a dtype.
+
+    Where it converts to any dtype, its variants convert to others.
+    """
 
     pattern: str
+    place: int
     variant: int = 0
+
+    @property
+    def turn(self) -> int:
+        """What chooses its constants, and the dtype that it converts to."""
+        return self.place + STRIDE * self.variant
 
 
 @cache
 def rewrites(dtype: DType, vocabulary: Vocabulary) -> tuple[Row, ...]:
-    """Return the patterns that a dtype and a vocabulary have, the variants last."""
+    """Return the patterns that a dtype and a vocabulary have, from its share on; variants last."""
     kind = dtype.kind.value
     listed = [p for section, rows in table().items() if kind in SECTIONS[section] for p in rows]
     if not vocabulary.is_whole:
         listed = [p for p in listed if built(p, dtype, vocabulary, 0) is not None]
-    free = [p for p in listed if any(map(_is_free, ast.walk(_parsed(p))))]
-    return (*map(Row, listed), *(Row(p, k) for k in range(1, VARIANTS) for p in free))
+    rows = [Row(p, place) for place, p in enumerate(listed)]
+    begin = own_share(dtype, len(rows))
+    free = [row for row in rows if any(map(_is_free, ast.walk(_parsed(row.pattern))))]
+    variants = (replace(row, variant=k) for k in range(1, VARIANTS) for row in free)
+    return (*rows[begin:], *rows[:begin], *variants)
 
 
 def _is_free(e: ast.AST) -> bool:
