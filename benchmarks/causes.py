@@ -16,14 +16,12 @@ from tempfile import TemporaryDirectory
 import click
 
 from uop.conformance.backends import MUTANT
-from uop.conformance.judging.verdict import Status
 from uop.conformance.mutants.catalogue import CatalogueError, mutants, mutated
 from uop.conformance.run.options import Options
 from uop.conformance.run.replay import replay
 from uop.conformance.run.run import conform
 
 BACKEND = "interpreter"
-FAILS = (Status.FAILED, Status.CRASHED)
 
 
 def drawn(seed: int, count: int) -> list[str]:
@@ -50,7 +48,7 @@ def drawn(seed: int, count: int) -> list[str]:
 
 def failing(name: str, repros: Sequence[Path]) -> set[Path]:
     """The repros that fail with one fault alone."""
-    return {one.path for one in replay(repros, MUTANT + name) if one.verdict.status in FAILS}
+    return {one.path for one in replay(repros, MUTANT + name) if one.verdict.status.is_failure}
 
 
 @click.command()

@@ -15,7 +15,6 @@ from itertools import islice
 import click
 
 from uop.conformance.backends import MUTANT
-from uop.conformance.judging.verdict import Status
 from uop.conformance.mutants.catalogue import Mutant, find_mutant, mutants
 from uop.conformance.mutants.hunt import TOGETHER, sound_judge
 from uop.conformance.run.options import Options
@@ -27,7 +26,6 @@ from uop.spec.errors import BackendError, PassError
 FIELD = "field: "
 """The classes of faults from the histories of other compilers begin with this."""
 ENOUGH = 3
-FAILS = (Status.FAILED, Status.CRASHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ def count(mutant: Mutant, options: Options, most: int) -> Count:
             while len(found) < most and (ids := list(islice(rest, TOGETHER))):
                 verdicts = setup.judge(ids)
                 judged += len(verdicts)
-                found += [verdict.id for verdict in verdicts if verdict.status in FAILS]
+                found += [verdict.id for verdict in verdicts if verdict.status.is_failure]
     except (BackendError, PassError) as error:
         return Count(len(found), judged, "".join(found[:1]), str(error).partition("\n")[0])
     return Count(len(found), judged, "".join(found[:1]))

@@ -25,6 +25,15 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
 
 I32 = dtypes.int32
+REVERSE = """
+extern "C" __global__ void reverse(int* b0, int* b1, int n) {
+  __shared__ int s[3];
+  s[threadIdx.x] = b1[blockIdx.x * blockDim.x + threadIdx.x];
+  __syncthreads();
+  b0[blockIdx.x * blockDim.x + threadIdx.x] = s[2 - threadIdx.x] + n;
+}
+"""
+"""CUDA: each group of three reverses its part, and adds n."""
 
 
 def argument(slot: int, count: int, dtype: DType = I32) -> UOp:

@@ -43,6 +43,11 @@ class Status(StrEnum):
     KNOWN = "known"
     """Failed, and listed as a known failure."""
 
+    @property
+    def is_failure(self) -> bool:
+        """Whether it fails a run."""
+        return self in (Status.FAILED, Status.CRASHED)
+
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:

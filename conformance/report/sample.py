@@ -34,7 +34,7 @@ class Again:
         """Whether the new verdict equals the old status; a known failure must fail."""
         if self.now is None:
             return False
-        has_failed = self.now.status in (Status.FAILED, Status.CRASHED)
+        has_failed = self.now.status.is_failure
         return has_failed if self.before is Status.KNOWN else self.now.status is self.before
 
 

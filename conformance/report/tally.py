@@ -63,7 +63,7 @@ class Sums:
         self.programs += 1
         self.elements += verdict.elements
         self.constrained += verdict.constrained
-        self.failed += verdict.status in (Status.FAILED, Status.CRASHED)
+        self.failed += verdict.status.is_failure
         self.known += verdict.status is Status.KNOWN
         if verdict.errors is not None:
             counts = zip(self.histogram, verdict.errors.histogram, strict=True)

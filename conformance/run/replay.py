@@ -132,7 +132,7 @@ def judge_files(cases: Sequence[FileCase], session: Session) -> list[Verdict]:
 def conclusion(replayed: Iterable[Replayed]) -> Conclusion:
     """The verdict on all cases together."""
     statuses = [r.verdict.status for r in replayed]
-    failed = {Status.FAILED, Status.CRASHED}.intersection(statuses)
+    failed = any(status.is_failure for status in statuses)
     return conclusion_of(failed, False, statuses.count(Status.PASSED))
 
 

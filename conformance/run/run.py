@@ -311,12 +311,11 @@ class Run:
         return ids
 
     def _add(self, verdict: Verdict, shown: Exercised | None) -> None:
-        has_failed = verdict.status in (Status.FAILED, Status.CRASHED)
-        if has_failed and self.known_failures.covers(verdict.id, [verdict.id]):
+        if verdict.status.is_failure and self.known_failures.covers(verdict.id, [verdict.id]):
             verdict = replace(verdict, status=Status.KNOWN)
         self.tally.add(verdict)
         self.ledger.add(verdict, shown)
-        if verdict.status in (Status.FAILED, Status.CRASHED):
+        if verdict.status.is_failure:
             self.failed[verdict.id] = verdict
             self.display.failed(verdict)
 

@@ -7,6 +7,7 @@ import shutil
 import cupy_stand_in
 import numpy as np
 import pytest
+from kernels import REVERSE
 
 from uop.compiler.bundle import Job, run_many
 from uop.compiler.pipeline import compile
@@ -31,14 +32,6 @@ pytestmark = pytest.mark.cuda
 STRIDE = 30
 """Of so many cases of a smoke run one is judged."""
 
-REVERSE = """
-extern "C" __global__ void reverse(int* b0, int* b1, int n) {
-  __shared__ int s[3];
-  s[threadIdx.x] = b1[blockIdx.x * blockDim.x + threadIdx.x];
-  __syncthreads();
-  b0[blockIdx.x * blockDim.x + threadIdx.x] = s[2 - threadIdx.x] + n;
-}
-"""
 WRONG_ADDRESS = f"""
 extern "C" __global__ void {cupy_stand_in.WRONG_ADDRESS}(int* b0) {{ *(int*)8 = b0[0]; }}
 """

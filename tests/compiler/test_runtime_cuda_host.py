@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from kernels import REVERSE
 
 from uop.compiler.pipeline import compile
 from uop.compiler.runtime import cuda_host
@@ -21,14 +22,6 @@ needs_a_compiler = pytest.mark.skipif(
     shutil.which("g++") is None, reason="no C++ compiler g++ on this machine"
 )
 
-REVERSE = """
-extern "C" __global__ void reverse(int* b0, int* b1, int n) {
-  __shared__ int s[3];
-  s[threadIdx.x] = b1[blockIdx.x * blockDim.x + threadIdx.x];
-  __syncthreads();
-  b0[blockIdx.x * blockDim.x + threadIdx.x] = s[2 - threadIdx.x] + n;
-}
-"""
 PARTING = """
 extern "C" __global__ void parting(int* b0) {
   if (threadIdx.x < 2) __syncthreads();

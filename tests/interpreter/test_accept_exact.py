@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
+from oracles.allowed import COMPARISONS
 
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
@@ -202,17 +203,7 @@ def test_integers_that_are_one_of_two_may_be_divided_toward_zero(op: Op) -> None
         assert found == {wrapped(r, INT8) for r in results if r is not None}, (a, b)
 
 
-COMPARED: dict[Op, Callable[[float, float], bool]] = {
-    Op.CMPLT: lambda a, b: a < b,
-    Op.CMPGT: lambda a, b: a > b,
-    Op.CMPGE: lambda a, b: a >= b,
-    Op.CMPLE: lambda a, b: a <= b,
-    Op.CMPEQ: lambda a, b: a == b,
-    Op.CMPNE: lambda a, b: a != b,
-}
-
-
-@pytest.mark.parametrize("op", COMPARED, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", COMPARISONS, ids=lambda op: op.name)
 def test_comparisons_of_floats_that_are_one_of_two(op: Op) -> None:
     pairs = list(combinations_with_replacement(SPECIAL, 2))
     rows = [(a, b) for a in pairs for b in pairs]
@@ -220,7 +211,7 @@ def test_comparisons_of_floats_that_are_one_of_two(op: Op) -> None:
     free = op in (Op.CMPGE, Op.CMPLE)
     (accepted,) = accept(u, inputs)
     for (a, b), found in zip(rows, admitted(accepted), strict=True):
-        results = {int(COMPARED[op](value(x), value(y))) for x in a for y in b}
+        results = {int(COMPARISONS[op](value(x), value(y))) for x in a for y in b}
         if free and any(map(is_nan, (*a, *b))):
             results |= {0, 1}
         assert found == results, (a, b)
