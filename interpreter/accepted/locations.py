@@ -48,17 +48,19 @@ class AcceptedMemory:
     def first(self, location: UOp) -> int:
         return self._values.first(location)
 
-    def read(self, location: UOp, reader: UOp) -> Accepted:
-        sets = self._taken(base_of(location), self._numbers.read(location, reader))
-        return Accepted(location.dtype, self._values.read(location, reader), sets)
+    def read(self, location: UOp, reader: UOp, gate: Accepted | None = None) -> Accepted:
+        """Return the sets of a location; where its gate may be true, it is accessed."""
+        possible = None if gate is None else _possible(gate)
+        numbers = self._numbers.read(location, reader, possible)
+        value = self._values.read(location, reader, possible)
+        return Accepted(location.dtype, value, self._taken(base_of(location), numbers))
 
     def write(self, store: UOp, value: Accepted, gate: Accepted | None) -> None:
         """Record a STORE; where its gate may be true or false, the old contents may stay."""
         self._values.write(store, value.value, _value(gate))
         base, sets, possible = base_of(store.src[0]), value.spread, None
         if gate is not None:
-            taken = gate.spread
-            possible = Value(taken.hi, taken.invalid, taken.any)
+            taken, possible = gate.spread, _possible(gate)
             if not taken.is_point().all():
                 held = self._taken(base, self._numbers.peek(store.src[0]))
                 sets = replace(_either(store, taken, sets, held), invalid=sets.invalid)
@@ -87,6 +89,11 @@ class AcceptedMemory:
 def _is_certain(s: Sets) -> bool:
     opened = without(s.any, s.invalid)
     return bool(s.is_point().all()) and (opened is None or not opened.any())
+
+
+def _possible(gate: Accepted) -> Value:
+    """Return where a gate may be true."""
+    return Value(gate.spread.hi, gate.spread.invalid, gate.spread.any)
 
 
 def _either(store: UOp, gate: Sets, new: Sets, old: Sets) -> Sets:

@@ -14,6 +14,7 @@ from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.table import evaluates
 from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg, arg_of
 from uop.spec.conditions.clauses import undefined
+from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value, index_values
 from uop.spec.registry import DECLARATIONS
@@ -138,17 +139,26 @@ def checked_index(u: UOp, axis: int, data: Array, invalid: Mask | None) -> Array
 
     Raises UndefinedError for a position out of bounds.
     """
+    if error := index_error(u, axis, data, outside_axis(u, axis, data, invalid)):
+        raise error
+    return (data if invalid is None else np.where(invalid, 0, data)).astype(np.intp)
+
+
+def outside_axis(u: UOp, axis: int, data: Array, invalid: Mask | None) -> Mask:
+    """Return where an index is out of the bounds of its axis, and not INVALID."""
+    bad = (data < 0) | (data >= u.src[0].shape[axis])
+    return bad if invalid is None else bad & ~invalid
+
+
+def index_error(u: UOp, axis: int, data: Array, bad: Mask) -> UndefinedError | None:
+    """Return the error that names the first of the bad elements of an index; None without one."""
+    if not bad.any():
+        return None
+    position = tuple(map(int, np.argwhere(bad)[0]))
+    element = f", element {position} of the index" if position else ""
     size = u.src[0].shape[axis]
-    wanted = data if invalid is None else np.where(invalid, data.dtype.type(0), data)
-    bad = (wanted < 0) | (wanted >= size)
-    if invalid is not None:
-        bad &= ~invalid
-    if bad.any():
-        position = tuple(map(int, np.argwhere(bad)[0]))
-        element = f", element {position} of the index" if position else ""
-        found = int(np.asarray(wanted)[position])
-        raise undefined("INDEX.u1", f"{found} on axis {axis} of size {size}{element}")
-    return wanted.astype(np.intp)
+    found = f"{int(np.asarray(data)[position])} on axis {axis} of size {size}{element}"
+    return undefined("INDEX.u1", found)
 
 
 def _window(u: UOp) -> tuple[slice, ...]:

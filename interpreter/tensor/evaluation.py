@@ -68,7 +68,7 @@ class Locations(Protocol[V]):
 
     def first(self, location: UOp) -> int: ...
 
-    def read(self, location: UOp, reader: UOp) -> V: ...
+    def read(self, location: UOp, reader: UOp, gate: V | None = None) -> V: ...
 
     def write(self, store: UOp, value: V, gate: V | None) -> None: ...
 
@@ -188,8 +188,10 @@ class Evaluation(Generic[V]):
         """Compute a node of a graph that has memory."""
         memory, values = self._memory, self._values
         memory.enter(u)
-        for s in reads_of(u):
-            values[s] = memory.read(s, u)
+        # Last the first operand: it is not read where the gate, the last one, is false.
+        for s in reversed(reads_of(u)):
+            is_gated = u.op is Op.LOAD and len(u.src) > 2 and s is u.src[0]
+            values[s] = memory.read(s, u, values[u.src[2]] if is_gated else None)
         if u.addrspace is not None:
             memory.view(u, [values[i] for i in u.src[1:]] if u.op is Op.INDEX else [])
         elif u.op is Op.STORE:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
-from uop.interpreter.rules.movement import checked_index, data_sources, outside_pad
+from uop.interpreter.rules.movement import data_sources, index_error, outside_axis, outside_pad
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.tensor.masks import gate_is_true
 from uop.interpreter.values import Value, either, full
-from uop.spec.conditions.clauses import lacking, undefined
+from uop.spec.conditions.clauses import lacking, located, undefined
+from uop.spec.errors import UndefinedError
 from uop.spec.graph import LEAVES, base_of, slot_of
 from uop.spec.ops.names import VIEWS, Op
 from uop.spec.properties.shape import size
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 ABSENT = -1
+OUTSIDE = -2
+"""In a view, an element at an index out of bounds: only an access to it is undefined (D-052)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class TensorMemory:
         self._writes: list[Write] = []
         self._reads: list[Access] = []
         self._views: dict[UOp, Array] = {}
+        self._errors: dict[UOp, UndefinedError] = {}
+        """The error of each location with an element that is OUTSIDE."""
         self._before: dict[UOp, int] = {}
         """The events that each node depends on, as bits: writes are even, reads odd."""
 
@@ -71,6 +76,8 @@ class TensorMemory:
     def view(self, location: UOp, indices: Sequence[Value]) -> None:
         """Record which elements of its buffer a location stands for; an INDEX has `indices`."""
         u = location
+        if u.src and u.src[0] in self._errors:
+            self._errors[u] = self._errors[u.src[0]]
         if u.op in LEAVES:
             self._views[u] = np.arange(size(u.shape)).reshape(u.shape)
         elif u.op is Op.AFTER:
@@ -89,21 +96,27 @@ class TensorMemory:
         view = self._views[u.src[0]]
         for axis in reversed(range(len(indices))):
             i = indices[axis]
-            position = checked_index(u, axis, i.data, i.invalid)
-            if i.invalid is not None and u.src[0].shape[axis] == 0:
-                return np.full(u.shape, ABSENT)
-            view = view.take(position, axis=axis)
-            if i.invalid is not None:
-                behind = view.ndim - axis - i.invalid.ndim
-                absent = i.invalid.reshape((*i.invalid.shape, *(1,) * behind))
-                view = np.where(absent, ABSENT, view)
+            outside = outside_axis(u, axis, i.data, i.invalid)
+            if error := index_error(u, axis, i.data, outside):
+                self._errors.setdefault(u, cast(UndefinedError, located(error, u)))
+            nowhere = full(i.invalid, outside) | outside
+            if u.src[0].shape[axis] == 0 and nowhere.any():
+                return np.full(u.shape, OUTSIDE if outside.any() else ABSENT)
+            view = view.take(np.where(nowhere, 0, i.data).astype(np.intp), axis=axis)
+            behind = (1,) * (view.ndim - axis - nowhere.ndim)
+            outside, nowhere = (m.reshape((*m.shape, *behind)) for m in (outside, nowhere))
+            view = np.where(nowhere, np.where(outside, OUTSIDE, ABSENT), view)
         return view
 
-    def read(self, location: UOp, reader: UOp) -> Value:
-        """Return the contents of a location as the node `reader` sees them."""
+    def read(self, location: UOp, reader: UOp, gate: Value | None = None) -> Value:
+        """Return the contents of a location as the node `reader` sees them.
+
+        Where a gate is false no element is accessed. Raises UndefinedError for one OUTSIDE.
+        """
         base, view = base_of(location), self._views[location]
+        put = self._accessed(location, None, gate, reader)
         touched = np.zeros(size(base.shape), np.bool_)
-        touched[view[view != ABSENT]] = True
+        touched[view[put]] = True
         access = Access(reader, base, touched)
         for number, write in enumerate(self._writes):
             if not self._before[location] >> (2 * number) & 1:
@@ -112,11 +125,27 @@ class TensorMemory:
         self._reads.append(access)
         return _take(self.contents(base, self._before[location]), view)
 
+    def _accessed(self, location: UOp, kept: Mask | None, gate: Value | None, by: UOp) -> Mask:
+        """Return which elements of a location exist, are not kept and are accessed where the gate
+        is true; none of these may be OUTSIDE.
+        """
+        view = self._views[location]
+        put: Mask = view != ABSENT
+        if kept is not None:
+            put &= ~kept
+        if gate is not None:
+            put &= gate_is_true(gate, by.op)
+        if (view[put] == OUTSIDE).any():
+            raise self._errors[location]
+        return put
+
     def first(self, location: UOp) -> int:
         """Return the number of the first element of a location; 0 if it is empty."""
         view = self._views[location].reshape(-1)
         if not view.size:
             return 0
+        if view[0] == OUTSIDE:
+            raise self._errors[location]
         if view[0] == ABSENT:
             raise lacking("GETADDR.n1", "an element that PAD has added", location)
         return int(view[0])
@@ -130,11 +159,7 @@ class TensorMemory:
         """Record a STORE; raise UndefinedError if it races with a recorded access."""
         target = store.src[0]
         base, view = base_of(target), self._views[target]
-        put = view != ABSENT
-        if value.invalid is not None:
-            put &= ~value.invalid
-        if gate is not None:
-            put = put & gate_is_true(gate, Op.STORE)
+        put = self._accessed(target, value.invalid, gate, store)
         positions = view[put]
         touched = np.zeros(size(base.shape), np.bool_)
         touched[positions] = True
@@ -198,7 +223,7 @@ def _race_unless(first: Access, second: Access, *, ordered: bool) -> None:
 
 def _take(contents: Value, view: Array) -> Value:
     """Pick the elements of flat contents at the positions of a view."""
-    absent = view == ABSENT
+    absent = view < 0
     position = np.where(absent, 0, view)
     if contents.data.size == 0:
         return Value(np.zeros(view.shape, contents.data.dtype), absent if absent.any() else None)

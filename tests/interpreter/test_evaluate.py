@@ -25,6 +25,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, PassError, UndefinedError
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const, param
 
@@ -278,6 +279,31 @@ def test_load_takes_alt_where_the_gate_is_false_or_absent() -> None:
     )
     assert value.invalid is None
     assert value.data.tolist() == [1, 8, 9]
+
+
+def test_a_false_gate_accesses_nothing() -> None:
+    out, at, gate = buffer(1, (4,)), param(0, (2,), I32), param(2, (2,), dtypes.bool)
+    place = UOp(Op.INDEX, out, at)
+    loaded = UOp(Op.LOAD, place, const_vector(42, 2), gate)
+    stored = UOp(Op.SINK, UOp(Op.STORE, place, const_vector(9, 2), gate))
+    given = {0: ints(-1, 2), 1: ints(5, 6, 7, 8)}
+    second = {**given, 2: np.array([False, True])}
+    assert value_of(loaded, second).data.tolist() == [42, 7]
+    result = evaluate(stored, second)
+    assert isinstance(result, dict)
+    assert result[1].tolist() == [5, 6, 9, 8]
+    every = {**given, 2: np.array([True, True])}
+    for root in (loaded, stored, UOp(Op.LOAD, place), UOp(Op.NEG, place)):
+        with pytest.raises(UndefinedError, match=r"INDEX\.u1") as raised:
+            evaluate(root, {k: a for k, a in every.items() if k in slots_of(root)})
+        assert "-1 on axis 0 of size 4, element (0,) of the index" in str(raised.value)
+        assert raised.value.subjects == (place,)
+    # Where it accesses nothing, it does not race with a STORE either.
+    other = UOp(Op.STORE, out, const_vector(3, 4))
+    both = UOp(Op.TUPLE, loaded, UOp(Op.NEG, UOp(Op.AFTER, out, other)))
+    evaluate(both, {**given, 2: np.array([False, False])})
+    with pytest.raises(UndefinedError, match="race"):
+        evaluate(both, second)
 
 
 def test_load_of_a_location_gives_zero_for_an_absent_element() -> None:
