@@ -1,4 +1,4 @@
-"""Sends programs again: alone, one after the other, with their data in reverse order.
+"""Sends programs again: alone, one after the other, with more data, in reverse order.
 
 A backend may be right on what it gets first, or on many programs together, and wrong on what users
 do: run one program, and run it again with other data.
@@ -10,8 +10,37 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
+import numpy as np
+
 from uop.conformance.protocol.types import IsRight, Outcome, Outputs, Program
+from uop.conformance.suite.case import Batch, Case, InvalidCase
+from uop.conformance.suite.generate import case_by_id
+from uop.conformance.suite.vocabulary import Vocabulary
 from uop.conformance.workers.transport import Session
+from uop.interpreter.evaluate import evaluate_full
+from uop.spec.errors import UndefinedError, UnsupportedError
+
+
+def case_to_send(id: str, seed: int, vocabulary: Vocabulary, *, again: bool) -> Case | InvalidCase:
+    """The case of an id; on more data if it is sent again."""
+    case = case_by_id(id, seed, vocabulary)
+    return on_other_data(case) if again and isinstance(case, Case) else case
+
+
+def on_other_data(case: Case) -> Case:
+    """The case with one more batch: the elements of its first inputs, each one place further.
+
+    The case itself where that changes nothing or has no meaning, and of a program that another one
+    judges.
+    """
+    inputs = {slot: np.roll(a, 1) for slot, a in case.batches[0].inputs.items()}
+    if case.source is not None or all(a.size < 2 for a in inputs.values()):
+        return case
+    try:
+        evaluate_full(case.root, inputs)
+    except (UndefinedError, UnsupportedError):
+        return case
+    return replace(case, batches=(*case.batches, Batch(inputs)))
 
 
 class Again:

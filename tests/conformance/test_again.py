@@ -27,16 +27,17 @@ from uop.conformance.run.options import Options
 from uop.conformance.run.order import AGAIN, to_send_again
 from uop.conformance.run.run import conform
 from uop.conformance.run.tasks import Judge, Judged
-from uop.conformance.suite.case import CaseId
-from uop.conformance.workers.again import Again
+from uop.conformance.suite.case import Batch, Case, CaseId
+from uop.conformance.workers.again import Again, on_other_data
 from uop.conformance.workers.in_process import InProcess
 from uop.conformance.workers.serve import BORDER, BORDERS, run
 from uop.conformance.workers.transport import Local
 from uop.interpreter.numeric.storage import Array
+from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.text.program import print_program
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, const, param
 
 
 def wrong(outcome: Outcome) -> Outcome:
@@ -160,6 +161,20 @@ def test_a_program_is_sent_alone_with_its_batches_in_reverse() -> None:
     assert isinstance(outcome, Outputs)
     for a, (output,) in zip(inputs, outcome.batches, strict=True):
         np.testing.assert_array_equal(output, a + a)
+
+
+def test_a_case_is_sent_again_on_other_data_where_that_has_a_meaning() -> None:
+    id, x = CaseId("op", "ADD", "int32", "test", 0), param(0, (3,), dtypes.int32)
+    data = {0: np.array([5, 6, 7], np.int32)}
+    _, other = on_other_data(Case(id, UOp(Op.NEG, x), (Batch(data),))).batches
+    assert other.inputs[0].tolist() == [7, 5, 6]
+    # The last element becomes the first, which is no index.
+    first = UOp(Op.INDEX, x, const(0, dtypes.index))
+    indexed = UOp(Op.INDEX, x, UOp(Op.CAST, first, arg=DTypeArg(dtypes.index)))
+    case = Case(id, indexed, (Batch({0: np.array([1, 2, 9], np.int32)}),))
+    assert on_other_data(case) is case
+    case = Case(id, param(0, (1,), dtypes.int32), (Batch({0: np.array([1], np.int32)}),))
+    assert on_other_data(case) is case
 
 
 def test_a_program_that_is_wrong_alone_fails_when_it_is_judged_again() -> None:

@@ -13,7 +13,7 @@ from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import bitcast, cast, constant, outputs
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
-from uop.spec.dtype import FLOATS, VALUES, DType, Kind, dtypes
+from uop.spec.dtype import DTYPES, FLOATS, VALUES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import param
@@ -34,6 +34,8 @@ LONG = (dtypes.int64, dtypes.uint64)
 
 def groups() -> Iterator[Group]:
     for source in VALUES:
+        if source.is_int or source.is_float:
+            yield group("op", Op.CAST, source, "through", (1, 1, 4), _cast_through, source)
         for target in VALUES:
             pair, to = (source, target), f"to-{target.name}"
             smoke = int(target.name in IN_SMOKE)
@@ -87,6 +89,22 @@ def _cast_chain(source: DType, target: DType, choices: Choices, index: int) -> G
     first = cast(param(0, (n,), source), target)
     back = cast(first, dtypes.int64 if source is dtypes.index else source)
     return program(back, [data], *([[np.resize(ties, n)]] if len(ties) else []))
+
+
+def _cast_through(source: DType, choices: Choices, index: int) -> Generated:
+    """Convert twice: the dtype in between drops a sign, a fraction or high bits."""
+    if source.is_float:
+        steps = [(dtypes.int32, dtypes.bool), (dtypes.int8, dtypes.bool), (dtypes.int8, source)]
+        data = _fitting(source, dtypes.int8, OFTEN_INSIDE, choices)
+        fractions = np.resize(np.array(UNEVEN, np_dtype(source)), OFTEN_INSIDE)
+        batches = [[data], [fractions]]
+    else:
+        kind = "uint" if source.is_signed else "int"
+        other = DTYPES[f"{kind}{source.bits}"]
+        steps = [(other, dtypes.int64), (other, dtypes.float32), (dtypes.int8, dtypes.bool)]
+        batches = [[values.specials(source)]]
+    x = param(0, batches[0][0].shape, source)
+    return program(outputs(*(cast(cast(x, middle), last) for middle, last in steps)), *batches)
 
 
 def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Generated:

@@ -109,7 +109,19 @@ def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     batches = [edges, *(samples(op, d, dts, n, choices) for d in (draw_mixed, draw_ordinary))]
     if op in CHAINED and dts[0].is_float:
         batches.append([np.resize(c, n) for c in close_to_bounds(op, dts[0])])
+    if op in DIVISIONS:
+        batches.append(_multiples(*batches[-1]))
     return program(on_inputs(op, dts, n), *batches)
+
+
+def _multiples(dividends: Array, divisors: Array) -> list[Array]:
+    """Return dividends which their divisors divide, every second one less 1.
+
+    A quotient by way of a reciprocal is one off there.
+    """
+    whole = dividends - np.fmod(dividends, divisors)
+    whole[1::2] -= 1
+    return [whole, divisors]
 
 
 def edge_columns(op: Op, dts: DTypes) -> list[Array]:
