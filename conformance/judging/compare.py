@@ -59,6 +59,8 @@ class Comparison:
     constrained: int = 0
     max_ulp: float = 0.0
     mismatch: Mismatch | None = None
+    wrong: tuple[int, ...] = ()
+    """The outputs that have a mismatch."""
 
 
 # Comparing a signalling NaN raises a flag, which is irrelevant here.
@@ -75,6 +77,7 @@ def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Compariso
         sum(part.constrained for part in parts),
         max((part.max_ulp for part in parts), default=0.0),
         next((part.mismatch for part in parts if part.mismatch is not None), None),
+        tuple(k for k, part in enumerate(parts) if part.mismatch is not None),
     )
 
 

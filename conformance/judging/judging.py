@@ -33,10 +33,9 @@ from uop.conformance.run.tasks import (
 from uop.conformance.shrink.explain import Explained, Failing, Seen
 from uop.conformance.shrink.repro import explained_by
 from uop.conformance.suite.case import CaseId
-from uop.conformance.suite.generate import case_by_id
 from uop.conformance.suite.own_cases import AnyCase, FileJudge, OwnCases, suite_case
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of
-from uop.conformance.workers.again import Again
+from uop.conformance.workers.again import Again, case_to_send
 from uop.conformance.workers.transport import Session
 from uop.spec.errors import BackendError, InvalidError, MalformedError
 from uop.spec.latitude import STRICT
@@ -99,10 +98,11 @@ class Tasks:
                 return Explanations(
                     {id: e.cause for id, e in found.items() if e.cause is not None},
                     tuple(id for id, e in found.items() if not e.is_exact),
+                    {id: e.left for id, e in found.items() if e.left},
                 )
             case Judge(ids=ids, again=again):
                 with self._sending(again=again):
-                    judged = self._judged(ids)
+                    judged = self._judged(ids, again=again)
                 return (
                     replace(judged, verdicts=tuple(map(_again, judged.verdicts)))
                     if again
@@ -126,17 +126,18 @@ class Tasks:
             seen = {} if one.failure.again else self.seen
             return explained_by(self.judge, self._failing(one), causes, seen)
 
-    def _case(self, id: str) -> AnyCase:
-        return self.own.find(id) or case_by_id(id, self.seed, self.vocabulary)
+    def _case(self, id: str, *, again: bool) -> AnyCase:
+        return self.own.find(id) or case_to_send(id, self.seed, self.vocabulary, again=again)
 
     def _failing(self, one: Unexplained) -> Failing:
         if not one.text:
-            return Failing(self._case(one.id), one.failure)
+            return Failing(self._case(one.id, again=one.failure.again), one.failure)
         (file,) = parse_file(one.text).cases
         case = suite_case(CaseId.parse(one.id), file)
-        return Failing(case, replace(one.failure, program=0, batch=0), is_shrunk=True)
+        failure = replace(one.failure, program=0, batch=0, wrong=())
+        return Failing(case, failure, is_shrunk=True)
 
-    def _judged(self, ids: Sequence[str]) -> Judged:
+    def _judged(self, ids: Sequence[str], *, again: bool) -> Judged:
         """Judge cases by id: one verdict and the coverage of each.
 
         A case is not generated if its id shows that the backend does not support it.
@@ -146,7 +147,7 @@ class Tasks:
         reasons = {
             id: own.meaningless(id) or not_listed(CaseId.parse(id), session.hello) for id in ids
         }
-        cases = {id: self._case(id) for id, reason in reasons.items() if not reason}
+        cases = {id: self._case(id, again=again) for id, reason in reasons.items() if not reason}
         judged = {verdict.id: verdict for verdict in self.judge.judge(list(cases.values()))}
         verdicts = tuple(
             judged.get(id) or Verdict(id, Status.SKIPPED, reason=r) for id, r in reasons.items()

@@ -61,6 +61,8 @@ class CaseFailure:
     program: int = 0
     """The number of the twin that failed, from 1; 0 for the case itself."""
     values: tuple[Element, ...] = ()
+    wrong: tuple[int, ...] = ()
+    """The outputs with elements outside their sets; empty for other symptoms."""
     again: bool = False
     """Whether it failed only when it was sent again."""
 
@@ -175,7 +177,13 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
         if failure is None and wrong is not None:
             values = wrong_elements(case, batch, accepted[batch], outcome.batches[batch])
             failure = CaseFailure(
-                wrong.symptom, wrong.message, batch, wrong.output, wrong.element, values=values
+                wrong.symptom,
+                wrong.message,
+                batch,
+                wrong.output,
+                wrong.element,
+                values=values,
+                wrong=comparison.wrong,
             )
     fits = failure is None or failure.element is not None
     return Verdict(

@@ -81,7 +81,7 @@ class Summary:
     searching: float = 0.0
     """The part of `seconds` in which the run looked for causes."""
     again: int = 0
-    """The number of programs that were judged again, alone and with their data in reverse order."""
+    """The number of programs that were judged again, alone and on more data."""
     untried: tuple[str, ...]
     """Listed ops without a judged program, with the reasons."""
     missing: tuple[str, ...]

@@ -39,6 +39,8 @@ class Causes:
     explains: dict[str, str] = field(default_factory=dict)
     of_other_dtypes: set[str] = field(default_factory=set)
     """The cases that fail with other dtypes than the repros of their causes."""
+    left: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """By id of a case the wrong outputs that no cause explains, where others are explained."""
 
     def results(self) -> list[Failure]:
         """The causes, each with the cases that it explains."""
@@ -87,7 +89,7 @@ class CauseSearch:
     def _find(self, failed: Sequence[Verdict]) -> None:
         new = list(self.causes.found)
         while (left := self._left(failed)) and time.monotonic() < self.deadline:
-            self.causes.explains |= self._explained([_unexplained(v) for v in left], new)
+            self.causes.explains |= self._explained([self._unexplained(v) for v in left], new)
             new = self._shrunk(_unlike(self._left(left)))
 
     def _explained(
@@ -100,12 +102,13 @@ class CauseSearch:
         for answer in self.pool.answers(iter(tasks), self.deadline):
             explains |= {id: causes[number].id for id, number in answer.causes.items()}
             self.causes.of_other_dtypes.update(answer.of_other_dtypes)
+            self.causes.left |= answer.left
         return explains
 
     def _shrunk(self, chosen: Sequence[Verdict]) -> list[Failure]:
         """Shrink failures and record their causes; returns those that are new."""
         before = tuple(self.causes.found)
-        tasks = [Shrink(_unexplained(verdict), before) for verdict in chosen]
+        tasks = [Shrink(self._unexplained(verdict), before) for verdict in chosen]
         shrunk = {one.id: one for one in self.pool.answers(iter(tasks), self.deadline)}
         for verdict in chosen:
             if verdict.id in shrunk:
@@ -119,11 +122,17 @@ class CauseSearch:
         Where no time is left to find out, it is one of the same signature.
         """
         found = self.causes.found
-        one = replace(_unexplained(verdict), text=shrunk.text)
+        one = replace(self._unexplained(verdict), text=shrunk.text)
         cause = self._explained([one], found).get(verdict.id)
         if cause is None and time.monotonic() >= self.deadline:
             return next((known for known in found if known.signature == shrunk.signature), None)
         return next((known for known in found if known.id == cause), None)
+
+    def _unexplained(self, verdict: Verdict) -> Unexplained:
+        """A failing case, with the outputs of it that are not explained."""
+        assert verdict.failure is not None
+        left = self.causes.left.get(verdict.id, verdict.failure.wrong)
+        return Unexplained(verdict.id, replace(verdict.failure, wrong=left))
 
 
 def one_of_each_op(failed: Iterable[Verdict]) -> list[Verdict]:
@@ -152,11 +161,6 @@ def _by_group(verdict: Verdict) -> tuple[str, ...]:
 
 def _by_case(verdict: Verdict) -> tuple[str, ...]:
     return (verdict.id,)
-
-
-def _unexplained(verdict: Verdict) -> Unexplained:
-    assert verdict.failure is not None
-    return Unexplained(verdict.id, verdict.failure)
 
 
 def how_telling(verdict: Verdict) -> tuple[int, int]:

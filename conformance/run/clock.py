@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from uop.conformance.report.tally import Tally
 from uop.conformance.run.tasks import CHUNKS
 
-JUDGING, AGAIN, SEARCHING = 0.65, 0.7, 0.95
+JUDGING, AGAIN, SEARCHING = 0.45, 0.5, 0.95
 """The parts of the time after which judging ends, judging again, and the search for causes."""
 PART, SHORTEST = 0.2, 1.0
 """A task lasts at most this part of the time that is left, but may last these seconds."""

@@ -179,13 +179,18 @@ class KnownFailures:
         return [e for e in entries if ids is None or e.key in self.covered or e.case in ids]
 
     def results(
-        self, entries: Iterable[KnownLine], verdicts: Mapping[Path, Conclusion]
+        self,
+        entries: Iterable[KnownLine],
+        verdicts: Mapping[Path, Conclusion],
+        in_time: bool = True,
     ) -> list[KnownFailure]:
         """The state of each entry, by the verdict on its program where that was run.
 
-        Skipped signatures follow.
+        It was not where the backend was lost, or the run not `in_time`. Skipped signatures follow.
         """
-        of_entries = [self._result(e, verdicts.get(self.file.repro_of(e))) for e in entries]
+        of_entries = [
+            self._result(e, verdicts.get(self.file.repro_of(e)), in_time) for e in entries
+        ]
         return [*of_entries, *map(self._skipped, self.skipped)]
 
     def _skipped(self, signature: str) -> KnownFailure:
@@ -193,7 +198,7 @@ class KnownFailures:
         note = "" if ids else f"--skip-cause: {signature} matches no failure of this run"
         return KnownFailure(signature, "--skip-cause", "", "", "", ids, SKIPPED, "", note)
 
-    def _result(self, entry: KnownLine, now: Conclusion | None) -> KnownFailure:
+    def _result(self, entry: KnownLine, now: Conclusion | None, in_time: bool) -> KnownFailure:
         place, state, stale = f"{self.file.path}:{entry.line}", "known", ""
         ids = self.covered.get(entry.key, [])
         if now is Conclusion.CONFORMS:
@@ -203,6 +208,8 @@ class KnownFailures:
         elif now is Conclusion.INCONCLUSIVE and (entry.backend or ids):
             state, stale = "undecided", f"{place}: nothing follows from its program {entry.repro}"
         note = "" if ids or stale else f"{place}: {entry.key} matches no case of this run"
+        if now is None and not in_time:
+            note = f"{place}: the time was over before its program {entry.repro} was run"
         expires = "" if entry.expires is None else str(entry.expires)
         repro = str(self.file.repro_of(entry))
         return KnownFailure(

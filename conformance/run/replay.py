@@ -56,13 +56,18 @@ def replay(paths: Sequence[Path], backend: str, log: Path | None = None) -> list
 
 
 def conclusions(
-    paths: Sequence[Path], backend: str, log: Path | None = None
+    paths: Sequence[Path], backend: str, log: Path | None = None, deadline: float | None = None
 ) -> dict[Path, Conclusion]:
-    """The verdict on each file; one process of the backend runs all."""
-    by_path: dict[Path, list[Replayed]] = {path: [] for path in paths}
-    for one in replay(paths, backend, log):
-        by_path[one.path].append(one)
-    return {path: conclusion(replayed) for path, replayed in by_path.items()}
+    """The verdict on each file until a deadline, by time.monotonic; one process runs all."""
+    known(backend)
+    require_lines(log, backend)
+    found: dict[Path, Conclusion] = {}
+    with started(backend, log) as session:
+        for path in paths:
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+            found[path] = conclusion(judge_files(read_cases(path), session))
+    return found
 
 
 def passing(
@@ -129,9 +134,9 @@ def judge_files(cases: Sequence[FileCase], session: Session) -> list[Verdict]:
     ]
 
 
-def conclusion(replayed: Iterable[Replayed]) -> Conclusion:
+def conclusion(verdicts: Iterable[Verdict]) -> Conclusion:
     """The verdict on all cases together."""
-    statuses = [r.verdict.status for r in replayed]
+    statuses = [verdict.status for verdict in verdicts]
     failed = any(status.is_failure for status in statuses)
     return conclusion_of(failed, False, statuses.count(Status.PASSED))
 

@@ -38,9 +38,10 @@ from uop.conformance.run.replay import conclusions, passing
 from uop.conformance.run.selection import groups_of, is_narrowed, selected
 from uop.conformance.run.tasks import JudgeBy, Observe, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
-from uop.conformance.suite.generate import case_by_id, further, groups
+from uop.conformance.suite.generate import further, groups
 from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
+from uop.conformance.workers.again import case_to_send
 from uop.spec.errors import BackendError, PassError, UopError
 from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
@@ -232,12 +233,14 @@ class Run:
         if entries and not self.lost and not self.interrupted:
             repros = list(dict.fromkeys(map(self.known_failures.file.repro_of, entries)))
             try:
-                now = conclusions(repros, self.options.backend, self.options.log)
+                now = conclusions(
+                    repros, self.options.backend, self.options.log, self.clock.deadline
+                )
             except KeyboardInterrupt:
                 self.interrupted = True
             except UopError as error:
                 self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
-        return tuple(self.known_failures.results(entries, now))
+        return tuple(self.known_failures.results(entries, now, self.clock.is_in_time))
 
     def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
         """Choose the profile to judge by; an observed one takes probes before the first case."""
@@ -383,10 +386,11 @@ class Run:
         return [v for v in self.failed.values() if v.id not in self.causes.explains]
 
     def _unshrunk(self, verdict: Verdict) -> Failure:
-        case = self.own.find(verdict.id) or case_by_id(
-            verdict.id, self.options.seed, self.vocabulary
-        )
         assert verdict.failure is not None
+        seed, again = self.options.seed, verdict.failure.again
+        case = self.own.find(verdict.id) or case_to_send(
+            verdict.id, seed, self.vocabulary, again=again
+        )
         return self.own.unshrunk(case, verdict.failure, parse_profile(self.options.profile))
 
 

@@ -68,6 +68,8 @@ class Explanations:
     causes: Mapping[str, int]
     of_other_dtypes: tuple[str, ...] = ()
     """The cases that fail with other dtypes than the repros of these causes."""
+    left: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By id of a case that is not explained, the wrong outputs that no cause explains."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ A cause explains a failure if one fix would mend both, as far as that can be see
 
 1. its repro occurs in the program (`pattern.matches`);
 2. that part of the program, cut out with its own values, fails alike;
-3. the repro fails alike too with the dtypes and constants of the part;
+3. the repro fails alike too with the dtypes and constants of the part; where it is inaccurate, and
+   exact in another dtype, the part with its own values is;
 4. the program passes where the part is replaced by its right values.
 """
 
@@ -13,8 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, reduce
+from hashlib import blake2b
 from itertools import islice
 from operator import or_
 
@@ -50,32 +52,25 @@ VARYING = re.compile(r"[\d'\"%<(\[].*", re.DOTALL)
 """What differs between the messages of one exception: what follows the first number or node."""
 
 Seen = dict[tuple[object, ...], CaseFailure | None]
-"""The outcomes of small candidates: their root and inputs, with the failure if they fail."""
-SMALL = 64
-"""A candidate whose inputs have at most so many bytes is run once only."""
+"""The outcomes of candidates: their root and hashed inputs, with the failure if they fail."""
 
 
 def remembering(probe: Probe, seen: Seen) -> Probe:
-    """A probe that runs no small candidate twice: the image of a repro is that of many cases."""
+    """A probe that runs no candidate twice: the image of a repro is that of many cases."""
 
     def run(candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
         keys = [_key(candidate) for candidate in candidates]
-        new = [c for c, key in zip(candidates, keys, strict=True) if key not in seen]
-        found = dict(zip(new, probe(new), strict=True)) if new else {}
-        for candidate, key in zip(candidates, keys, strict=True):
-            if key is not None and candidate in found:
-                seen[key] = found[candidate]
-        pairs = zip(candidates, keys, strict=True)
-        return [found[c] if key is None or c in found else seen[key] for c, key in pairs]
+        new = {key: c for key, c in zip(keys, candidates, strict=True) if key not in seen}
+        if new:
+            seen.update(zip(new, probe(list(new.values())), strict=True))
+        return [seen[key] for key in keys]
 
     return run
 
 
-def _key(candidate: Candidate) -> tuple[object, ...] | None:
-    """None for a large candidate."""
-    if sum(a.nbytes for a in candidate.inputs.values()) > SMALL:
-        return None
-    return candidate.root, *((slot, a.tobytes()) for slot, a in sorted(candidate.inputs.items()))
+def _key(candidate: Candidate) -> tuple[object, ...]:
+    held = sorted(candidate.inputs.items())
+    return candidate.root, *((slot, blake2b(a.tobytes()).digest()) for slot, a in held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +96,7 @@ class Repro:
 
     number: int
     kind: str
+    is_inaccurate: bool
     program: Candidate
     special: int
     """The special classes of its values, as a bit mask; 0 if it fails on ordinary values."""
@@ -127,11 +123,13 @@ class Explained:
     """The number of the cause that explains a case, if one does.
 
     Otherwise `rest` is the program without the parts that causes explain, if there are any and it
-    still fails, with its failure.
+    still fails, with its failure; of several outputs the first that no cause explains.
     """
 
     cause: int | None = None
     rest: tuple[Candidate, CaseFailure] | None = None
+    left: tuple[int, ...] = ()
+    """The wrong outputs that no cause explains, where the program has several outputs."""
     is_exact: bool = True
     """Whether the cause fails there with the dtypes of its repro."""
 
@@ -152,33 +150,61 @@ def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
     if isinstance(one.case, InvalidCase):
         label = one.case.label
         return Explained(next((k for k, c in enumerate(causes) if c.label == label), None))
-    programs = ((k, cause.kind, _program_of(cause.text)) for k, cause in enumerate(causes))
     repros = [
-        Repro(k, kind, program, special_classes(program))
-        for k, kind, program in programs
-        if program is not None
+        Repro(k, cause.kind, cause.label == Symptom.ULP, program, special_classes(program))
+        for k, cause in enumerate(causes)
+        if (program := _program_of(cause.text)) is not None
     ]
+    assert one.start is not None
+    outputs = _wrong_outputs(one.start, one.failure, probe)
+    if not outputs:
+        return _by_forms(one.start, one.failure, one.is_shrunk, repros, probe)
+    explained = {k: _by_forms(*found, one.is_shrunk, repros, probe) for k, found in outputs.items()}
+    left = tuple(k for k, e in explained.items() if e.cause is None)
+    if left:
+        return Explained(rest=explained[left[0]].rest or outputs[left[0]], left=left)
+    first = explained[min(explained)]
+    return replace(first, is_exact=all(e.is_exact for e in explained.values()))
+
+
+def _wrong_outputs(
+    start: Candidate, failure: CaseFailure, probe: Probe
+) -> dict[int, tuple[Candidate, CaseFailure]]:
+    """Each wrong output of a program of several as a program of its own, with its failure.
+
+    Where an output is right alone, it is the whole program.
+    """
+    if start.root.op is not Op.TUPLE or len(start.root.src) == 1:
+        return {}
+    alone = [with_used_inputs(start.root.src[k], start.inputs) for k in failure.wrong]
+    found = zip(failure.wrong, alone, probe(alone), strict=True)
+    return {k: (c, f) if f and alike(f, failure) else (start, failure) for k, c, f in found}
+
+
+def _by_forms(
+    start: Candidate, failure: CaseFailure, is_shrunk: bool, repros: Sequence[Repro], probe: Probe
+) -> Explained:
+    """Find the cause that explains a failing program in one of its forms."""
     found = Explained()
-    for start in _forms(one, probe):
-        found = _explained(start, one, repros, probe)
+    for form in _forms(start, failure, probe):
+        found = _explained(form, failure, is_shrunk, repros, probe)
         if found.cause is not None or found.rest is not None:
             break
     return found
 
 
-def _forms(one: Failing, probe: Probe) -> Iterator[Candidate]:
+def _forms(start: Candidate, failure: CaseFailure, probe: Probe) -> Iterator[Candidate]:
     """The failing program; without FUNCTIONs, then in primitive ops, if it still fails alike."""
-    assert one.start is not None
-    root = one.start.root
-    yield one.start
+    root = start.root
+    yield start
     if kind_of(root).calls_kernels:
         return
     for step in (inlined, decomposed):
         try:
-            form = with_used_inputs(step(root), one.start.inputs)
+            form = with_used_inputs(step(root), start.inputs)
         except UopError:
             continue
-        if form.root is not root and _fails(probe([form])[0], one.failure):
+        if form.root is not root and _fails(probe([form])[0], failure):
             yield form
             root = form.root
 
@@ -196,21 +222,12 @@ def _fails(found: CaseFailure | None, failure: CaseFailure) -> bool:
     return found is not None and alike(found, failure)
 
 
-def _explained(start: Candidate, one: Failing, repros: Sequence[Repro], probe: Probe) -> Explained:
+def _explained(
+    start: Candidate, failure: CaseFailure, is_shrunk: bool, repros: Sequence[Repro], probe: Probe
+) -> Explained:
     parts = [part for repro in repros for part in _parts(start, repro)]
-    parts = [part for part in parts if part.is_cut or one.is_shrunk]
-    # The images first: these are those of many cases, and most parts are none of a fault.
-    images = list(dict.fromkeys(c for part in parts for c in part.images))
-    shown = dict(zip(images, probe(images), strict=True))
-    parts = [
-        part
-        for part in parts
-        if not part.images
-        or any((f := shown[c]) and f.symptom.kind == part.repro.kind for c in part.images)
-    ]
-    own = [part.own for part in parts if part.own is not None]
-    fails = dict(zip(own, (_fails(f, one.failure) for f in probe(own)), strict=True))
-    active = [part for part in parts if part.own is None or fails[part.own]]
+    parts = [part for part in parts if part.is_cut or is_shrunk]
+    active = _active(parts, failure, probe)
     if not active:
         return Explained()
     values = _values(start)
@@ -219,10 +236,32 @@ def _explained(start: Candidate, one: Failing, repros: Sequence[Repro], probe: P
     if parts := list(whole):
         first = next((p for p in parts if not p.repro.special), parts[0])
         masked = _masked(start, parts) if first.repro.special else None
-        if masked is not None and (found := probe([masked])[0]) and alike(found, one.failure):
+        if masked is not None and (found := probe([masked])[0]) and alike(found, failure):
             return Explained(rest=(masked, found))
         return Explained(first.repro.number, is_exact=not first.images)
-    return _mended(start, active, one.failure, probe, values)
+    return _mended(start, active, failure, probe, values)
+
+
+def _active(parts: Sequence[Part], failure: CaseFailure, probe: Probe) -> list[Part]:
+    """The parts that fail alike, with their own values and as images."""
+    # The images first: these are those of many cases, and most parts are none of a fault.
+    images = list(dict.fromkeys(c for part in parts for c in part.images))
+    shown = dict(zip(images, probe(images), strict=True))
+    fail = {
+        part
+        for part in parts
+        if not part.images
+        or any((f := shown[c]) and f.symptom.kind == part.repro.kind for c in part.images)
+    }
+    parts = [p for p in parts if p in fail or (p.is_cut and p.repro.is_inaccurate)]
+    own = [part.own for part in parts if part.own is not None]
+    found = dict(zip(own, probe(own), strict=True))
+    own_failure = {p: failure if p.own is None else found[p.own] for p in parts}
+    return [
+        part
+        for part, f in own_failure.items()
+        if f and alike(f, failure) and (part in fail or f.symptom is Symptom.ULP)
+    ]
 
 
 def _masked(start: Candidate, parts: Sequence[Part]) -> Candidate | None:

@@ -69,6 +69,15 @@ def reduce_elements(
     return search.best, search.failure
 
 
+def reduce_axes(
+    start: Candidate, failure: CaseFailure, probe: Probe
+) -> tuple[Candidate, CaseFailure]:
+    """Shrink the axes of a tensor program."""
+    search = Search(start, failure, probe)
+    search.repeat(shorter_axes)
+    return search.best, search.failure
+
+
 def parts_of_elements(candidate: Candidate) -> Iterator[Step]:
     """The program on parts of its elements, if it is elementwise."""
     root = candidate.root

@@ -23,6 +23,9 @@ from uop.spec.uop import UOp, param
 NEAR_LIMIT = 16
 """An int at most this far from a limit of its dtype becomes one as far from the other's limit."""
 
+NEAR_WIDTH = 2
+"""An int at most this far from the width of its dtype, in bits, becomes one as far from the new."""
+
 Match = Mapping[UOp, UOp]
 """The node that each node of a pattern stands for; its shapes stand for themselves."""
 
@@ -93,8 +96,9 @@ def transplanted(repro: Candidate, match: Match) -> Iterator[Candidate]:
 def converted(a: Array, old: DType, new: DType, by_role: bool) -> Array:
     """An array as one of another dtype: the same numbers, or numbers of the same role.
 
-    By role an int near a limit of its dtype stays near that limit and a larger one keeps its share
-    of the range; a float keeps its distance from the ends of the exponents and its last bits.
+    By role an int near a limit of its dtype, or near its width in bits, stays near that, and a
+    larger one keeps its share of the range; a float keeps its distance from the ends of the
+    exponents and its last bits.
     """
     if old is new:
         return a
@@ -118,6 +122,8 @@ def _int_by_role(value: int, old: DType, new: DType) -> int:
         return int(new.max) - (high - value)
     if value - low <= NEAR_LIMIT and low:
         return int(new.min) + (value - low)
+    if abs(value - old.bits) <= NEAR_WIDTH:
+        return new.bits + (value - old.bits)
     if abs(value) <= NEAR_LIMIT:
         return max(value, int(new.min))
     shift = new.bits - old.bits

@@ -23,7 +23,7 @@ from uop.conformance.shrink.explain import (
     special_classes,
 )
 from uop.conformance.shrink.kernels import reduce_kernels
-from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_elements
+from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_axes, reduce_elements
 from uop.conformance.shrink.ordinary import in_ordinary_values
 from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
@@ -72,7 +72,7 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
         found = next(((start, f) for start, f in fail if f is not None), None)
     if found is None:
         return unshrunk(case, failure, judge.profile)
-    rest = explain(failing, causes, probe).rest if causes and not is_lost else None
+    rest = None if is_lost else explain(failing, causes, probe).rest
     reduced = _reduced(*(rest or found), probe)
     smallest, last_failure = in_ordinary_values(
         judge, reduced, probe, lambda candidate: bool(special_classes(candidate))
@@ -91,7 +91,7 @@ def _reduced(start: Candidate, failure: CaseFailure, probe: Probe) -> tuple[Cand
     if kind_of(start.root).calls_kernels:
         return start, failure
     if failure.element is not None:
-        return reduce_program(start, failure, probe)
+        return reduce_axes(*reduce_program(start, failure, probe), probe)
     # Once before, so that each later run has less to do, and once where the graph is small.
     return reduce_elements(*reduce_program(*reduce_elements(start, failure, probe), probe), probe)
 
@@ -102,11 +102,12 @@ def explained_by(
     """Find the cause that explains a failing case; `seen` gets the outcomes of probes."""
     if failing.failure.symptom in NOT_SHRUNK:
         return Explained()
-    run: Probe = partial(_failures, judge, failing.start)
+    # What spares the backend leaves candidates out: that they passed must not be remembered.
+    run = remembering(partial(_failures, judge, failing.start), seen)
     with judge.session.expecting_losses():
         if failing.failure.symptom in LOSSES:
             run = Sparing(run, LOSSES[failing.failure.symptom])
-        return explain(failing, causes, remembering(run, seen))
+        return explain(failing, causes, run)
 
 
 def unshrunk(case: Case | InvalidCase, failure: CaseFailure, profile: Profile) -> Failure:

@@ -8,22 +8,22 @@ import pytest
 
 from uop.conformance.backends import MUTANT
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
+from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.verdict import Status
-from uop.conformance.protocol.types import Outcome, Program
+from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.report.text import failure_lines
 from uop.conformance.run.causes import CauseSearch
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import conform
-from uop.conformance.shrink.explain import Explained, Failing, decomposed
+from uop.conformance.shrink.explain import Explained, Failing, Seen, decomposed
 from uop.conformance.shrink.pattern import converted, matches, transplanted
 from uop.conformance.shrink.reduce import Candidate
 from uop.conformance.shrink.repro import explained_by, find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.args import BufferArg
+from uop.spec.args import BufferArg, DTypeArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
@@ -115,18 +115,96 @@ def test_a_cause_explains_another_dtype_and_shape_but_no_other_program() -> None
     assert explained(of_constants, np.array([1, 2], np.int32), cause).cause is None
 
 
-def shrunk(root: UOp, data: Array) -> Failure:
-    return find_cause(Judge(Local(Folding()), STRICT), failing(root, data))
+def test_each_wrong_output_needs_an_explanation() -> None:
+    x = param(0, (2,), dtypes.int8)
+    moved = UOp(Op.CMPLT, UOp(Op.ADD, x, const(100, dtypes.int8)), const(50, dtypes.int8))
+    summed = UOp(Op.MUL, x, UOp(Op.ADD, const(1, dtypes.int8), const(2, dtypes.int8)))
+    data = np.array([100, 1], np.int8)
+    program = UOp(Op.TUPLE, UOp(Op.NEG, x), moved, summed)
+    assert failing(program, data).failure.wrong == (1, 2)
+    of_moved, of_summed = shrunk(moved, data), shrunk(summed, data)
+    one = explained(program, data, of_moved)
+    assert (one.cause, one.left) == (None, (2,))
+    assert one.rest is not None
+    assert one.rest[0].root is summed
+    assert explained(program, data, of_moved, of_summed).cause == 0
+    assert explained(program, data, of_summed).left == (1,)
 
 
-def explained(root: UOp, data: Array, cause: Failure) -> Explained:
-    return explained_by(Judge(Local(Folding()), STRICT), failing(root, data), [cause], {})
+class Contracting(InterpreterBackend):
+    """A sum with a product is rounded once: it is computed in float64."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [interpret(Program(self._text(p.text), p.batches)) for p in programs]
+
+    def _text(self, text: str) -> str:
+        root = parse(text)
+        new: dict[UOp, UOp] = {}
+        for u in root.toposort():
+            new[u] = u.with_src(new[s] for s in u.src)
+            if u.op is Op.ADD and u.src[0].op is Op.MUL:
+                x, y, z = (_cast(new[s], dtypes.float64) for s in (*u.src[0].src, u.src[1]))
+                new[u] = _cast(UOp(Op.ADD, UOp(Op.MUL, x, y), z), u.dtype)
+        return print_program(new[root])
 
 
-def failing(root: UOp, data: Array) -> Failing:
+def _cast(u: UOp, dtype: DType) -> UOp:
+    return UOp(Op.CAST, u, arg=DTypeArg(dtype))
+
+
+def test_an_inaccurate_result_is_one_cause_in_two_dtypes() -> None:
+    def contracted(dtype: DType) -> UOp:
+        x = param(0, (), dtype)
+        return UOp(Op.ADD, UOp(Op.MUL, x, x), x)
+
+    backend = Contracting()
+    cause = shrunk(contracted(dtypes.float32), np.array(1.1, np.float32), backend)
+    assert cause.label == Symptom.ULP
+    half = contracted(dtypes.float16)
+    found = explained(half, np.array(1.3, np.float16), cause, backend=backend)
+    assert found.cause == 0
+    assert not found.is_exact
+
+
+class Ending(InterpreterBackend):
+    """Divisions of more than 5 end it."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        ends = Problem(ProblemKind.CRASH, "ended")
+        large = [any((a > 5).any() for b in p.batches for a in b.values()) for p in programs]
+        return [ends if n else interpret(p) for p, n in zip(programs, large, strict=True)]
+
+
+def test_only_what_ran_is_remembered() -> None:
+    def halved(dtype: DType) -> UOp:
+        return UOp(Op.IDIV, param(0, (), dtype), const(2, dtype))
+
+    backend, seen = Ending(), Seen()
+    causes = [shrunk(halved(I32), np.array(n, np.int32), backend) for n in (7, 9)]
+    one = failing(halved(dtypes.int16), np.array(7, np.int16), backend)
+    found = explained_by(Judge(Local(backend), STRICT), one, causes, seen)
+    assert found.cause == 0
+    # Each failed; what was left out after the first would be None.
+    assert seen
+    assert None not in seen.values()
+
+
+def shrunk(root: UOp, data: Array, backend: InterpreterBackend | None = None) -> Failure:
+    judge = Judge(Local(backend or Folding()), STRICT)
+    return find_cause(judge, failing(root, data, backend))
+
+
+def explained(
+    root: UOp, data: Array, *causes: Failure, backend: InterpreterBackend | None = None
+) -> Explained:
+    judge = Judge(Local(backend or Folding()), STRICT)
+    return explained_by(judge, failing(root, data, backend), causes, {})
+
+
+def failing(root: UOp, data: Array, backend: InterpreterBackend | None = None) -> Failing:
     case = Case(CaseId("graph", "MIXED", "int32", "test", 0), root, (Batch({0: data}),))
-    (verdict,) = Judge(Local(Folding()), STRICT).judge([case])
-    assert verdict.status is Status.FAILED
+    (verdict,) = Judge(Local(backend or Folding()), STRICT).judge([case])
+    assert verdict.status.is_failure
     assert verdict.failure is not None
     return Failing(case, verdict.failure)
 
@@ -154,6 +232,8 @@ def test_what_a_buffer_holds_stays_in_another_dtype() -> None:
         (127, dtypes.int8, dtypes.int32, 127, 2**31 - 1),
         (-128, dtypes.int8, dtypes.int16, -128, -(2**15)),
         (200, dtypes.uint8, dtypes.uint16, 200, 200 << 8),
+        (7, dtypes.uint8, dtypes.uint32, 7, 31),
+        (33, dtypes.int32, dtypes.int8, 33, 9),
         (255, dtypes.uint8, dtypes.int8, -1, 127),
         (1.5, dtypes.float32, dtypes.float64, 1.5, 1.0 + 2.0**-30),
         (np.inf, dtypes.float32, dtypes.float16, np.inf, np.inf),

@@ -19,6 +19,7 @@ from uop.conformance.report.text import known_lines
 from uop.conformance.run.exits import Exit
 from uop.conformance.run.known import KnownError, KnownFailures, KnownFile, KnownLine, read_known
 from uop.conformance.run.options import Options
+from uop.conformance.run.replay import conclusions
 from uop.conformance.run.run import conform
 
 CASE = "op/ADD/int8/edges/0@2"
@@ -264,6 +265,14 @@ def test_a_program_of_which_nothing_follows_decides_nothing() -> None:
     found.covers(SIGNATURE, [CASE])
     (told,) = found.results(found.selected(None), shown)
     assert (told.state, told.stale) == ("undecided", stale)
+
+
+def test_a_line_whose_program_was_not_run_in_time_fails_nothing(tmp_path: Path) -> None:
+    found = KnownFailures(KnownFile(entries=(KnownLine("", "result ADD int8", "why", "a.uop"),)))
+    (line,) = found.results(found.selected(None), {}, in_time=False)
+    assert (line.state, line.stale) == ("known", "")
+    assert "the time was over before its program a.uop was run" in line.note
+    assert conclusions([tmp_path / "absent.uop"], "interpreter", deadline=0.0) == {}
 
 
 def test_a_narrowed_run_tells_an_expired_line_that_it_met() -> None:

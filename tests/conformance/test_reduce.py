@@ -129,6 +129,14 @@ def test_a_fault_of_two_ops_together_keeps_both() -> None:
     assert size(finding) == 2
 
 
+def test_a_fault_of_an_op_on_rows_ends_on_short_axes() -> None:
+    summed = UOp(Op.REDUCE, param(0, (4, 6), I32), arg=ReduceArg(Op.ADD, (1,)))
+    finding = find(summed, OffByOne(lambda u: u.op is Op.REDUCE), slots=(0,))
+    (case,) = parse_file(finding.text).cases
+    assert case.root is not None
+    assert case.root.shape == (1, 1)
+
+
 def test_an_input_that_is_read_wrong_is_one_cause_whatever_reads_it() -> None:
     class Flushing(InterpreterBackend):
         """Reads the small numbers of a float16 as zeros."""

@@ -82,7 +82,7 @@ def print_results(replayed: Sequence[Replayed], backend: str) -> Exit:
         click.echo(": ".join(filter(None, [about, in_one_line(said)])))
     if len(grave) > MOST_LINES:
         click.echo(f"... and {len(grave) - MOST_LINES} more cases")
-    verdict = conclusion(replayed)
+    verdict = conclusion(one.verdict for one in replayed)
     counts = {s: sum(r.verdict.status is s for r in replayed) for s in Status}
     click.echo(f"{backend}: {verdict}; {', '.join(f'{n} {s}' for s, n in counts.items())}")
     return CODES[verdict]
