@@ -158,13 +158,13 @@ class Lowering:
         return (yield Element(e.tensor.src[0], e.at, e.gate))
 
     def _loaded(self, e: Element) -> Steps:
-        """LOAD(buf, alt, gate) of tensors: every read is in bounds, so it is a WHERE."""
+        """LOAD(buf, alt, gate) of tensors. A false gate accesses nothing (D-052)."""
         u = e.tensor
-        read = yield Element(u.src[0], e.at, e.gate)
         if len(u.src) < 3:
-            return read
-        alt = yield Element(u.src[1], e.at, e.gate)
+            return (yield Element(u.src[0], e.at, e.gate))
         gate = yield Element(u.src[2], e.at, e.gate)
+        alt = yield Element(u.src[1], e.at, e.gate)
+        read = yield Element(u.src[0], e.at, self.both(e.gate, gate))
         return UOp(Op.WHERE, gate, read, alt)
 
     def _permute(self, e: Element) -> Steps:

@@ -53,6 +53,7 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
         if u.op in SOURCES or (u.op in VIEWS and u.src[0] in views):
             views.add(u)
     weights = _weights(order, views)
+    places = _places(order)
     stored: set[UOp] = set()
     # For each node the indices it is read at, numbered: one per reader and index of the reader.
     read_at: dict[UOp, set[int]] = {u: set() for u in order}
@@ -62,7 +63,8 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
     for u in reversed(order):
         if u in views:
             continue
-        if u.op in STORED or (len(read_at[u]) > 1 and weights[u] > LIGHT):
+        many = len(read_at[u]) > 1 and weights[u] > LIGHT and u not in places
+        if u.op in STORED or many:
             stored.add(u)
             read_at[u] = {numbers.setdefault(u, len(numbers))}
         for at in read_at[u]:
@@ -72,6 +74,18 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
                         key if isinstance(key, int) else numbers.setdefault(key, len(numbers))
                     )
     return stored
+
+
+def _places(order: Sequence[UOp]) -> set[UOp]:
+    """The INDEXes and views that gated LOADs read through, which may be out of bounds elsewhere."""
+    places: set[UOp] = set()
+    for u in order:
+        if u.op is Op.LOAD and len(u.src) == 3:
+            place = u.src[0]
+            while place.op is Op.INDEX or place.op in VIEWS:
+                places.add(place)
+                place = place.src[0]
+    return places
 
 
 def _weights(order: Sequence[UOp], views: set[UOp]) -> dict[UOp, int]:
