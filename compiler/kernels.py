@@ -74,11 +74,13 @@ def _check(root: UOp, form: Form, target: Target) -> None:
 def _check_parallel(call: UOp) -> None:
     """Output ranges become work items, so UnsupportedError for dependences between iterations."""
     order = call.src[0].toposort()
-    stores = [u for u in order if u.op is Op.STORE]
-    if len(stores) != 1:
-        raise UnsupportedError(f"a kernel with {len(stores)} STOREs in loops, expected one")
-    target = accessed(stores[0], call)
-    if any(u.op is Op.LOAD and accessed(u, call) is target for u in order):
+    stored = [accessed(u, call) for u in order if u.op is Op.STORE]
+    if not stored or len(call.src[0].src) > 1:
+        nests = len(call.src[0].src) if stored else 0
+        raise UnsupportedError(f"a kernel with {nests} nests of loops around STOREs, expected one")
+    if len(set(stored)) < len(stored):
+        raise UnsupportedError("a kernel with two STOREs to one buffer in loops")
+    if any(u.op is Op.LOAD and accessed(u, call) in stored for u in order):
         raise UnsupportedError("a kernel that reads what it stores in loops")
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from uop.compiler.rewrite import Fired, Rewriter, quietly
-from uop.compiler.simplify import SIMPLIFY, int_value, truth
+from uop.compiler.rewrite import Rewriter
+from uop.compiler.simplify import int_value, truth
 from uop.compiler.validity import identity
 from uop.spec.args import (
     AddrSpace,
@@ -52,15 +52,17 @@ rules do not call each other, and the depth of a graph is not limited by the sta
 class Lowering:
     """Lowers one kernel: holds its PARAMs, its RANGEs, and a cache of lowered elements.
 
-    A tensor for which `stored` returns a buffer is read from it; others are computed.
+    A tensor for which `stored` returns a buffer is read from it; others are computed. Kernels of a
+    program share the rewriter that simplifies: their index arithmetic is much the same.
     """
 
-    def __init__(self, stored: Callable[[UOp], UOp | None], fired: Fired = quietly) -> None:
-        self.simplify = Rewriter(SIMPLIFY, fired)
+    def __init__(self, stored: Callable[[UOp], UOp | None], simplify: Rewriter) -> None:
+        self.simplify = simplify
         self.buffers: list[UOp] = []
         self._stored = stored
         self._params: dict[UOp, UOp] = {}
         self._done: dict[Element, UOp] = {}
+        self._flat: dict[tuple[Index, Shape], UOp] = {}
         self._ranges = 0
 
     def param(self, buffer: UOp, shape: Shape) -> UOp:
@@ -82,10 +84,12 @@ class Lowering:
         """The row-major position of an index. In an empty shape it is the loop that never runs."""
         if 0 in shape:
             return at[shape.index(0)]
-        position = ZERO
-        for i, dim in zip(at, shape, strict=True):
-            position = self.alu(Op.ADD, self.alu(Op.MUL, position, index_const(dim)), i)
-        return position
+        if (at, shape) not in self._flat:
+            position = ZERO
+            for i, dim in zip(at, shape, strict=True):
+                position = self.alu(Op.ADD, self.alu(Op.MUL, position, index_const(dim)), i)
+            self._flat[at, shape] = position
+        return self._flat[at, shape]
 
     def unflat(self, position: UOp, shape: Shape) -> Index:
         """The index at a row-major position."""

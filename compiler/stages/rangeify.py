@@ -2,22 +2,25 @@
 
 Stored in memory are the outputs, every REDUCE, LOAD and CONTIGUOUS, and each value that is read at
 more than one index and takes more than a few nodes to compute. So the kernels are linear in the
-size of the graph, however often it uses its nodes. Views of inputs are never stored.
+size of the graph, however often it uses its nodes. Views of inputs are never stored. Outputs of one
+shape share a kernel if all that they need is stored before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.rewrite import Fired, Rewriter, quietly
+from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.lower import Lowering
 from uop.compiler.validity import Validity
 from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.graph import slot_of
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import SOURCES, VIEWS, Op
-from uop.spec.registry import ops_of
+from uop.spec.registry import Shape, ops_of
 from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
 
@@ -30,11 +33,13 @@ READ_IN_PLACE = ELEMENTWISE | ops_of("marker") | {Op.LOAD}
 LIGHT = 8
 """A value of up to this many nodes is computed again rather than stored."""
 HEAVY = LIGHT + 1
+OUTPUTS = 16
+"""The most values of a kernel: a device may limit its arguments and its code."""
 STORED = (Op.REDUCE, Op.LOAD, Op.CONTIGUOUS)
 
 
 def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
-    """SINK(CALL(SINK(END(STORE(INDEX(PARAM_0, i), v), r)...), buffers...)...)."""
+    """SINK(CALL(SINK(END(GROUP(STORE(INDEX(PARAM_k, i), v_k)...), r)...), buffers...)...)."""
     if not root.src:
         return root
     function = root.src[0].src[1].src[0]
@@ -42,7 +47,7 @@ def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
     # An INVALID element of a result is UNSPECIFIED, so any value may be stored there.
     values = [validity.split(v).value for v in function.src[0].src]
     outputs = [(store.src[0], values[arg_of(store.src[1], GetTupleArg).idx]) for store in root.src]
-    return _Kernels(outputs, function.src[1:], fired).program()
+    return _Kernels(outputs, function.src[1:], Rewriter(SIMPLIFY, fired)).program()
 
 
 def stored_values(roots: Sequence[UOp]) -> set[UOp]:
@@ -58,8 +63,12 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
     # For each node the indices it is read at, numbered: one per reader and index of the reader.
     read_at: dict[UOp, set[int]] = {u: set() for u in order}
     numbers: dict[object, int] = {}
-    for root in roots:
-        read_at[root].add(numbers.setdefault(root, len(numbers)))
+    of_shape: Counter[Shape] = Counter()
+    for root in dict.fromkeys(roots):
+        # Results that share a kernel are computed at one index.
+        kernel = (root.shape, of_shape[root.shape] // OUTPUTS)
+        read_at[root].add(numbers.setdefault(kernel, len(numbers)))
+        of_shape[root.shape] += 1
     for u in reversed(order):
         if u in views:
             continue
@@ -125,7 +134,7 @@ class _Kernels:
 
     outputs: list[tuple[UOp, UOp]]
     arguments: tuple[UOp, ...]
-    fired: Fired
+    simplify: Rewriter
     calls: dict[UOp, UOp] = field(default_factory=dict)
     """The CALL that writes each BUFFER."""
     readers: dict[UOp, list[UOp]] = field(default_factory=dict)
@@ -145,8 +154,9 @@ class _Kernels:
                 if u not in self.home:
                     self.home[u] = _temporary(fresh, u)
                     fresh += 1
-                self._kernel(self.home[u], u)
+                self._kernel({self.home[u]: u})
         effects, copies = [], []
+        last: dict[Shape, dict[UOp, UOp]] = {}
         for target, value in self.outputs:
             if self.home.get(value) is target:
                 effects.append(self.calls[target])
@@ -154,47 +164,62 @@ class _Kernels:
                 # Other kernels may still read the input: write a temporary, and copy it at the end.
                 aside = _temporary(fresh, value)
                 fresh += 1
-                self._kernel(aside, value)
+                self._kernel({aside: value})
                 copies.append((target, aside))
             else:
-                effects.append(self._kernel(target, value))
+                last.setdefault(value.shape, {})[target] = value
+        effects += [self._kernel(dict(some)) for of in last.values() for some in _batched(of)]
         return UOp(Op.SINK, *effects, *(self._copy(*copy) for copy in copies))
 
-    def _kernel(self, target: UOp, value: UOp) -> UOp:
-        """Add a kernel that computes a value into a BUFFER."""
+    def _kernel(self, values: Mapping[UOp, UOp]) -> UOp:
+        """Add a kernel that computes values of one shape into BUFFERs."""
 
         def stored(u: UOp) -> UOp | None:
-            if u in self.home and u is not value:
+            if u in self.home and self.home[u] not in values:
                 return self.home[u]
             if u.op is Op.PARAM:
                 return _buffer_of(self.arguments[slot_of(u)])
             return u if u.op is Op.BINARY else None
 
-        return self._call(Lowering(stored, self.fired), target, value)
+        return self._call(Lowering(stored, self.simplify), values)
 
     def _copy(self, target: UOp, aside: UOp) -> UOp:
         """Add a kernel that copies a temporary over an input, after all readers of the input."""
-        body = Lowering(lambda u: aside if u is aside else None, self.fired)
-        return self._call(body, target, UOp(Op.CONTIGUOUS, aside))
+        body = Lowering(lambda u: aside if u is aside else None, self.simplify)
+        return self._call(body, {target: UOp(Op.CONTIGUOUS, aside)})
 
-    def _call(self, kernel: Lowering, target: UOp, value: UOp) -> UOp:
-        place = kernel.param(target, value.shape)
-        at = tuple(kernel.range(dim, AxisType.LOOP) for dim in value.shape)
-        stored = kernel.element(value, at)
-        effect = UOp(Op.STORE, UOp(Op.INDEX, place, kernel.flat(at, value.shape)), stored)
+    def _call(self, kernel: Lowering, values: Mapping[UOp, UOp]) -> UOp:
+        shape = next(iter(values.values())).shape
+        places = [kernel.param(target, shape) for target in values]
+        at = tuple(kernel.range(dim, AxisType.LOOP) for dim in shape)
+        position = kernel.flat(at, shape)
+        stores = [
+            UOp(Op.STORE, UOp(Op.INDEX, place, position), kernel.element(value, at))
+            for place, value in zip(places, values.values(), strict=True)
+        ]
+        effect = UOp(Op.GROUP, *stores) if len(stores) > 1 else stores[0]
         for r in reversed(at):
             if r.op is Op.RANGE:
                 effect = UOp(Op.END, effect, r)
         body = kernel.simplify(UOp(Op.SINK, effect))
-        written, *read = kernel.buffers
-        before = self.readers.get(written, [])
-        arguments = [UOp(Op.AFTER, written, *before) if before else written]
+        written, read = kernel.buffers[: len(values)], kernel.buffers[len(values) :]
+        arguments = []
+        for buffer in written:
+            before = self.readers.get(buffer, [])
+            arguments.append(UOp(Op.AFTER, buffer, *before) if before else buffer)
         arguments += [UOp(Op.AFTER, b, self.calls[b]) if b in self.calls else b for b in read]
         call = UOp(Op.CALL, body, *arguments)
-        self.calls[target] = call
+        self.calls.update(dict.fromkeys(written, call))
         for buffer in read:
             self.readers.setdefault(buffer, []).append(call)
         return call
+
+
+def _batched(values: Mapping[UOp, UOp]) -> Iterator[Sequence[tuple[UOp, UOp]]]:
+    """At most OUTPUTS of them at a time."""
+    items = list(values.items())
+    for start in range(0, len(items), OUTPUTS):
+        yield items[start : start + OUTPUTS]
 
 
 def _buffer_of(argument: UOp) -> UOp:

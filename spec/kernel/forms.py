@@ -299,14 +299,14 @@ RANGED = Form(
     around=AROUND_CALLS,
     call=Op.CALL,
     body=Op.SINK,
-    ops=SCALAR_OPS | {Op.REDUCE},
+    ops=SCALAR_OPS | {Op.REDUCE, Op.GROUP},
     axis_types=frozenset({AxisType.LOOP, AxisType.REDUCE}),
     invariants=SCALAR + LOOPS,
 )
 OPTIMIZED = replace(
     RANGED,
     stage="optimize",
-    ops=RANGED.ops | {Op.WMMA, Op.GROUP},
+    ops=RANGED.ops | {Op.WMMA},
     axis_types=frozenset(AxisType) - {AxisType.LOOP},
     invariants=(
         Invariant("scalar", "a value has shape () or is a fragment", _not_scalar_nor_fragment),
@@ -316,7 +316,6 @@ OPTIMIZED = replace(
 EXPANDED = replace(
     RANGED,
     stage="expand",
-    ops=RANGED.ops | {Op.GROUP},
     axis_types=OPTIMIZED.axis_types - {AxisType.UPCAST, AxisType.UNROLL},
 )
 SELECTED = replace(

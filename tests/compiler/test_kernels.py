@@ -86,6 +86,27 @@ def test_kernels_enter_at_the_stage_behind_their_form(root: UOp, first: str) -> 
     assert found[0].tolist() == reference[0].tolist()
 
 
+def storing_twice(other: int) -> UOp:
+    i = loop(0, ROWS, AxisType.LOOP)
+    to = (at(memory(0, ROWS), i), at(memory(other, ROWS * INNER if other else ROWS), i))
+    stores = (UOp(Op.STORE, place, const(5 + k, dtypes.int32)) for k, place in enumerate(to))
+    return program(UOp(Op.SINK, UOp(Op.END, UOp(Op.GROUP, *stores), i)))
+
+
+@pytest.mark.usefixtures("opencl")
+def test_a_loop_may_store_to_two_buffers() -> None:
+    root = storing_twice(1)
+    for found in (compile(root).run({1: DATA}), evaluate(root, {1: DATA})):
+        assert isinstance(found, dict)
+        assert found[0].tolist() == [5] * ROWS
+        assert found[1].tolist() == [6] * ROWS + DATA.tolist()[ROWS:]
+
+
+def test_a_loop_that_stores_twice_to_a_buffer_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="two STOREs to one buffer"):
+        compile(storing_twice(0))
+
+
 def test_a_kernel_that_reads_what_its_loops_store_is_refused() -> None:
     i = loop(0, ROWS, AxisType.LOOP)
     place = at(memory(0, ROWS), i)

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uop.compiler.rewrite import Rewriter
+from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.lower import Lowering
 from uop.spec.args import AxisType, ConstArg, FlipArg, PermuteArg
 from uop.spec.dtype import dtypes
@@ -21,7 +23,7 @@ X = param(0, (2, 3, 4), dtypes.int32)
 
 def reads(tensor: UOp, at: tuple[int, ...]) -> list[int]:
     """The addresses that an element reads, at a constant index."""
-    lowering = Lowering(lambda u: u if u.op is Op.PARAM else None)
+    lowering = Lowering(lambda u: u if u.op is Op.PARAM else None, Rewriter(SIMPLIFY))
     scalar = lowering.element(tensor, tuple(map(index_const, at)))
     loads = [u for u in scalar.toposort() if u.op is Op.LOAD]
     assert all(len(u.src) == 1 for u in loads)
@@ -59,7 +61,7 @@ def test_outside_a_pad_nothing_is_read() -> None:
 
 
 def test_what_is_read_under_a_gate_has_it_as_its_own() -> None:
-    lowering = Lowering(lambda u: u if u.op is Op.PARAM else None)
+    lowering = Lowering(lambda u: u if u.op is Op.PARAM else None, Rewriter(SIMPLIFY))
     i = lowering.range(6, AxisType.LOOP)
     row = param(0, (4,), dtypes.int32)
     padded = UOp(Op.PAD, UOp(Op.ADD, row, const(1, dtypes.int32)), dims((1,)), dims((6,)))
@@ -77,7 +79,7 @@ def test_a_reshaped_index_is_the_same_element(shape: list[int], data: st.DataObj
     first = data.draw(st.sampled_from(factors))
     second = data.draw(st.sampled_from([d for d in factors if flat // first % d == 0]))
     to = tuple(data.draw(st.permutations([first, second, flat // first // second, 1])))
-    lowering = Lowering(lambda u: None)
+    lowering = Lowering(lambda u: None, Rewriter(SIMPLIFY))
     for at in itertools.product(*map(range, shape)):
         there = lowering.reshaped(tuple(map(index_const, at)), tuple(shape), to)
         position = np.ravel_multi_index(at, shape) if shape else 0
@@ -88,7 +90,7 @@ def test_each_element_is_lowered_once() -> None:
     wide = X
     for _ in range(60):
         wide = UOp(Op.ADD, wide, wide)
-    lowering = Lowering(lambda u: u if u.op is Op.PARAM else None)
+    lowering = Lowering(lambda u: u if u.op is Op.PARAM else None, Rewriter(SIMPLIFY))
     assert len(lowering.element(wide, tuple(map(index_const, (0, 0, 0)))).toposort()) < 80
 
 
@@ -96,5 +98,5 @@ def test_depth_needs_no_stack() -> None:
     deep = X
     for k in range(10_000):
         deep = UOp(Op.NEG, deep) if k % 2 else UOp(Op.FLIP, deep, arg=FlipArg((True, False, True)))
-    lowering = Lowering(lambda u: u if u.op is Op.PARAM else None)
+    lowering = Lowering(lambda u: u if u.op is Op.PARAM else None, Rewriter(SIMPLIFY))
     lowering.element(deep, tuple(map(index_const, (1, 2, 3))))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uop.compiler.stages.callify import callify
-from uop.compiler.stages.rangeify import TEMPORARY, rangeify
+from uop.compiler.stages.rangeify import OUTPUTS, TEMPORARY, rangeify
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg, BufferArg, DTypeArg, FlipArg, PermuteArg, ReduceArg
@@ -58,6 +58,51 @@ def test_a_fold_as_result_needs_no_temporary() -> None:
     # Also where another result is made of it.
     first, second = kernels(UOp(Op.TUPLE, total, UOp(Op.NEG, total)))
     assert {first.src[1].tag, second.src[1].tag} == {None}
+
+
+def test_results_of_one_shape_share_a_kernel() -> None:
+    flat = UOp(Op.RESHAPE, X, dims((24,)))
+    fold = UOp(Op.REDUCE, X, arg=ReduceArg(Op.ADD, (0,)))
+    shared = UOp(Op.MUL, X, X)
+    results = [
+        UOp(Op.NEG, shared),
+        UOp(Op.ADD, shared, X),
+        fold,
+        UOp(Op.NEG, flat),
+        UOp(Op.CMPNE, X, X),
+    ]
+    first, *others = sorted(kernels(UOp(Op.TUPLE, *results)), key=lambda call: -len(call.src))
+    order = first.src[0].toposort()
+    assert [u.op for u in order if u.op in (Op.STORE, Op.GROUP)] == [*[Op.STORE] * 3, Op.GROUP]
+    assert sum(u.op in (Op.LOAD, Op.MUL) and u.dtype is X.dtype for u in order) == 2
+    assert [len(call.src) for call in others] == [3, 3]
+    data = np.arange(-12, 12, dtype=np.int32).reshape(X.shape)
+    # A program numbers the BUFFERs of its results behind its inputs.
+    found = run(UOp(Op.TUPLE, *results), {0: data})
+    square = data * data
+    expected = [
+        -square,
+        square + data,
+        data.sum(axis=0, keepdims=True),
+        -data.reshape(-1),
+        data != data,
+    ]
+    for slot, right in enumerate(expected, start=1):
+        np.testing.assert_array_equal(found[slot], right)
+
+
+def test_a_costly_value_of_results_that_share_a_kernel_is_not_stored() -> None:
+    costly = UOp(Op.SIN, UOp(Op.CAST, X, arg=DTypeArg(dtypes.float32)))
+    alone, two = UOp(Op.NEG, costly), UOp(Op.FLIP, costly, arg=FlipArg((True, False, False)))
+    assert len(kernels(UOp(Op.TUPLE, costly, alone))) == 1
+    assert len(kernels(UOp(Op.TUPLE, alone, two))) == 2
+
+
+def test_a_kernel_has_a_limited_number_of_results() -> None:
+    results = [UOp(Op.ADD, X, const(k, dtypes.int32)) for k in range(1, 2 * OUTPUTS + 2)]
+    counts = [sum(u.op is Op.STORE for u in call.src[0].toposort())
+              for call in kernels(UOp(Op.TUPLE, *results))]  # fmt: skip
+    assert sorted(counts) == [1, OUTPUTS, OUTPUTS]
 
 
 def test_what_is_read_at_two_indices_is_stored_once() -> None:
