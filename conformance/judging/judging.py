@@ -42,7 +42,7 @@ from uop.spec.latitude import STRICT
 from uop.spec.text.profile_text import parse_profile
 from uop.spec.text.uop_file import parse_file
 
-WHEN_AGAIN = "passed, and failed when it was sent again, alone"
+WHEN_AGAIN = "passed, and failed when it was sent again"
 
 
 def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "") -> None:
@@ -101,13 +101,10 @@ class Tasks:
                     {id: e.left for id, e in found.items() if e.left},
                 )
             case Judge(ids=ids, again=again):
-                with self._sending(again=again):
-                    judged = self._judged(ids, again=again)
-                return (
-                    replace(judged, verdicts=tuple(map(_again, judged.verdicts)))
-                    if again
-                    else judged
-                )
+                with self._sending(again=again == "alone"):
+                    judged = self._judged(ids, again=bool(again))
+                told = (_again(verdict, again) if again else verdict for verdict in judged.verdicts)
+                return replace(judged, verdicts=tuple(told))
         raise TypeError(f"no task of a judge: {task}")
 
     @contextmanager
@@ -156,9 +153,10 @@ class Tasks:
         return Judged(verdicts, shown, session.peak, dict(self.judge.fired))
 
 
-def _again(verdict: Verdict) -> Verdict:
-    """The verdict on a program that was sent again; a failure says so."""
+def _again(verdict: Verdict, how: str) -> Verdict:
+    """The verdict on a program that was sent again, alone or together; a failure says so."""
     if verdict.failure is None:
         return verdict
-    message = f"{WHEN_AGAIN}: {verdict.failure.message}"
-    return replace(verdict, failure=replace(verdict.failure, message=message, again=True))
+    message = f"{WHEN_AGAIN}, {how}: {verdict.failure.message}"
+    failure = replace(verdict.failure, message=message, again=how == "alone")
+    return replace(verdict, failure=failure)

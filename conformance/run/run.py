@@ -36,7 +36,7 @@ from uop.conformance.run.order import in_turns, to_send_again
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import conclusions, passing
 from uop.conformance.run.selection import groups_of, is_narrowed, selected
-from uop.conformance.run.tasks import JudgeBy, Observe, tasks_of
+from uop.conformance.run.tasks import JudgeBy, Observe, tasks_again, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import further, groups
 from uop.conformance.suite.own_cases import OwnCases
@@ -46,7 +46,6 @@ from uop.spec.errors import BackendError, PassError, UopError
 from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
 
-AGAIN_AT_ONCE = 4
 LEAST_SEARCH = 150.0
 """Without a time, causes are looked for as long as judging took, or these seconds."""
 UNSHRUNK = 24
@@ -99,7 +98,7 @@ class Run:
     origin: Origin = field(init=False)
     own: OwnCases = field(default_factory=OwnCases)
     clock: Clock = field(init=False)
-    again: int = 0
+    again: set[str] = field(default_factory=set)
     """The cases that were judged again."""
     searching: float = 0.0
     """The seconds in which the run looked for causes."""
@@ -146,7 +145,9 @@ class Run:
             origin=self.origin,
             strength=self._strength(hello),
             unexplained=tuple(verdict.id for verdict in self._unexplained()),
-            summary=replace(report.summary, again=self.again, searching=round(self.searching, 3)),
+            summary=replace(
+                report.summary, again=len(self.again), searching=round(self.searching, 3)
+            ),
         )
 
     def _prepare(self) -> None:
@@ -277,11 +278,10 @@ class Run:
             return
         passed = [id for id in ids if self.tally.status_of(id) is Status.PASSED]
         chosen = to_send_again(passed, self.options.effort, self.options.seed)
-        tasks = (replace(task, again=True) for task in tasks_of(chosen, AGAIN_AT_ONCE))
-        for judged in pool.answers(tasks, self.clock.at(AGAIN)):
-            self.again += len(judged.verdicts)
+        for judged in pool.answers(tasks_again(chosen), self.clock.at(AGAIN)):
             for verdict in judged.verdicts:
-                if verdict.failure is not None:
+                self.again.add(verdict.id)
+                if verdict.failure is not None and verdict.id not in self.failed:
                     self.tally.revise(verdict)
                     self.failed[verdict.id] = verdict
                     self.display.failed(verdict)

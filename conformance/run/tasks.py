@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
+from typing import Literal
 
 from uop.conformance.coverage.exercised import Exercised
 from uop.conformance.judging.verdict import CaseFailure, Verdict
@@ -36,10 +37,12 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Judge(Task[Judged]):
-    """Judge the cases of these ids; or judge them `again`, as `workers.again` sends programs."""
+    """Judge the cases of these ids; or judge them again, on other data: each alone, as
+    `workers.again` sends programs, or together.
+    """
 
     ids: tuple[str, ...]
-    again: bool = False
+    again: Literal["", "alone", "together"] = ""
     answer = Judged
 
 
@@ -103,6 +106,8 @@ class Observe(Task[Card]):
 
 
 TASKS = (Judge, Shrink, Explain, JudgeBy, Observe)
+ALONE, TOGETHER = 4, 32
+"""The most cases of a task that judges again."""
 CHUNKS = (4, 8, 16)
 """The sizes of the first tasks: small ones give early results. Later ones have the full size."""
 
@@ -118,3 +123,12 @@ def tasks_of(
     sizes = chain((min(n, size) for n in CHUNKS), repeat(size))
     while chunk := tuple(islice(rest, min(next(sizes), in_time() if in_time else size))):
         yield Judge(chunk)
+
+
+def tasks_again(ids: Sequence[CaseId]) -> Iterator[Judge]:
+    """Judge cases again: a few in a task, as each is sent alone; then many, in reverse order."""
+    names = [str(id) for id in ids]
+    for start in range(0, len(names), ALONE):
+        yield Judge(tuple(names[start : start + ALONE]), "alone")
+    for start in range(0, len(names), TOGETHER):
+        yield Judge(tuple(names[start : start + TOGETHER][::-1]), "together")

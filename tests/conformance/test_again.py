@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
+from uop.conformance.judging.judge import ALONE_PASSES
 from uop.conformance.judging.judging import WHEN_AGAIN, Tasks
 from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.types import (
@@ -26,7 +27,7 @@ from uop.conformance.report.text import failure_lines
 from uop.conformance.run.options import Options
 from uop.conformance.run.order import AGAIN, to_send_again
 from uop.conformance.run.run import conform
-from uop.conformance.run.tasks import Judge, Judged
+from uop.conformance.run.tasks import Judge, Judged, tasks_again, tasks_of
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.again import Again, on_other_data
 from uop.conformance.workers.in_process import InProcess
@@ -180,7 +181,7 @@ def test_a_case_is_sent_again_on_other_data_where_that_has_a_meaning() -> None:
 def test_a_program_that_is_wrong_alone_fails_when_it_is_judged_again() -> None:
     tasks = Tasks.of(Local(WrongAlone()), "strict", 0, None)
     ids = tuple(f"op/{op}/int32/edges/0@2" for op in ("ADD", "MUL"))
-    first, second = (tasks.answered(Judge(ids, again=again)) for again in (False, True))
+    first, second = (tasks.answered(Judge(ids, again=how)) for how in ("", "alone"))
     assert isinstance(first, Judged)
     assert isinstance(second, Judged)
     assert {verdict.status for verdict in first.verdicts} == {Status.PASSED}
@@ -188,6 +189,32 @@ def test_a_program_that_is_wrong_alone_fails_when_it_is_judged_again() -> None:
         assert verdict.failure is not None
         assert verdict.failure.again
         assert verdict.failure.message.startswith(WHEN_AGAIN)
+
+
+class WrongAfterMUL(Small):
+    """A fault that depends on the program before it in a call."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        outcomes = super().run(programs)
+        for k in range(1, len(programs)):
+            if "MUL" in programs[k - 1].text and "MUL" not in programs[k].text:
+                outcomes[k] = wrong(outcomes[k])
+        return outcomes
+
+
+def test_programs_are_judged_again_in_other_company() -> None:
+    tasks = Tasks.of(Local(WrongAfterMUL()), "strict", 0, None)
+    ids = [CaseId.parse(f"op/{op}/int32/edges/0@2") for op in ("ADD", "MUL")]
+    *alone, other = (tasks.answered(task) for task in (*tasks_of(ids, 2), *tasks_again(ids)))
+    for judged in alone:
+        assert isinstance(judged, Judged)
+        assert {verdict.status for verdict in judged.verdicts} == {Status.PASSED}
+    assert isinstance(other, Judged)
+    passed, failed = other.verdicts
+    assert passed.status is Status.PASSED
+    assert failed.failure is not None
+    assert failed.failure.message.startswith(f"{WHEN_AGAIN}, together: {ALONE_PASSES}")
+    assert not failed.failure.again
 
 
 class WrongLater(Small):
