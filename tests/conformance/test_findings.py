@@ -41,7 +41,7 @@ NEEDS = {
     "CPU": lambda: find_spec("tinygrad") and shutil.which("clang"),
     "X86": lambda: find_spec("tinygrad") and shutil.which("clang"),
 }
-BY_COMPILER = {"product_contracted", "signed_sum_in_c", "divisions_merged"}
+BY_COMPILER = {"product_contracted", "sine_contracted", "signed_sum_in_c", "divisions_merged"}
 """Wrong where the compiler or the processor lets it be, as the README says."""
 OF_POCL = {
     "half_large_values",
