@@ -48,8 +48,10 @@ if TYPE_CHECKING:
 
 Src = tuple[UOp, ...]
 
-PLACEHOLDER, UNRENUMBERED, LOCAL_NAME = "PLACEHOLDER", "UNRENUMBERED", "LUNIQUE"
+PLACEHOLDER, UNRENUMBERED = "PLACEHOLDER", "UNRENUMBERED"
 """Tags that distinguish nodes which are otherwise equal in the core."""
+LOCAL_SLOTS = 1 << 32
+"""The slot of LUNIQUE 0: local and global identities are counted apart and never collide."""
 
 
 def read_range(reading: Reading, src: Src, arg: b.AxisArg) -> UOp:
@@ -102,9 +104,9 @@ def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
     if name.op not in (Op.UNIQUE, Op.LUNIQUE):
         raise broken(c.BUFFER_UNIQUE, name.op.name)
     where = place(src[1], c.BUFFER_DEVICE) if len(src) > 1 else None
-    flat = BufferArg(arg_of(name, UniqueArg).id, arg.dtype, where)
-    tag = LOCAL_NAME if name.op is Op.LUNIQUE else None
-    return UOp(Op.BUFFER, _size(c.BUFFER_SIZE, arg.size), arg=flat, tag=tag)
+    slot = arg_of(name, UniqueArg).id + (LOCAL_SLOTS if name.op is Op.LUNIQUE else 0)
+    flat = BufferArg(slot, arg.dtype, where)
+    return UOp(Op.BUFFER, _size(c.BUFFER_SIZE, arg.size), arg=flat)
 
 
 def _size(condition: Condition, size: int) -> UOp:

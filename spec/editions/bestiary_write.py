@@ -31,6 +31,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
+from uop.spec.editions.bestiary_read import LOCAL_SLOTS
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp, dims
@@ -100,7 +101,9 @@ def write_buffer(w: Writing, u: UOp) -> Form:
     arg, size = arg_of(u, BufferArg), prod(u.shape)
     if arg.addrspace is AddrSpace.GLOBAL:
         where = [] if arg.device is None else [_device(w, arg.device)]
-        name = w.form("UNIQUE", arg=UniqueArg(arg.slot))
+        local = arg.slot >= LOCAL_SLOTS
+        identity = UniqueArg(arg.slot - LOCAL_SLOTS if local else arg.slot)
+        name = w.form("LUNIQUE" if local else "UNIQUE", arg=identity)
         flat = w.form("BUFFER", name, *where, arg=b.SizeArg(size, arg.dtype))
     elif arg.device is not None:
         raise w.cannot(u, f"{arg.addrspace.name} memory on a named device")

@@ -246,6 +246,12 @@ def test_memory_is_named_by_use() -> None:
     assert unique.arg == BufferArg(3, dtypes.int8, "A")
     lunique = read("%0 = LUNIQUE {id=3}", "%1 = BUFFER %0 {size=6, dtype=int8}")
     assert lunique is not read("%0 = UNIQUE {id=3}", "%1 = BUFFER %0 {size=6, dtype=int8}")
+    assert parse(print_program(lunique, "bestiary")) is lunique
+    both = read(*(f"%{k} = {name} {{id=0}}" for k, name in enumerate(("UNIQUE", "LUNIQUE"))),
+                "%2 = BUFFER %0 {size=1, dtype=int8}", "%3 = BUFFER %1 {size=1, dtype=int8}",
+                "%4 = SUB %2, %3")  # fmt: skip
+    inputs = {slot: np.array([value], np.int8) for slot, value in ((0, 9), (1 << 32, 4))}
+    assert evaluate(both, inputs).tolist() == [5]
     for name in ("LOCAL", "REG"):
         u = read(f"%0 = DEFINE_{name} {{id=2, size=6, dtype=int8}}")
         assert u.addrspace is not None
