@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.validity import TRUE, Validity, both, full
-from uop.spec.args import BufferArg, GetTupleArg, ParamArg, arg_of
+from uop.spec.args import BufferArg, DTypeArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -152,7 +152,17 @@ class _PureValues:
         for gate in gates:
             condition = self.validity.split(self.values[gate])
             inside = both(inside, both(condition.value, condition.mask))
+        return self._put(contents, target, value, inside)
+
+    def _put(self, contents: UOp, target: UOp, value: UOp, inside: UOp | None) -> UOp:
+        """The contents with a value in the place of a view of them, where a mask is true."""
         for view in views_of(target):
+            if view.op is Op.BITCAST:
+                # What the bytes below are as elements of this dtype, with the value among them.
+                bits = viewed(view, contents, self.values)
+                new = value if inside is None else UOp(Op.WHERE, inside, value, bits)
+                old = UOp(Op.BITCAST, new, arg=DTypeArg(view.src[0].dtype))
+                return self._put(contents, view.src[0], old, None)
             if view.op not in WRITTEN_THROUGH:
                 raise CALLIFY_TARGET.lacking(repr(view), view.op.name)
             if view.op is Op.SHRINK and inside is None and view.shape != view.src[0].shape:

@@ -46,7 +46,6 @@ SAYS_NOTHING = (
 """Trivial rules: all nodes of a dtype have the same property."""
 NEVER_SHOWN = {
     "PTRADD min_max": "its operand is memory, of which no more is known than its dtype",
-    "BITCAST addrspace": "nothing says what memory holds as elements of another dtype (VALUE.n2)",
 }
 """Declared rules that no program can cover, with the reasons."""
 NEEDED = {"min_max": "property", "device": "device", "axis": "device"}

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.accepted.rules.casts import bitcast
 from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.sets import Sets, points, together, without
-from uop.interpreter.tensor.memory import TensorMemory, initial
+from uop.interpreter.numeric.storage import Array
+from uop.interpreter.tensor.memory import TensorMemory, cast_of_bits, initial, unit_of
 from uop.interpreter.values import Value
+from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, slot_of
 from uop.spec.latitude import STRICT
@@ -50,14 +53,24 @@ class AcceptedMemory:
 
     def read(self, location: UOp, reader: UOp, gate: Accepted | None = None) -> Accepted:
         """Return the sets of a location; where its gate may be true, it is accessed."""
-        possible = None if gate is None else _possible(gate)
-        numbers = self._numbers.read(location, reader, possible)
+        base, possible = base_of(location), None if gate is None else _possible(gate)
         value = self._values.read(location, reader, possible)
-        return Accepted(location.dtype, value, self._taken(base_of(location), numbers))
+        if self._values.keeps_elements(location):
+            numbers = self._numbers.read(location, reader, possible)
+            return Accepted(location.dtype, value, self._taken(base, numbers))
+        contents = self._taken(base, self._numbers.contents_at(location, base))
+        view = self._values.views[location]
+        units = _bits(contents, base.dtype, unit_of(view))
+        parts = together([_at(units, p) for p in view.parts], lambda a: np.stack(a, axis=-1))
+        sets = _bits(parts, unit_of(view), location.dtype).map(lambda a: a[..., 0])
+        return Accepted(location.dtype, value, sets)
 
     def write(self, store: UOp, value: Accepted, gate: Accepted | None) -> None:
         """Record a STORE; where its gate may be true or false, the old contents may stay."""
         self._values.write(store, value.value, _value(gate))
+        if not self._values.keeps_elements(store.src[0]):
+            self._write_bits(store, value, gate)
+            return
         base, sets, possible = base_of(store.src[0]), value.spread, None
         if gate is not None:
             taken, possible = gate.spread, _possible(gate)
@@ -69,6 +82,28 @@ class AcceptedMemory:
         numbers = start + np.arange(len(flat.lo)).reshape(store.src[1].shape)
         self._stored[base].append(flat)
         self._numbers.write(store, Value(numbers, sets.invalid), possible)
+
+    def _write_bits(self, store: UOp, value: Accepted, gate: Accepted | None) -> None:
+        """Record a STORE through a BITCAST: the sets of the buffer's elements that it touches."""
+        if gate is not None and not gate.spread.is_point().all():
+            raise UnsupportedError("a STORE through a BITCAST with a gate that is not certain")
+        target, base = store.src[0], base_of(store.src[0])
+        view, unit = self._values.views[target], unit_of(self._values.views[target])
+        put = self._values.accessed(target, value.value.invalid, _value(gate), store)
+        before = _bits(self._taken(base, self._numbers.contents_at(store, base)), base.dtype, unit)
+        new = _bits(value.spread.map(lambda a: a[put][..., None]), target.dtype, unit)
+        units = together([before, new.map(lambda a: a.reshape(-1))], lambda a: np.concatenate(a))
+        which = np.arange(len(before.lo))
+        each = len(view.parts)
+        for k, part in enumerate(view.parts):
+            which[part[put]] = len(which) + k + each * np.arange(np.count_nonzero(put))
+        after = _bits(units.map(lambda a: a[which]), unit, base.dtype)
+        touched = np.unique(
+            np.concatenate([part[put] * view.unit // base.dtype.itemsize for part in view.parts])
+        )
+        start = sum(len(s.lo) for s in self._stored[base])
+        self._stored[base].append(after)
+        self._numbers.overwrite(store, touched, Value(start + touched))
 
     def written(self) -> dict[int, Accepted]:
         bases = {slot_of(base): base for base in self._stored if base.op is Op.BUFFER}
@@ -84,6 +119,20 @@ class AcceptedMemory:
         if len(stored.lo) == 0:
             stored = Sets(np.zeros(1, stored.lo.dtype), np.zeros(1, stored.lo.dtype))
         return replace(stored.map(lambda a: a[numbers.data]), invalid=numbers.invalid)
+
+
+def _bits(s: Sets, old: DType, new: DType) -> Sets:
+    """Return what BITCAST makes of sets in memory."""
+    return bitcast(cast_of_bits(s.lo.shape, old, new), STRICT, s)
+
+
+def _at(units: Sets, part: Array) -> Sets:
+    """Return the units at the positions of a view's part."""
+    absent = part < 0
+    if not len(units.lo):
+        units = Sets(np.zeros(1, units.lo.dtype), np.zeros(1, units.lo.dtype))
+    taken = units.map(lambda a: a[np.where(absent, 0, part)])
+    return replace(taken, invalid=absent) if absent.any() else taken
 
 
 def _is_certain(s: Sets) -> bool:

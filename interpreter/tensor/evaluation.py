@@ -224,11 +224,10 @@ class Evaluation(Generic[V]):
         """Return the address of a location; buffers are those of the whole program (D-068)."""
         location = u.src[0]
         base = base_of(location)
-        bytes_each = location.dtype.itemsize
-        whole = size(base.shape) * bytes_each
+        whole = size(base.shape) * base.dtype.itemsize
         buffer = self._buffers.get(base, base)
         start = self._addresses.of(buffer, whole, arg_of(u, GetAddrArg).device)
-        return Value(np.asarray(start + self._memory.first(location) * bytes_each, np.uint64))
+        return Value(np.asarray(start + self._memory.first(location), np.uint64))
 
     def _called(self, u: UOp) -> tuple[V, ...]:
         """Evaluate the body of a FUNCTION on its arguments, with the addresses of the caller."""

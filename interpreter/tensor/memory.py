@@ -6,30 +6,66 @@ one element, one of them a write, that are not ordered so are a race.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from operator import itemgetter
+from typing import cast
 
 import numpy as np
 
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.rules.movement import data_sources, index_error, outside_axis, outside_pad
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.tensor.masks import gate_is_true
-from uop.interpreter.values import Value, either, full
+from uop.interpreter.tensor.masks import bitcast, gate_is_true
+from uop.interpreter.values import Value, full, together
+from uop.spec.args import DTypeArg
 from uop.spec.conditions.clauses import lacking, located, undefined
+from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import LEAVES, base_of, slot_of
-from uop.spec.ops.names import VIEWS, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
-from uop.spec.uop import described
-
-if TYPE_CHECKING:
-    from uop.spec.uop import UOp
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, described, param
 
 ABSENT = -1
 OUTSIDE = -2
 """In a view, an element at an index out of bounds: only an access to it is undefined (D-052)."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the elements of a location are in its buffer, cut into units of some bytes."""
+
+    parts: tuple[Array, ...]
+    """The position of the first unit of each element, of the second, ... Behind a BITCAST elements
+    have other sizes than those of the buffer, and the units the smaller one.
+    """
+    unit: int
+
+    def map(self, move: Callable[[Array], Array]) -> View:
+        """Apply a movement."""
+        return View(tuple(move(part) for part in self.parts), self.unit)
+
+    def any_is(self, mark: int) -> Mask:
+        """Return the elements that are ABSENT, or OUTSIDE."""
+        return np.asarray(np.logical_or.reduce([part == mark for part in self.parts]))
+
+    def retyped(self, old: int, new: int) -> View:
+        """Return the elements of another size, in bytes: one of several, or several of one."""
+        unit = min(self.unit, new)
+        finer = self.unit // unit
+        parts = [
+            np.where(part < 0, part, part * finer + k) for part in self.parts for k in range(finer)
+        ]
+        if new > old:
+            ratio = new // old
+            return View(tuple(p[..., q::ratio] for q in range(ratio) for p in parts), unit)
+        each, ratio = new // unit, old // new
+        shape = (*parts[0].shape[:-1], -1) if ratio > 1 else parts[0].shape
+        several = (np.stack(parts[j::each], axis=-1).reshape(shape) for j in range(each))
+        return View(tuple(several), unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +75,7 @@ class Access:
     node: UOp
     base: UOp
     touched: Mask
-    """A mask over the flat buffer."""
+    """A mask over the flat buffer, by units: as many as the buffer has elements, or a multiple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +83,11 @@ class Write:
     """A write: the value that one STORE puts into its buffer."""
 
     access: Access
-    positions: Array
+    view: View
+    """Flat, as the value: only the elements that are written."""
     value: Value
-    """Flat, one element a position."""
+    dtype: DType
+    """That of the value."""
 
 
 class TensorMemory:
@@ -60,7 +98,7 @@ class TensorMemory:
         self._initial = {u: initial(u, value) for u, value in contents.items()}
         self._writes: list[Write] = []
         self._reads: list[Access] = []
-        self._views: dict[UOp, Array] = {}
+        self.views: dict[UOp, View] = {}
         self._errors: dict[UOp, UndefinedError] = {}
         """The error of each location with an element that is OUTSIDE."""
         self._before: dict[UOp, int] = {}
@@ -79,21 +117,31 @@ class TensorMemory:
         if u.src and u.src[0] in self._errors:
             self._errors[u] = self._errors[u.src[0]]
         if u.op in LEAVES:
-            self._views[u] = np.arange(size(u.shape)).reshape(u.shape)
-        elif u.op is Op.AFTER:
-            self._views[u] = self._views[u.src[0]]
-        elif u.op is Op.PAD:
-            padded = RULES[u.op](u, self._views[u.src[0]])
-            self._views[u] = np.where(outside_pad(u), ABSENT, padded)
-        elif u.op in VIEWS or (u.op is Op.SLICE and u.dtype == u.src[0].dtype):
-            self._views[u] = RULES[u.op](u, self._views[u.src[0]])
-        elif u.op is Op.INDEX:
-            self._views[u] = self._indexed(u, indices)
+            whole = np.arange(size(u.shape)).reshape(u.shape)
+            self.views[u] = View((whole,), u.dtype.itemsize)
+        elif u.op is Op.SLICE and u.dtype is not u.src[0].dtype:
+            views = cast("UOp", u.decompose())
+            for v in views.toposort():
+                if v.addrspace is not None and v not in self.views:
+                    self.view(v, [])
+            self.views[u] = self.views[views]
         else:
-            raise lacking("VALUE.n2", f"{u.op.name} of a location", u)
+            self.views[u] = self._moved(u, self.views[u.src[0]], indices)
 
-    def _indexed(self, u: UOp, indices: Sequence[Value]) -> Array:
-        view = self._views[u.src[0]]
+    def _moved(self, u: UOp, view: View, indices: Sequence[Value]) -> View:
+        if u.op is Op.AFTER:
+            return view
+        if u.op is Op.INDEX:
+            return self._indexed(u, view, indices)
+        if u.op is Op.BITCAST:
+            return view.retyped(u.src[0].dtype.itemsize, u.dtype.itemsize)
+        moved = view.map(lambda part: RULES[u.op](u, part))
+        if u.op is not Op.PAD:
+            return moved
+        outside = outside_pad(u)
+        return moved.map(lambda part: np.where(outside, ABSENT, part))
+
+    def _indexed(self, u: UOp, view: View, indices: Sequence[Value]) -> View:
         for axis in reversed(range(len(indices))):
             i = indices[axis]
             outside = outside_axis(u, axis, i.data, i.invalid)
@@ -101,11 +149,9 @@ class TensorMemory:
                 self._errors.setdefault(u, cast(UndefinedError, located(error, u)))
             nowhere = full(i.invalid, outside) | outside
             if u.src[0].shape[axis] == 0 and nowhere.any():
-                return np.full(u.shape, OUTSIDE if outside.any() else ABSENT)
-            view = view.take(np.where(nowhere, 0, i.data).astype(np.intp), axis=axis)
-            behind = (1,) * (view.ndim - axis - nowhere.ndim)
-            outside, nowhere = (m.reshape((*m.shape, *behind)) for m in (outside, nowhere))
-            view = np.where(nowhere, np.where(outside, OUTSIDE, ABSENT), view)
+                nothing = np.full(u.shape, OUTSIDE if outside.any() else ABSENT)
+                return View((nothing,) * len(view.parts), view.unit)
+            view = view.map(partial(_picked, i.data, axis, outside, nowhere))
         return view
 
     def read(self, location: UOp, reader: UOp, gate: Value | None = None) -> Value:
@@ -113,58 +159,58 @@ class TensorMemory:
 
         Where a gate is false no element is accessed. Raises UndefinedError for one OUTSIDE.
         """
-        base, view = base_of(location), self._views[location]
-        put = self._accessed(location, None, gate, reader)
-        touched = np.zeros(size(base.shape), np.bool_)
-        touched[view[put]] = True
-        access = Access(reader, base, touched)
+        base, view = base_of(location), self.views[location]
+        put = self.accessed(location, None, gate, reader)
+        access = Access(reader, base, _touched(base, view.map(lambda part: part[put])))
         for number, write in enumerate(self._writes):
             if not self._before[location] >> (2 * number) & 1:
                 _race_unless(write.access, access, ordered=False)
         self._before[reader] |= 2 << (2 * len(self._reads))
         self._reads.append(access)
-        return _take(self.contents(base, self._before[location]), view)
+        return self.peek(location)
 
-    def _accessed(self, location: UOp, kept: Mask | None, gate: Value | None, by: UOp) -> Mask:
+    def accessed(self, location: UOp, kept: Mask | None, gate: Value | None, by: UOp) -> Mask:
         """Return which elements of a location exist, are not kept and are accessed where the gate
         is true; none of these may be OUTSIDE.
         """
-        view = self._views[location]
-        put: Mask = view != ABSENT
+        view = self.views[location]
+        put = ~view.any_is(ABSENT)
         if kept is not None:
             put &= ~kept
         if gate is not None:
             put &= gate_is_true(gate, by.op)
-        if (view[put] == OUTSIDE).any():
+        if view.any_is(OUTSIDE)[put].any():
             raise self._errors[location]
         return put
 
     def first(self, location: UOp) -> int:
-        """Return the number of the first element of a location; 0 if it is empty."""
-        view = self._views[location].reshape(-1)
-        if not view.size:
+        """Return the first byte of a location in its buffer; 0 if it is empty."""
+        view = self.views[location]
+        first = view.parts[0].reshape(-1)
+        if not first.size:
             return 0
-        if view[0] == OUTSIDE:
+        if first[0] == OUTSIDE:
             raise self._errors[location]
-        if view[0] == ABSENT:
+        if first[0] == ABSENT:
             raise lacking("GETADDR.n1", "an element that PAD has added", location)
-        return int(view[0])
+        return int(first[0]) * view.unit
 
     def peek(self, location: UOp) -> Value:
         """Return the contents of a location without recording an access."""
         base = base_of(location)
-        return _take(self.contents(base, self._before[location]), self._views[location])
+        contents = self.contents_at(location, base)
+        return _of_view(contents, base.dtype, self.views[location], location.dtype)
 
     def write(self, store: UOp, value: Value, gate: Value | None) -> None:
         """Record a STORE; raise UndefinedError if it races with a recorded access."""
         target = store.src[0]
-        base, view = base_of(target), self._views[target]
-        put = self._accessed(target, value.invalid, gate, store)
-        positions = view[put]
-        touched = np.zeros(size(base.shape), np.bool_)
-        touched[positions] = True
-        if np.count_nonzero(touched) != positions.size:
-            element = int(np.argmax(np.bincount(positions) > 1))
+        base = base_of(target)
+        put = self.accessed(target, value.invalid, gate, store)
+        view = self.views[target].map(lambda part: part[put])
+        touched = _touched(base, view)
+        if np.count_nonzero(touched) != sum(part.size for part in view.parts):
+            twice = int(np.argmax(np.bincount(np.concatenate(view.parts)) > 1))
+            element = twice * view.unit // base.dtype.itemsize
             found = f"race: it writes element {element} of the buffer in slot {slot_of(base)} twice"
             raise undefined("STORE.u3", found, store)
         access = Access(store, base, touched)
@@ -174,7 +220,23 @@ class TensorMemory:
         for number, read in enumerate(self._reads):
             _race_unless(read, access, ordered=bool(before >> (2 * number + 1) & 1))
         self._before[store] = before | 1 << (2 * len(self._writes))
-        self._writes.append(Write(access, positions, value.map(lambda a: a[put])))
+        self._writes.append(Write(access, view, value.map(lambda a: a[put]), target.dtype))
+
+    def overwrite(self, store: UOp, touched: Array, value: Value) -> None:
+        """Record a STORE that another memory has checked: what it makes of elements of its base."""
+        base = base_of(store.src[0])
+        view = View((touched,), base.dtype.itemsize)
+        self._before[store] |= 1 << (2 * len(self._writes))
+        access = Access(store, base, _touched(base, view))
+        self._writes.append(Write(access, view, value, base.dtype))
+
+    def keeps_elements(self, location: UOp) -> bool:
+        """Return whether the elements of a location are elements of its buffer."""
+        return _is_plain(self.views[location], base_of(location).dtype, location.dtype)
+
+    def contents_at(self, u: UOp, base: UOp) -> Value:
+        """Return a flat buffer after the writes that come before a node."""
+        return self.contents(base, self._before[u])
 
     def contents(self, base: UOp, before: int | None = None) -> Value:
         """Return a flat buffer after the writes among the events `before`, by default after all."""
@@ -189,7 +251,7 @@ class TensorMemory:
     def written(self) -> dict[int, Value]:
         """Map slots to the final contents of the buffers with stores, in their shapes."""
         bases = sorted({w.access.base for w in self._writes}, key=slot_of)
-        return {slot_of(b): _take(self.contents(b), self._views[b]) for b in bases}
+        return {slot_of(b): _take(self.contents(b), self.views[b].parts[0]) for b in bases}
 
 
 def reads_of(u: UOp) -> tuple[UOp, ...]:
@@ -211,9 +273,13 @@ def initial(leaf: UOp, value: Value | None) -> Value:
 
 
 def _race_unless(first: Access, second: Access, *, ordered: bool) -> None:
-    if ordered or first.base is not second.base or not (first.touched & second.touched).any():
+    if ordered or first.base is not second.base:
         return
-    element = int(np.flatnonzero(first.touched & second.touched)[0])
+    count = size(first.base.shape)
+    both = np.logical_and(*_in_one_unit(first.touched, second.touched))
+    if not both.any():
+        return
+    element = int(np.argmax(both)) * count // both.size
     found = (
         f"race: it and {described(first.node)} access element {element} of the buffer in slot "
         f"{slot_of(first.base)} and nothing orders them"
@@ -221,12 +287,61 @@ def _race_unless(first: Access, second: Access, *, ordered: bool) -> None:
     raise undefined("STORE.u2", found, second.node, first.node)
 
 
-def _take(contents: Value, view: Array) -> Value:
-    """Pick the elements of flat contents at the positions of a view."""
-    absent = view < 0
-    position = np.where(absent, 0, view)
+def _in_one_unit(a: Mask, b: Mask) -> tuple[Mask, Mask]:
+    """Return two masks over a buffer by the smaller one of their units."""
+    if a.size == b.size:
+        return a, b
+    return np.repeat(a, max(b.size // a.size, 1)), np.repeat(b, max(a.size // b.size, 1))
+
+
+def _touched(base: UOp, view: View) -> Mask:
+    touched = np.zeros(size(base.shape) * base.dtype.itemsize // view.unit, np.bool_)
+    for part in view.parts:
+        touched[part] = True
+    return touched
+
+
+def _picked(i: Array, axis: int, outside: Mask, nowhere: Mask, part: Array) -> Array:
+    """Return a part of a view at indices along an axis; marks where these are no positions."""
+    part = part.take(np.where(nowhere, 0, i).astype(np.intp), axis=axis)
+    behind = (1,) * (part.ndim - axis - nowhere.ndim)
+    outside, nowhere = (m.reshape((*m.shape, *behind)) for m in (outside, nowhere))
+    return np.where(nowhere, np.where(outside, OUTSIDE, ABSENT), part)
+
+
+def _is_plain(view: View, old: DType, new: DType) -> bool:
+    return old is new and view.unit == old.itemsize
+
+
+def _of_view(contents: Value, old: DType, view: View, new: DType) -> Value:
+    """Return the elements of a location of dtype `new`, in a flat buffer of dtype `old`."""
+    if _is_plain(view, old, new):
+        return _take(contents, view.parts[0])
+    units = _bits(contents, old, unit_of(view))
+    parts = together([_take(units, p) for p in view.parts], lambda a: np.stack(a, axis=-1))
+    return _bits(parts, unit_of(view), new).map(lambda a: a[..., 0])
+
+
+def unit_of(view: View) -> DType:
+    return DTYPES[f"uint{8 * view.unit}"]
+
+
+def _bits(value: Value, old: DType, new: DType) -> Value:
+    """Return what BITCAST makes of a value."""
+    return bitcast(cast_of_bits(value.data.shape, old, new), value)
+
+
+def cast_of_bits(shape: Shape, old: DType, new: DType) -> UOp:
+    """Return a BITCAST of elements in memory."""
+    return UOp(Op.BITCAST, param(0, shape, old), arg=DTypeArg(new))
+
+
+def _take(contents: Value, part: Array) -> Value:
+    """Pick the elements of flat contents at the positions of a view's part."""
+    absent = part < 0
+    position = np.where(absent, 0, part)
     if contents.data.size == 0:
-        return Value(np.zeros(view.shape, contents.data.dtype), absent if absent.any() else None)
+        return Value(np.zeros(part.shape, contents.data.dtype), absent if absent.any() else None)
 
     def pick(mask: Mask | None) -> Mask | None:
         return None if mask is None else mask[position] & ~absent
@@ -240,10 +355,33 @@ def _take(contents: Value, view: Array) -> Value:
 
 
 def _applied(start: Value, writes: list[Write]) -> Value:
-    data = start.data.copy()
-    unspecified, free_nan = (full(m, data).copy() for m in (start.unspecified, start.free_nan))
+    held = Held(start)
     for w in writes:
-        data[w.positions] = w.value.data
-        unspecified[w.positions] = False if w.value.unspecified is None else w.value.unspecified
-        free_nan[w.positions] = False if w.value.free_nan is None else w.value.free_nan
-    return Value(data, None, unspecified if unspecified.any() else None, either(free_nan))
+        old = w.access.base.dtype
+        if _is_plain(w.view, old, w.dtype):
+            held.put(w.view.parts[0], w.value)
+            continue
+        unit = unit_of(w.view)
+        units, value = Held(_bits(held.value, old, unit)), w.value.map(lambda a: a[..., None])
+        parts = _bits(value, w.dtype, unit)
+        for k, part in enumerate(w.view.parts):
+            units.put(part, parts.map(itemgetter((..., k))))
+        held = Held(_bits(units.value, unit, old))
+    return held.value
+
+
+class Held:
+    """The contents of a buffer while STOREs change them."""
+
+    def __init__(self, start: Value) -> None:
+        self._data = start.data.copy()
+        self._masks = [full(m, start.data).copy() for m in (start.unspecified, start.free_nan)]
+
+    def put(self, positions: Array, value: Value) -> None:
+        self._data[positions] = value.data
+        for mask, new in zip(self._masks, (value.unspecified, value.free_nan), strict=True):
+            mask[positions] = False if new is None else new
+
+    @property
+    def value(self) -> Value:
+        return Value(self._data, None, *(m if m.any() else None for m in self._masks))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 OF_ALL_OPS = (
     Clause("VALUE.u1", "an element of dtype index is a number of 64 bits"),
     Clause("VALUE.n1", "the values that a program needs at once fit in memory"),
-    Clause("VALUE.n2", "a tensor graph reaches memory by movement of whole elements"),
 )
 """The clauses that any op can break."""
 

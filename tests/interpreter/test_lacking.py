@@ -24,10 +24,8 @@ from uop.interpreter.tensor.devices import evaluate_by_devices
 from uop.spec.args import (
     AddrSpace,
     AxisType,
-    BufferArg,
     CustomArg,
     CustomFunctionArg,
-    DTypeArg,
     GetAddrArg,
     InsArg,
     ReduceArg,
@@ -43,9 +41,6 @@ from uop.spec.uop import UOp, const, dims, index_const, param
 OUT = kernel_param(0, 4)
 ONE = const(1, I32)
 A = param(5, (4,), I32)
-BITS = UOp(
-    Op.BITCAST, UOp(Op.BUFFER, dims((4,)), arg=BufferArg(1, dtypes.float32)), arg=DTypeArg(I32)
-)
 PADDED = UOp(Op.PAD, argument(1, 4), dims((1,)), dims((5,)))
 
 
@@ -96,7 +91,6 @@ PROGRAMS = {
         Op.RANGE,
     ),
     "GETADDR.n1": (UOp(Op.GETADDR, PADDED, arg=GetAddrArg("D0")), Op.PAD),
-    "VALUE.n2": (UOp(Op.SINK, UOp(Op.STORE, BITS, A)), Op.BITCAST),
     "VALUE.n1": (UOp(Op.EXPAND, param(0, (1,), I32), dims((10**13,))), Op.EXPAND),
 }
 

@@ -261,6 +261,15 @@ def test_devices_and_axes_are_where_the_parts_lie(case: FileCase) -> None:
         assert placed.whole().data.tobytes() == whole.data.tobytes()
 
 
+def is_out_of_bounds(u: UOp, inputs: dict[int, Array]) -> bool:
+    """Whether a location may be named, and accessed only where a gate is true."""
+    try:
+        evaluate_full(UOp(Op.LOAD, u), inputs)
+    except UndefinedError as error:
+        return error.label == "INDEX.u1"
+    return False
+
+
 @pytest.mark.parametrize("case", TENSORS)
 def test_what_has_an_addrspace_can_be_written_and_nothing_else(case: FileCase) -> None:
     """A write through a location is seen when it is read; a value is no place to write to."""
@@ -274,6 +283,8 @@ def test_what_has_an_addrspace_can_be_written_and_nothing_else(case: FileCase) -
             with pytest.raises(InvalidError, match=r"STORE\.c"):
                 UOp(Op.STORE, u, zeros)
         elif zeros.shape == u.shape and u.op is not Op.AFTER:
+            if is_out_of_bounds(u, inputs):
+                continue
             read = evaluate_full(UOp(Op.LOAD, UOp(Op.AFTER, u, UOp(Op.STORE, u, zeros))), inputs)
             assert isinstance(read, Value)
             assert read.data.tobytes() == bytes(read.data.nbytes)
