@@ -18,6 +18,7 @@ class Standing(StrEnum):
     IMPLEMENTED = "implemented"
     DECIDED = "decided"
     CONTRADICTED = "contradicted by"
+    PLANNED = "planned because"
     OUT_OF_SCOPE = "out of scope because"
 
 

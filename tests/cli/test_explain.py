@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from uop.spec.documents.decisions import decisions
+from uop.spec.documents.rows import Standing, rows
 
 
 def test_an_op_is_explained(uop: Any) -> None:
@@ -52,6 +53,18 @@ def test_a_row_is_explained(uop: Any, name: str) -> None:
     outcome = uop("explain", name)
     assert outcome.code == 0
     assert outcome.out.strip()
+
+
+def test_the_ledger_counts_every_row_and_names_what_is_not_implemented(uop: Any) -> None:
+    lines = uop("explain", "--ledger").out.splitlines()
+    documents = {row.document for row in rows().values()}
+    sums = [line.split()[1:] for line in lines if line.split()[:1] and line.split()[0] in documents]
+    assert len(sums) == len(documents)
+    assert sum(int(number) for line in sums for number in line) == len(rows())
+    named = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert named == [*dict.fromkeys(named)]
+    open_ = {row.id for row in rows().values() if row.standing is not Standing.IMPLEMENTED}
+    assert open_ == {*named} - {"implemented"}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from reprlib import repr
@@ -19,6 +20,28 @@ if TYPE_CHECKING:
     from uop.spec.dtype import DType
 
 OF_A_CASE = ("--element", "--batch", "--output", "--profile", "--cases")
+
+
+def print_ledger(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    """Print what became of the rows of the documents, and end."""
+    if not wanted:
+        return
+    from uop.spec.documents.decisions import decisions
+    from uop.spec.documents.rows import Standing, rows
+
+    sums = Counter((row.document, row.standing) for row in rows().values())
+    names = {standing: standing.name.lower().replace("_", " ") for standing in Standing}
+    click.echo(f"{'':8}" + "".join(f"{name:>14}" for name in names.values()))
+    for document in dict.fromkeys(document for document, _ in sums):
+        click.echo(f"{document:8}" + "".join(f"{sums[document, s]:14}" for s in Standing))
+    for standing in list(Standing)[1:]:
+        click.echo(f"\n{names[standing]}")
+        chosen = [row for row in rows().values() if row.standing is standing]
+        width = max(len(row.id) for row in chosen)
+        for row in chosen:
+            title = f": {decisions()[row.detail].title}" if row.detail in decisions() else ""
+            click.echo(f"  {row.id:{width}}  {row.detail}{title}")
+    context.exit()
 
 
 @click.command("explain", context_settings={"ignore_unknown_options": True})
@@ -59,6 +82,15 @@ OF_A_CASE = ("--element", "--batch", "--output", "--profile", "--cases")
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="For a case of your own: the folder of its .uop file, as in its run.",
+)
+@click.option(
+    "--ledger",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_ledger,
+    help="Count the rows of the documents by what became of them, and name each that is not "
+    "implemented, with the reason.",
 )
 def command(
     name: str,
