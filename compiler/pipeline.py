@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import getdoc, getmodule
 
 from uop.compiler.execute import Executable, Inputs, Output, executable
 from uop.compiler.kernels import first_stage, without_binaries
@@ -63,6 +64,8 @@ class Stage:
     form: Callable[[Setting], Form]
     rules: Callable[[Target], Sequence[str]] = lambda _: ()
     """The names of its rules."""
+    about: str = ""
+    """What it does, in one sentence."""
 
 
 WITH_MIN = frozenset({Op.MIN, Op.REDUCE})
@@ -190,7 +193,19 @@ def add_stage(stage: Stage, before: str) -> None:
 
 def _rewriting(run: Callable[[UOp, Fired], UOp], form: Form, rules: Sequence[str] = ()) -> Stage:
     """A stage that does not depend on the setting."""
-    return Stage(form.stage, lambda u, _, fired: run(u, fired), lambda _: form, lambda _: rules)
+    return Stage(
+        form.stage,
+        lambda u, _, fired: run(u, fired),
+        lambda _: form,
+        lambda _: rules,
+        _about(run),
+    )
+
+
+def _about(run: Callable[..., UOp]) -> str:
+    """The first paragraph about the stage of a function, as its module has it."""
+    paragraph = (getdoc(getmodule(run)) or "").partition("\n\n")[0]
+    return " ".join(paragraph.partition(": ")[2].split())
 
 
 STAGES = [
@@ -201,6 +216,7 @@ STAGES = [
         lambda u, s, fired: optimize(u, fired, s.optimizations),
         lambda _: OPTIMIZED,
         lambda _: OPTIMIZE.names,
+        _about(optimize),
     ),
     _rewriting(expand, EXPANDED, (WRITE_OUT,)),
     Stage(
@@ -208,9 +224,15 @@ STAGES = [
         lambda u, s, fired: select(u, s.target, fired),
         lambda s: selected_for(s.target),
         lambda target: rules_for(target).names,
+        _about(select),
     ),
     _rewriting(linearize, LINEARIZED),
     _rewriting(plan, PLANNED),
-    Stage("render", lambda u, s, fired: render(u, s.target), lambda _: RENDERED),
+    Stage(
+        "render",
+        lambda u, s, fired: render(u, s.target),
+        lambda _: RENDERED,
+        about=_about(render),
+    ),
 ]
 """The stages in their order."""

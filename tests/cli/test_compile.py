@@ -1,5 +1,6 @@
 """`uop compile`: the source for each target, what each stage leaves, and bad usage."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ def test_what_a_stage_leaves_is_a_file_that_runs_and_agrees(
     *_, first, second, third = uop("run", left).out.splitlines()
     assert first.endswith(LINES[0])
     assert [line.strip() for line in (second, third)] == LINES[1:]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_says_what_it_is_about_and_what_it_has_changed(
+    uop: Any, program: Path, stage: str
+) -> None:
+    about, changed, *_ = uop("compile", program, "--stage", stage).out.splitlines()
+    assert re.fullmatch(rf"; {stage}: [a-z].*\.", about)
+    assert re.fullmatch(r"; changed: (nothing|\d+ nodes to \d+, \d+ of them new.*)", changed)
 
 
 @pytest.mark.parametrize("stage", STAGES)

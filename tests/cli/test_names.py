@@ -43,6 +43,9 @@ def test_case_does_not_matter(uop: Any, tmp_path: Any, monkeypatch: pytest.Monke
         assert uop("explain", *arguments).code == 0
     assert uop("explain", "add", "1", "2", "--backend", "INTERPRETER").code == 0
     assert uop("compile", GEMM, "--target", "CUDA", "--stage", "Plan").code == 0
+    for name in ("Instruction Selection", "instruction_selection", "SELECT"):
+        outcome = uop("compile", GEMM, "--stage", name)
+        assert outcome.out.startswith("; select: rewrites kernels to ops that the target has.\n")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -47,6 +48,20 @@ class NameList(Name):
         before, comma, last = incomplete.rpartition(",")
         found = super().shell_complete(ctx, param, last)
         return [CompletionItem(before + comma + str(item.value)) for item in found]
+
+
+class StageName(Name):
+    """A stage of the compiler, also by the name that the documents give it."""
+
+    IN_DOCUMENTS: ClassVar = {
+        "instruction selection": "select",
+        "register/memory plan": "plan",
+        "memory plan": "plan",
+    }
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        words = value.casefold().replace("_", " ")
+        return super().convert(self.IN_DOCUMENTS.get(words, value), param, ctx)
 
 
 class BackendName(Name):

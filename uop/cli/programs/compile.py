@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from uop.cli import names as listed
-from uop.cli.names import Name
+from uop.cli.names import Name, StageName
 from uop.cli.programs.files import case_option, errors_by_line, program_argument, read_case
 from uop.cli.programs.run import arrays
 from uop.spec.graph import slot_of
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
 
 
 @click.command("compile")
@@ -25,9 +30,9 @@ from uop.spec.graph import slot_of
 )
 @click.option(
     "--stage",
-    type=Name(listed.stages),
-    metavar="NAME",
-    help="Print what this stage leaves, not the source.",
+    type=StageName(listed.stages, shown=True),
+    help="Print what this stage leaves, not the source, and what it has changed; the documents' "
+    "names, as 'Instruction Selection', are names too.",
 )
 def command(file: Path, case_id: str | None, target: str, stage: str | None) -> None:
     """Compile a program and print its source, or the program that a stage leaves.
@@ -58,4 +63,25 @@ def command(file: Path, case_id: str | None, target: str, stage: str | None) -> 
     left = compiled.stages[stage]
     # A stage may drop an input that no result depends on.
     inputs = {slot: data for slot, data in case.inputs.items() if slot in slots_of(left)}
+    for line in about(
+        stage, [root, *compiled.stages.values()][[*compiled.stages].index(stage)], left
+    ):
+        click.echo(f"; {line}")
     click.echo(print_file(UopFile((FileCase(root=left, inputs=inputs),))), nl=False)
+
+
+def about(stage: str, before: UOp, after: UOp) -> Iterator[str]:
+    """What a stage is about, and what it has changed."""
+    from uop.compiler.pipeline import STAGES
+
+    (said,) = (s.about for s in STAGES if s.name == stage)
+    yield f"{stage}: {said}"
+    old, new = before.toposort(), after.toposort()
+    fresh = len(set(new) - set(old))
+    if not fresh:
+        yield "changed: nothing"
+        return
+    ops = [dict.fromkeys(u.op.name for u in order) for order in (old, new)]
+    moves = (("brought", ops[1].keys() - ops[0].keys()), ("removed", ops[0].keys() - ops[1].keys()))
+    told = [f"{verb} {', '.join(sorted(names))}" for verb, names in moves if names]
+    yield "; ".join((f"changed: {len(old)} nodes to {len(new)}, {fresh} of them new", *told))
