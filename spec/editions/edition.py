@@ -77,7 +77,7 @@ class Edition:
 
     def parse(self, text: str, path: str = "") -> UOp:
         """The core node of a text; the first line may name this edition."""
-        scope, is_open = _EditionScope(self, path), True
+        scope, is_open = self.scope(path), True
         for number, line in enumerate(text.split("\n"), 1):
             if is_open and _header(line) is not None:
                 if _header(line) != self.name:
@@ -88,6 +88,10 @@ class Edition:
             scope.read(Line(line, number, path))
             is_open = is_open and not scope.nodes
         return scope.root()
+
+    def scope(self, path: str = "") -> Scope:
+        """An empty program, whose nodes are read in the words of the edition."""
+        return _EditionScope(self, path)
 
     def print(self, root: UOp) -> str:
         """Print a program; UnsupportedError for an op that the edition has no word for."""

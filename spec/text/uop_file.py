@@ -1,5 +1,6 @@
 """Reads and writes `.uop` files: programs with their inputs and expected results.
 
+    edition NAME                first: the programs of the file are in the words of this edition
     case ID                     opens a case; a file of one case needs none. %N is scoped to a case
     profile KNOBS               the profile it is judged by
     %N = ...                    the program; the lines below stand after it
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
 from uop.spec.case import ElementSet, FileCase, UopFile, decode_set, encode_set, outputs
@@ -27,6 +28,7 @@ from uop.spec.conditions.clauses import undefined_labels
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.graph import slot_of, slots_of
 from uop.spec.latitude import STRICT, Profile
+from uop.spec.nearest import did_you_mean
 from uop.spec.properties.symbolic import bind, is_variable, variables
 from uop.spec.registry import labels
 from uop.spec.text.array import Array, decode_array, encode_array
@@ -107,6 +109,7 @@ LONGEST_SET = 200
 """The most characters of the text of a set: four values and their punctuation."""
 _DIRECTIVE = re.compile(r"\s*([A-Za-z_]+)(?:\s+|$)(.*)", re.DOTALL)
 _KNOWN = "case, profile, input, expect, accept, undefined or invalid"
+_OPENS = ("case", "edition")
 
 
 class _Open:
@@ -117,9 +120,8 @@ class _Open:
         "profile", "rejected", "root", "scope", "undefined", "undefined_label",
     )  # fmt: skip
 
-    def __init__(self, name: str, line: int, path: str) -> None:
-        self.id, self.line = name, line
-        self.scope = Scope(path)
+    def __init__(self, name: str, line: int, scope: Scope) -> None:
+        self.id, self.line, self.scope = name, line, scope
         self.root: UOp | None = None
         self.inputs: dict[int, Array] = {}
         self.expect: dict[int, Array] = {}
@@ -163,6 +165,7 @@ class _Reader:
         self._cases: dict[str, FileCase] = {}
         self._head: list[str] = []
         self._open: _Open | None = None
+        self._scope: Callable[[str], Scope] = Scope
 
     def read(self, text: str, number: int) -> None:
         stripped = text.strip()
@@ -170,11 +173,15 @@ class _Reader:
             self._read_comment(stripped)
             return
         match = _DIRECTIVE.fullmatch(text)
-        if match is not None and match[1] == "case":
-            self._read_case(match, number)
+        if match is not None and match[1] in _OPENS:
+            name, column = match[2].partition(";")[0].strip(), match.start(1) + 1
+            if name.split() != [name]:
+                what = "ID" if match[1] == "case" else "NAME"
+                raise MalformedError(f"expected {match[1]} {what}", number, column, self._path)
+            (self._read_case if match[1] == "case" else self._read_edition)(name, number, column)
             return
         if self._open is None:
-            self._open = _Open("", number, self._path)
+            self._open = _Open("", number, self._scope(self._path))
         self._open.is_commentable = False
         if match is None:
             self._read_node(self._open, Line(text, number, self._path))
@@ -201,15 +208,23 @@ class _Reader:
         elif self._open.is_commentable:
             self._open.comment += [text] if stripped else []
 
-    def _read_case(self, match: re.Match[str], number: int) -> None:
-        name, column = match[2].partition(";")[0].strip(), match.start(1) + 1
-        if name.split() != [name]:
-            raise MalformedError("expected case ID", number, column, self._path)
+    def _read_case(self, name: str, number: int, column: int) -> None:
         self._close()
         if name in self._cases or "" in self._cases:
             found = f"the case {name} stands twice" if name in self._cases else "a case without ID"
             raise MalformedError(found, number, column, self._path)
-        self._open = _Open(name, number, self._path)
+        self._open = _Open(name, number, self._scope(self._path))
+
+    def _read_edition(self, name: str, number: int, column: int) -> None:
+        from uop.spec.editions import EDITIONS  # these read lines of programs as this file does
+
+        if self._open is not None or self._cases or self._scope is not Scope:
+            message = "expected the edition once, before the first case"
+            raise MalformedError(message, number, column, self._path)
+        if name not in EDITIONS:
+            known = f"expected one of {', '.join(EDITIONS)}{did_you_mean(name, EDITIONS)}"
+            raise MalformedError(f"no edition {name}: {known}", number, column, self._path)
+        self._scope = EDITIONS[name].scope
 
     def _read_node(self, case: _Open, line: Line) -> None:
         if case.rejected is not None:
