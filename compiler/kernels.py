@@ -12,9 +12,9 @@ from uop.spec.kernel.forms import (
     FORMS,
     LINEARIZED,
     LISTED,
+    ONE_BY_ONE,
     OPTIMIZED,
     RANGED,
-    SELECTED,
     Form,
     verify,
 )
@@ -25,7 +25,7 @@ FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
     (RANGED, "optimize"),
     (EXPANDED, "select"),
     (OPTIMIZED, "expand"),
-    (SELECTED, "select"),
+    (ONE_BY_ONE, "select"),
     (LINEARIZED, "plan"),
     (LISTED, "linearize"),
 )
@@ -53,35 +53,32 @@ def first_stage(root: UOp, target: Target) -> str:
         except PassError as error:
             reasons[form.stage] = str(error)
             continue
-        _check(root, form, target)
+        if form is RANGED and not all(map(_is_parallel, calls(root))):
+            continue
+        if form in (LINEARIZED, LISTED):
+            for call in calls(root):
+                _check_target(call.src[0], target)
         return stage
     if any(u.op is Op.WMMA for u in root.toposort()):
         raise UnsupportedError("the compiler takes no kernel with WMMA")
     body = calls(root)[0].src[0]
-    near = LISTED if body.op is Op.LINEAR else SELECTED if _has_work_items(body) else RANGED
+    near = LISTED if body.op is Op.LINEAR else ONE_BY_ONE if _has_work_items(body) else RANGED
     raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
 
 
-def _check(root: UOp, form: Form, target: Target) -> None:
-    """Check what the stages require besides the form."""
-    for call in calls(root):
-        if form in (RANGED, EXPANDED, OPTIMIZED):
-            _check_parallel(call)
-        if form in (LINEARIZED, LISTED):
-            _check_target(call.src[0], target)
-
-
-def _check_parallel(call: UOp) -> None:
-    """Output ranges become work items, so UnsupportedError for dependences between iterations."""
-    order = call.src[0].toposort()
+def _is_parallel(call: UOp) -> bool:
+    """Whether no iteration of the outer loops depends on another one, so that they may become work
+    items: one nest, which stores to each buffer once, and reads from none of these.
+    """
+    body = call.src[0]
+    order = body.toposort()
     stored = [accessed(u, call) for u in order if u.op is Op.STORE]
-    if not stored or len(call.src[0].src) > 1:
-        nests = len(call.src[0].src) if stored else 0
-        raise UnsupportedError(f"a kernel with {nests} nests of loops around STOREs, expected one")
-    if len(set(stored)) < len(stored):
-        raise UnsupportedError("a kernel with two STOREs to one buffer in loops")
-    if any(u.op is Op.LOAD and accessed(u, call) in stored for u in order):
-        raise UnsupportedError("a kernel that reads what it stores in loops")
+    return (
+        len(body.src) == 1
+        and len(set(stored)) == len(stored)
+        and all(u.src[0].op is Op.CONST for u in order if u.op is Op.RANGE)
+        and not any(u.op is Op.LOAD and accessed(u, call) in stored for u in order)
+    )
 
 
 def _check_target(body: UOp, target: Target) -> None:

@@ -52,6 +52,8 @@ def _reject_kernels(root: UOp) -> None:
     for u in root.toposort():
         if u.op in KERNEL_OPS:
             raise UnsupportedError(f"callify: {u.op.name} in a tensor graph")
+        if u.op is Op.GETADDR:
+            raise UnsupportedError("the compiler takes no GETADDR: a device may move its memory")
 
 
 def _reject_shards(root: UOp) -> None:

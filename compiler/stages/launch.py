@@ -16,6 +16,7 @@ from uop.spec.uop import UOp, dims, index_const
 
 GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
 ITEMS = (AxisType.LOCAL, AxisType.WARP)
+GROUP_REDUCE = AxisType.GROUP_REDUCE
 
 
 def launched(body: UOp) -> UOp:
@@ -25,7 +26,9 @@ def launched(body: UOp) -> UOp:
     order = body.toposort()
     ranges = [u for u in order if u.op is Op.RANGE]
     outer = [r for r in ranges if type_of(r) in GROUPS]
-    inner = sorted((r for r in ranges if type_of(r) in ITEMS), key=id_of)
+    # Around a STORE the iterations of a GROUP_REDUCE are work items like others of the group.
+    around = {u.src[1] for u in order if u.op is Op.END and type_of(u.src[1]) is GROUP_REDUCE}
+    inner = sorted((r for r in ranges if type_of(r) in ITEMS or r in around), key=id_of)
     folds = shared_folds(order)
     if any(_bound(r) == 0 for r in (*outer, *inner)):
         return _never(body, ranges)
@@ -49,7 +52,7 @@ def shared_folds(order: Sequence[UOp]) -> list[UOp]:
 
 
 def _shared(u: UOp) -> list[UOp]:
-    return [r for r in u.src[1:] if type_of(r) is AxisType.GROUP_REDUCE]
+    return [r for r in u.src[1:] if type_of(r) is GROUP_REDUCE]
 
 
 def _sharing(folds: Sequence[UOp]) -> int:
@@ -93,7 +96,7 @@ def _combined(u: UOp, src: Sequence[UOp], counters: tuple[UOp, UOp], slot: int) 
     value, *ranges = src
     item, part = counters
     sharing, items = index_const(_bound(part)), _bound(item)
-    own = [r for r in ranges if type_of(r) is not AxisType.GROUP_REDUCE]
+    own = [r for r in ranges if type_of(r) is not GROUP_REDUCE]
     mine = UOp(Op.REDUCE, value, *own, arg=u.arg) if own else value
     arg = BufferArg(slot, u.dtype, None, AddrSpace.LOCAL)
     memory = UOp(Op.BUFFER, dims((items,)), arg=arg)

@@ -27,6 +27,11 @@ typedef double f64;
 #define f64_to_bits(x) as_ulong(x)
 #define bits_to_f64(x) as_double((u64)(x))"""
 
+# OpenCL C has no atomic addition of floats: exchange the sum until no other item came between.
+EXCHANGE = """\
+for (u{n} old = f{n}_to_bits({{0}}), seen; (seen = {function}((volatile {{2}} u{n}*)&{{0}}, old, \
+f{n}_to_bits(bits_to_f{n}(old) + {{1}}))) != old; old = seen)"""
+
 DIALECT = Dialect(
     name="OpenCL C",
     header=HEADER,
@@ -44,6 +49,8 @@ DIALECT = Dialect(
         dtypes.uint32: "atomic_add((volatile {2} u32*)&{0}, {1})",
         dtypes.int64: "atom_add((volatile {2} i64*)&{0}, {1})",
         dtypes.uint64: "atom_add((volatile {2} u64*)&{0}, {1})",
+        dtypes.float32: EXCHANGE.format(n=32, function="atomic_cmpxchg"),
+        dtypes.float64: EXCHANGE.format(n=64, function="atom_cmpxchg"),
     },
     target="opencl",
 )

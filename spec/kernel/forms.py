@@ -321,15 +321,17 @@ EXPANDED = replace(
 SELECTED = replace(
     EXPANDED,
     stage="select",
-    ops=SCALAR_OPS | {Op.SPECIAL, Op.BUFFER, Op.AFTER, Op.GROUP, Op.BARRIER, Op.INS, Op.CUSTOM},
-    axis_types=frozenset({AxisType.REDUCE}),
+    ops=SCALAR_OPS
+    | {Op.SPECIAL, Op.BUFFER, Op.AFTER, Op.GROUP, Op.BARRIER, Op.INS, Op.CUSTOM, Op.ATOMICADD},
+    axis_types=frozenset({AxisType.REDUCE, AxisType.LOOP}),
 )
+ONE_BY_ONE = replace(SELECTED, ops=SELECTED.ops | {Op.REDUCE})
+"""SELECTED with folds: loops whose iterations depend on each other stay loops."""
 LINEARIZED = replace(
     SELECTED,
     stage="linearize",
     body=Op.LINEAR,
-    ops=(SELECTED.ops - {Op.SINK}) | {Op.LINEAR, Op.IF, Op.ENDIF, Op.ATOMICADD},
-    axis_types=frozenset({AxisType.REDUCE, AxisType.LOOP}),
+    ops=(SELECTED.ops - {Op.SINK}) | {Op.LINEAR, Op.IF, Op.ENDIF},
     invariants=SCALAR + ORDER,
 )
 LISTED = replace(LINEARIZED, invariants=SCALAR[1:] + ORDER)

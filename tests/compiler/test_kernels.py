@@ -8,7 +8,16 @@ import pytest
 from uop.compiler.pipeline import compile
 from uop.compiler.stages.linearize import linearize
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import AddrSpace, AxisType, BufferArg, ParamArg, RangeArg, ReduceArg, SpecialArg
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    BufferArg,
+    DTypeArg,
+    ParamArg,
+    RangeArg,
+    ReduceArg,
+    SpecialArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
@@ -87,39 +96,87 @@ def test_kernels_enter_at_the_stage_behind_their_form(root: UOp, first: str) -> 
 
 
 def storing_twice(other: int) -> UOp:
+    """Two STOREs in one loop, to two buffers or to both halves of one."""
     i = loop(0, ROWS, AxisType.LOOP)
-    to = (at(memory(0, ROWS), i), at(memory(other, ROWS * INNER if other else ROWS), i))
+    further = i if other else UOp(Op.ADD, i, index_const(ROWS))
+    to = (
+        at(memory(1 - other, (ROWS, ROWS * INNER)[1 - other]), i),
+        at(memory(1, ROWS * INNER), further),
+    )
     stores = (UOp(Op.STORE, place, const(5 + k, dtypes.int32)) for k, place in enumerate(to))
     return program(UOp(Op.SINK, UOp(Op.END, UOp(Op.GROUP, *stores), i)))
 
 
-@pytest.mark.usefixtures("opencl")
-def test_a_loop_may_store_to_two_buffers() -> None:
-    root = storing_twice(1)
-    for found in (compile(root).run({1: DATA}), evaluate(root, {1: DATA})):
-        assert isinstance(found, dict)
-        assert found[0].tolist() == [5] * ROWS
-        assert found[1].tolist() == [6] * ROWS + DATA.tolist()[ROWS:]
-
-
-def test_a_loop_that_stores_twice_to_a_buffer_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="two STOREs to one buffer"):
-        compile(storing_twice(0))
-
-
-def test_a_kernel_that_reads_what_its_loops_store_is_refused() -> None:
+def carried() -> UOp:
+    """Each iteration adds to what the one before has stored."""
     i = loop(0, ROWS, AxisType.LOOP)
-    place = at(memory(0, ROWS), i)
-    store = UOp(Op.STORE, place, UOp(Op.LOAD, place))
-    with pytest.raises(UnsupportedError, match="reads what it stores"):
-        compile(program(UOp(Op.SINK, UOp(Op.END, store, i))))
+    place = at(UOp(Op.AFTER, memory(0, ROWS), i), index_const(1))
+    added = UOp(Op.ADD, UOp(Op.LOAD, place), element(i, index_const(2)))
+    return program(UOp(Op.SINK, UOp(Op.END, UOp(Op.STORE, place, added), i)))
 
 
-def test_what_work_items_lack_is_said_of_the_form_of_work_items() -> None:
-    counter = UOp(Op.SPECIAL, index_const(ROWS), arg=SpecialArg("gidx0"))
-    adding = UOp(Op.ATOMICADD, at(memory(0, ROWS), counter), const(1, dtypes.int32))
-    with pytest.raises(UnsupportedError, match=r"select\.ops(.|\n)*ATOMICADD"):
-        compile(program(UOp(Op.SINK, adding)))
+def folded_in_steps() -> UOp:
+    """A fold in a loop whose iterations depend on each other."""
+    i, k = loop(0, ROWS, AxisType.LOOP), loop(1, INNER, AxisType.REDUCE)
+    place = at(UOp(Op.AFTER, memory(0, ROWS), i), index_const(0))
+    total = UOp(Op.REDUCE, element(i, k), k, arg=ReduceArg(Op.ADD))
+    added = UOp(Op.ADD, UOp(Op.MUL, UOp(Op.LOAD, place), const(3, dtypes.int32)), total)
+    return program(UOp(Op.SINK, UOp(Op.END, UOp(Op.STORE, place, added), i)))
+
+
+def as_often_as_data_says() -> UOp:
+    """A loop that runs as often as an element of memory says."""
+    often = UOp(Op.CAST, element(index_const(2), index_const(0)), arg=DTypeArg(dtypes.index))
+    i = UOp(Op.RANGE, often, arg=RangeArg(0, AxisType.LOOP))
+    return program(
+        UOp(Op.SINK, UOp(Op.END, UOp(Op.STORE, at(memory(0, ROWS), i), const(9, dtypes.int32)), i))
+    )
+
+
+def adding(kind: AxisType | None) -> UOp:
+    """Atomic additions to one element, by a loop or by work items."""
+    counter = (
+        UOp(Op.SPECIAL, index_const(ROWS), arg=SpecialArg("gidx0"))
+        if kind is None
+        else loop(0, ROWS, kind)
+    )
+    value = element(counter, index_const(1))
+    effect = UOp(Op.ATOMICADD, at(memory(0, ROWS), index_const(2)), value)
+    return program(UOp(Op.SINK, effect if kind is None else UOp(Op.END, effect, counter)))
+
+
+def by_a_group() -> UOp:
+    """A STORE in a loop that the work items of a group share."""
+    i = loop(0, ROWS, AxisType.GROUP_REDUCE)
+    store = UOp(Op.STORE, at(memory(0, ROWS), i), element(i, index_const(4)))
+    return program(UOp(Op.SINK, UOp(Op.END, store, i)))
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize(
+    "root",
+    [
+        storing_twice(0),
+        storing_twice(1),
+        carried(),
+        folded_in_steps(),
+        as_often_as_data_says(),
+        adding(None),
+        adding(AxisType.LOOP),
+        by_a_group(),
+    ],
+    ids=["halves", "buffers", "carried", "fold", "bound", "items", "loop", "group"],
+)
+def test_a_kernel_with_effects_in_an_order_gives_what_the_interpreter_gives(root: UOp) -> None:
+    inputs = {0: np.arange(1, ROWS + 1, dtype=np.int32), 1: np.abs(DATA)}
+    inputs[1][2 * INNER] = 2
+    found, right = compile(root).run(inputs), evaluate(root, inputs)
+    assert isinstance(found, dict)
+    assert isinstance(right, dict)
+    assert {slot: a.tolist() for slot, a in found.items()} == {
+        slot: a.tolist() for slot, a in right.items()
+    }
+    assert any(not np.array_equal(a, inputs[slot]) for slot, a in right.items())
 
 
 def test_a_body_that_mixes_forms_is_refused_with_what_is_wrong() -> None:

@@ -214,7 +214,7 @@ def test_a_whole_ledger_names_every_label_op_and_decision() -> None:
     assert told == tuple(clauses())
     others = {point for e in left_out for point in e.points}
     assert unspoken <= others
-    assert {"rule PTRADD min_max", "rule BITCAST addrspace"} <= others
+    assert "rule PTRADD min_max" in others
     assert not {str(p) for p in expected} & others
     assert sums.checked == 0
     assert sum(len(e.points) for e in sums.unchecked) == sums.total
