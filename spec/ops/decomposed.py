@@ -146,7 +146,15 @@ elementwise(
     result=TO_BOOL,
     decomposition=_cmpeq,
 )
-elementwise(Op.NOT, ("A",), "not a.", BOOL, section=SECTION, decomposition=_not_of)
+elementwise(
+    Op.NOT,
+    ("A",),
+    "not a.",
+    BOOL,
+    section=SECTION,
+    decomposition=_not_of,
+    interval=min_max.not_,
+)
 elementwise(
     Op.EXP2,
     ("A",),
@@ -183,6 +191,7 @@ elementwise(
     latitude=lat.SQRT,
     decomposition=_sqrt,
     gradient=gradients.sqrt,
+    interval=min_max.sqrt,
 )
 elementwise(
     Op.POW,

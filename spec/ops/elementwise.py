@@ -167,9 +167,9 @@ elementwise(
 elementwise(
     Op.CMPNE, AB, "a != b; true with a NaN.", VALUES, result=TO_BOOL, interval=min_max.cmpne
 )
-elementwise(Op.XOR, AB, "Bitwise exclusive or; on bool logical.", INTS_BOOL)
-elementwise(Op.OR, AB, "Bitwise or; on bool logical.", INTS_BOOL)
-elementwise(Op.AND, AB, "Bitwise and; on bool logical.", INTS_BOOL)
+elementwise(Op.XOR, AB, "Bitwise exclusive or; on bool logical.", INTS_BOOL, interval=min_max.xor)
+elementwise(Op.OR, AB, "Bitwise or; on bool logical.", INTS_BOOL, interval=min_max.or_)
+elementwise(Op.AND, AB, "Bitwise and; on bool logical.", INTS_BOOL, interval=min_max.and_)
 elementwise(
     Op.SHR,
     AB,
@@ -178,6 +178,7 @@ elementwise(
     one_dtype_at=(0,),
     undefined=COUNT,
     extra=(dtype_among("SHR.c2", 1, INTS),),
+    interval=min_max.shr,
 )
 elementwise(
     Op.SHL,
@@ -187,6 +188,7 @@ elementwise(
     one_dtype_at=(0,),
     undefined=COUNT,
     extra=(dtype_among("SHL.c2", 1, INTS),),
+    interval=min_max.shl,
 )
 elementwise(
     Op.WHERE,

@@ -288,6 +288,6 @@ define(
             Constraint("BITCAST.c2", "total bytes are kept along the last axis", _bytes_change),
             shard_axis_kept("BITCAST.c3", splits_bytes),
         ),
-        **(OF_T | {"dtype": dtype.from_arg, "min_max": min_max.range_of_dtype}),
+        **(OF_T | {"dtype": dtype.from_arg, "min_max": min_max.reinterpreted}),
     )
 )

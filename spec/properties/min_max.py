@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING
 
 from uop.spec.args import ConstArg, GetTupleArg, PadArg, PadFill, ParamArg, ReduceArg, arg_of
 from uop.spec.dtype import Kind, Scalar
+from uop.spec.latitude import SQRT
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import (
     Interval,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 BOTH = Interval(False, True)
+HALF = Fraction(1, 2)
 
 
 @says("none: it has no value")
@@ -162,22 +165,104 @@ def minimum(u: Node) -> Interval:
     return Interval(min(a.min, b.min), min(a.max, b.max))
 
 
+@says("around the quotients of the ends, if the divisor is never 0; else all of the dtype")
 def idiv(u: Node) -> Interval:
-    """Floor division by a positive divisor; for any other divisor the range of the dtype."""
     a, b = _of(u, 0), _of(u, 1)
-    if b.min <= 0:
+    if b.min <= 0 <= b.max:
         return full(u.dtype)
-    return around(int(x) // int(y) for x, y in product((a.min, a.max), (b.min, b.max)))
+    corners = [int(x) // int(y) for x, y in product((a.min, a.max), (b.min, b.max))]
+    return exact_or_range(u.dtype, min(corners), max(corners))
 
 
+@says("[0, B-1] for a positive divisor and [b+1, 0] for a negative one; that of a if it is reduced")
 def mod(u: Node) -> Interval:
-    """[0, B-1] for a positive divisor, or that of a if it is already reduced."""
     a, b = _of(u, 0), _of(u, 1)
-    if b.min <= 0:
+    if b.min <= 0 <= b.max:
         return full(u.dtype)
-    if a.min >= 0 and a.max < b.min:
-        return a
-    return Interval(0, int(b.max) - 1)
+    if a.is_single and b.is_single:
+        return _single(int(a.min) % int(b.min))
+    if b.min > 0:
+        return a if a.min >= 0 and a.max < b.min else Interval(0, int(b.max) - 1)
+    return a if a.max <= 0 and a.min > b.max else Interval(int(b.min) + 1, 0)
+
+
+def _single(x: Scalar) -> Interval:
+    return Interval(x, x)
+
+
+@says("one value of two; [0, the least maximum] of those that are not negative; else all of it")
+def and_(u: Node) -> Interval:
+    a, b = _of(u, 0), _of(u, 1)
+    if u.dtype.kind is Kind.BOOL:
+        return Interval(a.min and b.min, a.max and b.max)
+    if a.is_single and b.is_single:
+        return _single(int(a.min) & int(b.min))
+    highest = [int(x.max) for x in (a, b) if x.min >= 0]
+    return Interval(0, min(highest)) if highest else full(u.dtype)
+
+
+@says("one value of two; up to as many bits as both have, if neither is negative; else all of it")
+def or_(u: Node) -> Interval:
+    a, b = _of(u, 0), _of(u, 1)
+    if u.dtype.kind is Kind.BOOL:
+        return Interval(a.min or b.min, a.max or b.max)
+    if a.is_single and b.is_single:
+        return _single(int(a.min) | int(b.min))
+    least = max(int(a.min), int(b.min))
+    return Interval(least, _all_bits(a, b)) if min(a.min, b.min) >= 0 else full(u.dtype)
+
+
+@says("one value of two; up to as many bits as both have, if neither is negative; else all of it")
+def xor(u: Node) -> Interval:
+    a, b = _of(u, 0), _of(u, 1)
+    if a.is_single and b.is_single:
+        return _single(type(a.min)(int(a.min) ^ int(b.min)))
+    if u.dtype.kind is Kind.BOOL:
+        return BOTH
+    return Interval(0, _all_bits(a, b)) if min(a.min, b.min) >= 0 else full(u.dtype)
+
+
+def _all_bits(a: Interval, b: Interval) -> int:
+    """The highest number of the bits that two intervals without negative numbers need."""
+    return (1 << max(int(a.max), int(b.max)).bit_length()) - 1
+
+
+@says("around the shifted ends, unless one leaves the dtype: then all of it")
+def shl(u: Node) -> Interval:
+    corners = [x << count for x, count in _shifts(u)]
+    return exact_or_range(u.dtype, min(corners), max(corners)) if corners else full(u.dtype)
+
+
+@says("around the shifted ends")
+def shr(u: Node) -> Interval:
+    corners = [x >> count for x, count in _shifts(u)]
+    return around(corners) if corners else full(u.dtype)
+
+
+def _shifts(u: Node) -> list[tuple[int, int]]:
+    """The ends of the operand with those of the counts that are defined; none if none is."""
+    a, b = _of(u, 0), _of(u, 1)
+    counts = max(int(b.min), 0), min(int(b.max), u.dtype.bits - 1)
+    return [(int(x), n) for x in (a.min, a.max) for n in counts] if counts[0] <= counts[1] else []
+
+
+@says("one truth value where that of the operand is known")
+def not_(u: Node) -> Interval:
+    a = _of(u, 0)
+    return Interval(not a.max, not a.min)
+
+
+@says("around the roots of the ends and what is accepted for them, if none is negative or NaN")
+def sqrt(u: Node) -> Interval:
+    a, dtype = _of(u, 0), u.dtype
+    if a.may_be_nan or a.min < 0:
+        return full(dtype)
+    # A root in float64, rounded again, is the rounded root: no smaller dtype has half its digits.
+    low, high = (dtype.encode(math.sqrt(abs(x))) for x in (a.min, a.max))
+    budget = SQRT.budget(dtype)
+    steps = 0 if budget <= HALF else math.ceil(budget)
+    ends = dtype.decode(max(low - steps, 0)), dtype.decode(high + steps)
+    return full(dtype) if any(map(math.isnan, ends)) else Interval(*ends)
 
 
 @says("one truth value where the intervals decide it, else both")
@@ -216,9 +301,17 @@ def trunc(u: Node) -> Interval:
     return Interval(toward_zero(a.min), toward_zero(a.max), a.may_be_nan)
 
 
+@says("that of the same dtype; one value of one, in a dtype of the same size; else all of it")
 def reinterpreted(u: Node) -> Interval | None:
-    """That of T; the range of the dtype if the dtype changes."""
-    return u.src[0].min_max if u.dtype is u.src[0].dtype else dtype_range(u.dtype)
+    source, interval = u.src[0].dtype, u.src[0].min_max
+    if u.dtype is source:
+        return interval
+    # A zero may be +0 or -0.
+    is_known = interval is not None and interval.is_single and interval.min != 0
+    if interval is None or not is_known or source.itemsize != u.dtype.itemsize:
+        return dtype_range(u.dtype)
+    value = u.dtype.decode(source.encode(interval.min))
+    return dtype_range(u.dtype) if math.isnan(value) else _single(value)
 
 
 def reduce(u: Node) -> Interval | None:

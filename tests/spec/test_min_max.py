@@ -340,6 +340,35 @@ def test_rules_are_not_loose_where_they_can_be_exact() -> None:
     assert UOp(Op.MUL, i, i).min_max == Interval(1.0, 4.0)
 
 
+def test_bits_shifts_and_negative_divisors_have_sharp_intervals() -> None:
+    any_, few = param(0, (2,), dtypes.int8), between(3, 5, dtypes.int8)
+    byte = param(1, (2,), dtypes.uint8)
+    one, zero = const(1.0, dtypes.float32), const(0.0, dtypes.float32)
+    to_bits = DTypeArg(dtypes.uint32)
+    for u, expected in (
+        (UOp(Op.MOD, const(7, dtypes.int8), const(-4, dtypes.int8)), Interval(-1, -1)),
+        (UOp(Op.MOD, any_, const(-4, dtypes.int8)), Interval(-3, 0)),
+        (UOp(Op.IDIV, few, const(-2, dtypes.int8)), Interval(-3, -2)),
+        (UOp(Op.IDIV, any_, const(-1, dtypes.int8)), Interval(-128, 127)),
+        (UOp(Op.AND, any_, const(7, dtypes.int8)), Interval(0, 7)),
+        (UOp(Op.OR, few, const(8, dtypes.int8)), Interval(8, 15)),
+        (UOp(Op.XOR, few, few), Interval(0, 7)),
+        (UOp(Op.XOR, const(3, dtypes.int8), const(-3, dtypes.int8)), Interval(-2, -2)),
+        (UOp(Op.SHR, byte, const(4, dtypes.uint8)), Interval(0, 15)),
+        (UOp(Op.SHL, few, const(2, dtypes.int8)), Interval(12, 20)),
+        (UOp(Op.SHL, few, const(6, dtypes.int8)), Interval(-128, 127)),
+        (UOp(Op.NOT, const(True, dtypes.bool)), Interval(False, False)),
+        (UOp(Op.SQRT, const(4.0, dtypes.float64)), Interval(2.0, 2.0)),
+        (UOp(Op.SQRT, UOp(Op.NEG, one)), Interval(-math.inf, math.inf, may_be_nan=True)),
+        (UOp(Op.BITCAST, one, arg=to_bits), Interval(0x3F800000, 0x3F800000)),
+        (UOp(Op.BITCAST, zero, arg=to_bits), Interval(0, 2**32 - 1)),
+    ):
+        assert u.min_max == expected, u
+    # What may be accepted of a root in float32 is three steps away from it.
+    root = UOp(Op.SQRT, const(4.0, dtypes.float32)).min_max
+    assert root == Interval(2 - 3 * 2.0**-23, 2 + 3 * 2.0**-22)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(VALUES).flatmap(lambda d: st.tuples(st.just(d), bits_of(d))))
 def test_a_constant_lies_in_its_interval(constant: tuple[DType, int]) -> None:
