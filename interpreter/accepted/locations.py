@@ -90,7 +90,8 @@ class AcceptedMemory:
         target, base = store.src[0], base_of(store.src[0])
         view, unit = self._values.views[target], unit_of(self._values.views[target])
         put = self._values.accessed(target, value.value.invalid, _value(gate), store)
-        before = _bits(self._taken(base, self._numbers.contents_at(store, base)), base.dtype, unit)
+        # STOREs to other bytes of an element need no order: those so far all stay.
+        before = _bits(self._taken(base, self._numbers.contents(base)), base.dtype, unit)
         new = _bits(value.spread.map(lambda a: a[put][..., None]), target.dtype, unit)
         units = together([before, new.map(lambda a: a.reshape(-1))], lambda a: np.concatenate(a))
         which = np.arange(len(before.lo))

@@ -89,7 +89,10 @@ def test_stores_to_one_byte_race_and_stores_to_two_do_not() -> None:
     first = UOp(Op.SHRINK, halves, dims((1,)), dims((8,)))
     second = UOp(Op.SHRINK, as_elements(halves, dtypes.uint32), dims((9,)), dims((7,)))
     part = UOp(Op.SHRINK, value, dims((0,)), dims((7,)))
-    evaluate(UOp(Op.SINK, UOp(Op.STORE, first, value), UOp(Op.STORE, second, part)), data)
+    bits = np.zeros(16, np.uint32)
+    bits[1:9], bits[9:16] = data[1], data[1][:7]
+    effects = (UOp(Op.STORE, first, value), UOp(Op.STORE, second, part))
+    check(UOp(Op.SINK, *effects), data, bits.view(np.uint64))
     nibble = UOp(
         Op.SHRINK, as_elements(memory(dtypes.uint64), dtypes.uint8), dims((5,)), dims((1,))
     )
