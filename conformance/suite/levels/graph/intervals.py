@@ -24,12 +24,15 @@ from uop.conformance.suite.levels.kernel.scalar import (
 )
 from uop.conformance.suite.levels.nodes import cast, outputs
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.args import AxisType, ReduceArg
+from uop.spec.args import AxisType, DTypeArg, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
 RETURNED = tuple(DTYPES[n] for n in ("int8", "uint8", "int32", "uint64"))
+FLOATS = tuple(DTYPES[n] for n in ("float32", "float64", "float16"))
+BITS = (Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR)
+LARGEST_MASK = 127
 COUNTS = (1, 2, 3, 5, 8, 40, 127, 128, 129, 130, 255, 256, 257)
 """How often loops run and how many work items there are, also just inside and outside 8 bits."""
 MOST_ITEMS = 1 << 11
@@ -50,6 +53,45 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         args, needs = (dtype, vocabulary), (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE, *COMPARED, *RESTS)
         name, counts = "functions", (1, 4, 60)
         yield group("property", None, dtype, name, counts, _functions, *args, needs=needs)
+
+    for dtype in RETURNED:
+        args, needs = (dtype, vocabulary), (*BITS, Op.NOT, Op.MOD, *COMPARED)
+        yield group("property", None, dtype, "bits", (1, 3, 40), _bits, *args, needs=needs)
+    for dtype in FLOATS:
+        args, needs = (dtype, vocabulary), (Op.SQRT, Op.BITCAST, Op.MOD, *COMPARED)
+        yield group("property", None, dtype, "roots", (1, 3, 40), _roots, *args, needs=needs)
+
+
+def _bits(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Combine the bits of narrow values with constants and with each other, and shift them."""
+    growth = Growth(choices, (between(choices, 3, 9),), (dtype,), vocabulary)
+    results = []
+    for op in BITS:
+        few = _remainder(growth, dtype)
+        most = dtype.bits - 1 if op in (Op.SHL, Op.SHR) else LARGEST_MASK
+        other = const(between(choices, 0, most), dtype)
+        if op not in (Op.SHL, Op.SHR) and chance(choices, 30):
+            other = _remainder(growth, dtype)
+        results.append(compared(choices, UOp(op, few, other)))
+    truths = [UOp(Op.NOT, compared_truth(choices, _remainder(growth, dtype))) for _ in range(3)]
+    return on_data(growth, outputs(*results, *truths))
+
+
+def _roots(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Take roots of narrow values, and the bits of constants."""
+    small = DTYPES["uint8"]
+    growth = Growth(choices, (between(choices, 3, 9),), (small,), vocabulary)
+    root = UOp(Op.SQRT, cast(_remainder(growth, small), dtype))
+    bits = DTYPES[f"uint{dtype.bits}"]
+    known = UOp(Op.BITCAST, const(float(between(choices, 1, 40)), dtype), arg=DTypeArg(bits))
+    any_ = cast(growth.input(small, growth.base), bits)
+    results = [compared(choices, cast(root, DTYPES["int32"])), UOp(Op.CMPLT, any_, known)]
+    return on_data(growth, outputs(root, *results))
+
+
+def _remainder(g: Growth, dtype: DType) -> UOp:
+    """Return a value with a narrow interval."""
+    return UOp(Op.MOD, g.input(dtype, g.base), const(between(g.choices, 2, 40), dtype))
 
 
 def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -167,12 +209,7 @@ def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
 
 def _narrow(g: Growth, dtype: DType) -> UOp:
     """Return a remainder, which has a narrow interval, shifted, scaled or added to another."""
-
-    def remainder() -> UOp:
-        x = g.input(dtype, g.base)
-        return UOp(Op.MOD, x, const(between(g.choices, 2, 40), dtype))
-
-    first, second = remainder(), remainder()
+    first, second = _remainder(g, dtype), _remainder(g, dtype)
     op = pick(g.choices, (Op.ADD, Op.MUL, Op.MAX, Op.SUB))
     return UOp(op, first, pick(g.choices, (second, const(between(g.choices, 1, 9), dtype))))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, chance, pick
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
-from uop.conformance.suite.levels.nodes import after, buffer, flip_all, outputs, store
+from uop.conformance.suite.levels.nodes import after, bitcast, buffer, flip_all, outputs, store
 from uop.conformance.suite.levels.op.movement import (
     VIEWS,
     random_flip,
@@ -19,7 +19,7 @@ from uop.conformance.suite.levels.op.movement import (
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_special, sample
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
-from uop.spec.dtype import VALUES, DType, dtypes
+from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, param
@@ -37,6 +37,8 @@ def groups() -> Iterator[Group]:
             yield copying(group("op", op, dtype, name, counts, build, dtype))
         for op in MARKERS:
             yield copying(group("op", op, dtype, "identity", (1, 1, 3), _marker, op, dtype))
+        if dtype is not dtypes.index:
+            yield group("op", Op.BITCAST, dtype, "memory", (1, 2, 6), _bits, dtype)
 
 
 def _data(dtype: DType, shape: Shape, choices: Choices) -> Array:
@@ -55,6 +57,19 @@ def _edges_first(dtype: DType, choices: Choices, index: int) -> Array:
 def _marker(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     data = _edges_first(dtype, choices, index)
     return program(UOp(op, UOp(op, random_flip(choices, param(0, data.shape, dtype)))), [data])
+
+
+def _bits(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Read memory as integers of its size or as bytes, moved; or write a part of it so."""
+    data = _edges_first(dtype, choices, index).reshape(-1)
+    to = DTYPES["uint8" if index % 4 > 1 else f"uint{8 * dtype.itemsize}"]
+    location = bitcast(buffer(0, data.shape, dtype), to)
+    # A byte other than 0 and 1 is no bool.
+    if index % 2 == 0 or dtype is dtypes.bool:
+        return program(UOp(Op.LOAD, flip_all(location)), [data])
+    part = random_shrink(choices, location)
+    value = _data(to, part.shape, choices)
+    return program(UOp(Op.SINK, store(part, param(1, part.shape, to))), [data, value])
 
 
 def _load(dtype: DType, choices: Choices, index: int) -> Generated:
