@@ -30,6 +30,8 @@ FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
     (LISTED, "linearize"),
 )
 """The input forms of kernel programs, each with the first stage that it needs."""
+PARALLEL = (RANGED, EXPANDED, OPTIMIZED)
+"""The forms whose outer loops become work items or copies."""
 KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values())) | {
     Op.CALL, Op.FUNCTION, Op.TUPLE,
 }  # fmt: skip
@@ -47,13 +49,15 @@ def first_stage(root: UOp, target: Target) -> str:
         if u.op not in KNOWN:
             raise UnsupportedError(f"the compiler takes no kernel with {u.op.name}")
     reasons: dict[str, str] = {}
+    is_dependent = False
     for form, stage in FORMS_THAT_ENTER:
         try:
             verify(root, form)
         except PassError as error:
             reasons[form.stage] = str(error)
             continue
-        if form is RANGED and not all(map(_is_parallel, calls(root))):
+        if form in PARALLEL and not all(map(_is_parallel, calls(root))):
+            is_dependent = True
             continue
         if form in (LINEARIZED, LISTED):
             for call in calls(root):
@@ -61,6 +65,8 @@ def first_stage(root: UOp, target: Target) -> str:
         return stage
     if any(u.op is Op.WMMA for u in root.toposort()):
         raise UnsupportedError("the compiler takes no kernel with WMMA")
+    if is_dependent:
+        raise UnsupportedError("a kernel whose work items, or copies of a loop, may be dependent")
     body = calls(root)[0].src[0]
     near = LISTED if body.op is Op.LINEAR else ONE_BY_ONE if _has_work_items(body) else RANGED
     raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
@@ -70,12 +76,16 @@ def _is_parallel(call: UOp) -> bool:
     """Whether no iteration of the outer loops depends on another one, so that they may become work
     items: one nest, which stores to each buffer once, and reads from none of these.
     """
-    body = call.src[0]
-    order = body.toposort()
-    stored = [accessed(u, call) for u in order if u.op is Op.STORE]
+    order = call.src[0].toposort()
+    effect = call.src[0].src[0] if len(call.src[0].src) == 1 else call.src[0]
+    while effect.op is Op.END:
+        effect = effect.src[0]
+    innermost = effect.src if effect.op is Op.GROUP else (effect,)
+    stores = [u for u in order if u.op is Op.STORE]
+    stored = {accessed(u, call) for u in stores}
     return (
-        len(body.src) == 1
-        and len(set(stored)) == len(stored)
+        set(innermost) == set(stores)
+        and len(stored) == len(stores)
         and all(u.src[0].op is Op.CONST for u in order if u.op is Op.RANGE)
         and not any(u.op is Op.LOAD and accessed(u, call) in stored for u in order)
     )

@@ -179,6 +179,28 @@ def test_a_kernel_with_effects_in_an_order_gives_what_the_interpreter_gives(root
     assert any(not np.array_equal(a, inputs[slot]) for slot, a in right.items())
 
 
+@pytest.mark.parametrize("kind", [AxisType.UPCAST, AxisType.GLOBAL])
+def test_copies_of_a_loop_that_depend_on_each_other_are_refused(kind: AxisType) -> None:
+    i = loop(0, ROWS - 1, kind)
+    later = at(memory(0, ROWS), UOp(Op.ADD, i, index_const(1)))
+    total = UOp(Op.ADD, UOp(Op.LOAD, at(memory(0, ROWS), i)), UOp(Op.LOAD, later))
+    with pytest.raises(UnsupportedError, match="dependent"):
+        compile(program(UOp(Op.SINK, UOp(Op.END, UOp(Op.STORE, later, total), i))))
+
+
+@pytest.mark.usefixtures("opencl")
+def test_a_nest_beside_one_that_never_runs_runs() -> None:
+    nests = []
+    for slot, often in ((0, ROWS), (1, 0)):
+        i = loop(slot, often, AxisType.LOOP)
+        place = at(memory(slot, ROWS * INNER if slot else ROWS), i)
+        nests.append(UOp(Op.END, UOp(Op.STORE, place, const(8, dtypes.int32)), i))
+    root = program(UOp(Op.SINK, UOp(Op.GROUP, *nests)))
+    found = compile(root).run({1: DATA})
+    assert isinstance(found, dict)
+    assert (found[0].tolist(), found[1].tolist()) == ([8] * ROWS, DATA.tolist())
+
+
 def test_a_body_that_mixes_forms_is_refused_with_what_is_wrong() -> None:
     mixed = UOp(Op.SINK, *of_ranges().src, *of_registers().src)
     with pytest.raises(UnsupportedError, match="in no form"):
