@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
@@ -192,38 +193,34 @@ def _single(x: Scalar) -> Interval:
 
 @says("one value of two; [0, the least maximum] of those that are not negative; else all of it")
 def and_(u: Node) -> Interval:
-    a, b = _of(u, 0), _of(u, 1)
-    if u.dtype.kind is Kind.BOOL:
-        return Interval(a.min and b.min, a.max and b.max)
-    if a.is_single and b.is_single:
-        return _single(int(a.min) & int(b.min))
-    highest = [int(x.max) for x in (a, b) if x.min >= 0]
-    return Interval(0, min(highest)) if highest else full(u.dtype)
+    highest = [int(x.max) for x in (_of(u, 0), _of(u, 1)) if x.min >= 0]
+    return _of_bits(u, operator.and_, 0, min(highest, default=None))
 
 
 @says("one value of two; up to as many bits as both have, if neither is negative; else all of it")
 def or_(u: Node) -> Interval:
     a, b = _of(u, 0), _of(u, 1)
-    if u.dtype.kind is Kind.BOOL:
-        return Interval(a.min or b.min, a.max or b.max)
-    if a.is_single and b.is_single:
-        return _single(int(a.min) | int(b.min))
-    least = max(int(a.min), int(b.min))
-    return Interval(least, _all_bits(a, b)) if min(a.min, b.min) >= 0 else full(u.dtype)
+    return _of_bits(u, operator.or_, max(int(a.min), int(b.min)), _all_bits(a, b))
 
 
 @says("one value of two; up to as many bits as both have, if neither is negative; else all of it")
 def xor(u: Node) -> Interval:
+    return _of_bits(u, operator.xor, 0, _all_bits(_of(u, 0), _of(u, 1)))
+
+
+def _of_bits(u: Node, combine: Callable[[int, int], int], low: int, high: int | None) -> Interval:
+    """One value of two; else the bounds, or all of the dtype where there is no upper one."""
     a, b = _of(u, 0), _of(u, 1)
+    scalar = type(u.dtype.min)
     if a.is_single and b.is_single:
-        return _single(type(a.min)(int(a.min) ^ int(b.min)))
-    if u.dtype.kind is Kind.BOOL:
-        return BOTH
-    return Interval(0, _all_bits(a, b)) if min(a.min, b.min) >= 0 else full(u.dtype)
+        return _single(scalar(combine(int(a.min), int(b.min))))
+    return full(u.dtype) if high is None else Interval(scalar(low), scalar(high))
 
 
-def _all_bits(a: Interval, b: Interval) -> int:
-    """The highest number of the bits that two intervals without negative numbers need."""
+def _all_bits(a: Interval, b: Interval) -> int | None:
+    """The highest number of the bits that two intervals need; None if one has negative numbers."""
+    if min(a.min, b.min) < 0:
+        return None
     return (1 << max(int(a.max), int(b.max)).bit_length()) - 1
 
 
