@@ -73,8 +73,8 @@ def test_what_was_not_explained_in_time_is_counted(
     assert "not yet explained" in failure_lines(report)[-1]
 
 
-class Folding(InterpreterBackend):
-    """Two faults: x + c < d moves c without a wrap, and a sum of two constants is one too many."""
+class Rewriting(InterpreterBackend):
+    """A backend that rewrites each program, node by node, before it runs it."""
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [interpret(Program(self._text(p.text), p.batches)) for p in programs]
@@ -84,12 +84,23 @@ class Folding(InterpreterBackend):
         new: dict[UOp, UOp] = {}
         for u in root.toposort():
             new[u] = u.with_src(new[s] for s in u.src)
-            if u.op is Op.CMPLT and u.src[0].op is Op.ADD and u.src[0].src[1].op is Op.CONST:
-                (x, c), d = u.src[0].src, u.src[1]
-                new[u] = UOp(Op.CMPLT, new[x], UOp(Op.SUB, new[d], new[c]))
-            if u.op is Op.ADD and all(s.op is Op.CONST for s in u.src):
-                new[u] = UOp(Op.ADD, new[u], const(1, u.dtype))
+            self.rewrite(u, new)
         return print_program(new[root])
+
+    def rewrite(self, u: UOp, new: dict[UOp, UOp]) -> None:
+        """Enter what stands for a node instead."""
+        raise NotImplementedError
+
+
+class Folding(Rewriting):
+    """Two faults: x + c < d moves c without a wrap, and a sum of two constants is one too many."""
+
+    def rewrite(self, u: UOp, new: dict[UOp, UOp]) -> None:
+        if u.op is Op.CMPLT and u.src[0].op is Op.ADD and u.src[0].src[1].op is Op.CONST:
+            (x, c), d = u.src[0].src, u.src[1]
+            new[u] = UOp(Op.CMPLT, new[x], UOp(Op.SUB, new[d], new[c]))
+        if u.op is Op.ADD and all(s.op is Op.CONST for s in u.src):
+            new[u] = UOp(Op.ADD, new[u], const(1, u.dtype))
 
 
 def test_a_repro_keeps_its_inputs_and_so_its_fault() -> None:
@@ -131,21 +142,13 @@ def test_each_wrong_output_needs_an_explanation() -> None:
     assert explained(program, data, of_summed).left == (1,)
 
 
-class Contracting(InterpreterBackend):
+class Contracting(Rewriting):
     """A sum with a product is rounded once: it is computed in float64."""
 
-    def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [interpret(Program(self._text(p.text), p.batches)) for p in programs]
-
-    def _text(self, text: str) -> str:
-        root = parse(text)
-        new: dict[UOp, UOp] = {}
-        for u in root.toposort():
-            new[u] = u.with_src(new[s] for s in u.src)
-            if u.op is Op.ADD and u.src[0].op is Op.MUL:
-                x, y, z = (_cast(new[s], dtypes.float64) for s in (*u.src[0].src, u.src[1]))
-                new[u] = _cast(UOp(Op.ADD, UOp(Op.MUL, x, y), z), u.dtype)
-        return print_program(new[root])
+    def rewrite(self, u: UOp, new: dict[UOp, UOp]) -> None:
+        if u.op is Op.ADD and u.src[0].op is Op.MUL:
+            x, y, z = (_cast(new[s], dtypes.float64) for s in (*u.src[0].src, u.src[1]))
+            new[u] = _cast(UOp(Op.ADD, UOp(Op.MUL, x, y), z), u.dtype)
 
 
 def _cast(u: UOp, dtype: DType) -> UOp:
