@@ -11,13 +11,15 @@ from __future__ import annotations
 from uop.spec.editions.bestiary import BESTIARY
 from uop.spec.editions.edition import Edition, edition_of
 from uop.spec.editions.july_2026 import JULY_2026
+from uop.spec.editions.june_2026 import JUNE_2026
 from uop.spec.editions.may_2026 import MAY_2026
+from uop.spec.editions.tree_write import print_tree as trees_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.uop import UOp
 
-EDITIONS = {edition.name: edition for edition in (MAY_2026, JULY_2026, BESTIARY)}
+EDITIONS = {edition.name: edition for edition in (MAY_2026, JUNE_2026, JULY_2026, BESTIARY)}
 
-__all__ = ["EDITIONS", "Edition", "parse", "print_program"]
+__all__ = ["EDITIONS", "Edition", "parse", "print_program", "print_tree"]
 
 
 def parse(text: str, edition: str = "", path: str = "") -> UOp:
@@ -32,6 +34,11 @@ def parse(text: str, edition: str = "", path: str = "") -> UOp:
 def print_program(root: UOp, edition: str) -> str:
     """Print a program in an edition; UnsupportedError for an op that it cannot express."""
     return _named(edition).print(root)
+
+
+def print_tree(root: UOp) -> str:
+    """Print a program as the trees of the bestiary; the errors are those of `print_program`."""
+    return trees_of(BESTIARY, root)
 
 
 def _named(name: str) -> Edition:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from uop.spec.args import BinaryArg, PtrAddArg, RangeArg, StageArg, arg_of
+from uop.spec.args import BinaryArg, RangeArg, SpecialArg, StageArg, arg_of
 from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions import bestiary_read as r
 from uop.spec.editions import bestiary_write as w
-from uop.spec.editions.edition import Edition, Word, by_name, core_word, renamed, write_call
+from uop.spec.editions.edition import Word, by_name, core_word, renamed
+from uop.spec.editions.tree import TreeEdition
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 SAME = (
-    Op.CONST, Op.RESHAPE, Op.EXPAND, Op.TUPLE, Op.AFTER, Op.GROUP, Op.LINEAR, Op.DETACH,
-    Op.CONTIGUOUS, Op.SPECIAL, Op.CUSTOM, Op.UNIQUE, Op.LUNIQUE, Op.DEVICE, Op.NOOP, Op.PRECAST,
+    Op.CONST, Op.TUPLE, Op.AFTER, Op.GROUP, Op.LINEAR, Op.DETACH,
+    Op.CONTIGUOUS, Op.CUSTOM, Op.UNIQUE, Op.LUNIQUE, Op.DEVICE, Op.NOOP, Op.PRECAST,
     Op.BITCAST, Op.CDIV, Op.CMOD, Op.MIN, Op.BIND,
     *(op for op, d in DECLARATIONS.items() if d.is_elementwise),
 )  # fmt: skip
@@ -33,11 +34,14 @@ RENAMED = {
     "CONTIGUOUS_BACKWARD": Op.CONTIGUOUSBACKWARD,
     "CUSTOM_FUNCTION": Op.CUSTOMFUNCTION,
     "CUSTOMI": Op.CUSTOM,
+    "LT": Op.CMPLT,
 }
 
 WORDS = by_name(
     *(core_word(op) for op in SAME),
     *(replace(core_word(op), name=name) for name, op in RENAMED.items()),
+    *(replace(core_word(op), src=("src", "new_shape")) for op in (Op.RESHAPE, Op.EXPAND)),
+    Word("SPECIAL", ("end",), r.read_special, SpecialArg),
     Word("RANGE", ("end", "deps*"), r.read_range, b.AxisArg),
     Word("END", ("computation", "ranges*"), r.read_end),
     Word("REDUCE_AXIS", ("src",), r.read_reduce_axis, b.ReduceAxisArg),
@@ -51,19 +55,15 @@ WORDS = by_name(
     ),
     Word(
         "BUFFER",
-        ("unique", "device?"),
+        ("unique?", "device?"),
         r.read_buffer,
         b.SizeArg,
-        conditions=(
-            c.BUFFER_UNIQUE,
-            c.BUFFER_DEVICE,
-            c.BUFFER_SIZE,
-        ),
+        conditions=(c.BUFFER_UNIQUE, c.BUFFER_NUMBER, c.BUFFER_SIZE),
     ),
     Word("BUFFER_VIEW", ("buffer",), r.read_view, b.ViewArg),
     Word("BUFFERIZE", ("compute", "ranges*"), core_word(Op.STAGE).read, StageArg),
     Word("INDEX", ("buffer", "indices*"), r.read_index, b.GateArg),
-    Word("POINTER_INDEX", ("ptr", "offset"), core_word(Op.PTRADD).read, PtrAddArg),
+    Word("POINTER_INDEX", ("ptr", "offset"), r.read_pointer, b.OffsetArg),
     Word(
         "LOAD",
         ("buffer", "index", "alt?"),
@@ -92,12 +92,12 @@ WORDS = by_name(
     Word("BARRIER", ("src", "deps*"), r.read_barrier),
     Word("VECTORIZE", ("elements*",), r.read_vectorize, conditions=(c.VECTORIZE_ELEMENTS,)),
     Word("GEP", ("vector",), r.read_gep, b.PositionsArg),
-    Word("VCONST", (), r.read_vconst, b.LanesOfBitsArg),
+    Word("VCONST", (), r.read_vconst, b.ValuesArg, conditions=(c.VCONST_VALUES,)),
     Word("CAT", ("sources*",), r.read_cat, conditions=(c.CAT_SOURCES,)),
-    Word("PTRCAT", ("sources*",), r.read_ptrcat),
+    Word("PTRCAT", ("source", "sources*"), r.read_ptrcat),
     Word("UNROLL", ("src",), r.read_unroll, b.UnrollAxesArg, conditions=(c.UNROLL_AXES,)),
     Word("CONTRACT", ("src",), r.read_contract, b.UpcastRangesArg, conditions=(c.CONTRACT_AXES,)),
-    Word("WMMA", ("a", "b", "c"), r.read_wmma, b.TensorCoreArg),
+    Word("WMMA", ("a", "b", "c"), r.read_wmma, b.TensorCoreArg, conditions=(c.WMMA_UPCAST,)),
     Word("IF", ("condition", "body*"), r.read_if),
     Word("ENDIF", ("if_op",), r.read_endif),
     Word(
@@ -144,11 +144,15 @@ WRITES = {
     Op.RESHAPE: w.write_reshape,
     Op.ALLREDUCE: w.write_all_reduce,
     Op.BUFFER: w.write_buffer,
-    Op.CALL: write_call,
+    Op.CALL: w.write_call,
+    Op.FUNCTION: w.write_call,
+    Op.SINK: w.write_sink,
+    Op.GROUP: w.write_group,
     Op.PARAM: w.write_param,
     Op.SLICE: w.write_slice,
+    Op.SPECIAL: w.write_special,
     Op.STAGE: renamed("BUFFERIZE"),
-    Op.PTRADD: renamed("POINTER_INDEX"),
+    Op.PTRADD: w.write_pointer,
     Op.INDEX: w.write_index,
     Op.LOAD: w.write_load,
     Op.STORE: w.write_store,
@@ -168,7 +172,9 @@ WRITES = {
     Op.CUSTOMFUNCTION: renamed("CUSTOM_FUNCTION"),
 }
 
-BESTIARY = Edition("bestiary", "The op bestiary of a relative of this language.", WORDS, WRITES)
+BESTIARY = TreeEdition(
+    "bestiary", "The op bestiary of a relative of this language.", WORDS, WRITES, b.SPELLING
+)
 
 RANGE_START = {
     Op.STAGE: 1, Op.REDUCE: 1, Op.STORE: 2, Op.WMMA: 3, Op.END: 1, Op.CALL: 1, Op.FUNCTION: 1,

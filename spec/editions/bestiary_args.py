@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+from typing import TypeVar
 
-from uop.spec.args import AddrSpace, Arg, Device
-from uop.spec.dtype import DType
+from uop.spec.args import AddrSpace, Arg, Device, Unit
+from uop.spec.dtype import DTYPES, DType
+from uop.spec.errors import MalformedError
 from uop.spec.ops.names import Op
+from uop.spec.text.codec import decode_fields, encode_arg
+from uop.spec.text.literal import Line, Literal, Word, print_literal
+from uop.spec.text.program import read_fields
+
+A = TypeVar("A", bound=Arg)
+
+
+def _dtype_name(dtype: DType) -> str:
+    """The name of a dtype as the document writes it: Float32, UInt8, FP8E4M3."""
+    name = dtype.name
+    if name.startswith("fp8"):
+        return name.upper()
+    initials = 2 if name.startswith(("uint", "bfloat")) else 1
+    return name[:initials].upper() + name[initials:]
 
 
 class BestiaryAxisType(Enum):
@@ -51,15 +67,16 @@ class ReduceOpArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class SizeArg(Arg):
-    """The total number of elements of a buffer."""
+    """A buffer by its total number of elements, or by its shape."""
 
-    size: int
     dtype: DType
+    size: int | None = None
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SlotArg(Arg):
-    """A parameter of `size` elements, or of the shape in its operand."""
+    """A buffer of `size` elements; with the shape as operand a value, or memory of `addrspace`."""
 
     slot: int
     dtype: DType
@@ -79,11 +96,12 @@ class DefineArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class VariableArg(Arg):
-    """A variable by name; `v3` is the variable of slot 3."""
+    """A variable by name; this project adds the slot."""
 
     name: str
     min: int
     max: int
+    slot: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +109,13 @@ class ViewArg(Arg):
     size: int
     offset: int
     dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetArg(Arg):
+    """The unit of the offset of a pointer: bytes, unless this project says elements."""
+
+    unit: Unit = Unit.BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +159,10 @@ class PositionsArg(Arg):
 
 
 @dataclass(frozen=True, slots=True)
-class LanesOfBitsArg(Arg):
-    """The bits of the constants of a vector."""
+class ValuesArg(Arg):
+    """The constants of a vector, as literals of their dtype."""
 
-    bits: tuple[int, ...]
+    values: tuple[bool | int | Word, ...]
     dtype: DType
 
 
@@ -180,3 +205,34 @@ class AxesArg(Arg):
 @dataclass(frozen=True, slots=True)
 class FlaggedArg(Arg):
     axes: tuple[bool, ...]
+
+
+SPELLING = {
+    **{_dtype_name(dtype): name for name, dtype in DTYPES.items()},
+    **{"".join(part.capitalize() for part in t.name.split("_")): t.name for t in BestiaryAxisType},
+    **{space.name.capitalize(): space.name for space in AddrSpace},
+    **{op.name.capitalize(): op.name for op in (Op.ADD, Op.MUL, Op.MAX, Op.MIN)},
+}
+"""The names of types and folds in the document's case, each with that of the core."""
+
+
+def noted(arg: Arg, *but: str) -> str | None:
+    """The fields of an arg that say more than the default, as a tag; `but` leaves some out."""
+    found = {f.name: getattr(arg, f.name) for f in fields(arg) if f.name not in but}
+    defaults = {f.name: f.default for f in fields(arg)}
+    written = encode_arg(arg) or {}
+    said = [name for name, value in found.items() if value != defaults[name]]
+    text = ", ".join(f"{name}={print_literal(written[name])}" for name in said)
+    return f"{{{text}}}" if text else None
+
+
+def from_note(kind: type[A], tag: str, **more: Literal) -> A | None:
+    """The arg of a tag that `noted` made; None for another tag."""
+    try:
+        line = Line(tag)
+        literals = read_fields(line)
+        line.need_end()
+        arg = None if literals is None else decode_fields(kind.__name__, kind, more | literals)
+    except MalformedError:
+        return None
+    return arg if isinstance(arg, kind) else None

@@ -22,9 +22,9 @@ def _pairs(name: str) -> Condition:
 
 
 ALLREDUCE_DEVICE = _device("ALLREDUCE")
-BUFFER_DEVICE = _device("BUFFER")
-BUFFER_SIZE = _size("BUFFER")
-BUFFER_UNIQUE = Condition("BUFFER.unique", "the first operand is a UNIQUE or LUNIQUE")
+BUFFER_NUMBER = Condition("BUFFER.number", "every BUFFER has a UNIQUE, or none does")
+BUFFER_SIZE = Condition("BUFFER.size", "a size of 0 or more, or a shape")
+BUFFER_UNIQUE = Condition("BUFFER.unique", "operands are a UNIQUE or LUNIQUE, and a DEVICE")
 CAT_SOURCES = Condition("CAT.sources", "sources are vectors or scalars")
 CONTRACT_AXES = _pairs("CONTRACT")
 COPY_DEVICE = _device("COPY")
@@ -42,7 +42,7 @@ PROGRAM_STAGE = Condition(
 )
 SHRINK_SIZES = _sizes("SHRINK")
 UNROLL_AXES = _pairs("UNROLL")
-VARIABLE_NUMBER = Condition(
-    "DEFINE_VAR.number", "every variable is called v and its number, or none is"
-)
+VARIABLE_NUMBER = Condition("DEFINE_VAR.number", "every variable says its slot, or none does")
+VCONST_VALUES = Condition("VCONST.values", "values are of the dtype")
+WMMA_UPCAST = Condition("WMMA.upcast", "the factors of a fragment's axes multiply to its elements")
 VECTORIZE_ELEMENTS = Condition("VECTORIZE.elements", "elements are scalars")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from uop.spec.args import (
@@ -23,10 +23,12 @@ from uop.spec.args import (
     ParamArg,
     PermuteArg,
     PlaceArg,
+    PtrAddArg,
     RangeArg,
     ReduceArg,
     SliceArg,
     SourceArg,
+    SpecialArg,
     UniqueArg,
     WmmaArg,
     arg_of,
@@ -36,12 +38,13 @@ from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions.edition import broken
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import MalformedError, UnsupportedError
 from uop.spec.ops.codegen import PARTS
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
+from uop.spec.text.codec import decode_scalar
 from uop.spec.uop import UOp, const, dims, index_const
-from uop.spec.walk import CALLS
+from uop.spec.walk import CALLS, toposort
 
 if TYPE_CHECKING:
     from uop.spec.editions.edition import Reading
@@ -50,8 +53,18 @@ Src = tuple[UOp, ...]
 
 PLACEHOLDER, UNRENUMBERED = "PLACEHOLDER", "UNRENUMBERED"
 """Tags that distinguish nodes which are otherwise equal in the core."""
+PTRCAT = "PTRCAT"
+"""The tag of the elements at pointers that are grouped, and of the writes to them."""
+HARDWARE = {
+    f"{hardware}.{axis}": f"{ours}{k}"
+    for hardware, ours in (("blockIdx", "gidx"), ("threadIdx", "lidx"))
+    for k, axis in enumerate("xyz")
+}
+"""The names of hardware indices, each with that of the core."""
 LOCAL_SLOTS = 1 << 32
 """The slot of LUNIQUE 0: local and global identities are counted apart and never collide."""
+VARIABLE_SLOTS = 1 << 33
+"""The slot of the first variable: its name is no slot of a buffer."""
 
 
 def read_range(reading: Reading, src: Src, arg: b.AxisArg) -> UOp:
@@ -100,13 +113,24 @@ def read_allreduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
 
 
 def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
-    name = src[0]
-    if name.op not in (Op.UNIQUE, Op.LUNIQUE):
-        raise broken(c.BUFFER_UNIQUE, name.op.name)
-    where = place(src[1], c.BUFFER_DEVICE) if len(src) > 1 else None
-    slot = arg_of(name, UniqueArg).id + (LOCAL_SLOTS if name.op is Op.LUNIQUE else 0)
-    flat = BufferArg(slot, arg.dtype, where)
-    return UOp(Op.BUFFER, _size(c.BUFFER_SIZE, arg.size), arg=flat)
+    names = [s for s in src if s.op in (Op.UNIQUE, Op.LUNIQUE)]
+    devices = [place(s, c.BUFFER_UNIQUE) for s in src if s not in names]
+    if len(names) > 1 or len(devices) > 1:
+        raise broken(c.BUFFER_UNIQUE, " ".join(s.op.name for s in src))
+    if (arg.size is None) == (arg.shape is None):
+        raise broken(c.BUFFER_SIZE, "neither" if arg.size is None else "both")
+    shape = (arg.size or 0,) if arg.shape is None else arg.shape
+    if any(n < 0 for n in shape):
+        raise broken(c.BUFFER_SIZE, str(shape))
+    said = _identity(names[0]) if names else None
+    slot = reading.number(c.BUFFER_NUMBER, (arg, *devices), said)
+    where = devices[0] if devices else None
+    return UOp(Op.BUFFER, dims(shape), arg=BufferArg(slot, arg.dtype, where))
+
+
+def _identity(name: UOp) -> int:
+    """The slot of a UNIQUE or LUNIQUE."""
+    return arg_of(name, UniqueArg).id + (LOCAL_SLOTS if name.op is Op.LUNIQUE else 0)
 
 
 def _size(condition: Condition, size: int) -> UOp:
@@ -122,7 +146,8 @@ def read_param(reading: Reading, src: Src, arg: b.SlotArg) -> UOp:
         raise broken(c.PARAM_PLACE, f"{len(src)} operands")
     size = shape[0] if arg.size is None else _size(c.PARAM_SIZE, arg.size)
     device = where[0] if where else arg.device
-    return UOp(Op.PARAM, size, arg=ParamArg(arg.slot, arg.dtype, device, arg.addrspace))
+    space = arg.addrspace if arg.size is None else arg.addrspace or AddrSpace.GLOBAL
+    return UOp(Op.PARAM, size, arg=ParamArg(arg.slot, arg.dtype, device, space))
 
 
 def read_local(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
@@ -136,10 +161,19 @@ def read_reg(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
 
 
 def read_variable(reading: Reading, src: Src, arg: b.VariableArg) -> UOp:
-    numbered = re.fullmatch(r"v(0|[1-9][0-9]{0,8})", arg.name)
-    slot = reading.number(c.VARIABLE_NUMBER, arg.name, int(numbered[1]) if numbered else None)
+    """A variable keeps its name as a tag."""
+    number = reading.number(c.VARIABLE_NUMBER, arg.name, arg.slot)
+    slot = number if arg.slot is not None else VARIABLE_SLOTS + number
     variable = ParamArg(slot, dtypes.index, min=arg.min, max=arg.max)
-    return UOp(Op.PARAM, dims(()), arg=variable)
+    return UOp(Op.PARAM, dims(()), arg=variable, tag=None if arg.name == f"v{slot}" else arg.name)
+
+
+def read_pointer(reading: Reading, src: Src, arg: b.OffsetArg) -> UOp:
+    return UOp(Op.PTRADD, *src, arg=PtrAddArg(arg.unit))
+
+
+def read_special(reading: Reading, src: Src, arg: SpecialArg) -> UOp:
+    return UOp(Op.SPECIAL, *src, arg=SpecialArg(HARDWARE.get(arg.name, arg.name)))
 
 
 def read_view(reading: Reading, src: Src, arg: b.ViewArg) -> UOp:
@@ -158,9 +192,11 @@ def read_index(reading: Reading, src: Src, arg: b.GateArg) -> UOp:
 def read_load(reading: Reading, src: Src, arg: None) -> UOp:
     """The buffer is an operand of the INDEX too; a gate of the INDEX becomes one of the LOAD."""
     buffer, index, *alt = src
-    if index.op is Op.STACK:
+    if index.op is Op.STACK and index.tag == PTRCAT:
+        if index.src[0].src[0].src[0] is not buffer:
+            raise broken(c.LOAD_INDEX, "PTRCAT of another one")
         return index
-    is_gated = index.op is Op.LOAD and len(index.src) == 3
+    is_gated = _is_gated(index)
     target = index.src[0] if is_gated else index
     if target.op not in (Op.INDEX, Op.PTRADD) or target.src[0] is not buffer:
         raise broken(c.LOAD_INDEX, index.op.name)
@@ -174,11 +210,13 @@ def read_load(reading: Reading, src: Src, arg: None) -> UOp:
 def read_store(reading: Reading, src: Src, arg: None) -> UOp:
     """Store to an element where its gate is true; to a PTRCAT element by element."""
     target, value, *ranges = src
-    if target.op is Op.STACK:
+    if target.op is Op.STACK and target.tag == PTRCAT:
         lanes = (UOp(Op.INDEX, value, index_const(k)) for k in range(len(target.src)))
-        stores = (UOp(Op.STORE, p.src[0], v) for p, v in zip(target.src, lanes, strict=True))
-        return close(UOp(Op.GROUP, *stores), ranges)
-    if target.op is Op.LOAD and len(target.src) == 3:
+        stores = (
+            UOp(Op.STORE, p.src[0], v, *p.src[2:]) for p, v in zip(target.src, lanes, strict=True)
+        )
+        return close(UOp(Op.GROUP, *stores, tag=PTRCAT), ranges)
+    if _is_gated(target):
         return close(UOp(Op.STORE, target.src[0], value, target.src[2]), ranges)
     return close(UOp(Op.STORE, target, value), ranges)
 
@@ -191,7 +229,14 @@ def read_function(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
     """A FUNCTION if the body is a TUPLE, else the CALL of a kernel."""
     body = src[0]
     op = Op.FUNCTION if body.op is Op.TUPLE else Op.CALL
-    return UOp(op, *src, tag=arg.name)
+    return UOp(op, *src, tag=_note(arg))
+
+
+def _note(arg: b.CallArg) -> str | None:
+    """The tag that keeps what is said about a call: its name, if that is all."""
+    if arg == b.CallArg(arg.name) and arg.name is not None and arg.name[:1] != "{":
+        return arg.name
+    return b.noted(arg)
 
 
 def read_call(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
@@ -242,8 +287,12 @@ def read_gep(reading: Reading, src: Src, arg: b.PositionsArg) -> UOp:
     return UOp(Op.INDEX, *src, dims(arg.indices))
 
 
-def read_vconst(reading: Reading, src: Src, arg: b.LanesOfBitsArg) -> UOp:
-    return UOp(Op.STACK, *(UOp(Op.CONST, arg=ConstArg(bits, arg.dtype)) for bits in arg.bits))
+def read_vconst(reading: Reading, src: Src, arg: b.ValuesArg) -> UOp:
+    try:
+        bits = [decode_scalar(value, arg.dtype) for value in arg.values]
+    except (MalformedError, ValueError) as error:
+        raise broken(c.VCONST_VALUES, str(error)) from None
+    return UOp(Op.STACK, *(UOp(Op.CONST, arg=ConstArg(x, arg.dtype)) for x in bits))
 
 
 def read_cat(reading: Reading, src: Src, arg: None) -> UOp:
@@ -259,7 +308,12 @@ def read_cat(reading: Reading, src: Src, arg: None) -> UOp:
 
 def read_ptrcat(reading: Reading, src: Src, arg: None) -> UOp:
     """The elements at the pointers."""
-    return UOp(Op.STACK, *(UOp(Op.LOAD, p) for p in src))
+    return UOp(Op.STACK, *(p if _is_gated(p) else UOp(Op.LOAD, p) for p in src), tag=PTRCAT)
+
+
+def _is_gated(u: UOp) -> bool:
+    """Whether this is the reading of an INDEX with a gate."""
+    return u.op is Op.LOAD and len(u.src) == 3
 
 
 def _pairs(pairs: tuple[tuple[int, ...], ...], condition: Condition) -> LanesArg:
@@ -283,18 +337,51 @@ def read_wmma(reading: Reading, src: Src, arg: b.TensorCoreArg) -> UOp:
             "one instruction of 32 threads has a meaning"
         )
     n, m, k = arg.dims
-    return UOp(Op.WMMA, *src, arg=WmmaArg(m, n, k, arg.dtype_in, arg.dtype_out))
+    for fragment, axes in zip(src, (arg.upcast_a, arg.upcast_b, arg.upcast_c), strict=True):
+        factors = _pairs(axes, c.WMMA_UPCAST).factors
+        if axes and (prod(factors),) != fragment.shape:
+            raise broken(c.WMMA_UPCAST, f"{axes} for shape {fragment.shape}")
+    # What names and places the instruction is kept as a tag: the core has the product alone.
+    note = b.noted(arg, "dims", "dtype_in", "dtype_out")
+    return UOp(Op.WMMA, *src, arg=WmmaArg(m, n, k, arg.dtype_in, arg.dtype_out), tag=note)
 
 
 def read_if(reading: Reading, src: Src, arg: None) -> UOp:
-    """With a body, its STOREs gated by the condition; alone, the start of a block of a LINEAR."""
+    """With a body, its writes gated by the condition; alone, the start of a block of a LINEAR."""
     condition, *body = src
     if not body:
         return UOp(Op.IF, condition)
-    for s in body:
-        if s.op is not Op.STORE or len(s.src) > 2 or s.src[0].shape != condition.shape:
-            raise UnsupportedError(f"IF around {s.op.name}: expected STOREs without a gate")
-    return UOp(Op.GROUP, *(UOp(Op.STORE, *s.src, condition) for s in body))
+    return UOp(Op.GROUP, *(_effect_if(condition, s) for s in body))
+
+
+def _effect_if(condition: UOp, effect: UOp) -> UOp:
+    """An effect where the condition holds: elsewhere it neither writes nor reads."""
+    if effect.op is Op.GROUP:
+        return effect.with_src([_effect_if(condition, s) for s in effect.src])
+    if effect.op is Op.END:
+        return effect.with_src([_effect_if(condition, effect.src[0]), *effect.src[1:]])
+    if effect.op is not Op.STORE or effect.src[0].shape != condition.shape:
+        raise UnsupportedError(f"IF around {effect.op.name}: expected STOREs of its shape")
+    target, value, *gate = (_value_if(condition, s) for s in effect.src)
+    gated = UOp(Op.AND, condition, gate[0]) if gate else condition
+    return UOp(Op.STORE, target, value, gated)
+
+
+def _value_if(condition: UOp, root: UOp) -> UOp:
+    """A value whose LOADs read nothing where the condition is false."""
+
+    def sources(u: UOp) -> Sequence[UOp]:
+        return () if u.dtype is dtypes.void else u.src
+
+    done: dict[UOp, UOp] = {}
+    for u in toposort([root], sources):
+        v = u.with_src([done[s] for s in sources(u)]) if sources(u) else u
+        if v.op is Op.LOAD and v.arg == LoadArg() and v.shape == condition.shape:
+            target, alt, gate = (*v.src, const(0, v.dtype), condition)[:3]
+            both = condition if gate is condition else UOp(Op.AND, condition, gate)
+            v = UOp(Op.LOAD, target, alt, both)
+        done[u] = v
+    return done[root]
 
 
 def read_endif(reading: Reading, src: Src, arg: None) -> UOp:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uop.spec.args import (
     AddrSpace,
     AllReduceArg,
+    AxisType,
     BufferArg,
     ConstArg,
     Device,
@@ -20,10 +21,12 @@ from uop.spec.args import (
     ParamArg,
     PermuteArg,
     PlaceArg,
+    PtrAddArg,
     RangeArg,
     ReduceArg,
     SliceArg,
     SourceArg,
+    SpecialArg,
     StageArg,
     UniqueArg,
     WmmaArg,
@@ -31,9 +34,11 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
-from uop.spec.editions.bestiary_read import LOCAL_SLOTS
+from uop.spec.editions.bestiary_read import HARDWARE, LOCAL_SLOTS, PLACEHOLDER, PTRCAT, UNRENUMBERED
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
+from uop.spec.text.codec import encode_scalar
+from uop.spec.text.literal import Literal, Word
 from uop.spec.uop import UOp, dims
 
 if TYPE_CHECKING:
@@ -53,9 +58,14 @@ def _device(w: Writing, device: Device) -> Form:
 
 
 def write_range(w: Writing, u: UOp) -> Form:
-    arg = arg_of(u, RangeArg)
+    """A loop with the ranges that its bound comes AFTER; its tag may be one of the reader."""
+    arg, end = arg_of(u, RangeArg), u.src[0]
     kind = b.BestiaryAxisType[arg.axis_type.name]
-    return w.form("RANGE", w[u.src[0]], arg=b.AxisArg(arg.id, kind))
+    if u.tag == PLACEHOLDER and arg.axis_type is AxisType.LOOP:
+        kind = b.BestiaryAxisType.PLACEHOLDER
+    src = end.src if end.op is Op.AFTER and end.tag is None else (end,)
+    said = b.AxisArg(arg.id, kind, renumbered=u.tag != UNRENUMBERED)
+    return w.form("RANGE", *(w[s] for s in src), arg=said)
 
 
 def write_end(w: Writing, u: UOp) -> Form:
@@ -97,32 +107,39 @@ def write_all_reduce(w: Writing, u: UOp) -> Form:
 
 
 def write_buffer(w: Writing, u: UOp) -> Form:
-    """Flat memory, reshaped to the shape of the core node."""
+    """Memory by its shape; that of a workgroup or a work item is flat."""
     arg, size = arg_of(u, BufferArg), prod(u.shape)
     if arg.addrspace is AddrSpace.GLOBAL:
         where = [] if arg.device is None else [_device(w, arg.device)]
         local = arg.slot >= LOCAL_SLOTS
         identity = UniqueArg(arg.slot - LOCAL_SLOTS if local else arg.slot)
         name = w.form("LUNIQUE" if local else "UNIQUE", arg=identity)
-        flat = w.form("BUFFER", name, *where, arg=b.SizeArg(size, arg.dtype))
-    elif arg.device is not None:
+        is_flat = len(u.shape) == 1
+        said = b.SizeArg(arg.dtype, size if is_flat else None, None if is_flat else u.shape)
+        return w.form("BUFFER", name, *where, arg=said)
+    if arg.device is not None:
         raise w.cannot(u, f"{arg.addrspace.name} memory on a named device")
-    else:
-        define = b.DefineArg(arg.slot, size, arg.dtype)
-        flat = w.form(f"DEFINE_{arg.addrspace.name}", arg=define)
+    define = b.DefineArg(arg.slot, size, arg.dtype)
+    flat = w.form(f"DEFINE_{arg.addrspace.name}", arg=define)
     return flat if len(u.shape) == 1 else w.form("RESHAPE", flat, w[u.src[0]])
 
 
 def write_param(w: Writing, u: UOp) -> Form:
     arg = arg_of(u, ParamArg)
     if arg.min is not None and arg.max is not None:
-        variable = b.VariableArg(f"v{arg.slot}", arg.min, arg.max)
+        variable = b.VariableArg(u.tag or f"v{arg.slot}", arg.min, arg.max, arg.slot)
         return w.form("DEFINE_VAR", arg=variable)
-    if len(u.shape) == 1:
-        flat = b.SlotArg(arg.slot, arg.dtype, u.shape[0], arg.device, arg.addrspace)
+    if len(u.shape) == 1 and arg.addrspace is AddrSpace.GLOBAL:
+        flat = b.SlotArg(arg.slot, arg.dtype, u.shape[0], arg.device)
         return w.form("PARAM", arg=flat)
     shaped = b.SlotArg(arg.slot, arg.dtype, None, arg.device, arg.addrspace)
     return w.form("PARAM", w[u.src[0]], arg=shaped)
+
+
+def write_special(w: Writing, u: UOp) -> Form:
+    name = arg_of(u, SpecialArg).name
+    own = next((own for own, core in HARDWARE.items() if core == name), name)
+    return w.form("SPECIAL", *_sources(w, u), arg=SpecialArg(own))
 
 
 def write_slice(w: Writing, u: UOp) -> Form:
@@ -149,6 +166,36 @@ def _constants(i: UOp) -> tuple[int, ...] | None:
     if not all(s.op is Op.CONST and s.dtype is dtypes.index and s.tag is None for s in found):
         return None
     return tuple(int(arg_of(s, ConstArg).value) for s in found)
+
+
+def write_pointer(w: Writing, u: UOp) -> Form:
+    return w.form("POINTER_INDEX", *_sources(w, u), arg=b.OffsetArg(arg_of(u, PtrAddArg).unit))
+
+
+def write_call(w: Writing, u: UOp) -> Form:
+    """A call, with what its tag keeps of what was said about it."""
+    tag = u.tag or ""
+    said = b.from_note(b.CallArg, tag) if tag[:1] == "{" else b.CallArg(u.tag)
+    return w.form(u.op.name, *_sources(w, u), arg=said or b.CallArg())
+
+
+def write_sink(w: Writing, u: UOp) -> Form:
+    return w.form("SINK", *_sources(w, u), arg=b.KernelArg(u.tag))
+
+
+def write_group(w: Writing, u: UOp) -> Form:
+    """Writes to pointers that are grouped are one STORE."""
+    if u.tag == PTRCAT and u.src:
+        values = {s.src[1].src[0] for s in u.src if s.src[1].op is Op.INDEX}
+        if len(values) == 1:
+            pointers = w.form("PTRCAT", *(_target(w, s) for s in u.src))
+            return w.form("STORE", pointers, w[values.pop()])
+    return w.same(u)
+
+
+def _target(w: Writing, store: UOp) -> Form:
+    target, _, *gate = store.src
+    return _gated(w, target, gate[0]) if gate else w[target]
 
 
 ACCESSES = (Op.INDEX, Op.PTRADD)
@@ -203,15 +250,23 @@ def write_source(w: Writing, u: UOp) -> Form:
 
 def write_stack(w: Writing, u: UOp) -> Form:
     """A shape, a vector of constants, a vector, or a stack of tensors."""
+    if u.tag == PTRCAT and all(s.op is Op.LOAD for s in u.src):
+        pointers = w.form("PTRCAT", *(_pointer(w, s) for s in u.src))
+        return w.form("LOAD", w[u.src[0].src[0].src[0]], pointers)
     at = _constants(u)
     if at is not None and u.dtype is dtypes.index:
         return w.same(u)
     if u.shape[1:]:
         return w.form("MSTACK", *_sources(w, u))
     if all(s.op is Op.CONST and s.tag is None for s in u.src):
-        bits = tuple(arg_of(s, ConstArg).bits for s in u.src)
-        return w.form("VCONST", arg=b.LanesOfBitsArg(bits, u.dtype))
+        values = tuple(encode_scalar(arg_of(s, ConstArg).bits, u.dtype) for s in u.src)
+        return w.form("VCONST", arg=b.ValuesArg(values, u.dtype))  # type: ignore[arg-type]
     return w.form("VECTORIZE", *_sources(w, u))
+
+
+def _pointer(w: Writing, load: UOp) -> Form:
+    target, *gated = load.src
+    return _gated(w, target, gated[1]) if gated else w[target]
 
 
 def _pairs(u: UOp) -> tuple[tuple[int, ...], ...]:
@@ -229,7 +284,13 @@ def write_contract(w: Writing, u: UOp) -> Form:
 
 def write_wmma(w: Writing, u: UOp) -> Form:
     arg = arg_of(u, WmmaArg)
-    core = b.TensorCoreArg((arg.n, arg.m, arg.k), arg.dtype_in, arg.dtype_out)
+    said: dict[str, Literal] = {
+        "dims": (arg.n, arg.m, arg.k),
+        "dtype_in": Word(arg.dtype_in.name),
+        "dtype_out": Word(arg.dtype_out.name),
+    }
+    noted = b.from_note(b.TensorCoreArg, u.tag or "{}", **said)
+    core = noted or b.TensorCoreArg((arg.n, arg.m, arg.k), arg.dtype_in, arg.dtype_out)
     return w.form("WMMA", *_sources(w, u), arg=core)
 
 

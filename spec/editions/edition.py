@@ -7,18 +7,19 @@ a line is that of the node that will be read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from uop.spec.args import Arg
+from uop.spec.args import Arg, PlaceArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Operands
-from uop.spec.text.literal import Line
+from uop.spec.text.literal import Line, Literal, Quoted, print_literal
+from uop.spec.text.literal import Word as Bare
 from uop.spec.text.printer import derived, in_place, print_node, print_tag
-from uop.spec.text.program import Scope
+from uop.spec.text.program import Scope, Unbuilt
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 
@@ -68,12 +69,16 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """An edition: its words, and the rules that write core ops it does not share."""
+    """An edition: its words, and the rules that write core ops it does not share.
+
+    `spelling` has its own words for the values of fields, each with that of the core.
+    """
 
     name: str
     doc: str
     words: Mapping[str, Word]
     writes: Mapping[Op, Write]
+    spelling: Mapping[str, str] = field(default_factory=dict)
 
     def parse(self, text: str, path: str = "") -> UOp:
         """The core node of a text; the first line may name this edition."""
@@ -85,13 +90,13 @@ class Edition:
                     raise MalformedError(message, number, 1, path)
                 is_open = False
                 continue
-            scope.read(Line(line, number, path))
+            scope.read_text(line, number)
             is_open = is_open and not scope.nodes
         return scope.root()
 
     def scope(self, path: str = "") -> Scope:
         """An empty program, whose nodes are read in the words of the edition."""
-        return _EditionScope(self, path)
+        return EditionScope(self, path)
 
     def print(self, root: UOp) -> str:
         """Print a program; UnsupportedError for an op that the edition has no word for."""
@@ -187,7 +192,7 @@ class Writing:
         """Build the form of a node. An error is kept until a user needs the form."""
         try:
             form = self.edition.writes.get(u.op, Writing.same)(self, u)
-            if u.tag is not None:
+            if u.tag is not None and form.core.tag != u.tag:
                 form = self.form(form.name, *form.src, arg=form.arg, tag=u.tag)
             self._forms[u] = form
         except UnsupportedError as error:
@@ -212,28 +217,12 @@ def core_word(op: Op) -> Word:
         return UOp(op, *src, arg=arg)
 
     declaration = DECLARATIONS[op]
-    return Word(op.name, ("src*",), read, declaration.arg, declaration.doc)
+    return Word(op.name, declaration.src, read, declaration.arg, declaration.doc)
 
 
 def renamed(name: str) -> Write:
     """The writer of a core op that the edition has under another name."""
     return lambda writing, u: writing.form(name, *(writing[s] for s in u.src), arg=u.arg)
-
-
-def write_call(writing: Writing, u: UOp) -> Form:
-    """A CALL in an edition with flat BUFFERs: its arguments are the BUFFERs without their RESHAPE.
-
-    A kernel gets its buffers flat anyway (D-017).
-    """
-    body, *arguments = u.src
-    return writing.form("CALL", writing[body], *(_flat(writing, s) for s in arguments), arg=u.arg)
-
-
-def _flat(writing: Writing, location: UOp) -> Form:
-    form = writing[location]
-    if location.op is Op.AFTER:
-        return writing.form("AFTER", _flat(writing, location.src[0]), *form.src[1:])
-    return form.src[0] if location.op is Op.BUFFER and form.name == "RESHAPE" else form
 
 
 def broken(condition: Condition, found: str) -> InvalidError:
@@ -256,7 +245,7 @@ def edition_of(text: str, path: str = "") -> str:
     raise MalformedError("no program: expected edition NAME", 1, 1, path)
 
 
-class _EditionScope(Scope):
+class EditionScope(Scope):
     """Reads a program of an edition."""
 
     __slots__ = ("_edition", "_reading")
@@ -264,6 +253,32 @@ class _EditionScope(Scope):
     def __init__(self, edition: Edition, path: str) -> None:
         super().__init__(path)
         self._edition, self._reading = edition, Reading()
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._edition.words
+
+    def operands(self, name: str) -> Operands:
+        return self._edition.word(name)
+
+    def spelled(self, fields: Mapping[str, Literal]) -> Mapping[str, Literal]:
+        return {name: self._respelled(literal) for name, literal in fields.items()}
+
+    def _respelled(self, literal: Literal) -> Literal:
+        if isinstance(literal, tuple):
+            return tuple(self._respelled(item) for item in literal)
+        if isinstance(literal, Bare) and literal in self._edition.spelling:
+            return Bare(self._edition.spelling[literal])
+        return literal
+
+    def operand(self, line: Line) -> UOp:
+        """An operand; the name of a device in quotes is a DEVICE."""
+        if line.peek().kind != "string" or Op.DEVICE.name not in self.names:
+            return super().operand(line)
+        return UOp(Op.DEVICE, arg=PlaceArg(str(line.literal())))
+
+    def read_unbuilt(self, line: Line) -> Unbuilt:
+        raise line.fail("expected no `invalid` in an edition: its label is one of the core")
 
     def arg_type(self, name: str) -> type[Arg] | None:
         return self._edition.word(name).arg
@@ -286,6 +301,16 @@ def _completed(word: Word, arg: Arg | None) -> Arg | None:
     return word.arg()
 
 
+def _in_place(form: Form) -> str | None:
+    """How a form is written as an operand: an index constant, a STACK of them, a device's name."""
+    if form.name in ("CONST", "STACK"):
+        return in_place(form.core)
+    if form.name != Op.DEVICE.name or form.tag is not None:
+        return None
+    device = arg_of(form.core, PlaceArg).device
+    return print_literal(Quoted(device)) if isinstance(device, str) else None
+
+
 def _lines(root: Form) -> list[str]:
     """The lines of the forms that are not written in place."""
     literals: dict[Form, str | None] = {}
@@ -294,7 +319,7 @@ def _lines(root: Form) -> list[str]:
     def operands(form: Form) -> list[Form]:
         for s in form.src:
             if s not in literals:
-                literals[s] = in_place(s.core) if s.name in ("CONST", "STACK") else None
+                literals[s] = _in_place(s)
         return [s for s in form.src if literals[s] is None]
 
     lines: list[str] = []

@@ -195,4 +195,5 @@ JULY_2026 = Edition(
         Op.RESHAPE: _write_reshape,
         Op.RANGE: _write_range,
     },
+    {type.value: type.name for type in LaterAxisType},
 )

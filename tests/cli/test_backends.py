@@ -85,7 +85,7 @@ def test_an_unknown_backend_is_bad_input(uop: Any, program: Path) -> None:
 def test_a_backend_that_does_not_start_is_exit_3(
     uop: Any, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: object) -> None:
+    def refused(*_: object, **__: object) -> None:
         raise BackendError("backend 'interpreter' did not start: no device")
 
     monkeypatch.setattr(backend, "started", refused)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from uop.compiler.runtime.opencl import OpenCLDevice
+
 STAGES = (
     "callify",
     "rangeify",
@@ -63,6 +65,22 @@ def test_a_stage_says_what_it_is_about_and_what_it_has_changed(
     about, changed, *_ = uop("compile", program, "--stage", stage).out.splitlines()
     assert re.fullmatch(rf"; {stage}: [a-z].*\.", about)
     assert re.fullmatch(r"; changed: (nothing|\d+ nodes to \d+, \d+ of them new.*)", changed)
+
+
+def test_a_file_with_machine_code_runs_from_it(
+    uop: Any, program: Path, tmp_path: Path, opencl: OpenCLDevice
+) -> None:
+    filled = tmp_path / "filled.uop"
+    filled.write_text(uop("compile", program, "--binary").out)
+    first, *rest = filled.read_text().splitlines()
+    assert first == f"; each BINARY is for {opencl.machine}"
+    assert any(re.match(r"%\d+ = BINARY \{data=hex:[0-9a-f]{100}", line) for line in rest)
+    found = uop("run", filled, "--backend", "opencl")
+    assert found.code == 0
+    assert all(line in found.out for line in LINES)
+    refused = uop("compile", program, "--binary", "--stage", "plan")
+    assert refused.code == 2
+    assert "--binary prints what render leaves" in refused.err
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -171,7 +171,10 @@ def test_a_case_to_be_rejected_is_explained_by_its_label(uop: Any) -> None:
         ([CASE, "--batch", "-1"], "--batch: expected a number below 3, found -1"),
         ([CASE, "--output", "1"], "--output: expected a number below 1, found 1"),
         ([CASE, "--profile", "lax"], "expected knob=value"),
-        ([CASE, "1"], "a case takes --element, --batch, --output, --profile, --cases, --seed"),
+        (
+            [CASE, "1"],
+            "a case takes --element, --batch, --output, --profile, --cases, --edition, --seed",
+        ),
         (["MAX", "1", "2", "--element", "0"], "are for a case"),
         (["MAX", "--backend", "opencl"], "--dtype, --to and --backend are for values"),
     ],

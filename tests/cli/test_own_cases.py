@@ -192,7 +192,7 @@ def test_a_case_is_explained_by_what_its_file_says(uop: Any) -> None:
         (["cases/a.uop/rihgt", "--cases", "mine"], "; did you mean cases/a.uop/right"),
         (["cases/a", "--cases", "mine"], "expected cases/FILE.uop/CASE, found 'cases/a'"),
         (["cases/a.uop/right", "--cases", "mine", "--element", "2"], "below [2]; found 2"),
-        (["MAX", "--cases", "mine"], "--cases are for a case"),
+        (["MAX", "--cases", "mine"], "--cases, --edition are for a case"),
     ],
 )
 def test_what_cannot_be_explained_is_told(uop: Any, arguments: list[str], said: str) -> None:

@@ -226,3 +226,13 @@ def test_a_missing_program(uop: Any, tmp_path: Path) -> None:
     outcome = uop("run", tmp_path / "none.uop")
     assert outcome.code == 2
     assert "does not exist" in outcome.err
+
+
+def test_a_backend_that_takes_too_long_is_ended(uop: Any, program: Path, array: Path) -> None:
+    options = ["--backend", "command:sleep 100", "--timeout", "1s"]
+    result = uop("run", program, "--input", f"0={array}", *options)
+    assert result.code == 3
+    assert "did not start: no reply within 1 s" in result.err
+    result = uop("run", program, "--input", f"0={array}", "--timeout", "1s")
+    assert result.code == 2
+    assert "--timeout is for a backend" in result.err

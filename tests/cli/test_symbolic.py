@@ -46,24 +46,32 @@ def test_a_device_gets_numbers_for_the_variables(uop: Any, program: Path) -> Non
 
 
 @pytest.mark.parametrize("target", ["opencl", "cuda"])
-def test_the_sizes_of_the_inputs_are_compiled(uop: Any, program: Path, target: str) -> None:
+def test_sizes_are_arguments_of_the_kernel(uop: Any, program: Path, target: str) -> None:
     outcome = uop("compile", "--target", target, program)
     assert outcome.code == 0, outcome.err
-    assert "3" in outcome.out
+    assert "i64 v2) {" in outcome.out
+    assert "if (gidx0 < v2) {" in outcome.out
+    program.write_text(PROGRAM)
+    assert uop("compile", "--target", target, program).out == outcome.out
 
 
-def test_what_a_stage_leaves_runs(uop: Any, program: Path, tmp_path: Path) -> None:
-    left = tmp_path / "left.uop"
-    left.write_text(uop("compile", "--stage", "callify", program).out)
+@pytest.mark.parametrize("stage", ["callify", "rangeify", "select", "linearize", "render"])
+def test_what_a_stage_leaves_runs(uop: Any, program: Path, tmp_path: Path, stage: str) -> None:
+    """On the inputs of the case, and on others: the program of a stage is that of all sizes."""
+    left, text = tmp_path / "left.uop", uop("compile", "--stage", stage, program).out
+    left.write_text(text)
     assert uop("run", left).out.splitlines()[-1].endswith("int32[3] = [-5, -7, -11]")
+    bare = "".join(line for line in text.splitlines(True) if not line.startswith("input"))
+    for data in ([4], [*range(8)]):
+        left.write_text(f"{bare}input 0 = [{len(data)}]\ninput 1 = {data}\n")
+        outcome = uop("run", left)
+        assert outcome.code == 0, outcome.err
+        assert outcome.out.splitlines()[-1].endswith(f"= {[-x for x in data]}")
 
 
 def test_a_variable_without_a_value_is_named(uop: Any, tmp_path: Path) -> None:
     path = tmp_path / "open.uop"
     path.write_text(PROGRAM)
-    outcome = uop("compile", path)
-    assert outcome.code == 2
-    assert "no input for the variables in slots 0" in outcome.err
     outcome = uop("run", path)
     assert outcome.code == 2
     assert "INPUT.c3" in outcome.err

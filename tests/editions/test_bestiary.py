@@ -8,6 +8,7 @@ import pytest
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import (
+    AddrSpace,
     AxisType,
     BufferArg,
     DTypeArg,
@@ -97,7 +98,7 @@ TABLES = [
     "CONST",
 ]
 
-V = "%0 = PARAM {slot=0, dtype=float32, size=4}"
+V = "%0 = PARAM [4] {slot=0, dtype=float32}"
 DATA = np.array([1, 2, 4, 8], np.float32)
 
 
@@ -126,7 +127,7 @@ def test_every_op_of_the_tables_is_a_word(name: str) -> None:
         (("%1 = GEP %0 {indices=(3,0)} : float32[2]",), [8.0, 1.0]),
         (("%1 = GEP %0 {indices=(3,0)}", "%2 = CAT %1, %0"), [8.0, 1.0, 1.0, 2.0, 4.0, 8.0]),
         (("%1 = GEP %0 {indices=(1)}", "%2 = VECTORIZE %1, %1"), [2.0, 2.0]),
-        (("%1 = VCONST {bits=(0,1,2,255), dtype=uint8}", "%2 = CAST %1 {dtype=float32}",
+        (("%1 = VCONST {values=(0,1,2,255), dtype=uint8}", "%2 = CAST %1 {dtype=float32}",
           "%3 = ADD %0, %2"), [1.0, 3.0, 6.0, 263.0]),
         (("%1 = PAD %0, [1], [2]",), [0.0, 1.0, 2.0, 4.0, 8.0, 0.0, 0.0]),
         (("%1 = SHRINK %0, [1], [3]",), [2.0, 4.0]),
@@ -147,13 +148,13 @@ def test_what_sugar_means(lines: tuple[str, ...], expected: object) -> None:
     assert value(V, *lines) == expected
 
 
-PTR = "%0 = PARAM {slot=0, dtype=float32, size=4, addrspace=GLOBAL}"
+PTR = "%0 = PARAM {slot=0, dtype=float32, size=4}"
 
 
-def test_constants_that_are_no_integers_are_a_vector_of_bits() -> None:
+def test_constants_of_a_vector_are_written_as_those_of_a_const() -> None:
     nan, half = (const(v, dtypes.float32) for v in (float("nan"), 0.5))
     u = UOp(Op.STACK, nan, half)
-    assert "VCONST {bits=(2143289344,1056964608), dtype=float32}" in last_line(u)
+    assert "VCONST {values=(nan:0x7fc00000,0x1p-1), dtype=float32}" in last_line(u)
     assert parse(print_program(u, "bestiary")) is u
 
 
@@ -211,10 +212,10 @@ def test_loops_that_close_together_are_one_end_with_the_first_outermost() -> Non
 def test_pointers_that_are_grouped_are_stored_lane_by_lane() -> None:
     u = read(
         PTR,
-        "%1 = POINTER_INDEX %0, 4 {unit=BYTES}",
+        "%1 = POINTER_INDEX %0, 4",
         "%2 = POINTER_INDEX %0, 3 {unit=ELEMENTS}",
         "%3 = PTRCAT %1, %2",
-        "%4 = VCONST {bits=(0,1065353216), dtype=float32}",
+        "%4 = VCONST {values=(0,1), dtype=float32}",
         "%5 = STORE %3, %4",
     )
     assert u.op is Op.GROUP
@@ -254,17 +255,26 @@ def test_memory_is_named_by_use() -> None:
     assert evaluate(both, inputs).tolist() == [5]
     for name in ("LOCAL", "REG"):
         u = read(f"%0 = DEFINE_{name} {{id=2, size=6, dtype=int8}}")
-        assert u.addrspace is not None
-        assert u.addrspace.name == name
+        assert u.arg == BufferArg(2, dtypes.int8, None, AddrSpace[name])
         assert parse(print_program(u, "bestiary")) is u
 
 
-def test_a_variable_has_its_slot_by_its_name() -> None:
-    u = read('%0 = DEFINE_VAR {name="v3", min=1, max=8}', "%1 = BIND %0, 5")
-    assert u.src[0].arg == ParamArg(3, dtypes.index, min=1, max=8)
+def test_a_variable_keeps_its_name_and_its_slot() -> None:
+    u = read('%0 = DEFINE_VAR {name="v3", min=1, max=8, slot=3}', "%1 = BIND %0, 5")
+    assert (u.src[0].arg, u.src[0].tag) == (ParamArg(3, dtypes.index, min=1, max=8), None)
     assert parse(print_program(u, "bestiary")) is u
-    one = read('%0 = DEFINE_VAR {name="batch", min=1, max=8}')
-    assert one.arg == ParamArg(0, dtypes.index, min=1, max=8)
+    two = read('%0 = DEFINE_VAR {name="batch", min=1, max=8}',
+               '%1 = DEFINE_VAR {name="time", min=1, max=8}', "%2 = BIND %0, 5", "%3 = BIND %1, 6",
+               "%4 = TUPLE %3, %2, %0")  # fmt: skip
+    assert [v.arg.slot for v in (two.src[1].src[0], two.src[0].src[0])] == [1 << 33, (1 << 33) + 1]
+    text = print_program(two, "bestiary")
+    assert parse(text) is two
+    assert 'DEFINE_VAR {name="time", min=1, max=8, slot=8589934593}' in print_program(
+        two, "bestiary"
+    )
+    with pytest.raises(InvalidError, match=r"DEFINE_VAR\.number"):
+        read('%0 = DEFINE_VAR {name="a", min=1, max=8}',
+             '%1 = DEFINE_VAR {name="b", min=1, max=8, slot=3}', "%2 = ADD %0, %1")  # fmt: skip
     with pytest.raises(InvalidError, match=r"BIND\.c2"):
         read('%0 = DEFINE_VAR {name="v3", min=1, max=8}', "%1 = BIND %0, 9")
 
@@ -305,9 +315,9 @@ def test_a_call_of_a_function_is_one_with_arguments_of_its_own() -> None:
 def test_a_matrix_instruction_keeps_what_it_computes() -> None:
     a, c = (param(k, (n,), d) for k, n, d in ((0, 8, dtypes.float16), (2, 4, dtypes.float32)))
     lines = [
-        "%0 = PARAM {slot=0, dtype=float16, size=8}",
-        "%1 = PARAM {slot=1, dtype=float16, size=4}",
-        "%2 = PARAM {slot=2, dtype=float32, size=4}",
+        "%0 = PARAM [8] {slot=0, dtype=float16}",
+        "%1 = PARAM [4] {slot=1, dtype=float16}",
+        "%2 = PARAM [4] {slot=2, dtype=float32}",
     ]
     core = '{dims=(8,16,16), dtype_in=float16, dtype_out=float32, name="hmma", threads=32}'
     u = read(*lines, f"%3 = WMMA %0, %1, %2 {core}")
@@ -358,7 +368,12 @@ def test_queries_on_nodes() -> None:
         (("%0 = REPLICATED",), UnsupportedError, "has no REPLICATED"),
         (("%0 = BUFFER 3 {size=1, dtype=int8}",), InvalidError, r"BUFFER\.unique"),
         (("%0 = UNIQUE {id=0}", "%1 = BUFFER %0, 3 {size=1, dtype=int8}"), InvalidError,
-         r"BUFFER\.device"),
+         r"BUFFER\.unique"),
+        (("%0 = BUFFER {dtype=int8}",), InvalidError, r"BUFFER\.size"),
+        (("%0 = BUFFER {dtype=int8, size=4, shape=(4)}",), InvalidError, r"BUFFER\.size"),
+        (("%0 = VCONST {values=(1,256), dtype=uint8}",), InvalidError, r"VCONST\.values"),
+        (("%0 = VCONST {values=(true), dtype=float32}",), InvalidError, r"VCONST\.values"),
+        (("%0 = PTRCAT",), InvalidError, r"PTRCAT\.arity"),
         (("%0 = UNIQUE {id=0}", "%1 = BUFFER %0 {size=-1, dtype=int8}"), InvalidError,
          r"BUFFER\.size"),
         (("%0 = PARAM {slot=0, dtype=int8}",), InvalidError, r"PARAM\.place"),
@@ -381,10 +396,53 @@ def test_core_nodes_are_printed_as_sugar() -> None:
     lane = UOp(Op.UNROLL, param(0, (4,), dtypes.int8), arg=LanesArg((0,), (4,)))
     one = const(1, dtypes.int8)
     for u, line in (
-        (UOp(Op.STACK, one, one), "%0 = VCONST {bits=(1,1), dtype=int8} : int8[2]"),
+        (UOp(Op.STACK, one, one), "%0 = VCONST {values=(1,1), dtype=int8} : int8[2]"),
         (UOp(Op.STACK, one, lane), "%3 = VECTORIZE %0, %2 : int8[2]"),
         (lane, "%1 = UNROLL %0 {unroll_axes=((0,4))} : int8[]"),
         (dims((2, 3)), "%0 = STACK 2, 3 : index[2]"),
     ):
         assert last_line(u) == line
         assert parse(print_program(u, "bestiary")) is u
+
+
+BOUNDED = """\
+SINK
+└── CALL
+    ├── SINK
+    │   └── END
+    │       ├── ENDIF
+    │       │   └── IF
+    │       │       ├── LT — idx < bound
+    │       │       │   ├── RANGE(end=8, axis_id=R0, type=Global)
+    │       │       │   └── CONST(3)
+    │       │       ├── STORE
+    │       │       │   ├── INDEX[R0]
+    │       │       │   │   └── PARAM(0, size=8) : Int32
+    │       │       │   └── LOAD
+    │       │       │       ├── PARAM(1, size=3) : Int32
+    │       │       │       └── INDEX[R0]
+    │       │       │           └── PARAM(1)
+    │       │       └── STORE
+    │       │           ├── INDEX[R0]
+    │       │           │   └── PARAM(2, size=8) : Int32
+    │       │           └── CONST(1) : Int32
+    │       └── RANGE(R0)
+    ├── BUFFER[8] : Int32
+    │   └── UNIQUE(0)
+    ├── BUFFER[3] : Int32
+    │   └── UNIQUE(1)
+    └── BUFFER[8] : Int32
+        └── UNIQUE(2)"""
+
+
+def test_an_if_checks_a_bound() -> None:
+    """Where the condition is false the value is not read: element 3 of 3 does not exist."""
+    u = read(BOUNDED)
+    eight = np.full(8, 7, np.int32)
+    inputs = {0: eight, 1: np.array([5, -6, 4], np.int32), 2: eight}
+    result = evaluate(u, inputs)
+    assert isinstance(result, dict)
+    assert {k: v.tolist() for k, v in result.items()} == {
+        0: [5, -6, 4, 7, 7, 7, 7, 7],
+        2: [1, 1, 1, 7, 7, 7, 7, 7],
+    }

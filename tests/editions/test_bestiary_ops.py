@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import AddrSpace, StageArg, WmmaArg
+from uop.spec.args import AddrSpace, BufferArg, SpecialArg, StageArg, WmmaArg
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse, print_program
 from uop.spec.errors import InvalidError, UnsupportedError
@@ -29,7 +30,7 @@ def value(lines: tuple[str, ...], inputs: Mapping[int, Array]) -> object:
 
 
 F = "%0 = PARAM {slot=0, dtype=float32, size=3}"
-P = "%0 = PARAM {slot=0, dtype=int32, size=6, addrspace=GLOBAL}"
+P = "%0 = PARAM {slot=0, dtype=int32, size=6}"
 DATA = np.array([3, -1, 2], np.float32)
 INTS = np.array([1, 2, 4, 8, 16, 32], np.int32)
 UNIQUE = ("%0 = UNIQUE {id=0}", "%1 = BUFFER %0 {size=6, dtype=int32}")
@@ -62,7 +63,7 @@ MEANINGS: dict[str, tuple[tuple[str, ...], dict[int, Array], object]] = {
     "INDEX": (("%0 = PARAM [2,3] {slot=0, dtype=int32}", "%1 = INDEX %0, 1, 0"),
               {0: INTS.reshape(2, 3)}, 8),
     "LOAD": ((P, "%1 = INDEX %0, 3", "%2 = LOAD %0, %1"), {0: INTS}, 8),
-    "POINTER_INDEX": ((P, "%1 = POINTER_INDEX %0, 12 {unit=BYTES}", "%2 = LOAD %0, %1"),
+    "POINTER_INDEX": ((P, "%1 = POINTER_INDEX %0, 12", "%2 = LOAD %0, %1"),
                       {0: INTS}, 8),
     "GET_TUPLE": ((F, "%1 = NEG %0", "%2 = CMPLT %0, %1", "%3 = TUPLE %1, %2",
                    "%4 = GET_TUPLE %3 {index=1}"), {0: DATA}, [False, True, False]),
@@ -81,8 +82,8 @@ def test_an_op_computes_what_the_document_says(name: str) -> None:
 
 
 KERNEL = (
-    "%0 = PARAM {slot=0, dtype=int32, size=2, addrspace=GLOBAL}",
-    "%1 = PARAM {slot=1, dtype=int32, size=6, addrspace=GLOBAL}",
+    "%0 = PARAM {slot=0, dtype=int32, size=2}",
+    "%1 = PARAM {slot=1, dtype=int32, size=6}",
     '%2 = SPECIAL 2 {name="blockIdx.x"}',
     "%3 = RANGE 3 {axis_id=1, axis_type=REDUCE}",
     "%4 = MUL %2, 3",
@@ -144,7 +145,7 @@ def test_the_mark_of_a_kernel_tells_one_root_from_another() -> None:
     assert parse(print_program(marked, "bestiary")) is marked
 
 
-CALLED = ("%0 = PARAM {slot=0, dtype=float32, size=3}", "%1 = NEG %0", "%2 = TUPLE %1")
+CALLED = ("%0 = PARAM [3] {slot=0, dtype=float32}", "%1 = NEG %0", "%2 = TUPLE %1")
 
 
 @pytest.mark.parametrize("word", ["CALL", "FUNCTION"])
@@ -152,9 +153,25 @@ CALLED = ("%0 = PARAM {slot=0, dtype=float32, size=3}", "%1 = NEG %0", "%2 = TUP
     "info",
     ['grad_tag="g"', 'metadata=("a","b")', "precompile=true", "precompile_backward=true"],
 )
-def test_what_is_said_about_a_call_changes_nothing(word: str, info: str) -> None:
+def test_what_is_said_about_a_call_is_kept_and_changes_no_value(word: str, info: str) -> None:
     said = read(*CALLED, f"%3 = {word} %2, %0 {{{info}}}", "%4 = GET_TUPLE %3 {index=0}")
-    assert said is read(*CALLED, f"%3 = {word} %2, %0", "%4 = GET_TUPLE %3 {index=0}")
+    plain = read(*CALLED, f"%3 = {word} %2, %0", "%4 = GET_TUPLE %3 {index=0}")
+    assert said is not plain
+    assert (said.src[0].op, said.src[0].tag) == (plain.src[0].op, f"{{{info}}}")
+    assert np.asarray(evaluate(said, {0: DATA})).tolist() == [-3.0, 1.0, -2.0]
+    text = print_program(said, "bestiary")
+    assert info in text
+    assert "!" not in text
+    assert parse(text) is said
+
+
+@pytest.mark.parametrize("name", ["f", "{", '{name="f"}', "", "a b"])
+def test_any_name_of_a_call_reads_back(name: str) -> None:
+    quoted = json.dumps(name)
+    u = read(*CALLED, f"%3 = FUNCTION %2, %0 {{name={quoted}}}", "%4 = GET_TUPLE %3 {index=0}")
+    text = print_program(u, "bestiary")
+    assert f"name={quoted}" in text
+    assert parse(text) is u
 
 
 @pytest.mark.parametrize("word", ["CALL", "FUNCTION"])
@@ -184,11 +201,24 @@ def test_the_sizes_and_dtypes_of_a_matrix_product_are_kept_columns_first() -> No
 
 @pytest.mark.parametrize(
     "said",
-    ['name="__hmma"', 'device="CUDA"', "threads=32", "upcast_a=((0,2),(1,4))", "upcast_b=((0,2))",
-     "upcast_c=((0,2))", "reduce_axes=((4,2))", "tile_grid=(1,1)"],
+    ['name="__hmma"', 'device="CUDA"', "threads=32",
+     "upcast_a=((0,2),(1,4))", "upcast_b=((0,2),(1,2))",
+     "upcast_c=((0,2),(3,2))", "reduce_axes=((4,2))", "tile_grid=(1,1)"],
 )  # fmt: skip
-def test_what_is_said_about_a_matrix_product_changes_nothing(said: str) -> None:
-    assert product(f", {said}") is product()
+def test_what_is_said_about_a_matrix_product_is_kept(said: str) -> None:
+    u = product(f", {said}")
+    assert (u.op, u.src, u.arg) == (Op.WMMA, product().src, product().arg)
+    text = print_program(u, "bestiary")
+    assert said in text
+    assert parse(text) is u
+    default = said in ("threads=32", "tile_grid=(1,1)")
+    assert (u is product()) == default
+
+
+@pytest.mark.parametrize("said", ["upcast_a=((0,2))", "upcast_b=((0,8))", "upcast_c=((0,2),(1,4))"])
+def test_the_lanes_of_a_fragment_are_all_its_elements(said: str) -> None:
+    with pytest.raises(InvalidError, match=r"WMMA\.upcast"):
+        product(f", {said}")
 
 
 @pytest.mark.parametrize("said", ["threads=64", "tile_grid=(2,1)"])
@@ -222,3 +252,74 @@ def test_a_buffer_of_one_parameter_serves_any_other() -> None:
     assert made[0] is made[1]
     on = read('%0 = DEVICE {device="GPU"}', "%1 = PARAM [3], %0 {slot=0, dtype=float32}")
     assert on.device == "GPU"
+
+
+GATE = "%1 = CONST {value=true, dtype=bool}"
+POINTERS = (P, GATE, "%2 = INDEX %0, 1", "%3 = INDEX %0, 4, %1 {gated=true}",
+            "%4 = PTRCAT %2, %3, %2")  # fmt: skip
+
+
+def test_a_read_of_grouped_pointers_comes_back_as_one() -> None:
+    lines = (*POINTERS, "%5 = LOAD %0, %4 : int32[3]")
+    assert value(lines, {0: INTS}) == [2, 16, 2]
+    text = print_program(read(*lines), "bestiary")
+    assert text.splitlines()[-2:] == [
+        "%4 = PTRCAT %1, %3, %1 : int32[3]",
+        "%5 = LOAD %0, %4 : int32[3]",
+    ]
+    assert parse(text) is read(*lines)
+    each = (P, "%1 = INDEX %0, 1", "%2 = LOAD %0, %1", "%3 = VECTORIZE %2, %2")
+    assert last_line(read(*each)) == "%3 = VECTORIZE %2, %2 : int32[2]"
+    with pytest.raises(InvalidError, match=r"LOAD\.index"):
+        read(*POINTERS, "%5 = PARAM {slot=1, dtype=int32, size=6}", "%6 = LOAD %5, %4")
+
+
+def test_a_write_to_grouped_pointers_comes_back_as_one() -> None:
+    lines = (*UNIQUE, "%2 = CONST {value=true, dtype=bool}", "%3 = INDEX %1, 1",
+             "%4 = INDEX %1, 4, %2 {gated=true}", "%5 = PTRCAT %3, %4",
+             "%6 = VCONST {values=(7,9), dtype=int32}", "%7 = STORE %5, %6",
+             "%8 = SINK %7")  # fmt: skip
+    assert value(lines, {0: INTS}) == {0: [1, 7, 4, 8, 9, 32]}
+    u = read(*lines)
+    text = print_program(u, "bestiary")
+    assert [line.split()[2] for line in text.splitlines()[-3:]] == ["VCONST", "STORE", "SINK"]
+    assert parse(text) is u
+
+
+def test_a_buffer_has_a_shape_and_may_lack_a_name() -> None:
+    u = read("%0 = BUFFER {dtype=int32, shape=(2,3)}", "%1 = BUFFER {dtype=int32, shape=(3,2)}",
+             "%2 = TUPLE %0, %1")  # fmt: skip
+    assert [(s.op, s.shape, s.arg) for s in u.src] == [
+        (Op.BUFFER, (2, 3), BufferArg(0, dtypes.int32)),
+        (Op.BUFFER, (3, 2), BufferArg(1, dtypes.int32)),
+    ]
+    assert parse(print_program(u, "bestiary")) is u
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["%0 = RANGE 4 {axis_id=0, axis_type=Placeholder}",
+     "%0 = RANGE 4 {axis_id=0, axis_type=GroupReduce, renumbered=false}",
+     "%0 = CONST {value=1, dtype=UInt8} : UInt8[]", "%0 = CONST {value=1, dtype=BFloat16}",
+     "%0 = CONST {value=1, dtype=FP8E4M3}", "%0 = CONST {value=1, dtype=Index} : Index[]"],
+)  # fmt: skip
+def test_types_have_the_names_of_the_document(line: str) -> None:
+    u = read(line)
+    text = print_program(u, "bestiary")
+    assert "!" not in text
+    assert parse(text) is u
+
+
+def last_line(u: UOp) -> str:
+    return print_program(u, "bestiary").splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("hardware", "core"),
+    [("blockIdx.x", "gidx0"), ("blockIdx.z", "gidx2"), ("threadIdx.y", "lidx1"), ("warp", "warp")],
+)
+def test_hardware_indices_have_the_names_of_the_document(hardware: str, core: str) -> None:
+    u = read(f'%0 = SPECIAL 4 {{name="{hardware}"}}')
+    assert u.arg == SpecialArg(core)
+    assert f'"{hardware}"' in print_program(u, "bestiary")
+    assert parse(print_program(u, "bestiary")) is u

@@ -6,11 +6,25 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from kernels import (
+    add,
+    argument,
+    at,
+    fragment,
+    kernel_param,
+    matrices,
+    program,
+    special,
+    times,
+    vector,
+)
 
 from uop.interpreter.evaluate import evaluate
+from uop.interpreter.kernel.fragments import fragments_of
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import (
     AddrSpace,
+    BufferArg,
     DTypeArg,
     LanesArg,
     ParamArg,
@@ -26,6 +40,7 @@ from uop.spec.editions.bestiary import closed_ranges, is_expandable, priority
 from uop.spec.editions.bestiary_args import BestiaryAxisType
 from uop.spec.errors import InvalidError, UndefinedError
 from uop.spec.kernel.forms import open_ranges
+from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, dims, index_const, param
@@ -191,22 +206,87 @@ def test_lanes_go_through_every_expandable_op(name: str) -> None:
     assert np.asarray(evaluate(collected(u), inputs)).reshape(-1).tolist() == expected
 
 
-def test_lanes_of_an_effect_or_a_matrix_product_are_no_value_to_collect() -> None:
-    """A CONTRACT collects values: an effect has none, and that of a warp is no lane's own."""
-    stored = UOp(Op.STORE, UOp(Op.INDEX, PLACE, lane(WHICH)), const(9, dtypes.int32))
+def written(effect: UOp) -> list[int]:
+    """What a program of one effect leaves in the buffer of slot 0."""
+    used = {v.arg.slot for v in effect.toposort() if isinstance(v.arg, (ParamArg, BufferArg))}
+    inputs = {slot: data for slot, data in ((0, DATA), (1, ORDER)) if slot in used}
+    result = evaluate(UOp(Op.SINK, effect), inputs)
+    assert isinstance(result, dict)
+    return np.asarray(result[0]).tolist()
+
+
+BUFFER = UOp(Op.BUFFER, dims((8,)), arg=BufferArg(0, dtypes.int32))
+SQUARE = UOp(Op.CAST, UOp(Op.MUL, lane(WHICH), lane(WHICH)), arg=DTypeArg(dtypes.int32))
+STORED = UOp(Op.STORE, UOp(Op.INDEX, BUFFER, lane(WHICH)), SQUARE)
+
+
+def test_a_write_of_lanes_writes_each_of_them() -> None:
+    assert is_expandable(STORED)
+    assert written(STORED) == [0, 1, 4, 9, 54, 65, 76, 87]
+    gate = UOp(Op.CMPLT, lane(WHICH), index_const(2))
+    gated = UOp(Op.STORE, *STORED.src, gate)
+    assert written(gated) == [0, 1, 32, 43, 54, 65, 76, 87]
+    with pytest.raises(InvalidError, match=r"CONTRACT\.c"):
+        collected(STORED)
+
+
+def test_lanes_of_two_axes_write_their_product() -> None:
+    """Axis 0 chooses the row of 4 elements, axis 1 the element; the order of UNROLLs is free."""
+    rows, columns = (
+        UOp(Op.UNROLL, UOp(Op.STACK, *map(index_const, values)), arg=LanesArg((axis,), (n,)))
+        for axis, n, values in ((0, 2, (0, 4)), (1, 3, (0, 1, 3)))
+    )
+    place = UOp(Op.ADD, columns, rows)
+    value = UOp(Op.CAST, UOp(Op.SUB, columns, rows), arg=DTypeArg(dtypes.int32))
+    stored = UOp(Op.STORE, UOp(Op.INDEX, BUFFER, place), value)
+    assert written(UOp(Op.GROUP, stored, UOp(Op.GROUP))) == [0, 1, 32, 3, -4, -3, 76, -1]
+
+
+def test_the_end_of_a_loop_passes_lanes_on() -> None:
+    """Iteration r of 3 adds r to each lane, so the last one is what stays."""
+    order = lane(UOp(Op.STACK, *(index_const(int(k)) for k in ORDER)))
+    value = UOp(Op.CAST, UOp(Op.ADD, order, LOOP), arg=DTypeArg(dtypes.int32))
+    stored = UOp(Op.STORE, UOp(Op.INDEX, kernel_param(0, 8), order), value)
     ended = UOp(Op.END, stored, LOOP)
-    for u in (stored, ended):
-        assert is_expandable(u)
-        with pytest.raises(InvalidError, match=r"CONTRACT\.c"):
-            collected(u)
+    assert is_expandable(ended)
+    assert written(program(UOp(Op.SINK, ended), 8)) == [2, 3, 4, 5, 54, 65, 76, 87]
+
+
+def test_an_axis_of_two_factors_has_no_lanes() -> None:
+    two = UOp(Op.UNROLL, UOp(Op.STACK, index_const(0), index_const(1)), arg=LanesArg((0,), (2,)))
+    place = UOp(Op.ADD, lane(WHICH), two)
     with pytest.raises(UndefinedError, match="UNROLL"):
-        evaluate(UOp(Op.SINK, stored), {0: DATA, 1: ORDER})
-    sizes = ((8, dtypes.float16), (4, dtypes.float16), (4, dtypes.float32))
-    fragments = [param(k, (n * LANES,), d) for k, (n, d) in enumerate(sizes)]
+        written(UOp(Op.STORE, UOp(Op.INDEX, BUFFER, place), const(9, dtypes.int32)))
+
+
+def test_a_matrix_product_passes_lanes_on() -> None:
+    """Two lanes of fragments are two products, side by side as CONTRACT collects them."""
     arg = WmmaArg(16, 8, 16, dtypes.float16, dtypes.float32)
-    product = UOp(Op.WMMA, *(lane(f) for f in fragments), arg=arg)
+    warp, sizes = special(WARP, "lidx0"), (8, 4, 4)
+    kinds = (dtypes.float16, dtypes.float16, dtypes.float32)
+    both = [
+        UOp(Op.UNROLL, fragment(slot, 2 * n * WARP, warp, 2 * n, kind), arg=LanesArg((7,), (2,)))
+        for slot, n, kind in zip((1, 2, 3), sizes, kinds, strict=True)
+    ]
+    product = UOp(Op.WMMA, *both, arg=arg)
     assert is_expandable(product)
-    assert collected(product).shape == (4 * LANES,)
-    zeros = {k: np.zeros(f.shape, np_dtype(f.dtype)) for k, f in enumerate(fragments)}
-    with pytest.raises(UndefinedError, match="WMMA outside a kernel"):
-        evaluate(collected(product), zeros)
+    value = UOp(Op.CONTRACT, product, arg=LanesArg((7,), (2,)))
+    places = vector([add(times(warp, 8), e) for e in range(8)])
+    body = UOp(Op.STORE, at(kernel_param(0, 8 * WARP, dtypes.float32), places), value)
+    counts = (8 * WARP, *(2 * n * WARP for n in sizes))
+    buffers = zip(counts, (dtypes.float32, *kinds), strict=True)
+    root = program(UOp(Op.SINK, body), *(argument(k, n, d) for k, (n, d) in enumerate(buffers)))
+    draw = np.random.default_rng(3)
+    pairs = [
+        [draw.integers(-4, 5, size) for size in ((16, 16), (16, 8), (16, 8))] for _ in range(2)
+    ]
+    given = [matrices(arg, *(x.astype(np.float64) for x in pair)) for pair in pairs]
+    inputs = {
+        slot: np.concatenate([g[slot].reshape(WARP, -1) for g in given], 1).reshape(-1)
+        for slot in (1, 2, 3)
+    }
+    result = evaluate(root, inputs)
+    assert isinstance(result, dict)
+    lanes = result[0].reshape(WARP, 2, 4)
+    for k, (a, b, c) in enumerate(pairs):
+        np.testing.assert_array_equal(fragments_of(arg).acc.gather(lanes[:, k]), a @ b + c)

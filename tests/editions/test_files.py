@@ -50,6 +50,24 @@ def test_a_file_is_written_in_the_words_of_the_core() -> None:
     assert [case.root for case in parse_file(text).cases] == [case.root for case in file.cases]
 
 
+def test_an_edition_that_is_asked_for_is_that_of_the_file() -> None:
+    bare = TWO.replace("edition bestiary\n", "")
+    asked = parse_file(bare, edition="bestiary").cases
+    assert [c.root for c in asked] == [c.root for c in parse_file(TWO).cases]
+    assert parse_file(TWO, edition="bestiary") == parse_file(TWO)
+    message = "FILE:2:1: expected edition 2026-05, which was asked for, found bestiary"
+    with pytest.raises(MalformedError, match=message):
+        parse_file(TWO, "FILE", "2026-05")
+    with pytest.raises(MalformedError, match="no edition 2026-5: expected one of"):
+        parse_file(bare, edition="2026-5")
+
+
+def test_a_program_to_be_rejected_is_in_the_words_of_the_core() -> None:
+    text = "edition 2026-05\n%0 = BUFFER {size=2, dtype=int8}\ninvalid NEG.arity\n%1 = NEG %0, %0\n"
+    with pytest.raises(MalformedError, match="4:1: expected no `invalid` in an edition"):
+        parse_file(text)
+
+
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_what_an_edition_prints_is_a_file(edition: str) -> None:
     root = UOp(Op.NEG, UOp(Op.MUL, param(0, (3,), dtypes.float32), param(1, (3,), dtypes.float32)))
@@ -75,6 +93,6 @@ def test_a_mistake_is_named_with_its_line(text: str, found: str) -> None:
 
 
 def test_a_condition_of_the_edition_is_named_with_its_line() -> None:
-    text = 'edition bestiary\n\n%0 = DEVICE {device="A"}\n%1 = BUFFER %0 {size=1, dtype=int8}\n'
+    text = 'edition bestiary\n\n%0 = DEVICE {device="A"}\n%1 = BUFFER %0, %0 {size=1, dtype=int8}\n'
     with pytest.raises(InvalidError, match=r"BUFFER\.unique(.|\n)*line 4, column 1"):
         parse_file(text)

@@ -21,7 +21,7 @@ from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.args import BufferArg
 from uop.spec.dtype import dtypes
-from uop.spec.editions import EDITIONS, parse, print_program
+from uop.spec.editions import EDITIONS, parse, print_program, print_tree
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.text.uop_file import read_file
@@ -42,7 +42,10 @@ def again(u: UOp, edition: str) -> UOp | None:
     except UnsupportedError:
         return None
     assert text.startswith(f"edition {edition}\n")
-    return parse(text)
+    read = parse(text)
+    if edition == "bestiary":
+        assert parse(print_tree(u)) is read
+    return read
 
 
 def flattened(inputs: Inputs, root: UOp) -> Inputs:

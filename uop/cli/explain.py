@@ -12,6 +12,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name
+from uop.cli.programs.files import edition_option
 
 if TYPE_CHECKING:
     from uop.conformance.reference.answers.call import Call
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from uop.conformance.suite.own_cases import AnyCase, OwnCases
     from uop.spec.dtype import DType
 
-OF_A_CASE = ("--element", "--batch", "--output", "--profile", "--cases")
+OF_A_CASE = ("--element", "--batch", "--output", "--profile", "--cases", "--edition")
 
 
 def print_ledger(context: click.Context, option: click.Parameter, wanted: bool) -> None:
@@ -83,6 +84,7 @@ def print_ledger(context: click.Context, option: click.Parameter, wanted: bool) 
     metavar="DIR",
     help="For a case of your own: the folder of its .uop file, as in its run.",
 )
+@edition_option
 @click.option(
     "--ledger",
     is_flag=True,
@@ -104,6 +106,7 @@ def command(
     profile: str | None,
     seed: int,
     folder: Path | None,
+    edition: str,
 ) -> None:
     """Explain an op, a label, a decision or a word, or what a case demands.
 
@@ -123,8 +126,9 @@ def command(
     if is_case(name):
         if values or dtype or to or backends:
             raise click.UsageError(f"a case takes {', '.join(OF_A_CASE)}, --seed")
-        explain_case(name, seed, folder, element, (batch or 0, output or 0), profile)
-    elif any(option is not None for option in (element, batch, output, profile, folder)):
+        own = own_cases(name, folder, edition)
+        explain_case(name, seed, own, element, (batch or 0, output or 0), profile)
+    elif any(o is not None for o in (element, batch, output, profile, folder, edition or None)):
         raise click.UsageError(f"{', '.join(OF_A_CASE)} are for a case")
     elif values:
         explain_values(name, values, dtype, to, backends)
@@ -203,23 +207,28 @@ def is_case(name: str) -> bool:
     return (level in LEVELS and len(rest) > 1) or (level == OWN and rest != [])
 
 
-def explain_case(
-    id: str,
-    seed: int,
-    folder: Path | None,
-    element: str | None,
-    at: tuple[int, int],
-    profile: str | None,
-) -> None:
-    """Print the accepted values of an element of a case, from the suite or a folder."""
+def own_cases(id: str, folder: Path | None, edition: str) -> OwnCases:
+    """The cases of the folder that --cases names; a case of the user's own needs one."""
     from uop.conformance.checks import OptionError
     from uop.conformance.suite.case import OWN, CaseId
-    from uop.conformance.suite.generate import case_by_id
     from uop.conformance.suite.own_cases import OwnCases
 
     if folder is None and CaseId.parse(id).level == OWN:
         raise OptionError(f"{id}: expected --cases DIR")
-    own = OwnCases.read(folder)
+    return OwnCases.read(folder, edition)
+
+
+def explain_case(
+    id: str,
+    seed: int,
+    own: OwnCases,
+    element: str | None,
+    at: tuple[int, int],
+    profile: str | None,
+) -> None:
+    """Print the accepted values of an element of a case, from the suite or the user's own."""
+    from uop.conformance.suite.generate import case_by_id
+
     case = own.find(id) or case_by_id(id, seed)
     for line in case_lines(id, case, own, element, at, profile):
         click.echo(line)

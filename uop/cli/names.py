@@ -109,6 +109,13 @@ def efforts() -> tuple[str, ...]:
     return EFFORTS
 
 
+def editions() -> list[str]:
+    """The editions of the language."""
+    from uop.spec.editions import EDITIONS
+
+    return list(EDITIONS)
+
+
 def targets() -> list[str]:
     """The targets of the compiler."""
     from uop.compiler.pipeline import TARGETS

@@ -9,6 +9,7 @@ from uop.conformance.judging.storage import output_keys
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.workers.sessions import known, started
+from uop.conformance.workers.transport import Allowance
 from uop.interpreter.inputs import with_numbers
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
@@ -16,8 +17,11 @@ from uop.spec.errors import BackendError, UndefinedError, UnsupportedError
 from uop.spec.uop import UOp
 
 
-def run_on(name: str, root: UOp, inputs: Mapping[int, Array]) -> dict[int, Value]:
-    """The results by number; an error if the backend cannot be started or returns none.
+def run_on(
+    name: str, root: UOp, inputs: Mapping[int, Array], timeout: float | None = None
+) -> dict[int, Value]:
+    """The results by number; an error if the backend cannot be started, returns none, or takes
+    longer than `timeout` seconds to start or to run it.
 
     The variables of a program are replaced by their values before it is sent.
     """
@@ -27,7 +31,7 @@ def run_on(name: str, root: UOp, inputs: Mapping[int, Array]) -> dict[int, Value
     # The interpreter runs first: it refuses wrong inputs before a process starts.
     numbers = output_keys(root, inputs)
     id = CaseId("run", MIXED, MIXED, "command line", 0)
-    with started(name) as session:
+    with started(name, allowance=Allowance.within(timeout)) as session:
         submission = submission_of(Case(id, root, (Batch(inputs),)), session.hello)
         if submission.reason:
             raise UnsupportedError(submission.reason)

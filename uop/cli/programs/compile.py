@@ -10,9 +10,13 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import Name, StageName
-from uop.cli.programs.files import case_option, errors_by_line, program_argument, read_case
-from uop.cli.programs.run import arrays
-from uop.spec.graph import slot_of
+from uop.cli.programs.files import (
+    case_option,
+    edition_option,
+    errors_by_line,
+    program_argument,
+    read_case,
+)
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 @click.command("compile")
 @program_argument
 @case_option
+@edition_option
 @click.option(
     "--target",
     type=Name(listed.targets, shown=True),
@@ -34,38 +39,48 @@ if TYPE_CHECKING:
     help="Print what this stage leaves, not the source, and what it has changed; the documents' "
     "names, as 'Instruction Selection', are names too.",
 )
-def command(file: Path, case_id: str | None, target: str, stage: str | None) -> None:
+@click.option(
+    "--binary",
+    is_flag=True,
+    help="Print what `render` leaves, with the machine code of the device here in each PROGRAM; "
+    "`uop run --backend` runs that code.",
+)
+def command(
+    file: Path, case_id: str | None, edition: str, target: str, stage: str | None, binary: bool
+) -> None:
     """Compile a program and print its source, or the program that a stage leaves.
 
-    No device is needed. Sizes that depend on variables are those of the inputs of the case. What a
-    stage leaves comes with these inputs, for `uop run`.
+    No device is needed, but for --binary (and none there with CUDA). Variables are arguments of the
+    kernels: one source serves all sizes. What a stage leaves comes with the inputs of the case, for
+    `uop run`.
     """
     from uop.compiler.pipeline import compile
     from uop.conformance.checks import one_of
-    from uop.interpreter.inputs import with_numbers
     from uop.spec.case import FileCase, UopFile
     from uop.spec.graph import slots_of
-    from uop.spec.properties.symbolic import variables
     from uop.spec.text.uop_file import print_file
 
+    if binary and stage is not None:
+        raise click.UsageError("--binary prints what render leaves; --stage is for other stages")
     one_of("--target", [target], listed.targets())
-    case, root = read_case(file, case_id)
+    case, root = read_case(file, case_id, edition)
     with errors_by_line(case):
-        root, _ = with_numbers(root, arrays(case, root, {}))
-        open_sizes = ", ".join(str(slot_of(v)) for v in variables(root))
-        if open_sizes:
-            raise click.UsageError(f"{file} has no input for the variables in slots {open_sizes}")
         compiled = compile(root, target)
-    if stage is None:
+    if stage is None and not binary:
         click.echo(compiled.source, nl=not compiled.source.endswith("\n"))
         return
-    one_of("--stage", [stage], compiled.stages)
-    left = compiled.stages[stage]
+    if stage is None:
+        compiler = compiled.executable.target.compiler()
+        left = compiled.with_binaries(compiler)
+        lines = [f"each BINARY is for {compiler.machine}"]
+    else:
+        one_of("--stage", [stage], compiled.stages)
+        left = compiled.stages[stage]
+        before = [root, *compiled.stages.values()][[*compiled.stages].index(stage)]
+        lines = [*about(stage, before, left)]
     # A stage may drop an input that no result depends on.
     inputs = {slot: data for slot, data in case.inputs.items() if slot in slots_of(left)}
-    for line in about(
-        stage, [root, *compiled.stages.values()][[*compiled.stages].index(stage)], left
-    ):
+    for line in lines:
         click.echo(f"; {line}")
     click.echo(print_file(UopFile((FileCase(root=left, inputs=inputs),))), nl=False)
 

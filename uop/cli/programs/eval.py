@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import click
 
+from uop.cli.programs.files import edition_option
+
 MOST = 64
 """The most elements whose accepted sets are printed."""
 
 
 @click.command("eval", context_settings={"ignore_unknown_options": True})
+@edition_option
 @click.argument("expression", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(expression: tuple[str, ...]) -> None:
+def command(edition: str, expression: tuple[str, ...]) -> None:
     """Evaluate one expression and print what a backend may return.
 
     A number takes the dtype of the other operand; u8(200), f16(0.1) and bool(true) have their own.
@@ -24,6 +27,7 @@ def command(expression: tuple[str, ...]) -> None:
     uop eval 'reduce(max, [1, nan])'
     uop eval 'pad([1, 2], [1], [4], zero)'
     uop eval 'permute([[1, 2, 3], [4, 5, 6]], order=[1, 0])'
+    uop eval --edition 2026-05 'pad([1, 2], [1], [4])'
     """
     from uop.interpreter.accept import accept
     from uop.interpreter.evaluate import evaluate_full
@@ -32,9 +36,10 @@ def command(expression: tuple[str, ...]) -> None:
     from uop.spec.dtype import Kind
     from uop.spec.errors import LabelledError, UnsupportedError
     from uop.spec.text.expression import read_expression
+    from uop.spec.text.uop_file import scope_of
 
     text = " ".join(expression)
-    root = read_expression(text)
+    root = read_expression(text, scope_of(edition)(""))
     if root.dtype.kind is Kind.VOID:
         raise UnsupportedError(f"{root.op.name} has no value; `uop run` takes whole programs")
     try:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from uop.cli import names as listed
+from uop.cli.names import Name
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -25,6 +28,13 @@ case_option = click.option(
     "--case", "case_id", metavar="ID", help="Which case, where the file holds several."
 )
 
+edition_option = click.option(
+    "--edition",
+    type=Name(listed.editions, shown=True),
+    default="",
+    help="Read programs in the words of this edition, as if its first line were `edition NAME`.",
+)
+
 
 @contextmanager
 def one_line_errors(doing: str, path: Path) -> Iterator[None]:
@@ -35,12 +45,12 @@ def one_line_errors(doing: str, path: Path) -> Iterator[None]:
         raise click.ClickException(f"cannot {doing} {path}: {error.strerror or error}") from error
 
 
-def read_case(path: Path, case_id: str | None) -> tuple[FileCase, UOp]:
+def read_case(path: Path, case_id: str | None, edition: str) -> tuple[FileCase, UOp]:
     """The case of this id in a file, or the only one, with its program."""
     from uop.spec.text.uop_file import read_file
 
     with one_line_errors("read", path):
-        cases = {case.id: case for case in read_file(path).cases}
+        cases = {case.id: case for case in read_file(path, edition).cases}
     if case_id is None and len(cases) > 1:
         raise click.UsageError(
             f"{path} holds {len(cases)} cases: choose one with --case {_some(cases)}"

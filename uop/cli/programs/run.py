@@ -11,6 +11,7 @@ import click
 from uop.cli.names import BACKEND
 from uop.cli.programs.files import (
     case_option,
+    edition_option,
     errors_by_line,
     make_folder,
     program_argument,
@@ -18,11 +19,12 @@ from uop.cli.programs.files import (
     read_case,
     write_array,
 )
+from uop.cli.suite.options import timeout_option
 
 if TYPE_CHECKING:
     from uop.interpreter.numeric.storage import Array
-    from uop.interpreter.tensor.evaluation import FullOutput, Observer
-    from uop.interpreter.values import Value
+    from uop.interpreter.tensor.evaluation import FullOutput
+    from uop.interpreter.values import Observer, Value
     from uop.spec.case import FileCase
     from uop.spec.uop import UOp
 
@@ -48,6 +50,7 @@ def slot_files(
 @click.command("run")
 @program_argument
 @case_option
+@edition_option
 @click.option(
     "--input",
     "inputs",
@@ -70,14 +73,17 @@ def slot_files(
     metavar="GIB",
     help="Memory for the values of the interpreter; by default all that the machine has.",
 )
+@timeout_option
 @click.option("--trace", is_flag=True, help="Print the value of every node.")
 def command(
     file: Path,
     case_id: str | None,
+    edition: str,
     inputs: dict[int, Path],
     output: Path | None,
     backend: str,
     memory: float | None,
+    timeout: float | None,
     trace: bool,
 ) -> None:
     """Run a program and print its results.
@@ -88,11 +94,13 @@ def command(
     """
     if trace and backend != INTERPRETER:
         raise click.UsageError("--trace is for the interpreter: a backend gives its results only")
-    case, root = read_case(file, case_id)
+    if timeout is not None and backend == INTERPRETER:
+        raise click.UsageError("--timeout is for a backend: the interpreter does not hang")
+    case, root = read_case(file, case_id, edition)
     if output is not None:
         make_folder(output)
     with errors_by_line(case), memory_of(memory):
-        results = results_of(root, arrays(case, root, inputs), backend, trace)
+        results = results_of(root, arrays(case, root, inputs), backend, trace, timeout)
     for number, value in results.items():
         report(number, value, output)
 
@@ -104,13 +112,15 @@ def memory_of(gib: float | None) -> AbstractContextManager[None]:
     return nullcontext() if gib is None else at_most(int(gib * (1 << 30)))
 
 
-def results_of(root: UOp, inputs: dict[int, Array], backend: str, trace: bool) -> dict[int, Value]:
+def results_of(
+    root: UOp, inputs: dict[int, Array], backend: str, trace: bool, timeout: float | None
+) -> dict[int, Value]:
     """Run a program by the interpreter or a backend; return the results by number."""
     if backend == INTERPRETER:
         return interpret(root, inputs, trace)
     from uop.cli.programs.backend import run_on
 
-    return run_on(backend, root, inputs)
+    return run_on(backend, root, inputs, timeout)
 
 
 def arrays(case: FileCase, root: UOp, files: dict[int, Path]) -> dict[int, Array]:

@@ -75,6 +75,12 @@ GRAVITY = (
     "profile of the run and the spec decide.",
 )
 @click.option(
+    "--edition",
+    type=Name(listed.editions, shown=True),
+    default="",
+    help="Read the files of --cases in the words of this edition, as if each named it.",
+)
+@click.option(
     "--list",
     "report",
     type=click.Path(path_type=Path),
@@ -162,6 +168,7 @@ def command(
     skip_causes: tuple[str, ...],
     cases: tuple[str, ...],
     folder: Path | None,
+    edition: str,
     report: Path | None,
     seed: int,
     examples: int | None,
@@ -215,6 +222,7 @@ def command(
         skip_ops=skip_ops or (),
         skip_dtypes=skip_dtypes or (),
         skip_causes=skip_causes,
+        edition=edition,
         workers=cores() if workers is None else workers,
         json=json,
         output=output,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.cli.names import BACKEND
+from uop.cli.programs.files import edition_option
 from uop.cli.suite.conform import CODES
 from uop.cli.suite.debugging import begin, log_option
 from uop.conformance.run.exits import Exit
@@ -35,9 +36,14 @@ SAMPLE = 100
 @click.option(
     "--emit-requests", is_flag=True, help="Print what a worker would read on stdin instead."
 )
+@edition_option
 @log_option
 def command(
-    arguments: tuple[str, ...], sample: int | None, emit_requests: bool, log: Path | None
+    arguments: tuple[str, ...],
+    sample: int | None,
+    emit_requests: bool,
+    edition: str,
+    log: Path | None,
 ) -> int:
     """Judge programs in files again, or some cases of a report.
 
@@ -49,8 +55,12 @@ def command(
     from uop.conformance.run.replay import replay, requests
 
     if sample is not None or Path(arguments[0]).suffix == REPORT:
-        if emit_requests or log is not None:
-            option = "--emit-requests" if emit_requests else "--log-protocol"
+        for_programs = {
+            "--emit-requests": emit_requests,
+            "--log-protocol": log is not None,
+            "--edition": bool(edition),
+        }
+        for option in (name for name, is_set in for_programs.items() if is_set):
             raise click.UsageError(f"{option} is for programs, not for a report")
         return replay_report(arguments, sample or SAMPLE)
     *first, last = arguments
@@ -61,11 +71,12 @@ def command(
         raise click.UsageError("--log-protocol: expected no --emit-requests, which runs nothing")
     if emit_requests:
         named = backend if is_backend else ""
-        for line in requests([Path(path) for path in paths], named, partial(click.echo, err=True)):
+        leave_out = partial(click.echo, err=True)
+        for line in requests([Path(path) for path in paths], named, leave_out, edition):
             click.echo(line, nl=False)
         return Exit.OK
     begin(log, backend)
-    return print_results(replay([Path(path) for path in paths], backend, log), backend)
+    return print_results(replay([Path(path) for path in paths], backend, log, edition), backend)
 
 
 def print_results(replayed: Sequence[Replayed], backend: str) -> Exit:

@@ -1,0 +1,338 @@
+"""Reads trees: the text of an edition in which a node stands above its operands.
+
+    STORE
+    ├── INDEX : Int32
+    │   ├── PARAM(0, size=4) : Int32
+    │   └── RANGE(end=4, axis_id=R0, type=Global) : Index
+    ├── CONST(7) : Int32 — a comment
+    └── RANGE(R0, Global)
+
+Fields of the arg stand in parentheses, the first ones by position; so does an operand that is an
+index constant or a shape. A RANGE, PARAM or DEFINE that says no more than its number is the one
+that says all. A tree that begins with `%3 = ` is `%3` in later ones, and the last tree is the root.
+The type behind the colon is checked as far as it goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+
+from uop.spec.args import Arg, ConstArg, PlaceArg
+from uop.spec.dtype import dtypes
+from uop.spec.editions.edition import Edition, EditionScope, Word
+from uop.spec.errors import MalformedError
+from uop.spec.ops.names import Op
+from uop.spec.text.codec import decode_fields
+from uop.spec.text.literal import Line, Literal, Quoted, Token
+from uop.spec.text.literal import Word as Bare
+from uop.spec.text.program import read_tag
+from uop.spec.uop import UOp, dims, index_const
+from uop.spec.walk import toposort
+
+BRANCH = re.compile(r"[\s│]*(?P<corner>[├└])─*\s*(?P<text>.*)", re.DOTALL)
+COMMENT = re.compile(r"\s+—.*", re.DOTALL)
+TYPE = re.compile(
+    r"\s*:\s*(?:<(?P<lanes>\d+) x (?P<lane>\w+)>|(?P<name>\w+)(?P<shape>\[[\d, ]*\])?)\s*"
+)
+ONE_LINE = re.compile(r"\s*%\d+\s*=\s*\w+(?:\s+[^\s:—(]|\s*\{)")
+"""A node with its operands and its arg in one line."""
+AXIS = re.compile(r"([RU])(\d+)")
+
+DEEPEST = 8
+"""The most brackets inside each other; no field has more than two."""
+
+ALIASES = {"type": "axis_type"}
+"""Names that trees give to fields."""
+GROUPS = {"opts": "", "info": "", "metadata": "", "upcast_axes": "upcast_"}
+"""Names that trees give to groups of fields in braces, with how the names of these begin."""
+NUMBERED = {
+    "RANGE": ("axis_id", "end"),
+    "PARAM": ("slot", "size"),
+    "DEFINE_LOCAL": ("id", "size"),
+    "DEFINE_REG": ("id", "size"),
+    "DEFINE_VAR": ("name", "max"),
+}
+"""By word the field that numbers its nodes, and one that only a node in full has."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEdition(Edition):
+    """An edition whose programs are trees, or have one node per line."""
+
+    def scope(self, path: str = "") -> TreeScope:
+        return TreeScope(self, path)
+
+
+@dataclass(eq=False, slots=True)
+class Branch:
+    """A node of a tree as it is written; without a name it is the node of the label."""
+
+    line: Line
+    name: str = ""
+    label: int | None = None
+    brackets: tuple[Literal, ...] | None = None
+    fields: dict[str, Literal] = field(default_factory=dict)
+    tag: str | None = None
+    type: re.Match[str] | None = None
+    children: list[Branch] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str, Literal]:
+        """The word with the number of a node that may be referred to."""
+        return self.name, self.fields.get(NUMBERED[self.name][0])
+
+    @property
+    def refers(self) -> bool:
+        """Whether it says no more than the number of a node."""
+        if self.name not in NUMBERED or self.children or self.brackets is not None:
+            return False
+        number, more = NUMBERED[self.name]
+        return number in self.fields and more not in self.fields
+
+
+class TreeScope(EditionScope):
+    """Reads trees, and nodes that stand one per line."""
+
+    __slots__ = ("_full", "_lines")
+
+    def __init__(self, edition: Edition, path: str) -> None:
+        super().__init__(edition, path)
+        self._lines: list[tuple[str, int]] = []
+        self._full: dict[tuple[str, Literal], dict[UOp, Branch]] = {}
+
+    def read_text(self, text: str, number: int) -> None:
+        """Read one line; a tree is read when the next line is none of its branches."""
+        if not text.strip() or text.lstrip().startswith(";"):
+            return
+        if BRANCH.fullmatch(text) is None:
+            self._end()
+        elif not self._lines:
+            raise MalformedError("expected a node above this branch", number, 1, self._path)
+        self._lines.append((text, number))
+
+    def root(self, line: int = 1) -> UOp:
+        self._end()
+        return super().root(line)
+
+    def _end(self) -> None:
+        lines, self._lines = self._lines, []
+        if len(lines) == 1 and ONE_LINE.match(lines[0][0]):
+            self.read(Line(*lines[0], self._path))
+        elif lines:
+            self._read_tree(_drawn([self._branch(*line) for line in lines]))
+
+    def _read_tree(self, tree: Branch) -> None:
+        number = max(self.nodes, default=-1) + 1 if tree.label is None else tree.label
+        if not tree.name or number in self.nodes:
+            found = f"%{number} is defined twice" if tree.name else "expected the name of an op"
+            raise tree.line.fail(found)
+        self._place[number] = (tree.line.number, 1)
+        order = toposort([tree], lambda b: b.children)
+        in_full = [b for b in order if b.name in NUMBERED and not b.refers]
+        built: dict[Branch, UOp] = {}
+        # What is referred to may stand behind what refers to it.
+        for b in dict.fromkeys((*toposort(in_full, lambda b: b.children), *order)):
+            built[b] = self._built(b, [built[child] for child in b.children])
+            if b.type is not None:
+                self._check_type(b, b.type, built[b])
+        self.nodes[number] = built[tree]
+
+    def _branch(self, text: str, number: int) -> tuple[int, bool, Branch]:
+        """The column of a branch, whether it is the last one there, and its node."""
+        corner = BRANCH.fullmatch(text)
+        column = corner.start("corner") if corner else -1
+        is_last = corner is not None and corner["corner"] == "└"
+        if corner:
+            text = " " * corner.start("text") + corner["text"]
+        text = COMMENT.sub("", text)
+        type = next((m for m in TYPE.finditer(text) if m.end() == len(text)), None)
+        line = Line(text[: type.start()] if type else text, number, self._path)
+        b = Branch(line, type=type)
+        if line.peek().kind == "node":
+            b.label = int(line.next().text[1:])
+        if b.label is None or line.take("="):
+            name = line.need_kind("word", "the name of an op")
+            b.name, word = name.text, self._word(name, line)
+            b.brackets = tuple(v for _, v in _items(line, "]")) if line.take("[") else None
+            b.fields = _fields(b.name, word, line) if line.take("(") else {}
+        b.tag = read_tag(line)
+        line.need_end()
+        return column, is_last, b
+
+    def _built(self, b: Branch, src: list[UOp]) -> UOp:
+        if not b.name:
+            return self.numbered(b.label or 0, b.line)
+        if b.refers:
+            return self._referred(b)
+        if b.name == Op.CONST.name and isinstance(b.fields.get("value"), tuple):
+            return dims(_integers(b, b.fields["value"]))
+        word, said = self._edition.word(b.name), dict(b.fields)
+        self._enter_brackets(b, word, said, src)
+        self._enter_operands(b, word, said, src)
+        u = self._build(b.name, tuple(src), self._arg(b, word, said), b.tag, b.line, 1)
+        if b.name in NUMBERED:
+            self._full.setdefault(b.key, {})[u] = b
+        return u
+
+    def _word(self, name: Token, line: Line) -> Word:
+        try:
+            return self._edition.word(name.text)
+        except MalformedError as error:
+            raise line.fail(error.message, name) from None
+
+    def _referred(self, b: Branch) -> UOp:
+        """The node in full that has the number of a branch, and all else that it says."""
+        number, more = NUMBERED[b.name]
+        word = self._edition.word(b.name)
+        operands = {name.rstrip("?*") for name in word.src}
+        found: list[UOp] = []
+        for u, full in self._full.get(b.key, {}).items():
+            said = {name: v for name, v in full.fields.items() if name not in operands}
+            if self._arg(full, word, said) == self._arg(full, word, said | b.fields):
+                found.append(u)
+        if len(found) != 1:
+            here = f"found {len(found)}" if b.key in self._full else "found none"
+            expected = f"expected one {b.name} with this {number} that says its {more}"
+            raise b.line.fail(f"{expected}, {here}")
+        return found[0]
+
+    def _arg(self, b: Branch, word: Word, said: Mapping[str, Literal]) -> Arg | None:
+        named = _names(word.arg)
+        if "dtype" in named and "dtype" not in said and b.type is not None:
+            said = {**said, "dtype": Bare(b.type["lane"] or b.type["name"])}
+        elif word.arg is ConstArg and "dtype" not in said:
+            said = {**said, "dtype": Bare(_usual(said.get("value")))}
+        try:
+            return decode_fields(b.name, word.arg, self.spelled(said)) if said else None
+        except MalformedError as error:
+            raise b.line.fail(error.message) from None
+
+    def _check_type(self, b: Branch, type: re.Match[str], u: UOp) -> None:
+        """Compare what the type says with what the node is; the dtype Shape stands for any."""
+        name = type["lane"] or type["name"]
+        sizes = type["lanes"] or type["shape"]
+        shape = u.shape if sizes is None else tuple(map(int, re.findall(r"\d+", sizes)))
+        is_dtype = name == "Shape" or self._edition.spelling.get(name, name) == u.dtype.name
+        if not is_dtype or shape != u.shape:
+            own = f"{u.dtype.name}[{','.join(map(str, u.shape))}]"
+            raise b.line.fail(f"expected the type {own}, found {type[0].strip(' :')}")
+
+    def _enter_brackets(
+        self, b: Branch, word: Word, said: dict[str, Literal], src: list[UOp]
+    ) -> None:
+        """Brackets behind the name have a shape, or the RANGEs of an INDEX."""
+        if b.brackets is None:
+            return
+        axes = [AXIS.fullmatch(v) if isinstance(v, Bare) else None for v in b.brackets]
+        if axes and all(axes):
+            for axis in filter(None, axes):
+                key = "RANGE", int(axis[2])
+                if len(self._full.get(key, ())) != 1:
+                    raise b.line.fail(f"expected one RANGE with the axis_id {axis[0]} and its end")
+                src.extend(self._full[key])
+        elif "shape" in _names(word.arg):
+            said["shape"] = b.brackets
+        else:
+            src.append(dims(_integers(b, b.brackets)))
+
+    def _enter_operands(
+        self, b: Branch, word: Word, said: dict[str, Literal], src: list[UOp]
+    ) -> None:
+        """Operands that stand as fields, in their places among the branches."""
+        for position, name in enumerate(name.rstrip("?*") for name in word.src):
+            if name not in said:
+                continue
+            value = said.pop(name)
+            if isinstance(value, Quoted):
+                u = UOp(Op.DEVICE, arg=PlaceArg(str(value)))
+            elif isinstance(value, int):
+                u = index_const(value)
+            else:
+                u = dims(_integers(b, value))
+            if position == len(src):
+                src.append(u)
+            elif position > len(src) or src[position] is not u:
+                raise b.line.fail(f"expected the operand {name} to be what its branch is")
+
+
+def _drawn(items: list[tuple[int, bool, Branch]]) -> Branch:
+    """The tree of these branches. One behind the last one of a column stands below that."""
+    above = items[:1]
+    for column, is_last, branch in items[1:]:
+        while above[-1][0] > column or (above[-1][0] == column and not above[-1][1]):
+            above.pop()
+        above[-1][2].children.append(branch)
+        above.append((column, is_last, branch))
+    return items[0][2]
+
+
+def _fields(name: str, word: Word, line: Line) -> dict[str, Literal]:
+    """The fields in parentheses, by position or by name."""
+    named, found = _names(word.arg), dict[str, Literal]()
+    for position, (own, value) in enumerate(_items(line, ")")):
+        if not own and position >= len(named):
+            raise line.fail(f"{name} has {len(named)} fields")
+        own = ALIASES.get(own, own) or named[position]
+        if own in found:
+            raise line.fail(f"the field {own!r} stands twice")
+        axis = AXIS.fullmatch(value) if own == "axis_id" and isinstance(value, Bare) else None
+        found[own] = int(axis[2]) if axis else value
+        if axis and axis[1] == "U":
+            found["renumbered"] = False
+    return found
+
+
+def _names(kind: type[Arg] | None) -> list[str]:
+    """The fields of an arg in order, as the text has them."""
+    if kind is ConstArg:
+        return ["value", "dtype"]
+    return [] if kind is None else [f.name for f in fields(kind)]
+
+
+def _items(line: Line, closing: str, depth: int = 0) -> Iterator[tuple[str, Literal]]:
+    """Values up to the closing bracket, each with its name or an empty one."""
+    if depth > DEEPEST:
+        raise line.fail(f"brackets nested more than {DEEPEST} deep")
+    while not line.take(closing):
+        name, value = "", None
+        if line.peek().kind == "word":
+            name = line.next().text
+            if not line.take("="):
+                name, value = "", {"true": True, "false": False}.get(name, Bare(name))
+        if line.take("{"):
+            if name not in GROUPS:
+                raise line.fail(f"expected one of {', '.join(GROUPS)} in front of the brace")
+            yield from ((GROUPS[name] + inner, v) for inner, v in _items(line, "}", depth + 1))
+        else:
+            yield name, _value(line, depth + 1) if value is None else value
+        if not line.take(","):
+            line.need(closing)
+            return
+
+
+def _value(line: Line, depth: int) -> Literal:
+    for opening, closing in ("[]", "()"):
+        if line.take(opening):
+            found = list(_items(line, closing, depth))
+            named = [name for name, _ in found if name]
+            if named:
+                raise line.fail(f"expected no name between these brackets, found {named[0]}")
+            return tuple(value for _, value in found)
+    return line.literal()
+
+
+def _integers(b: Branch, value: Literal) -> Iterable[int]:
+    found = value if isinstance(value, tuple) else (value,)
+    integers = [v for v in found if isinstance(v, int)]
+    if len(integers) != len(found):
+        raise b.line.fail("expected integers between the brackets")
+    return integers
+
+
+def _usual(value: Literal) -> str:
+    """The dtype of a constant that says none."""
+    if isinstance(value, bool):
+        return dtypes.bool.name
+    return dtypes.index.name if isinstance(value, int) else dtypes.float32.name
