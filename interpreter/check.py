@@ -10,7 +10,7 @@ import numpy as np
 from uop.interpreter.numeric.storage import np_dtype
 from uop.interpreter.values import Value, either
 from uop.spec.errors import PassError
-from uop.spec.graph import kind_of
+from uop.spec.graph import ProgramKind, kind_of
 from uop.spec.properties.interval import full
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def check_of(root: UOp) -> Callable[[UOp, Value], None]:
     """Return the function that checks the values of a program."""
-    return check_elements if kind_of(root).calls_kernels else check_value
+    return check_value if kind_of(root) is ProgramKind.TENSOR else check_elements
 
 
 def check_value(u: UOp, value: Value) -> None:

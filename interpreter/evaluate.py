@@ -9,7 +9,8 @@ from uop.interpreter.inputs import Inputs, bind_inputs, checked_inputs, with_num
 from uop.interpreter.kernel.program import run_program
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.extension import EVALUATED
-from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation, FullOutput, Observer
+from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation, FullOutput
+from uop.interpreter.values import Observer
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import kind_of
 from uop.spec.uop import UOp, checked_root

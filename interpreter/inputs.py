@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from reprlib import repr as _repr
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 Inputs = Mapping[int, "Array | Value"]
+Given = TypeVar("Given", bound="Array | Value")
 
 
 def checked_inputs(inputs: Inputs | None) -> Inputs:
@@ -32,8 +33,9 @@ def checked_inputs(inputs: Inputs | None) -> Inputs:
     raise INPUT_C6.error("inputs", _repr(inputs), users_line())
 
 
-def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
-    """Bind the variables of a program to their inputs; return it with the remaining inputs.
+def with_numbers(root: UOp, inputs: Mapping[int, Given]) -> tuple[UOp, Mapping[int, Given]]:
+    """Bind the variables of a program to their inputs, and those of its bodies to the numbers that
+    they are called with; return it with the remaining inputs.
 
     A variable without a value stays as a PARAM without input. Raises InvalidError for a value
     outside the range of its variable.
@@ -42,7 +44,7 @@ def with_numbers(root: UOp, inputs: Inputs) -> tuple[UOp, Inputs]:
         return root, inputs
     root = with_bound_variables(root)
     variables = {u: slot for slot, u in slots_of(root).items() if is_variable(u)}
-    if not variables or any(slot not in inputs for slot in variables.values()):
+    if any(slot not in inputs for slot in variables.values()):
         return root, inputs
     fitting = {u: _fitting(slot, u, inputs[slot]) for u, slot in variables.items()}
     root = bind(root, {u: int(value.data) for u, value in fitting.items()})

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uop.interpreter.numeric.storage import Array, Mask
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +37,8 @@ class Value:
         return self.invalid, self.unspecified, self.free_nan
 
 
+Observer = Callable[["UOp", Value], None]
+"""Called with each node and its value."""
 Join = Callable[[list[Array]], Array]
 """Combines several arrays into one."""
 

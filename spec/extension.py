@@ -18,12 +18,14 @@ from uop.spec.walk import kept_with_root, toposort
 EXTENSIONS = ops_of("extension")
 MAY_GO = EXTENSIONS | {Op.REDUCE}
 """The ops that may be rewritten; a REDUCE only with MIN."""
+EFFECTS = frozenset((Op.STORE, Op.ATOMICADD))
 
 
 def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
     """The same program without extension ops, except those in `keep`.
 
-    Names and an UNROLL outside a CONTRACT have no decomposition and stay.
+    A STORE or ATOMICADD of lanes becomes one for each lane. Names have no decomposition and stay,
+    and so does an UNROLL outside these and a CONTRACT.
     """
 
     known = _core_forms(root)
@@ -47,10 +49,14 @@ def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
     if (MAY_GO - keep).isdisjoint([u.op for u in order]) or not any(map(goes, order)):
         return root
     done: dict[UOp, UOp] = {}
+    lanes = expansion.open_lanes(order) if Op.UNROLL not in keep else {}
     for u in toposort([root], lambda v: () if v.op is Op.CONTRACT else v.src):
         # A CONTRACT is rewritten as a whole: the UNROLLs below it have no value of their own.
         same = u if u.op is Op.CONTRACT else u.with_src(_sources(u, done))
         smaller = _smaller(same) if goes(same) else None
+        found = lanes.get(u, {}) if u.op in EFFECTS else {}
+        if found and all(found.values()):
+            smaller = cast(UOp, expansion.each_lane(UOp, same, found))  # type: ignore[arg-type]
         done[u] = same if smaller is None else in_core_ops(smaller, keep)
     return done[root]
 

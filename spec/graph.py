@@ -9,9 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import AddrSpace, BufferArg, GetTupleArg, ParamArg, arg_of
+from uop.spec.args import (
+    AddrSpace,
+    BufferArg,
+    CustomFunctionArg,
+    GetTupleArg,
+    ParamArg,
+    arg_of,
+)
 from uop.spec.conditions.inputs import clash
 from uop.spec.dtype import dtypes
+from uop.spec.kernel.functions import CUSTOM_FUNCTIONS
 from uop.spec.ops.names import Op
 from uop.spec.walk import kept_with_root, outside_bodies, toposort
 
@@ -23,6 +31,10 @@ LEAVES = (Op.PARAM, Op.BUFFER)
 WRITES = (Op.STORE, Op.ATOMICADD)
 AROUND_CALLS = frozenset({Op.SINK, Op.GROUP, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK, Op.CONST})
 """The ops that a kernel program has outside its bodies besides CALL and PARAM."""
+
+
+PRECOMPILED = "precompiled"
+"""The tag of a FUNCTION that the compiler calls instead of inlining it: it is compiled once."""
 
 
 class ProgramKind(StrEnum):
@@ -55,7 +67,7 @@ def kind_of(root: UOp) -> ProgramKind:
 
 def beside_calls(root: UOp) -> list[UOp]:
     """The nodes that make a program with CALLs a mixed one: tensor ops, a root that is no SINK."""
-    known = AROUND_CALLS | {Op.CALL, Op.PARAM}
+    known = (AROUND_CALLS | {Op.CALL}) - {Op.CONST, Op.STACK}
     found = [u for u in _below(root) if u.op not in known and u.dtype is not dtypes.index]
     return found if root.op is Op.SINK else [*found, root]
 
@@ -73,6 +85,16 @@ def _below(root: UOp) -> tuple[UOp, ...]:
 def calls(root: UOp) -> list[UOp]:
     """The CALLs of a program, each after the CALLs it depends on."""
     return [u for u in outside(root) if u.op is Op.CALL]
+
+
+def kernel_calls(root: UOp) -> list[UOp]:
+    """The CALLs of a program that run a kernel, not a function by name."""
+    return [call for call in calls(root) if call.src[0].op is not Op.CUSTOMFUNCTION]
+
+
+def kernels(root: UOp) -> list[UOp]:
+    """The distinct kernels that the CALLs of a program run."""
+    return list(dict.fromkeys(call.src[0] for call in kernel_calls(root)))
 
 
 def leaves(root: UOp) -> list[UOp]:
@@ -148,14 +170,41 @@ def without_order(location: UOp) -> UOp:
     return location
 
 
+def returns_memory(root: UOp) -> bool:
+    """Whether a program returns the contents of the buffers that it writes, and no values."""
+    return root.dtype is dtypes.void and root.op not in (Op.TUPLE, Op.FUNCTION)
+
+
 def written(root: UOp) -> list[UOp]:
-    """The GLOBAL memory that a program writes, by STOREs of its own or in its kernels."""
+    """The GLOBAL memory that a program writes, by STOREs of its own or by its CALLs."""
     direct = [base_of(u.src[0]) for u in outside(root) if u.op is Op.STORE]
-    inside = (
-        accessed(u, call) for call in calls(root) for u in call.src[0].toposort() if u.op in WRITES
-    )
+    inside = (base_of(call.src[1 + k]) for call in calls(root) for k in written_by(call))
     found = dict.fromkeys((*direct, *inside))
     return [u for u in found if u.addrspace is AddrSpace.GLOBAL]
+
+
+@kept_with_root
+def written_by(call: UOp) -> list[int]:
+    """The positions of the arguments that the body of a CALL may write to.
+
+    None for a function by name that is not registered.
+    """
+    body = call.src[0]
+    if body.op is Op.CUSTOMFUNCTION:
+        function = CUSTOM_FUNCTIONS.get(arg_of(body, CustomFunctionArg).name)
+        writes = () if function is None else function.writes
+        return [k for k in writes if k < len(call.src) - 1]
+    bases = dict.fromkeys(base_of(u.src[0]) for u in body.toposort() if u.op in WRITES)
+    return [slot_of(base) for base in bases if base.op is Op.PARAM]
+
+
+def passed_buffer(argument: UOp) -> UOp | None:
+    """The buffer that an argument of a CALL is, in whatever shape.
+
+    None for a value, and for another view: a kernel gets a buffer with a copy of these.
+    """
+    views = views_of(argument) if argument.addrspace is not None else (argument,)
+    return base_of(argument) if all(view.op is Op.RESHAPE for view in views) else None
 
 
 def accessed(access: UOp, call: UOp) -> UOp:
@@ -192,17 +241,20 @@ def inlined(root: UOp) -> UOp:
 
 
 def all_inlined(
-    roots: Iterable[UOp], rewritten: Callable[[UOp], UOp] = lambda u: u
+    roots: Iterable[UOp],
+    rewritten: Callable[[UOp], UOp] = lambda u: u,
+    keep: Callable[[UOp], bool] = lambda u: False,
 ) -> dict[UOp, UOp]:
-    """Inline every FUNCTION of these graphs: a map from old nodes to new ones.
+    """Inline every FUNCTION of these graphs that is not to be kept: a map from old nodes to new
+    ones.
 
     `rewritten` is applied to every other node that is not void, over its new sources.
     """
     done: dict[UOp, UOp] = {}
     for u in toposort(roots, lambda v: v.src[1:] if v.op is Op.CALL else v.src):
-        if u.op is Op.FUNCTION:
+        if u.op is Op.FUNCTION and not keep(u):
             done[u] = applied(done[u.src[0]], [done[a] for a in u.src[1:]])
-        elif u.op is Op.GETTUPLE:
+        elif u.op is Op.GETTUPLE and done[u.src[0]].op is Op.TUPLE:
             done[u] = done[u.src[0]].src[arg_of(u, GetTupleArg).idx]
         else:
             new = over(u, done) if u.op is Op.CALL else u.with_src(done[s] for s in u.src)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from uop.spec.args import AddrSpace, Arg, Device
 from uop.spec.conditions.labels import Condition
@@ -17,6 +17,10 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 
 Shape = tuple[int, ...]
+Sizes = tuple[Any, ...]
+"""A shape whose dimensions may be symbolic: an int, or a ()-shaped index node. `shape.fixed` gives
+the integers.
+"""
 
 
 class Node(Protocol):
@@ -31,7 +35,7 @@ class Node(Protocol):
     @property
     def dtype(self) -> DType: ...
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> Sizes: ...
     @property
     def device(self) -> Device: ...
     @property

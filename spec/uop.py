@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import attrgetter
 from reprlib import repr as _repr
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from weakref import ref
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
@@ -18,14 +18,14 @@ from uop.spec.conditions.labels import (
     NODE_C4,
     NODE_C5,
     SHAPE_C1,
-    SIZES_C2,
 )
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
 from uop.spec.ops.names import Op
 from uop.spec.properties import symbolic
 from uop.spec.properties.interval import Interval
-from uop.spec.registry import DECLARATIONS, OpDef, Shape
+from uop.spec.properties.shape import is_fixed
+from uop.spec.registry import DECLARATIONS, OpDef, Sizes
 from uop.spec.text.codec import arg_text
 from uop.spec.walk import toposort
 
@@ -100,7 +100,8 @@ class UOp:
     arg: Arg | None
     tag: str | None
     dtype: DType
-    shape: Shape
+    shape: Sizes
+    """The sizes; that of a symbolic dimension is its ()-shaped index node."""
     device: Device
     addrspace: AddrSpace | None
     _min_max: Interval | None
@@ -119,12 +120,15 @@ class UOp:
             raise _no_node(op, src, arg, tag) from None
         if kept is not None and (known := kept()) is not None:
             return known
+        is_symbolic = False
         for s in src:
-            if s.__class__ is not UOp and not isinstance(s, UOp):
-                raise _no_node(op, src, arg, tag)
+            if s.__class__ is not UOp:
+                if not isinstance(s, UOp):
+                    raise _no_node(op, src, arg, tag)
+                is_symbolic = True
         if tag is not None and not isinstance(tag, str):
             raise _no_node(op, src, arg, tag)
-        return _intern(key, _made(declaration, op, src, arg, tag))
+        return _intern(key, _made(declaration, op, src, arg, tag, is_symbolic))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a UOp is immutable: cannot set {name}")
@@ -147,11 +151,6 @@ class UOp:
     @property
     def declaration(self) -> OpDef:
         return DECLARATIONS[self.op]
-
-    @property
-    def sizes(self) -> tuple[int | UOp, ...]:
-        """The shape; a symbolic dimension is a ()-shaped index node."""
-        return self.shape
 
     @property
     def min_max(self) -> Interval | None:
@@ -206,28 +205,20 @@ class UOp:
 
 
 class _Symbolic(UOp):
-    """A node with a symbolic dimension.
-
-    It is a class of its own because `__getattr__` makes every field of a class slow to read.
+    """A node with a symbolic dimension. By its class its users see that without a look at its
+    shape.
     """
 
     __slots__ = ()
 
-    @property
-    def sizes(self) -> tuple[int | UOp, ...]:
-        return symbolic.SIZES[self]
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Called for a field that is not set, which the shape is."""
-            if name == "shape":
-                raise SIZES_C2.lacking(repr(self), "variables that are not bound to numbers")
-            raise AttributeError(f"{UOp.__name__!r} object has no attribute {name!r}")
-
 
 def _made(
-    declaration: OpDef, op: Op, src: tuple[UOp, ...], arg: Arg | None, tag: str | None
+    declaration: OpDef,
+    op: Op,
+    src: tuple[UOp, ...],
+    arg: Arg | None,
+    tag: str | None,
+    is_symbolic: bool,
 ) -> UOp:
     """Make a new node: check its constraints and derive its properties."""
     u = object.__new__(UOp)
@@ -236,20 +227,23 @@ def _made(
     put("src", src)
     put("arg", arg)
     put("tag", tag)
+    error = None
     try:
-        for constraint in declaration.constraints:
-            found = constraint.broken(u)
-            if found is not None:
-                raise constraint.error(described(u), found, users_line())
+        is_symbolic = is_symbolic or symbolic.reads_sizes(op, src)
+        if not is_symbolic:
+            for constraint in declaration.constraints:
+                found = constraint.broken(u)
+                if found is not None:
+                    raise constraint.error(described(u), found, users_line())
+            put("dtype", declaration.dtype(u))
+            put("shape", declaration.shape(u))
+    except UnsupportedError as raised:
+        error, is_symbolic = raised, True
+    if is_symbolic:
+        instances = symbolic.checked(UOp, u, error)
         put("dtype", declaration.dtype(u))
-        put("shape", declaration.shape(u))
-    except UnsupportedError as error:
-        put("dtype", declaration.dtype(u))
-        sizes = symbolic.sizes_of(UOp, u, error)
-        if all(isinstance(size, int) for size in sizes):
-            put("shape", sizes)
-        else:
-            symbolic.SIZES[u] = sizes
+        put("shape", symbolic.sizes_of(UOp, u, instances))
+        if not is_fixed(u.shape):
             put("__class__", _Symbolic)
     put("device", declaration.device(u))
     put("addrspace", declaration.addrspace(u))
@@ -260,7 +254,7 @@ def _made(
 
 
 def _sizes_text(u: UOp) -> str:
-    return ", ".join(str(symbolic.spelled(size)) for size in u.sizes)
+    return ", ".join(str(symbolic.spelled(size)) for size in u.shape)
 
 
 def described(u: UOp) -> str:
@@ -312,13 +306,20 @@ def index_const(value: int) -> UOp:
     return const(value, dtypes.index)
 
 
-def dims(values: Iterable[int]) -> UOp:
-    """A shape or offset operand: a STACK of ()-shaped index constants."""
+def dims(values: Iterable[int | UOp]) -> UOp:
+    """A shape or offset operand: a STACK of ()-shaped index constants, and of the nodes of symbolic
+    sizes.
+    """
     if not isinstance(values, Iterable):
         raise SHAPE_C1.error("dims", _repr(values), users_line())
-    return UOp(Op.STACK, *(index_const(v) for v in values))
+    return UOp(Op.STACK, *(v if isinstance(v, UOp) else index_const(v) for v in values))
 
 
-def param(slot: int, shape: Iterable[int], dtype: DType, device: Device = None) -> UOp:
-    """A PARAM of this shape and dtype."""
+def param(slot: int, shape: Iterable[int | UOp], dtype: DType, device: Device = None) -> UOp:
+    """A PARAM of this shape and dtype; a symbolic size is a ()-shaped index node."""
     return UOp(Op.PARAM, dims(shape), arg=ParamArg(slot, dtype, device))
+
+
+def variable(slot: int, low: int, high: int) -> UOp:
+    """A ()-shaped index PARAM from `low` to `high`, which sizes may be computed from."""
+    return UOp(Op.PARAM, dims(()), arg=ParamArg(slot, dtypes.index, min=low, max=high))

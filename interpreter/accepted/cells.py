@@ -8,7 +8,7 @@ from copy import copy
 import numpy as np
 
 from uop.interpreter.accepted.sets import Gap, Sets, points, somewhere, together
-from uop.interpreter.kernel.buffers import Cells, Place
+from uop.interpreter.kernel.buffers import Buffer, Cells, Place
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value, full
 
@@ -33,6 +33,13 @@ class SetCells:
         self._start: Parts = {}
         self._terms: list[tuple[Array, Sets]] = []
         self._fold: Fold | None = None
+
+    @classmethod
+    def holding(cls, buffer: Buffer, sets: Sets) -> SetCells:
+        """Make the cells of a buffer with these sets, of its shape or flat."""
+        cells = cls(buffer, is_float=sets.lo.dtype.kind not in "iub")
+        cells.write(Place(np.arange(buffer.size), None, 1), sets.map(lambda a: a.reshape(-1)))
+        return cells
 
     def copied(self) -> SetCells:
         """Copy the sets."""

@@ -20,6 +20,7 @@ from uop.interpreter.accepted.rules.matrices import fragments_in_warps
 from uop.interpreter.accepted.sets import Sets, points, somewhere, together, without
 from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import as_output, is_reference, narrowed, widens
+from uop.interpreter.addresses import Addresses
 from uop.interpreter.kernel.buffers import Buffer, Buffers, Registers
 from uop.interpreter.kernel.domain import Access, Arrays
 from uop.interpreter.kernel.lanes import Lanes, indexed, stacked
@@ -47,18 +48,24 @@ def accepted_of_kernels(
     than one accepted value.
     """
     buffers, held = Buffers(inputs), Held()
-    make = partial(AcceptedValues, held=held, profile=profile)
     with np.errstate(all="ignore"):
         for body, arguments in calls_of(root, buffers):
-            if body.op is Op.CUSTOMFUNCTION and any(a in held for a in arguments):
-                raise UnsupportedError("CUSTOMFUNCTION of a buffer whose contents are not certain")
-            launch(body, arguments, buffers.addresses, make)
+            launch_accepted(body, arguments, buffers.addresses, held, profile)
     written, result = buffers.written(), []
     for u, buffer in sorted(buffers.stored_to().items(), key=lambda stored: slot_of(stored[0])):
         sets = held[buffer].held() if buffer in held else None
         shaped = sets and sets.map(lambda a, u=u: a.reshape(u.shape))  # type: ignore[misc]
         result.append(as_output(u, profile, narrowed(u.dtype, written[slot_of(u)], shaped)))
     return tuple(result)
+
+
+def launch_accepted(
+    body: UOp, arguments: list[Buffer], addresses: Addresses, held: Held, profile: Profile
+) -> None:
+    """Run the body of a CALL over its arguments and the sets that they hold."""
+    if body.op is Op.CUSTOMFUNCTION and any(a in held for a in arguments):
+        raise UnsupportedError("CUSTOMFUNCTION of a buffer whose contents are not certain")
+    launch(body, arguments, addresses, partial(AcceptedValues, held=held, profile=profile))
 
 
 class AcceptedValues:

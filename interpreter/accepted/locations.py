@@ -12,8 +12,10 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.casts import bitcast
 from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.sets import Sets, points, together, without
+from uop.interpreter.accepted.widening import narrowed
 from uop.interpreter.numeric.storage import Array
-from uop.interpreter.tensor.memory import TensorMemory, cast_of_bits, initial, unit_of
+from uop.interpreter.tensor.memory import TensorMemory, Touched, initial
+from uop.interpreter.tensor.view import cast_of_bits, unit_of
 from uop.interpreter.values import Value
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
@@ -104,7 +106,22 @@ class AcceptedMemory:
         )
         start = sum(len(s.lo) for s in self._stored[base])
         self._stored[base].append(after)
-        self._numbers.overwrite(store, touched, Value(start + touched))
+        self._numbers.record(store, base, touched, Value(start + touched))
+
+    def contents_at(self, u: UOp, base: UOp) -> Accepted:
+        """Return the sets of a flat buffer after the writes that come before a node."""
+        value = self._values.contents_at(u, base)
+        sets = self._taken(base, self._numbers.contents_at(u, base))
+        return narrowed(base.dtype, value, sets)
+
+    def called(self, call: UOp, base: UOp, touched: Touched, contents: Accepted | None) -> None:
+        """Record the accesses of a CALL, and what its kernel leaves in a buffer."""
+        self._values.called(call, base, touched, _value(contents))
+        if contents is not None:
+            start = sum(len(s.lo) for s in self._stored[base])
+            self._stored[base].append(contents.spread)
+            (at,) = np.nonzero(touched.written)
+            self._numbers.record(call, base, at, Value(start + at))
 
     def written(self) -> dict[int, Accepted]:
         bases = {slot_of(base): base for base in self._stored if base.op is Op.BUFFER}

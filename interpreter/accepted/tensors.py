@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from uop.interpreter.accepted.apply import elementwise
+from uop.interpreter.accepted.cells import SetCells
+from uop.interpreter.accepted.kernels import launch_accepted
 from uop.interpreter.accepted.locations import AcceptedMemory
 from uop.interpreter.accepted.moves import MOVES
 from uop.interpreter.accepted.result import Accepted
@@ -13,6 +15,8 @@ from uop.interpreter.accepted.rules.folds import reduce
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.accepted.trees import Trees
 from uop.interpreter.accepted.widening import as_output, narrowed, widens
+from uop.interpreter.addresses import Addresses
+from uop.interpreter.kernel.buffers import Buffer
 from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation
 from uop.interpreter.values import Value
 from uop.spec.latitude import Profile
@@ -63,6 +67,29 @@ class AcceptedValues:
 
     def memory(self, contents: Mapping[UOp, Accepted | None]) -> AcceptedMemory:
         return AcceptedMemory(contents)
+
+    def reference(self, value: Accepted) -> Value:
+        return value.value
+
+    def launch(
+        self,
+        body: UOp,
+        arguments: list[Buffer],
+        held: Mapping[Buffer, Accepted],
+        addresses: Addresses,
+    ) -> dict[Buffer, Accepted]:
+        sets = {
+            buffer: SetCells.holding(buffer, contents.sets)
+            for buffer, contents in held.items()
+            if contents.sets is not None
+        }
+        launch_accepted(body, arguments, addresses, sets, self._profile)
+        return {
+            buffer: narrowed(
+                contents.dtype, buffer.contents, sets[buffer].held() if buffer in sets else None
+            )
+            for buffer, contents in held.items()
+        }
 
     def sets(self, u: UOp, operands: list[Sets]) -> Sets:
         """Return the accepted results of an op for operands that are sets."""

@@ -20,6 +20,7 @@ from uop.interpreter.adversary.kernels import MovedInLaunch, member, pushed, qui
 from uop.interpreter.adversary.orders import fold_somehow, maximum_somehow
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
+from uop.interpreter.kernel.lanes import Lanes
 from uop.interpreter.kernel.program import run_program
 from uop.interpreter.numeric.storage import BITS, Array
 from uop.interpreter.rules.reduce import identity, neutral, terms_first
@@ -71,6 +72,11 @@ class _Moved(Arrays):
     ) -> None:
         self._random, self._push, self._profile = random, push, profile
         self._accepted = AcceptedValues(root, profile)
+
+    def in_kernel(self, body: UOp, lanes: Lanes) -> MovedInLaunch:
+        return MovedInLaunch(
+            body, lanes, random=self._random, push=self._push, profile=self._profile
+        )
 
     def result(self, u: UOp, operands: list[Value]) -> Value:
         value = super().result(u, operands)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from math import prod
@@ -16,10 +16,10 @@ from uop.interpreter.addresses import Addresses
 from uop.interpreter.kernel.lanes import Shape, lanes_of
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.tensor.memory import initial
+from uop.interpreter.tensor.memory import Touched, initial
 from uop.interpreter.values import Value, either
 from uop.spec.args import BinaryArg, arg_of
-from uop.spec.conditions.clauses import lacking, undefined
+from uop.spec.conditions.clauses import undefined
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
@@ -141,12 +141,25 @@ class Buffer(Cells):
         super().__init__(data, unwritten=unwritten)
         self.size = data.size // max(copies, 1)
         self.is_stored_to = False
+        self.owner: Hashable = self
+        """What has its address."""
+        self.touched: Touched | None = None
 
     @classmethod
     def holding(cls, contents: Value) -> Buffer:
+        """Make a buffer with these flat contents, whose absent elements are unspecified."""
         buffer = cls(contents.data)
-        buffer.masks["unspecified"] = contents.unspecified
+        buffer.masks["unspecified"] = either(contents.unspecified, contents.invalid)
         buffer.masks["free_nan"] = contents.free_nan
+        return buffer
+
+    @classmethod
+    def watched(cls, contents: Value, owner: Hashable) -> Buffer:
+        """Make a buffer of a copy of some contents that records which elements are accessed."""
+        buffer = cls.holding(contents.map(lambda a: a.reshape(-1).copy()))
+        shape = buffer.data.shape
+        buffer.owner = owner
+        buffer.touched = Touched(np.zeros(shape, np.bool_), np.zeros(shape, np.bool_))
         return buffer
 
     @classmethod
@@ -281,8 +294,6 @@ class Buffers:
         u = base_of(argument)
         if u.op is Op.BINARY:
             return Buffer(np.frombuffer(arg_of(u, BinaryArg).data, np.uint8))
-        if u.op is not Op.BUFFER:
-            raise lacking("CALL.n2", f"{u.op.name} as argument of a CALL", u)
         if u not in self._buffers:
             self._buffers[u] = Buffer.holding(initial(u, self._inputs.get(u)).map(np.copy))
         return self._buffers[u]

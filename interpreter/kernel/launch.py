@@ -201,7 +201,8 @@ class Kernel(Generic[V]):
             raise lacking("GETADDR.n1", "a register", u)
         rank = len(location.shape)
         first = place.positions.reshape((*lanes_of(place.positions, rank), -1))[..., 0]
-        start = self._addresses.of(memory, memory.data.nbytes, arg_of(u, GetAddrArg).device)
+        device = arg_of(u, GetAddrArg).device
+        start = self._addresses.of(memory.owner, memory.data.nbytes, device)
         return Value((start + first * location.dtype.itemsize).astype(np.uint64))
 
     def _load(self, u: UOp) -> V:

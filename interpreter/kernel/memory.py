@@ -68,11 +68,12 @@ class LaunchMemory:
             return
         items = tuple(a.number for a in self._axes if a.kind is Kind.ITEM)
         some = np.asarray(active.any(axis=items, keepdims=True))
-        if (some & ~active.all(axis=items, keepdims=True)).any():
-            skipped = np.broadcast_to(some & ~active, active.shape)
+        split = some & ~active.all(axis=items, keepdims=True)
+        if split.any():
+            skipped = np.broadcast_to(split & ~active, active.shape)
             raise undefined(
                 "BARRIER.u1",
-                f"divergent barrier: {lane_names(self._axes, np.asarray(active & some))} waits, "
+                f"divergent barrier: {lane_names(self._axes, np.asarray(active & split))} waits, "
                 f"{lane_names(self._axes, skipped)} skips it",
             )
         self._epoch = self._epoch + some.astype(np.int64)
@@ -149,6 +150,9 @@ class LaunchMemory:
 
     def note(self, u: UOp, memory: Buffer | Registers, place: Place) -> None:
         """Record an access to memory that is stored to; raise UndefinedError if it races."""
+        if isinstance(memory, Buffer) and memory.touched is not None:
+            touched = memory.touched.read if u.op is Op.LOAD else memory.touched.written
+            touched[place.selected(place.positions)] = True
         shadow = self._shadows.get(cast(Buffer, memory))
         if shadow is None:
             return

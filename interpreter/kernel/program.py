@@ -15,8 +15,7 @@ from uop.interpreter.kernel.launch import Kernel, Make
 from uop.interpreter.kernel.races import CarriedError
 from uop.interpreter.numeric.storage import Array, constant
 from uop.interpreter.rules.codegen import custom_function_of
-from uop.interpreter.tensor.evaluation import Observer
-from uop.interpreter.values import Value
+from uop.interpreter.values import Observer, Value
 from uop.spec.args import ConstArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import outside
@@ -81,14 +80,21 @@ def launch(
 
 def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:
     """Run a CUSTOMFUNCTION; its results are unspecified if anything that it reads is."""
-    function = custom_function_of(body)
-    results = function.meaning([a.data for a in arguments], *(_number(m) for m in body.src))
+    numbers = [_number(m) for m in body.src]
+    function = custom_function_of(body, len(arguments))
+    results = function.meaning([a.data for a in arguments], *numbers)
     is_open = any(arguments[k].contents.unspecified is not None for k in function.reads)
     for position, data in zip(function.writes, results, strict=True):
         buffer = arguments[position]
         mask = np.ones(buffer.data.shape, np.bool_) if is_open else None
         buffer.restore(Value(np.asarray(data).reshape(-1), None, mask))
         buffer.is_stored_to = True
+        if buffer.touched is not None:
+            buffer.touched.written[...] = True
+    for position in function.reads:
+        touched = arguments[position].touched
+        if touched is not None:
+            touched.read[...] = True
 
 
 def _number(meta: UOp) -> Array:

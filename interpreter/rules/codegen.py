@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,9 @@ from uop.interpreter.rules.table import evaluates
 from uop.spec.args import CustomArg, CustomFunctionArg, InsArg, WmmaArg, arg_of
 from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.kernel.functions import CustomFunction, function_named, takes
+from uop.spec.kernel.instructions import check_operands
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -24,23 +26,8 @@ Meaning = Callable[..., Array]
 are lanes, behind them stands the shape of the node."""
 
 
-@dataclass(frozen=True, slots=True)
-class CustomFunction:
-    """A function that a CALL runs on whole buffers.
-
-    `meaning(buffers, *meta)` takes the flat contents of every argument and the numbers in the
-    node's arg. It returns the new contents of the buffers at the positions `writes`, in that order.
-    These are unspecified where any element of the buffers at the positions `reads` is.
-    """
-
-    meaning: Callable[..., Sequence[Array]]
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-
-
 INSTRUCTIONS: dict[str, Meaning] = {}
 CUSTOM: dict[str, Meaning] = {}
-CUSTOM_FUNCTIONS: dict[str, CustomFunction] = {}
 
 TF32_BITS = np.uint32(0xFFFFE000)
 """The bits of a float32 that a matrix instruction reads: sign, exponent and 10 fraction bits."""
@@ -48,16 +35,12 @@ TF32_BITS = np.uint32(0xFFFFE000)
 
 def _registers(table: dict[str, Meaning], name: str) -> Callable[[Meaning], Meaning]:
     def register(meaning: Meaning) -> Meaning:
-        _only_once(table, name)
+        if name in table:
+            raise ValueError(f"two meanings of {name!r}")
         table[name] = meaning
         return meaning
 
     return register
-
-
-def _only_once(table: Mapping[str, object], name: str) -> None:
-    if name in table:
-        raise ValueError(f"two meanings of {name!r}")
 
 
 def instruction(name: str) -> Callable[[Meaning], Meaning]:
@@ -70,36 +53,31 @@ def custom(fmt: str) -> Callable[[Meaning], Meaning]:
     return _registers(CUSTOM, fmt)
 
 
-def custom_function(
-    name: str, *, reads: tuple[int, ...], writes: tuple[int, ...]
-) -> Callable[[Callable[..., Sequence[Array]]], Callable[..., Sequence[Array]]]:
-    """Register a function as the meaning of the CUSTOMFUNCTION of this name."""
-
-    def register(meaning: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-        _only_once(CUSTOM_FUNCTIONS, name)
-        CUSTOM_FUNCTIONS[name] = CustomFunction(meaning, reads, writes)
-        return meaning
-
-    return register
-
-
 def meaning_of(u: UOp) -> Meaning:
-    """Return the meaning of an INS or CUSTOM; raise LackingError if none is registered."""
+    """Return the meaning of an INS or CUSTOM; raise LackingError if none is registered for its
+    operands.
+    """
     if u.op is Op.INS:
         name, table = arg_of(u, InsArg).name, INSTRUCTIONS
+        check_operands(u)
     else:
         name, table = arg_of(u, CustomArg).fmt, CUSTOM
     if name not in table:
         raise lacking(f"{u.op.name}.n1", f"{name!r} has no registered meaning", u)
+    if not takes(table[name], 1 + len(u.src)):
+        found = f"{name!r} has no registered meaning for {len(u.src)} operands"
+        raise lacking(f"{u.op.name}.n1", found, u)
     return table[name]
 
 
-def custom_function_of(u: UOp) -> CustomFunction:
-    """Return the function of a CUSTOMFUNCTION; raise LackingError if none is registered."""
-    name = arg_of(u, CustomFunctionArg).name
-    if name not in CUSTOM_FUNCTIONS:
-        raise lacking("CUSTOMFUNCTION.n1", f"{name!r} has no registered meaning", u)
-    return CUSTOM_FUNCTIONS[name]
+def custom_function_of(u: UOp, buffers: int) -> CustomFunction:
+    """Return the function of a CUSTOMFUNCTION; raise LackingError if none is registered for so many
+    buffers.
+    """
+    try:
+        return function_named(arg_of(u, CustomFunctionArg).name, buffers, len(u.src))
+    except UnsupportedError as error:
+        raise lacking("CUSTOMFUNCTION.n1", str(error), u) from None
 
 
 @evaluates(Op.WMMA)
@@ -135,7 +113,8 @@ def mul_hi(u: UOp, a: Array, b: Array) -> Array:
 
 @instruction("popcount")
 def popcount(u: UOp, a: Array) -> Array:
-    return np.bitwise_count(a).astype(np_dtype(u.dtype))
+    bits = np.bitwise_count(np.asarray(a).view(f"u{a.dtype.itemsize}"))
+    return np.asarray(bits, np_dtype(u.dtype))
 
 
 @instruction("clz")
@@ -152,9 +131,3 @@ def clz(u: UOp, a: Array) -> Array:
 def maximum(u: UOp, a: Array, b: Array) -> Array:
     """Return the larger of two integers, under the name that OpenCL and CUDA share."""
     return np.maximum(a, b)
-
-
-@custom_function("copy", reads=(1,), writes=(0,))
-def copy(buffers: Sequence[Array]) -> Sequence[Array]:
-    """Copy the second buffer into the first."""
-    return (buffers[1],)

@@ -146,7 +146,7 @@ def checked_index(u: UOp, axis: int, data: Array, invalid: Mask | None) -> Array
 
 def outside_axis(u: UOp, axis: int, data: Array, invalid: Mask | None) -> Mask:
     """Return where an index is out of the bounds of its axis, and not INVALID."""
-    bad = (data < 0) | (data >= u.src[0].shape[axis])
+    bad: Mask = (data < 0) | (data >= u.src[0].shape[axis])
     return bad if invalid is None else bad & ~invalid
 
 

@@ -16,16 +16,20 @@ import numpy as np
 import uop.interpreter.rules  # noqa: F401 - enters the meanings
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import bound, check_values, limit
+from uop.interpreter.kernel import domain as kernel
+from uop.interpreter.kernel.buffers import Buffer
+from uop.interpreter.kernel.lanes import Lanes
+from uop.interpreter.kernel.program import launch
 from uop.interpreter.numeric.storage import constant
 from uop.interpreter.rules.movement import data_sources, value_sources
 from uop.interpreter.tensor import masks
-from uop.interpreter.tensor.memory import TensorMemory, reads_of
+from uop.interpreter.tensor.memory import TensorMemory, Touched, reads_of
 from uop.interpreter.values import Value
 from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg, arg_of
 from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
-from uop.spec.graph import LEAVES, base_of, slot_of, without_order
+from uop.spec.graph import LEAVES, base_of, passed_buffer, slot_of, without_order
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.walk import CALLS, kept_with_root, toposort
@@ -34,7 +38,6 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 FullOutput = Value | tuple[Value, ...] | dict[int, Value]
-Observer = Callable[["UOp", Value], None]
 Combine = Callable[..., Value]
 V = TypeVar("V")
 
@@ -72,6 +75,10 @@ class Locations(Protocol[V]):
 
     def write(self, store: UOp, value: V, gate: V | None) -> None: ...
 
+    def contents_at(self, u: UOp, base: UOp) -> V: ...
+
+    def called(self, call: UOp, base: UOp, touched: Touched, contents: V | None) -> None: ...
+
     def written(self) -> dict[int, V]: ...
 
 
@@ -86,6 +93,15 @@ class Domain(Protocol[V]):
 
     def memory(self, contents: Mapping[UOp, V | None]) -> Locations[V]:
         """Make memory for these PARAMs and BUFFERs with their initial contents, None if unknown."""
+
+    def reference(self, value: V) -> Value: ...
+
+    def launch(
+        self, body: UOp, arguments: list[Buffer], held: Mapping[Buffer, V], addresses: Addresses
+    ) -> dict[Buffer, V]:
+        """Run the body of a CALL over its arguments, which hold these contents; return the new
+        ones.
+        """
 
 
 class Arrays:
@@ -108,6 +124,23 @@ class Arrays:
 
     def memory(self, contents: Mapping[UOp, Value | None]) -> TensorMemory:
         return TensorMemory(contents)
+
+    def reference(self, value: Value) -> Value:
+        return value
+
+    def launch(
+        self,
+        body: UOp,
+        arguments: list[Buffer],
+        held: Mapping[Buffer, Value],
+        addresses: Addresses,
+    ) -> dict[Buffer, Value]:
+        launch(body, arguments, addresses, self.in_kernel)
+        return {buffer: buffer.contents for buffer in held}
+
+    def in_kernel(self, body: UOp, lanes: Lanes) -> kernel.Arrays:
+        """Make the domain of a launch."""
+        return kernel.Arrays(body, lanes)
 
 
 ARRAYS = Arrays()
@@ -176,7 +209,7 @@ class Evaluation(Generic[V]):
                 raise located(error, u) from None
             for s in unused:
                 self._values.pop(s, None)
-        if root.op is Op.SINK or root.op in (Op.STORE, Op.GROUP):
+        if root.op in (Op.SINK, Op.STORE, Op.GROUP, Op.CALL):
             return self._memory.written()
         if root.op in (Op.TUPLE, Op.FUNCTION):
             return self._tuples[root]
@@ -205,7 +238,7 @@ class Evaluation(Generic[V]):
         elif u.op is Op.FUNCTION:
             self._tuples[u] = self._called(u)
         elif u.op is Op.CALL:
-            raise lacking("CALL.n1", "a CALL beside ops on whole values", u)
+            self._launch(u)
         elif u.dtype is not dtypes.void:
             self._values[u] = value = self._value(u)
             if self._observe is not None:
@@ -239,6 +272,31 @@ class Evaluation(Generic[V]):
         inner._addresses = self._addresses
         inner._buffers = {p: self._buffer_behind(a) for p, a in passed.items()}
         return cast("tuple[V, ...]", inner.result())
+
+    def _launch(self, u: UOp) -> None:
+        """Run a CALL on its arguments: memory, or values, each in a buffer of its own."""
+        memory, domain = self._memory, self._domain
+        passed = [passed_buffer(a) for a in u.src[1:]]
+        leaves = [a if base is None else base for a, base in zip(u.src[1:], passed, strict=True)]
+        held: dict[UOp, V] = {
+            a: memory.contents_at(u, a) if a in passed else self._values[a] for a in leaves
+        }
+        buffers = {
+            a: Buffer.watched(domain.reference(contents), self._buffers.get(a, a))
+            for a, contents in held.items()
+        }
+        contents = domain.launch(
+            u.src[0],
+            [buffers[a] for a in leaves],
+            {buffer: held[a] for a, buffer in buffers.items()},
+            self._addresses,
+        )
+        for a, buffer in buffers.items():
+            if a in passed:
+                touched = cast("Touched", buffer.touched)
+                memory.called(u, a, touched, contents[buffer] if buffer.is_stored_to else None)
+            elif buffer.is_stored_to:
+                raise lacking("CALL.n2", f"a kernel that stores to the copy of {a.op.name}", u)
 
     def _buffer_behind(self, argument: UOp) -> object:
         """Return the buffer if an argument is a whole one, otherwise a new object."""

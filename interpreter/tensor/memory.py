@@ -6,7 +6,7 @@ one element, one of them a write, that are not ordered so are a race.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -17,55 +17,25 @@ import numpy as np
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.rules.movement import data_sources, index_error, outside_axis, outside_pad
 from uop.interpreter.rules.table import RULES
-from uop.interpreter.tensor.masks import bitcast, gate_is_true
-from uop.interpreter.values import Value, full, together
-from uop.spec.args import DTypeArg
+from uop.interpreter.tensor.masks import gate_is_true
+from uop.interpreter.tensor.view import (
+    ABSENT,
+    OUTSIDE,
+    View,
+    bits,
+    is_plain,
+    of_view,
+    take,
+    unit_of,
+)
+from uop.interpreter.values import Value, full
 from uop.spec.conditions.clauses import lacking, located, undefined
-from uop.spec.dtype import DTYPES, DType
+from uop.spec.dtype import DType
 from uop.spec.errors import UndefinedError
-from uop.spec.graph import LEAVES, base_of, slot_of
+from uop.spec.graph import LEAVES, base_of, passed_buffer, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
-from uop.spec.registry import Shape
-from uop.spec.uop import UOp, described, param
-
-ABSENT = -1
-OUTSIDE = -2
-"""In a view, an element at an index out of bounds: only an access to it is undefined (D-052)."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What the elements of a location are in its buffer, cut into units of some bytes."""
-
-    parts: tuple[Array, ...]
-    """The position of the first unit of each element, of the second, ... Behind a BITCAST elements
-    have other sizes than those of the buffer, and the units the smaller one.
-    """
-    unit: int
-
-    def map(self, move: Callable[[Array], Array]) -> View:
-        """Apply a movement."""
-        return View(tuple(move(part) for part in self.parts), self.unit)
-
-    def any_is(self, mark: int) -> Mask:
-        """Return the elements that are ABSENT, or OUTSIDE."""
-        return np.asarray(np.logical_or.reduce([part == mark for part in self.parts]))
-
-    def retyped(self, old: int, new: int) -> View:
-        """Return the elements of another size, in bytes: one of several, or several of one."""
-        unit = min(self.unit, new)
-        finer = self.unit // unit
-        parts = [
-            np.where(part < 0, part, part * finer + k) for part in self.parts for k in range(finer)
-        ]
-        if new > old:
-            ratio = new // old
-            return View(tuple(p[..., q::ratio] for q in range(ratio) for p in parts), unit)
-        each, ratio = new // unit, old // new
-        shape = (*parts[0].shape[:-1], -1) if ratio > 1 else parts[0].shape
-        several = (np.stack(parts[j::each], axis=-1).reshape(shape) for j in range(each))
-        return View(tuple(several), unit)
+from uop.spec.uop import UOp, described
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +46,14 @@ class Access:
     base: UOp
     touched: Mask
     """A mask over the flat buffer, by units: as many as the buffer has elements, or a multiple."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The elements of a buffer that a CALL reads and writes."""
+
+    read: Mask
+    written: Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +177,7 @@ class TensorMemory:
         """Return the contents of a location without recording an access."""
         base = base_of(location)
         contents = self.contents_at(location, base)
-        return _of_view(contents, base.dtype, self.views[location], location.dtype)
+        return of_view(contents, base.dtype, self.views[location], location.dtype)
 
     def write(self, store: UOp, value: Value, gate: Value | None) -> None:
         """Record a STORE; raise UndefinedError if it races with a recorded access."""
@@ -222,17 +200,34 @@ class TensorMemory:
         self._before[store] = before | 1 << (2 * len(self._writes))
         self._writes.append(Write(access, view, value.map(lambda a: a[put]), target.dtype))
 
-    def overwrite(self, store: UOp, touched: Array, value: Value) -> None:
-        """Record a STORE that another memory has checked: what it makes of elements of its base."""
-        base = base_of(store.src[0])
+    def record(self, effect: UOp, base: UOp, touched: Array, value: Value) -> None:
+        """Record a write that has been checked: what an effect makes of elements of a buffer."""
         view = View((touched,), base.dtype.itemsize)
-        self._before[store] |= 1 << (2 * len(self._writes))
-        access = Access(store, base, _touched(base, view))
+        self._before[effect] |= 1 << (2 * len(self._writes))
+        access = Access(effect, base, _touched(base, view))
         self._writes.append(Write(access, view, value, base.dtype))
+
+    def called(self, call: UOp, base: UOp, touched: Touched, contents: Value | None) -> None:
+        """Record the accesses of a CALL; raise UndefinedError if one races with a recorded access.
+
+        `contents` are those of the buffer after it, flat; None if its kernel has no STORE to it.
+        """
+        before = self._before[call]
+        read, write = Access(call, base, touched.read), Access(call, base, touched.written)
+        for number, other in enumerate(self._writes):
+            for access in (read, write):
+                _race_unless(other.access, access, ordered=bool(before >> (2 * number) & 1))
+        for number, earlier in enumerate(self._reads):
+            _race_unless(earlier, write, ordered=bool(before >> (2 * number + 1) & 1))
+        self._before[call] |= 2 << (2 * len(self._reads))
+        self._reads.append(read)
+        if contents is not None:
+            (at,) = np.nonzero(touched.written)
+            self.record(call, base, at, contents.map(lambda a: a[at]))
 
     def keeps_elements(self, location: UOp) -> bool:
         """Return whether the elements of a location are elements of its buffer."""
-        return _is_plain(self.views[location], base_of(location).dtype, location.dtype)
+        return is_plain(self.views[location], base_of(location).dtype, location.dtype)
 
     def contents_at(self, u: UOp, base: UOp) -> Value:
         """Return a flat buffer after the writes that come before a node."""
@@ -251,7 +246,7 @@ class TensorMemory:
     def written(self) -> dict[int, Value]:
         """Map slots to the final contents of the buffers with stores, in their shapes."""
         bases = sorted({w.access.base for w in self._writes}, key=slot_of)
-        return {slot_of(b): _take(self.contents(b), self.views[b].parts[0]) for b in bases}
+        return {slot_of(b): take(self.contents(b), self.views[b].parts[0]) for b in bases}
 
 
 def reads_of(u: UOp) -> tuple[UOp, ...]:
@@ -261,7 +256,9 @@ def reads_of(u: UOp) -> tuple[UOp, ...]:
         sources = sources[1:]
     if u.op in (Op.SINK, Op.GROUP, Op.GETADDR):
         return ()
-    return tuple(s for s in sources if s.addrspace is not None)
+    locations = tuple(s for s in sources if s.addrspace is not None)
+    # The kernel of a CALL reads of a buffer what it needs, and a copy of another view.
+    return tuple(s for s in locations if passed_buffer(s) is None) if u.op is Op.CALL else locations
 
 
 def initial(leaf: UOp, value: Value | None) -> Value:
@@ -309,64 +306,19 @@ def _picked(i: Array, axis: int, outside: Mask, nowhere: Mask, part: Array) -> A
     return np.where(nowhere, np.where(outside, OUTSIDE, ABSENT), part)
 
 
-def _is_plain(view: View, old: DType, new: DType) -> bool:
-    return old is new and view.unit == old.itemsize
-
-
-def _of_view(contents: Value, old: DType, view: View, new: DType) -> Value:
-    """Return the elements of a location of dtype `new`, in a flat buffer of dtype `old`."""
-    if _is_plain(view, old, new):
-        return _take(contents, view.parts[0])
-    units = _bits(contents, old, unit_of(view))
-    parts = together([_take(units, p) for p in view.parts], lambda a: np.stack(a, axis=-1))
-    return _bits(parts, unit_of(view), new).map(lambda a: a[..., 0])
-
-
-def unit_of(view: View) -> DType:
-    return DTYPES[f"uint{8 * view.unit}"]
-
-
-def _bits(value: Value, old: DType, new: DType) -> Value:
-    """Return what BITCAST makes of a value."""
-    return bitcast(cast_of_bits(value.data.shape, old, new), value)
-
-
-def cast_of_bits(shape: Shape, old: DType, new: DType) -> UOp:
-    """Return a BITCAST of elements in memory."""
-    return UOp(Op.BITCAST, param(0, shape, old), arg=DTypeArg(new))
-
-
-def _take(contents: Value, part: Array) -> Value:
-    """Pick the elements of flat contents at the positions of a view's part."""
-    absent = part < 0
-    position = np.where(absent, 0, part)
-    if contents.data.size == 0:
-        return Value(np.zeros(part.shape, contents.data.dtype), absent if absent.any() else None)
-
-    def pick(mask: Mask | None) -> Mask | None:
-        return None if mask is None else mask[position] & ~absent
-
-    return Value(
-        contents.data[position],
-        absent if absent.any() else None,
-        pick(contents.unspecified),
-        pick(contents.free_nan),
-    )
-
-
 def _applied(start: Value, writes: list[Write]) -> Value:
     held = Held(start)
     for w in writes:
         old = w.access.base.dtype
-        if _is_plain(w.view, old, w.dtype):
+        if is_plain(w.view, old, w.dtype):
             held.put(w.view.parts[0], w.value)
             continue
         unit = unit_of(w.view)
-        units, value = Held(_bits(held.value, old, unit)), w.value.map(lambda a: a[..., None])
-        parts = _bits(value, w.dtype, unit)
+        units, value = Held(bits(held.value, old, unit)), w.value.map(lambda a: a[..., None])
+        parts = bits(value, w.dtype, unit)
         for k, part in enumerate(w.view.parts):
             units.put(part, parts.map(itemgetter((..., k))))
-        held = Held(_bits(units.value, unit, old))
+        held = Held(bits(units.value, unit, old))
     return held.value
 
 

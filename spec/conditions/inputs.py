@@ -38,4 +38,4 @@ def misfit(slot: int, u: UOp, found: str) -> InvalidError:
 
 
 def _spelled(u: UOp) -> str:
-    return f"{u.op.name} {u.dtype.name}{list(u.sizes)}"
+    return f"{u.op.name} {u.dtype.name}{list(u.shape)}"

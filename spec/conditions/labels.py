@@ -63,8 +63,10 @@ NODE_C3 = _enter("NODE.c3", "the tag of a node is text, or None")
 NODE_C4 = _enter("NODE.c4", "a substitution is a mapping from UOps to UOps")
 NODE_C5 = _enter("NODE.c5", "a program is given by its root, a UOp")
 SHAPE_C1 = _enter("SHAPE.c1", "a shape is a sequence of integers")
-SIZES_C1 = _enter("SIZES.c1", "the sizes in a called body are numbers")
-SIZES_C2 = _enter("SIZES.c2", "a node with symbolic sizes has a shape once they are bound")
+SIZES_C1 = _enter(
+    "SIZES.c1", "the sizes in a called body are numbers, or come from arguments that are sizes"
+)
+SIZES_C2 = _enter("SIZES.c2", "the sizes are numbers")
 TEXT_C1 = _enter("TEXT.c1", "the text of a program is a str")
 TENSOR_C1 = _enter("TENSOR.c1", "a Python number is a value of the dtype it is used with")
 TENSOR_C2 = _enter(
@@ -84,7 +86,11 @@ GRADIENT_C2 = _enter(
 FUNCTION_RESULT = _enter(
     "FUNCTION.result", "a function returns a Tensor, or Tensors in a list, tuple or dict"
 )
+PROGRAM_BINARY = _enter(
+    "PROGRAM.binary",
+    "the BINARY of a compiled PROGRAM is empty, or whole machine code of its SOURCE",
+)
 CALLIFY_TARGET = _enter(
     "callify.target",
-    "a STORE in a tensor graph goes through AFTER, SHRINK, PERMUTE, RESHAPE and FLIP",
+    "a STORE in a tensor graph goes through no EXPAND, which has an element several times",
 )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from itertools import count
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from uop.spec.args import GetTupleArg, ParamArg
 from uop.spec.conditions.labels import FUNCTION_RESULT
 from uop.spec.errors import users_line
 from uop.spec.frontend.tensor import Tensor
-from uop.spec.graph import leaves, replaced
+from uop.spec.graph import PRECOMPILED, leaves, replaced
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
 
@@ -21,14 +21,33 @@ R = TypeVar("R")
 _STAND_INS = count()
 
 
-def function(python: Callable[P, R]) -> Callable[P, R]:
+@overload
+def function(python: Callable[P, R]) -> Callable[P, R]: ...
+
+
+@overload
+def function(*, precompiled: bool) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
+def function(
+    python: Callable[..., Any] | None = None, *, precompiled: bool = False
+) -> Callable[..., Any]:
     """Capture each call as GETTUPLE(FUNCTION(TUPLE(body), inputs...)).
 
     The inputs are the Tensors in the arguments, also in lists, tuples and dicts, each once. Tensors
     that the function takes from elsewhere become inputs too, so the body has PARAMs as its leaves.
     The result has the structure of what the function returns.
-    """
 
+    `@function(precompiled=True)` captures FUNCTIONs with the tag PRECOMPILED: the compiler makes
+    kernels of the body once, and launches them for each call, where it would inline others.
+    """
+    tag = PRECOMPILED if precompiled else None
+    if python is None:
+        return partial(_capturing, tag)
+    return _capturing(tag, python)
+
+
+def _capturing(tag: str | None, python: Callable[P, R]) -> Callable[P, R]:
     @wraps(python)
     def captured(*args: P.args, **kwargs: P.kwargs) -> R:
         stand_ins: dict[UOp, UOp] = {}
@@ -39,7 +58,7 @@ def function(python: Callable[P, R]) -> Callable[P, R]:
         if not outputs:
             found = type(returned).__name__
             raise FUNCTION_RESULT.error(python.__qualname__, found, users_line())
-        call = _call([t.uop for t in outputs], stand_ins)
+        call = _call([t.uop for t in outputs], stand_ins, tag)
         elements = (Tensor.of(Op.GETTUPLE, call, arg=GetTupleArg(k)) for k in count())
         result: R = _replaced(returned, lambda t: next(elements))
         return result
@@ -47,13 +66,13 @@ def function(python: Callable[P, R]) -> Callable[P, R]:
     return captured
 
 
-def _call(outputs: list[UOp], stand_ins: dict[UOp, UOp]) -> UOp:
+def _call(outputs: list[UOp], stand_ins: dict[UOp, UOp], tag: str | None) -> UOp:
     body = UOp(Op.TUPLE, *outputs)
     own = {placeholder: value for value, placeholder in stand_ins.items()}
     taken = [leaf for leaf in leaves(body) if leaf not in own]
     inputs = [*stand_ins, *taken]
     params = dict(zip([*stand_ins.values(), *taken], _params(inputs), strict=True))
-    return UOp(Op.FUNCTION, replaced(body, params), *inputs)
+    return UOp(Op.FUNCTION, replaced(body, params), *inputs, tag=tag)
 
 
 def _params(inputs: list[UOp]) -> list[UOp]:

@@ -10,6 +10,7 @@ from uop.spec.args import FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.conditions.labels import TENSOR_C3
 from uop.spec.errors import InvalidError, users_line
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import fixed
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
 
@@ -129,7 +130,7 @@ def _picked(t: UOp, axis: int, key: int | EllipsisType | UOp) -> UOp:
 
 
 def _from_left(t: UOp, axis: int, key: int | EllipsisType) -> int:
-    size = t.shape[axis]
+    size = fixed(t)[axis]
     if not isinstance(key, int) or not -size <= key < size:
         raise _no_index(t, f"{key} on axis {axis}")
     return key % size

@@ -12,6 +12,7 @@ from uop.spec.errors import PassError
 from uop.spec.graph import AROUND_CALLS, outside
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import SIZE_OPS, is_variable
 from uop.spec.registry import ops_of
 from uop.spec.uop import UOp
 
@@ -84,7 +85,7 @@ def verify(root: UOp, form: Form) -> None:
     for u in outside(root):
         if u.op not in form.around and u.op is not form.call:
             raise _broken(form, "around", u)
-        if u.op is form.call:
+        if u.op is form.call and u.src[0].op is not Op.CUSTOMFUNCTION:
             bodies[u.src[0]] = None
     for body in bodies:
         if body.op is not form.body:
@@ -162,7 +163,7 @@ def open_ranges(order: Order) -> dict[UOp, frozenset[UOp]]:
 
 
 PLACES = (Op.PARAM, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK)
-ACCESS = (Op.STORE, Op.ATOMICADD, Op.LOAD, Op.INDEX)
+ACCESS = (Op.STORE, Op.ATOMICADD, Op.LOAD, Op.INDEX, Op.GETADDR)
 """Ops whose first operand is a location."""
 ANYWHERE = (Op.AFTER, Op.LINEAR, Op.PROGRAM)
 """Ops that take locations beside values."""
@@ -185,7 +186,7 @@ def _not_scalar_nor_fragment(nodes: BodyNodes) -> UOp | None:
 
 def _not_flat(nodes: BodyNodes) -> UOp | None:
     for u in nodes.of(Op.PARAM):
-        if len(u.shape) != 1 or u.addrspace is not AddrSpace.GLOBAL:
+        if (len(u.shape) != 1 or u.addrspace is not AddrSpace.GLOBAL) and not is_variable(u):
             return u
     for u in nodes.of(Op.BUFFER):
         if len(u.shape) != 1 or u.addrspace is AddrSpace.GLOBAL:
@@ -269,9 +270,18 @@ SCALAR_OPS = ELEMENTWISE | {
     Op.SINK,
 }  # fmt: skip
 
+OPAQUE = {Op.INS, Op.CUSTOM, Op.GETADDR}
+"""Ops whose value only the device knows how to compute."""
+OF_KERNELS = OPAQUE | {
+    Op.SPECIAL, Op.BUFFER, Op.AFTER, Op.GROUP, Op.BARRIER, Op.ATOMICADD,
+}  # fmt: skip
+"""The ops of selected kernels besides scalar ones."""
+
 SCALAR = (
     Invariant("scalar", "every value has shape ()", _not_scalar),
-    Invariant("flat", "a PARAM is flat and GLOBAL, a BUFFER flat and not GLOBAL", _not_flat),
+    Invariant(
+        "flat", "a PARAM is flat and GLOBAL, or a variable, a BUFFER flat and not GLOBAL", _not_flat
+    ),
     Invariant("access", "LOAD and STORE go through INDEX(memory, i)", _not_through_index),
     Invariant("values", "ops take values, not locations", _location_as_value),
     Invariant("id", "each RANGE has an id of its own", _repeated_id),
@@ -287,19 +297,19 @@ ORDER = (
 
 CALLIFIED = Form(
     "callify",
-    around=frozenset({Op.SINK, Op.STORE, Op.GETTUPLE, Op.BUFFER, Op.PARAM, Op.STACK, Op.CONST}),
+    around=AROUND_CALLS | SIZE_OPS | {Op.STORE, Op.GETTUPLE, Op.CALL},
     call=Op.FUNCTION,
     body=Op.TUPLE,
     ops=ELEMENTWISE
     | ops_of("movement", "reduce", "marker", "load")
-    | {Op.PARAM, Op.CONST, Op.BINARY, Op.TUPLE},
+    | {Op.PARAM, Op.CONST, Op.BINARY, Op.TUPLE, Op.GETADDR},
 )
 RANGED = Form(
     "rangeify",
-    around=AROUND_CALLS,
+    around=AROUND_CALLS | SIZE_OPS,
     call=Op.CALL,
     body=Op.SINK,
-    ops=SCALAR_OPS | {Op.REDUCE, Op.GROUP},
+    ops=SCALAR_OPS | {Op.REDUCE, Op.GROUP} | OPAQUE,
     axis_types=frozenset({AxisType.LOOP, AxisType.REDUCE}),
     invariants=SCALAR + LOOPS,
 )
@@ -321,12 +331,13 @@ EXPANDED = replace(
 SELECTED = replace(
     EXPANDED,
     stage="select",
-    ops=SCALAR_OPS
-    | {Op.SPECIAL, Op.BUFFER, Op.AFTER, Op.GROUP, Op.BARRIER, Op.INS, Op.CUSTOM, Op.ATOMICADD},
+    ops=SCALAR_OPS | OF_KERNELS,
     axis_types=frozenset({AxisType.REDUCE, AxisType.LOOP}),
 )
 ONE_BY_ONE = replace(SELECTED, ops=SELECTED.ops | {Op.REDUCE})
 """SELECTED with folds: loops whose iterations depend on each other stay loops."""
+BY_ITEMS = replace(ONE_BY_ONE, axis_types=EXPANDED.axis_types | {AxisType.LOOP})
+"""ONE_BY_ONE in loops whose iterations are work items."""
 LINEARIZED = replace(
     SELECTED,
     stage="linearize",
@@ -334,8 +345,8 @@ LINEARIZED = replace(
     ops=(SELECTED.ops - {Op.SINK}) | {Op.LINEAR, Op.IF, Op.ENDIF},
     invariants=SCALAR + ORDER,
 )
-LISTED = replace(LINEARIZED, invariants=SCALAR[1:] + ORDER)
-"""LINEARIZED with vectors, which linearize splits into scalars."""
+LISTED = replace(LINEARIZED, ops=LINEARIZED.ops | {Op.REDUCE}, invariants=SCALAR[1:] + ORDER)
+"""LINEARIZED with vectors and their folds, which linearize splits into scalars."""
 PLANNED = replace(LINEARIZED, stage="plan")
 RENDERED = replace(
     PLANNED,

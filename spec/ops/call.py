@@ -13,6 +13,7 @@ from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.axis import shards
+from uop.spec.properties.shape import is_fixed
 from uop.spec.registry import Clause, Constraint, OpDef, define
 from uop.spec.walk import free_params
 
@@ -61,11 +62,15 @@ def _misfit(u: Node, fits: Callable[[Node, Node], bool]) -> str | None:
             return f"slot {slot} of {len(u.src) - 1} arguments"
         argument = u.src[1 + slot]
         if not fits(argument, param):
-            return (
-                f"slot {slot}: {argument.dtype.name}{list(argument.shape)} for a PARAM of "
-                f"{param.dtype.name}{list(param.shape)}"
-            )
+            return f"slot {slot}: {_spelled(argument)} for a PARAM of {_spelled(param)}"
     return None
+
+
+def _spelled(u: Node) -> str:
+    shape = ", ".join(str(size) if isinstance(size, int) else "expr" for size in u.shape)
+    interval = u.min_max if u.dtype is dtypes.index else None
+    within = "" if interval is None else f" from {interval.min} to {interval.max}"
+    return f"{u.dtype.name}[{shape}]{within}"
 
 
 def _in_range(argument: Node, param: Node) -> bool:
@@ -76,10 +81,16 @@ def _in_range(argument: Node, param: Node) -> bool:
     return wide.min <= found.min and found.max <= wide.max
 
 
+def _both_fixed(argument: Node, param: Node) -> bool:
+    """Whether the sizes of both are numbers. Symbolic ones are compared under bindings."""
+    return is_fixed(argument.shape) and is_fixed(param.shape)
+
+
 def _argument_differs(u: Node) -> str | None:
     def fits(argument: Node, param: Node) -> bool:
-        same = (argument.shape, argument.dtype) == (param.shape, param.dtype)
-        return same and _in_range(argument, param)
+        if _both_fixed(argument, param) and argument.shape != param.shape:
+            return False
+        return argument.dtype is param.dtype and _in_range(argument, param)
 
     return _misfit(u, fits)
 
@@ -103,7 +114,9 @@ def _buffer_differs(u: Node) -> str | None:
     """A kernel sees its buffers flat (D-017): only the number of elements counts."""
 
     def fits(argument: Node, param: Node) -> bool:
-        return (prod(argument.shape), argument.dtype) == (prod(param.shape), param.dtype)
+        if _both_fixed(argument, param) and prod(argument.shape) != prod(param.shape):
+            return False
+        return argument.dtype is param.dtype and _in_range(argument, param)
 
     return _misfit(u, fits)
 
@@ -137,8 +150,7 @@ effect(
     on=device.of_arguments,
     clauses=(
         Clause("CALL.u1", "what counts or runs work items stands in the body of a CALL"),
-        Clause("CALL.n1", "beside CALLs no op on whole values stands"),
-        Clause("CALL.n2", "an argument is a BUFFER or a BINARY"),
+        Clause("CALL.n2", "an argument is a BUFFER, in any shape, or a value that is only read"),
         Clause("CALL.n3", "a kernel has no more parallel ranges than numpy has axes"),
         Clause("CALL.n4", "in a kernel the op has a meaning"),
         Clause("CALL.n5", "what is run device by device has no kernels"),

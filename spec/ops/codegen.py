@@ -245,7 +245,10 @@ define(
             Constraint("INS.c2", "operands have a value", _no_value),
             one_device("INS.c3"),
         ),
-        clauses=(Clause("INS.n1", REGISTERED),),
+        clauses=(
+            Clause("INS.n1", REGISTERED),
+            Clause("INS.n2", "its operands have a dtype that the instruction takes"),
+        ),
         **OPAQUE,
     )
 )

@@ -91,6 +91,33 @@ def contract(build: Build, u: Node) -> Node:
     return _at(build, u, {})
 
 
+def open_lanes(order: Sequence[Node]) -> dict[Node, dict[int, int]]:
+    """The axes of the UNROLLs below each node that no CONTRACT binds, with their factors.
+
+    Nodes stand behind their sources. An axis of two factors has none: 0.
+    """
+    found: dict[Node, dict[int, int]] = {}
+    for u in order:
+        lanes: dict[int, int] = {}
+        own = arg_of(u, LanesArg) if u.op in (Op.UNROLL, Op.CONTRACT) else LanesArg((), ())
+        unrolled = dict(zip(own.axes, own.factors, strict=True)) if u.op is Op.UNROLL else {}
+        for more in (*(found[s] for s in u.src), unrolled):
+            for axis, factor in more.items():
+                lanes[axis] = factor if lanes.get(axis, factor) == factor else 0
+        if u.op is Op.CONTRACT:
+            lanes = {axis: factor for axis, factor in lanes.items() if axis not in own.axes}
+        found[u] = lanes
+    return found
+
+
+def each_lane(build: Build, u: Node, lanes: Mapping[int, int]) -> Node:
+    """An effect at each position of its open axes, in row-major order."""
+    axes = sorted(lanes)
+    choices = product(*(range(lanes[axis]) for axis in axes))
+    copies = [_at(build, u, dict(zip(axes, choice, strict=True))) for choice in choices]
+    return build(Op.GROUP, *copies)
+
+
 def _at(build: Build, root: Node, position: Position) -> Node:
     """A graph at one position of the known expansion axes."""
 
@@ -110,8 +137,11 @@ def _side_by_side(build: Build, u: Node, position: Position) -> Node:
         _at(build, x, {**position, **dict(zip(arg.axes, choice, strict=True))})
         for choice in product(*(range(f) for f in arg.factors))
     ]
-    stacked = build(Op.STACK, *copies)
-    return stacked if x.shape == () else build(Op.RESHAPE, stacked, _dims(build, u.shape))
+    if x.shape == ():
+        return build(Op.STACK, *copies)
+    # By element: a kernel has no RESHAPE of a value.
+    places = [_const(build, k, dtypes.index) for k in range(x.shape[0])]
+    return build(Op.STACK, *(build(Op.INDEX, copy, k) for copy in copies for k in places))
 
 
 def _lanes_at(build: Build, u: Node, v: Node, position: Position) -> Node:
@@ -124,23 +154,47 @@ def _lanes_at(build: Build, u: Node, v: Node, position: Position) -> Node:
     count = math.prod(u.shape)
     if u.shape == ():
         return build(Op.INDEX, v, _const(build, number, dtypes.index))
-    return build(Op.SHRINK, v, _dims(build, (number * count,)), _dims(build, (count,)))
+    return build(Op.INDEX, v, _dims(build, range(number * count, (number + 1) * count)))
 
 
 def stage(build: Build, u: Node) -> Node:
     """STAGE: x for each value of the RANGEs, stacked, then copied to memory."""
     arg, (x, *ranges) = arg_of(u, StageArg), u.src
 
-    def filled(x: Node, left: list[Node]) -> Node:
-        if not left:
-            return x
-        r, *inner = left
-        at = (_const(build, i, dtypes.index) for i in range(bound(r)))
-        return build(Op.STACK, *(filled(_put(build, x, r, i), inner) for i in at))
-
     if 0 in u.shape:
         return _empty(build, u)
-    return build(Op.LOAD, filled(x, ranges), arg=LoadArg(arg.device, arg.addrspace))
+    filled = _filled(build, _by_axes(build, x), ranges)
+    return build(Op.LOAD, filled, arg=LoadArg(arg.device, arg.addrspace))
+
+
+def _filled(build: Build, x: Node, ranges: Sequence[Node]) -> Node:
+    """x for each value of the RANGEs, stacked: an axis for each."""
+    if not ranges:
+        return x
+    r, *inner = ranges
+    at = (_const(build, i, dtypes.index) for i in range(bound(r)))
+    return build(Op.STACK, *(_filled(build, _put(build, x, r, i), inner) for i in at))
+
+
+def _by_axes(build: Build, root: Node) -> Node:
+    """The same value with REDUCEs over axes in place of RANGEs, which only a kernel has."""
+
+    def new(u: Node, src: list[Node]) -> Node:
+        same = _like(build, u, src)
+        if u.op is not Op.REDUCE or len(src) == 1 or not all(map(_is_counted, src[1:])):
+            return same
+        arg, count = arg_of(u, ReduceArg), len(src) - 1
+        axes = (*range(count), *(axis + count for axis in arg.axes))
+        stacked = _filled(build, src[0], src[1:])
+        folded = build(Op.REDUCE, stacked, arg=ReduceArg(arg.op, axes))
+        return build(Op.RESHAPE, folded, _dims(build, u.shape))
+
+    return _rebuilt(root, new, lambda u: u.src)
+
+
+def _is_counted(r: Node) -> bool:
+    """Whether a RANGE has a CONST bound of 1 or more."""
+    return r.src[0].op is Op.CONST and bound(r) > 0
 
 
 def _put(build: Build, root: Node, old: Node, value: Node) -> Node:

@@ -29,7 +29,7 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
-    from uop.spec.registry import Build, Node
+    from uop.spec.registry import Build, Node, Sizes
 
 Parts = Sequence["Node | None"]
 
@@ -281,11 +281,11 @@ def _index(build: Build, value: int) -> Node:
     return build(Op.CONST, arg=ConstArg.of(value, dtypes.index))
 
 
-def _dims(build: Build, shape: Iterable[int]) -> Node:
-    return build(Op.STACK, *(_index(build, dim) for dim in shape))
+def _dims(build: Build, shape: Iterable[int | Node]) -> Node:
+    return build(Op.STACK, *(_index(build, d) if isinstance(d, int) else d for d in shape))
 
 
-def _reshape(build: Build, t: Node, shape: tuple[int, ...]) -> Node:
+def _reshape(build: Build, t: Node, shape: Sizes) -> Node:
     return t if t.shape == shape else build(Op.RESHAPE, t, _dims(build, shape))
 
 

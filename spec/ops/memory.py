@@ -13,7 +13,7 @@ from uop.spec.ops.movement import OF_T
 from uop.spec.ops.names import Op
 from uop.spec.ops.sharding import is_sharded, shard_axis_kept
 from uop.spec.properties import addrspace, axis, dtype, min_max, shape
-from uop.spec.properties.shape import index_value
+from uop.spec.properties.shape import index_value, size_of
 from uop.spec.registry import Clause, Constraint, OpDef, define
 from uop.spec.text.codec import shown
 
@@ -40,9 +40,21 @@ def _first_copy(build: Build, u: Node) -> Node | None:
     return first if t.addrspace is None else build(Op.CONTIGUOUS, first)
 
 
-def _dims(build: Build, values: Iterable[int]) -> Node:
-    numbers = (build(Op.CONST, arg=ConstArg.of(v, dtypes.index)) for v in values)
-    return build(Op.STACK, *numbers)
+def _dims(build: Build, values: Iterable[int | Node]) -> Node:
+    return build(Op.STACK, *(_size(build, v) for v in values))
+
+
+def _size(build: Build, value: int | Node) -> Node:
+    if isinstance(value, int):
+        return build(Op.CONST, arg=ConstArg.of(value, dtypes.index))
+    return value
+
+
+def _times(build: Build, a: int | Node, b: int | Node) -> int | Node:
+    """The product of two sizes: a number if both are."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    return build(Op.MUL, _size(build, a), _size(build, b))
 
 
 def _no_offset(u: Node) -> str | None:
@@ -74,12 +86,15 @@ def _slice_outside(u: Node) -> str | None:
 def _slice_by_views(build: Build, u: Node) -> Node:
     """SLICE by views: SHRINK in elements of the smaller dtype, then BITCAST."""
     t, arg = u.src[0], arg_of(u, SliceArg)
-    old, new, start = t.dtype.itemsize, arg.dtype.itemsize, index_value(u.src[1])
-    flat = build(Op.RESHAPE, t, _dims(build, [math.prod(t.shape)]))
+    old, new, start = t.dtype.itemsize, arg.dtype.itemsize, size_of(u.src[1])
+    count: int | Node = 1
+    for size in t.shape:
+        count = _times(build, count, size)
+    flat = build(Op.RESHAPE, t, _dims(build, [count]))
     if arg.dtype is not t.dtype and new < old:
-        flat, start, old = build(Op.BITCAST, flat, arg=DTypeArg(arg.dtype)), start * old // new, new
-    count = -(-arg.size * new // old)
-    part = build(Op.SHRINK, flat, _dims(build, [start]), _dims(build, [count]))
+        flat = build(Op.BITCAST, flat, arg=DTypeArg(arg.dtype))
+        start, old = _times(build, start, old // new), new
+    part = build(Op.SHRINK, flat, _dims(build, [start]), _dims(build, [-(-arg.size * new // old)]))
     return part if part.dtype is arg.dtype else build(Op.BITCAST, part, arg=DTypeArg(arg.dtype))
 
 

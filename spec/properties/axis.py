@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from uop.spec.args import LoadArg, PermuteArg, ReduceArg, ReplicatedArg, arg_of
 from uop.spec.properties.dtype import returned
+from uop.spec.properties.shape import fixed
 from uop.spec.properties.words import says
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def follow_permutation(u: Node) -> int | None:
 def reshape(u: Node) -> int | None:
     """The new axis that starts at the same shard boundary."""
     old = u.src[0].axis
-    return None if old is None else at_boundary(u.src[0].shape, old, u.shape)
+    return None if old is None else at_boundary(fixed(u.src[0]), old, fixed(u))
 
 
 def at_boundary(before: Shape, axis: int, after: Shape) -> int | None:

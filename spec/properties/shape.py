@@ -15,17 +15,30 @@ from uop.spec.args import (
     SliceArg,
     arg_of,
 )
+from uop.spec.conditions.labels import SIZES_C2
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.dtype import returned
 from uop.spec.properties.words import says
 
 if TYPE_CHECKING:
-    from uop.spec.registry import Node, Shape
+    from uop.spec.registry import Node, Shape, Sizes
+
+
+def is_fixed(sizes: Sizes) -> bool:
+    """Whether a shape consists of integers."""
+    return all(isinstance(size, int) for size in sizes)
+
+
+def fixed(u: Node) -> Shape:
+    """The shape of a node as integers; LackingError (SIZES.c2) for a symbolic one."""
+    if not is_fixed(u.shape):
+        raise SIZES_C2.lacking(repr(u), "variables that are not bound to numbers")
+    return u.shape
 
 
 @says("that of {src[0]}")
-def of_first(u: Node) -> Shape:
+def of_first(u: Node) -> Sizes:
     return u.src[0].shape
 
 
@@ -50,12 +63,18 @@ def index_value(dim: Node) -> int:
     return int(arg_of(dim, ConstArg).value)
 
 
-def operand(position: int) -> Callable[[Node], Shape]:
+def size_of(dim: Node) -> int | Node:
+    """The size that a ()-shaped index stands for: an integer, or the index itself."""
+    value = dim.src[1] if dim.op is Op.BIND else dim
+    return int(arg_of(value, ConstArg).value) if value.op is Op.CONST else value
+
+
+def operand(position: int) -> Callable[[Node], Sizes]:
     """The shape that is operand number `position`."""
 
     @says(f"the numbers of {{src[{position}]}}")
-    def shape(u: Node) -> Shape:
-        return index_values(u.src[position])
+    def shape(u: Node) -> Sizes:
+        return tuple(map(size_of, u.src[position].src))
 
     return shape
 
@@ -66,22 +85,22 @@ def of_data(u: Node) -> Shape:
 
 
 @says("the axes of {src[0]} in the order of the arg")
-def permute(u: Node) -> Shape:
+def permute(u: Node) -> Sizes:
     return tuple(u.src[0].shape[axis] for axis in arg_of(u, PermuteArg).order)
 
 
 @says("the number of operands, then the shape of one")
-def stack(u: Node) -> Shape:
+def stack(u: Node) -> Sizes:
     return (len(u.src), *(u.src[0].shape if u.src else ()))
 
 
-def index(u: Node) -> Shape:
+def index(u: Node) -> Sizes:
     """A ()-shaped index removes its axis, a (k,)-shaped one makes its size k (D-011)."""
     kept = tuple(dim for i in u.src[1:] for dim in i.shape)
     return kept + u.src[0].shape[len(u.src) - 1 :]
 
 
-def bitcast(u: Node) -> Shape:
+def bitcast(u: Node) -> Sizes:
     """The last axis scales by the ratio of the item sizes (D-022)."""
     shape, old, new = u.src[0].shape, u.src[0].dtype.itemsize, u.dtype.itemsize
     if old == new:
@@ -90,13 +109,13 @@ def bitcast(u: Node) -> Shape:
 
 
 @says("that of {src[0]}, 1 on the folded axes")
-def reduce(u: Node) -> Shape:
+def reduce(u: Node) -> Sizes:
     axes = arg_of(u, ReduceArg).axes
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(u.src[0].shape))
 
 
 @says("that of {src[0]}, 1 on the axes of the arg")
-def replicated(u: Node) -> Shape:
+def replicated(u: Node) -> Sizes:
     axes = arg_of(u, ReplicatedArg).axes
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(u.src[0].shape))
 
@@ -106,7 +125,7 @@ def of_slice(u: Node) -> Shape:
     return (arg_of(u, SliceArg).size,)
 
 
-def broadcast_shapes(*shapes: Shape) -> Shape | None:
+def broadcast_shapes(*shapes: Sizes) -> Sizes | None:
     """The shapes right-aligned, each axis equal or 1 (D-019); None if they do not fit."""
     if shapes and shapes.count(shapes[0]) == len(shapes):
         return shapes[0]
@@ -122,12 +141,12 @@ def broadcast_shapes(*shapes: Shape) -> Shape | None:
 
 
 @says("the operands' shapes right-aligned, each axis the larger of equal or 1")
-def broadcast(u: Node) -> Shape:
-    return cast("Shape", broadcast_shapes(*[s.shape for s in u.src]))
+def broadcast(u: Node) -> Sizes:
+    return cast("Sizes", broadcast_shapes(*[s.shape for s in u.src]))
 
 
 @says("that of the element")
-def element(u: Node) -> Shape:
+def element(u: Node) -> Sizes:
     return returned(u).shape
 
 

@@ -3,12 +3,16 @@
 A variable is a ()-shaped index PARAM with a range. A node with symbolic sizes is valid if it is
 valid for some bindings that are tried: all of them if they are few, else the ends of the ranges
 and their neighbours. `bind` rebuilds the graph and checks every constraint again (D-074).
+
+The variables of a called body are bound by the arguments of the call: where one is a number, the
+body is that of the number.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -17,17 +21,15 @@ from weakref import WeakKeyDictionary
 from uop.spec.args import Arg, ConstArg, ParamArg, arg_of
 from uop.spec.conditions.labels import SIZES_C1
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UnsupportedError
-from uop.spec.graph import slot_of
-from uop.spec.ops.names import FLOOR_DIVISIONS, RESIZED, Op
-from uop.spec.registry import DECLARATIONS
-from uop.spec.walk import CALLS, toposort
+from uop.spec.errors import UnsupportedError, users_line
+from uop.spec.graph import outside, over, replaced, slot_of, without_order
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
+from uop.spec.properties.shape import is_fixed, size_of
+from uop.spec.registry import DECLARATIONS, Sizes
+from uop.spec.walk import CALLS, free_params, kept_with_root, outside_bodies, toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
-
-SHAPED = {Op.PARAM: 0, Op.BUFFER: 0, **RESIZED}
-"""The number of the operand that is the shape of the node."""
 
 EXACT: dict[Op, Callable[..., int]] = {
     Op.ADD: operator.add,
@@ -40,10 +42,16 @@ EXACT: dict[Op, Callable[..., int]] = {
 }
 """The ops that sizes are computed with."""
 
+SIZE_OPS = frozenset({*EXACT, Op.CONST, Op.PARAM})
+"""The ops in the graph of a size."""
+
 FEW = 8
 """A range of up to this many numbers is tried whole, unless there are too many bindings."""
 
 MOST_TRIALS = 64
+
+ANY_SIZE = frozenset({Op.INDEX, Op.AFTER, Op.LINEAR, Op.TUPLE, Op.GETTUPLE})
+"""The ops whose constraints look at no size: one binding is enough."""
 
 
 class Builder(Protocol):
@@ -54,14 +62,12 @@ class Builder(Protocol):
     ) -> UOp: ...
 
 
-Binding = tuple[tuple["UOp", int], ...]
+Binding = tuple[tuple["UOp", "UOp"], ...]
 """Variables and their values, by slot."""
 
-SIZES: WeakKeyDictionary[UOp, tuple[int | UOp, ...]] = WeakKeyDictionary()
-"""The sizes of each node with symbolic sizes."""
-
 _VARIABLES: WeakKeyDictionary[UOp, tuple[UOp, ...]] = WeakKeyDictionary()
-_INSTANCES: WeakKeyDictionary[UOp, dict[Binding, UOp]] = WeakKeyDictionary()
+_INSTANCES: WeakKeyDictionary[UOp, dict[Binding, UOp | None]] = WeakKeyDictionary()
+"""The instances of each node; None stands for the node itself, which the entry must not hold."""
 
 
 def is_variable(u: UOp) -> bool:
@@ -69,13 +75,22 @@ def is_variable(u: UOp) -> bool:
 
 
 def variables(root: UOp) -> tuple[UOp, ...]:
-    """The variables that a node depends on, by slot, without those that a BIND gives a value."""
+    """The variables that a node depends on, by slot, without those that a BIND gives a value, and
+    those of called bodies.
+    """
     for u in toposort([root], lambda v: [s for s in _free(v) if s not in _VARIABLES]):
         if u not in _VARIABLES:
-            _without_body_variables(u)
             found = {v for s in _free(u) for v in _VARIABLES[s]}
             _VARIABLES[u] = (u,) if is_variable(u) else tuple(sorted(found, key=slot_of))
     return _VARIABLES[root]
+
+
+def is_size(u: UOp) -> bool:
+    """Whether an index is a number or computed from variables, so that it is one size."""
+    nodes = toposort([u], lambda v: () if is_variable(v) else v.src)
+    return u.dtype is dtypes.index and all(
+        v.op in EXACT or v.op is Op.CONST or is_variable(v) for v in nodes
+    )
 
 
 def spelled(size: int | UOp) -> int | str:
@@ -98,7 +113,8 @@ def bind(root: UOp, values: Mapping[UOp, int]) -> UOp:
     if missing:
         said = f"no value for the variables in slots {_slots(missing)}"
         raise UnsupportedError(f"symbolic sizes: {said}")
-    return _instance(build, root, tuple((v, values[v]) for v in variables(root)))
+    numbers = tuple((v, _number(build, values[v])) for v in variables(root))
+    return _without_numbers(_instance(build, root, numbers))
 
 
 def with_bound_variables(root: UOp) -> UOp:
@@ -111,8 +127,8 @@ def with_bound_variables(root: UOp) -> UOp:
     return done[root]
 
 
-def trials(of: Iterable[UOp]) -> list[Binding]:
-    """The bindings of these variables for which a node is checked."""
+def trials(of: Iterable[UOp]) -> list[tuple[tuple[UOp, int], ...]]:
+    """The values of these variables for which a node is checked."""
     names = list(of)
     ranges = [range(_arg(v).min, _arg(v).max + 1) for v in names]
     for picks in ([_some(r, FEW) for r in ranges], [_some(r, 2) for r in ranges]):
@@ -121,69 +137,116 @@ def trials(of: Iterable[UOp]) -> list[Binding]:
     return [tuple((v, r[end]) for v, r in zip(names, ranges, strict=True)) for end in (0, -1)]
 
 
-def sizes_of(build: Builder, u: UOp, concrete: UnsupportedError) -> tuple[int | UOp, ...]:
-    """Derive the sizes of a node under construction, and check it for some bindings.
+def reads_sizes(op: Op, src: tuple[UOp, ...]) -> bool:
+    """Whether a node calls a body with symbolic sizes, or returns an element of one."""
+    if op is Op.GETTUPLE and src and src[0].op is Op.TUPLE:
+        return not all(is_fixed(s.shape) for s in src[0].src)
+    if op is Op.GETTUPLE and src and src[0].op is Op.FUNCTION:
+        src = src[0].src
+    elif op not in CALLS:
+        return False
+    return (
+        bool(src) and any(map(is_variable, free_params(src[0]))) and bool(_size_variables(src[0]))
+    )
 
-    `concrete` is the error of the shape rule, which is raised again if the node has no variables.
+
+Instances = list[tuple[Binding, "UOp"]]
+"""A node for each of the bindings that are tried."""
+
+
+def checked(build: Builder, u: UOp, concrete: UnsupportedError | None) -> Instances:
+    """Check a node under construction for some bindings.
+
+    `concrete` is the error of its rules for numbers. It is raised again if the node has no
+    variables.
     """
-    found = {v for s in u.src for v in variables(s)}
-    _without_body_variables(u)
-    if not found:
+    found = {v for s in _free(u) for v in variables(s)}
+    if concrete is not None and not found:
         raise concrete
-    tried = [(b, _instance(build, u, b)) for b in trials(sorted(found, key=slot_of))]
-    sizes = _sizes(u)
-    for binding, same in tried:
-        expected = tuple(d if isinstance(d, int) else _value(build, d, binding) for d in sizes)
-        if same.shape != expected:
-            raise UnsupportedError(f"symbolic sizes: {u.op.name} is {same.shape} for {binding}")
-    return sizes
+    bindings = trials(sorted(found, key=slot_of))
+    tried = [
+        tuple((v, _number(build, value)) for v, value in trial)
+        for trial in (bindings[-1:] if u.op in ANY_SIZE else bindings)
+    ]
+    if u.op in CALLS:
+        _check_call(build, u, tried)
+        return []
+    return [(binding, _instance(build, u, binding)) for binding in tried]
 
 
-def _without_body_variables(u: UOp) -> None:
-    """SIZES.c1: a body is built before its arguments, so its sizes cannot depend on variables."""
-    if u.op in CALLS and _VARIABLES[u.src[0]]:
-        raise SIZES_C1.lacking(u.op.name, f"variables in slots {_slots(_VARIABLES[u.src[0]])}")
-
-
-def _sizes(u: UOp) -> tuple[int | UOp, ...]:
-    if u.op in SHAPED:
-        return tuple(_size(d) for d in u.src[SHAPED[u.op]].src)
+def sizes_of(build: Builder, u: UOp, instances: Instances) -> Sizes:
+    """Derive the shape of a node that was checked, and compare it with those of its instances."""
+    sizes: Sizes | None
     try:
-        sizes = DECLARATIONS[u.op].shape(cast(Any, _Sized(u)))
+        sizes = DECLARATIONS[u.op].shape(cast(Any, u))
     except TypeError:
         # The rule does arithmetic on sizes.
         sizes = None
     if sizes is None:
         operands = ", ".join(map(repr, u.src))
         raise UnsupportedError(f"symbolic sizes: no rule for {u.op.name} of {operands}")
-    return cast("tuple[int | UOp, ...]", sizes)
+    if u.op is Op.GETTUPLE and u.src[0].op is Op.FUNCTION:
+        sizes = tuple(_in_caller(build, u.src[0], size) for size in sizes)
+    for binding, same in instances:
+        expected = tuple(_value(build, d, binding) for d in sizes)
+        if same.shape != expected:
+            raise UnsupportedError(f"symbolic sizes: {u.op.name} is {same.shape} for {binding}")
+    return sizes
 
 
-class _Sized:
-    """A view of a node for shape rules: its shape is its sizes."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """A call as its constraints see it. Its body is one too: of the PARAMs alone."""
 
-    def __init__(self, u: UOp) -> None:
-        self._u = u
-        self.op, self.arg = u.op, u.arg
-
-    @property
-    def src(self) -> tuple[_Sized, ...]:
-        return tuple(_Sized(s) for s in self._u.src)
-
-    @property
-    def shape(self) -> tuple[int | UOp, ...]:
-        return self._u.sizes
-
-    @property
-    def dtype(self) -> object:
-        return self._u.dtype
+    op: Op
+    src: tuple[Any, ...]
+    arg: Arg | None = None
 
 
-def _size(dim: UOp) -> int | UOp:
-    return int(arg_of(dim, ConstArg).value) if dim.op is Op.CONST else dim
+def _check_call(build: Builder, u: UOp, bindings: Sequence[Binding]) -> None:
+    """Check a call of a body with symbolic sizes: once without numbers, once for each binding.
+
+    Not all of the body is built again, because its nodes have been checked.
+    """
+    _obey(cast("_Call", u))
+    # What stands before an argument changes no size.
+    body, arguments = u.src[0], [without_order(a) for a in u.src[1:]]
+    for binding in bindings:
+        given = [_instance(build, a, binding) for a in arguments]
+        numbers = {v: given[slot_of(v)] for v in _size_variables(body)}
+        if any(number.op is not Op.CONST for number in numbers.values()):
+            found = ", ".join(map(repr, numbers.values()))
+            raise SIZES_C1.lacking(repr(body), f"arguments {found}")
+        params = [_instance(build, p, tuple(numbers.items())) for p in free_params(body)]
+        _obey(_Call(u.op, (_Call(body.op, tuple(params)), *given), u.arg))
 
 
-def _value(build: Builder, dim: UOp, binding: Binding) -> int:
+def _obey(call: _Call) -> None:
+    for constraint in DECLARATIONS[call.op].constraints:
+        found = constraint.broken(cast(Any, call))
+        if found is not None:
+            raise constraint.error(call.op.name, found, users_line())
+
+
+@kept_with_root
+def _size_variables(body: UOp) -> tuple[UOp, ...]:
+    """The variables that sizes in a body are computed from, by slot."""
+    nodes = toposort([body], outside_bodies)
+    sizes = [size for u in nodes for size in u.shape if not isinstance(size, int)]
+    return tuple(sorted({v for size in sizes for v in variables(size)}, key=slot_of))
+
+
+def _in_caller(build: Builder, call: UOp, size: int | UOp) -> int | UOp:
+    """A size in a called body as a size outside."""
+    if isinstance(size, int):
+        return size
+    values = tuple((v, call.src[1 + slot_of(v)]) for v in variables(size))
+    return cast("int | UOp", size_of(cast(Any, _instance(build, size, values))))
+
+
+def _value(build: Builder, dim: int | UOp, binding: Binding) -> int:
+    if isinstance(dim, int):
+        return dim
     number = _instance(build, dim, binding)
     if number.op is not Op.CONST:
         raise UnsupportedError(f"symbolic sizes: {dim.op.name} in a size")
@@ -191,29 +254,65 @@ def _value(build: Builder, dim: UOp, binding: Binding) -> int:
 
 
 def _instance(build: Builder, root: UOp, binding: Binding) -> UOp:
-    """Rebuild a node with numbers for its variables. The root may be still under construction."""
+    """Rebuild a node with values for variables. The root may be still under construction."""
     values = dict(binding)
 
     def key(u: UOp) -> Binding:
-        return tuple((v, values[v]) for v in (variables(u) if u is not root else values))
+        if u is root:
+            return binding
+        return tuple((v, values[v]) for v in variables(u) if v in values)
 
-    def known(u: UOp) -> UOp | None:
-        return _INSTANCES.get(u, {}).get(key(u))
+    def is_known(u: UOp) -> bool:
+        return key(u) in _INSTANCES.get(u, {})
 
-    for u in toposort([root], lambda v: [s for s in _free(v) if known(s) is None]):
-        if u is not root and known(u) is not None:
+    def known(u: UOp) -> UOp:
+        return _INSTANCES[u][key(u)] or u
+
+    for u in toposort([root], lambda v: [s for s in _free(v) if not is_known(s)]):
+        if u is not root and is_known(u):
             continue
-        src = [cast("UOp", known(s)) if s in _free(u) else s for s in u.src]
+        free = _free(u)
+        src = [*u.src[: len(u.src) - len(free)], *map(known, free)]
         if u in values:
-            made = _number(build, values[u])
+            made = values[u]
         elif u.op is Op.BIND and src[1].op is Op.CONST:
             made = src[1]
         else:
+            if u.op in CALLS:
+                src[0] = _called(build, src[0], src[1:])
             made = _folded(build, build(u.op, *src, arg=u.arg, tag=u.tag))
         if u is root:
             return made
-        _INSTANCES.setdefault(u, {})[key(u)] = made
+        _INSTANCES.setdefault(u, {})[key(u)] = None if made is u else made
     raise AssertionError("the root comes last")
+
+
+def _called(build: Builder, body: UOp, arguments: Sequence[UOp]) -> UOp:
+    """A body with numbers for the variables whose arguments are numbers."""
+    numbers = {
+        v: arguments[slot_of(v)]
+        for v in variables(body)
+        if slot_of(v) < len(arguments) and arguments[slot_of(v)].op is Op.CONST
+    }
+    return _instance(build, body, tuple(numbers.items()))
+
+
+def _without_numbers(root: UOp) -> UOp:
+    """Leave out the arguments of kernels that are numbers, since their bodies have them."""
+    done: dict[UOp, UOp] = {}
+    for u in outside(root):
+        done[u] = over(u, done)
+        if u.op is Op.CALL:
+            body, *arguments = done[u].src
+            read = {slot_of(p): p for p in free_params(body)}
+            left = [k for k, a in enumerate(arguments) if k in read or a.op is not Op.CONST]
+            moved = {
+                read[k]: type(root)(Op.PARAM, *read[k].src, arg=replace(_arg(read[k]), slot=slot))
+                for slot, k in enumerate(left)
+                if k in read
+            }
+            done[u] = u.with_src([replaced(body, moved), *(arguments[k] for k in left)])
+    return done[root]
 
 
 def _folded(build: Builder, u: UOp) -> UOp:
@@ -232,8 +331,8 @@ def _number(build: Builder, value: int) -> UOp:
 
 
 def _free(u: UOp) -> tuple[UOp, ...]:
-    """The sources of a node; of a BIND without its variable."""
-    return u.src[1:] if u.op is Op.BIND else u.src
+    """The sources of a node; of a BIND without its variable, of a call without its body."""
+    return u.src[1:] if u.op is Op.BIND else outside_bodies(u)
 
 
 def _arg(u: UOp) -> Any:

@@ -92,7 +92,7 @@ def decode_fields(
                 f"{name} has no arg field {field!r}, expected {', '.join(expected)}"
             )
     for field in expected:
-        if field not in literals and field in _required(kind):
+        if field not in literals and field in required_fields(kind):
             raise MalformedError(f"{name} lacks the arg field {field!r}")
     if kind is ConstArg:
         return _decode_const(literals)
@@ -164,7 +164,7 @@ def _codecs(kind: type[Arg]) -> dict[str, Codec]:
     return _CODECS[kind]
 
 
-def _required(kind: type[Arg]) -> frozenset[str]:
+def required_fields(kind: type[Arg]) -> frozenset[str]:
     """The names of the fields without default; `value` and `dtype` for a CONST."""
     if kind is ConstArg:
         return frozenset(("value", "dtype"))
@@ -223,6 +223,13 @@ def _decode_int(literal: Literal) -> int:
     raise _expected("an integer", literal)
 
 
+def _decode_plain(literal: Literal) -> bool | int | Word:
+    """A constant whose dtype is known later."""
+    if isinstance(literal, int | Word):
+        return literal
+    raise _expected("a constant", literal)
+
+
 def _decode_bool(literal: Literal) -> bool:
     if isinstance(literal, bool):
         return literal
@@ -275,6 +282,7 @@ _SIMPLE: dict[Any, Codec] = {
     bytes: Codec(lambda data: Word(f"hex:{data.hex()}"), _decode_bytes),
     DType: Codec(lambda dtype: Word(dtype.name), decode_dtype),
     Op: Codec(lambda op: Word(op.name), _decode_op),
+    bool | int | Word: Codec(_same, _decode_plain),
 }
 
 _HEX_FLOAT = re.compile(r"([-+]?)0[xX]([0-9a-fA-F]+)(?:\.([0-9a-fA-F]*))?[pP]([-+]?[0-9]{1,5})")

@@ -82,7 +82,7 @@ def properties(u: UOp) -> list[tuple[str, str]]:
 
 def _sizes(u: UOp) -> str:
     """The shape, with the formula of a symbolic size."""
-    return ",".join(str(spelled(size)) for size in u.sizes)
+    return ",".join(str(spelled(size)) for size in u.shape)
 
 
 @dataclass(slots=True)

@@ -40,10 +40,11 @@ from uop.spec.args import (
 from uop.spec.dtype import DTYPES, INTS, VALUES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS, OpDef
-from uop.spec.text.codec import decode_arg, decode_scalar
+from uop.spec.registry import DECLARATIONS
+from uop.spec.text.codec import decode_fields, decode_scalar, required_fields
 from uop.spec.text.expression_tokens import Token, cut, tokens
 from uop.spec.text.literal import Literal, Quoted, Word
+from uop.spec.text.program import Scope
 from uop.spec.uop import UOp
 
 DEEPEST = 64
@@ -58,10 +59,11 @@ NAMED_DTYPES: dict[str, DType] = {
     "bf16": dtypes.bfloat16,
 }
 
-NAMED_OPS: dict[str, Op] = {op.name: op for op in DECLARATIONS}
-
-INDICES = frozenset({"s", "s'", "o", "i", "offset", "bound"})
-"""The names of shape, offset and index operands in declarations."""
+INDICES = frozenset(
+    {"s", "s'", "o", "i", "offset", "bound"}
+    | {"n", "end", "indices", "new_shape", "begin_pads", "end_pads", "begins", "ends"}
+)
+"""The names of shape, offset and index operands in declarations and in the words of editions."""
 
 WORDS = ("true", "false", "inf", "nan")
 """The values that are written as words."""
@@ -87,13 +89,13 @@ OPERATORS = {op: mark for mark, (_, op) in _BINARY.items()}
 _NO_OPERATOR = (-1, Op.NOOP)
 
 
-def read_expression(text: str) -> UOp:
-    """The graph of an expression.
+def read_expression(text: str, scope: Scope | None = None) -> UOp:
+    """The graph of an expression, whose ops are those of a scope, by default the core.
 
     MalformedError for text outside the grammar, with its column; InvalidError for a node that
-    breaks a constraint.
+    breaks a constraint; UnsupportedError for an op that an edition does not have.
     """
-    reader = _Reader(text)
+    reader = _Reader(text, scope or Scope())
     try:
         value = reader.binary(0)
         reader.need("end", "")
@@ -132,8 +134,9 @@ _Open = UOp | _Number | _List
 class _Reader:
     """A recursive-descent parser: a cursor over the tokens."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, scope: Scope) -> None:
         self._tokens = tokens(text)
+        self._scope = scope
         self._at = 0
         self._depth = 0
 
@@ -145,7 +148,7 @@ class _Reader:
             if level < least:
                 return left
             self._next()
-            left = self._apply(op, [left, self.binary(level + 1)])
+            left = self._apply(op.name, [left, self.binary(level + 1)])
             if level == 0:
                 # Comparisons do not chain.
                 return left
@@ -181,9 +184,9 @@ class _Reader:
             case "-", _Number(text=text) if text not in ("true", "false") and "nan" not in text:
                 return _Number(text[1:] if text[0] == "-" else f"-{text}", token.column)
             case "-", _:
-                return self._apply(Op.NEG, [value])
+                return self._apply("NEG", [value])
             case "!", _:
-                return self._apply(Op.NOT, [value])
+                return self._apply("NOT", [value])
         u = self.settled(value, None)
         if u.dtype.kind is Kind.BOOL:
             return UOp(Op.NOT, u)
@@ -194,7 +197,7 @@ class _Reader:
         if self._peek().text != "**":
             return base
         self._next()
-        return self._apply(Op.POW, [base, self._deeper(self._unary)])
+        return self._apply("POW", [base, self._deeper(self._unary)])
 
     def _atom(self) -> _Open:
         token = self._next()
@@ -217,10 +220,10 @@ class _Reader:
         if name in NAMED_DTYPES:
             self.need("mark", "(")
             return self._converted(NAMED_DTYPES[name], self._items(")"), token)
-        if name.upper() not in NAMED_OPS:
-            raise self._fail(_unknown(name), token.column)
+        if name.upper() not in self._scope.names:
+            raise self._fail(self._unknown(name), token.column)
         self.need("mark", "(")
-        return self._call(NAMED_OPS[name.upper()], token)
+        return self._call(name.upper(), token)
 
     def _items(self, closing: str) -> list[_Open]:
         """Parse values up to and including the closing mark."""
@@ -242,19 +245,20 @@ class _Reader:
         u = self.settled(items[0], dtype)
         return u if u.dtype is dtype else UOp(Op.CAST, u, arg=DTypeArg(dtype))
 
-    def _call(self, op: Op, token: Token) -> UOp:
+    def _call(self, name: str, token: Token) -> UOp:
         """Parse an op with its operands and the fields of its arg."""
         literals: dict[str, Literal] = {}
+        kind = self._scope.arg_type(name)
 
         def read() -> _Open | None:
-            field = self._field_next(DECLARATIONS[op].arg, literals)
+            field = self._field_next(kind, literals)
             if not field:
                 return self.binary(0)
             literals[field] = self._literal()
             return None
 
         operands = [value for value in self._until(")", read) if value is not None]
-        return self._apply(op, operands, literals, token.column)
+        return self._apply(name, operands, literals, token.column)
 
     def _field_next(self, kind: type[Arg] | None, literals: Container[str]) -> str:
         """The name of the field that comes next, also of a bare word; empty before an operand."""
@@ -298,35 +302,33 @@ class _Reader:
 
     def _apply(
         self,
-        op: Op,
+        name: str,
         operands: list[_Open],
         literals: Mapping[str, Literal] | None = None,
         column: int = 1,
     ) -> UOp:
         """Build the node; numbers take the dtype of the other operands, a condition stays bool."""
-        declaration = DECLARATIONS[op]
-        names = [n.rstrip("?*") for n in declaration.src] or [""]
-        named = [names[min(k, len(names) - 1)] for k in range(len(operands))]
-        rest = [v for v, name in zip(operands, named, strict=True) if name not in INDICES | {"P"}]
+        operand_names = [n.rstrip("?*") for n in self._scope.operands(name).src] or [""]
+        named = [operand_names[min(k, len(operand_names) - 1)] for k in range(len(operands))]
+        rest = [v for v, n in zip(operands, named, strict=True) if n not in INDICES | {"P"}]
         wanted = self._wanted(rest)
         if not any(isinstance(v, UOp) for v in rest):
-            wanted = _taken(declaration.dtypes, wanted)
+            wanted = _taken(_allowed(name), wanted)
         alone = {"P": None} | dict.fromkeys(INDICES, dtypes.index)
-        src = [
-            self.settled(v, alone.get(name, wanted))
-            for v, name in zip(operands, named, strict=True)
-        ]
-        return UOp(op, *src, arg=self._arg(declaration, literals or {}, src, column))
+        src = [self.settled(v, alone.get(n, wanted)) for v, n in zip(operands, named, strict=True)]
+        arg = self._arg(name, literals or {}, src, column)
+        return self._scope.build(name, tuple(src), arg, None)
 
     def _arg(
-        self, declaration: OpDef, literals: Mapping[str, Literal], src: list[UOp], column: int
+        self, name: str, literals: Mapping[str, Literal], src: list[UOp], column: int
     ) -> Arg | None:
-        if declaration.arg is ReduceArg and src and "axes" not in literals:
+        kind = self._scope.arg_type(name)
+        if kind is ReduceArg and src and "axes" not in literals:
             literals = {**literals, "axes": tuple(range(len(src[0].shape)))}
-        if not literals and (declaration.arg is None or declaration.default_arg is not None):
+        if not literals and (kind is None or not required_fields(kind)):
             return None
         try:
-            return decode_arg(declaration, literals)
+            return decode_fields(name, kind, self._scope.spelled(literals))
         except MalformedError as error:
             raise self._fail(error.message, column) from None
 
@@ -356,6 +358,13 @@ class _Reader:
         except ValueError as error:
             raise self._fail(str(error).replace(text, cut(text)), number.column) from None
 
+    def _unknown(self, name: str) -> str:
+        """The error for an unknown name, with similar names."""
+        known = [*NAMED_DTYPES, *(op.lower() for op in self._scope.names), *WORDS]
+        near = get_close_matches(name.lower(), known, 1, 0.7)
+        said = f"{cut(name)!r} is neither a dtype nor an op"
+        return f"{said}; near: {near[0]}" if near else said
+
     def _deeper(self, read: Callable[[], T]) -> T:
         self._depth += 1
         if self._depth > DEEPEST:
@@ -376,16 +385,13 @@ class _Reader:
         return MalformedError(message, 1, column)
 
 
+def _allowed(name: str) -> Sequence[DType]:
+    """The dtypes that an op takes, empty for any."""
+    return DECLARATIONS[Op[name]].dtypes if name in Op.__members__ else ()
+
+
 def _taken(allowed: Sequence[DType], wanted: DType | None) -> DType | None:
     """The dtype for numbers alone: their default, or if the op does not take it, one it takes."""
     if not allowed or wanted in allowed or wanted is dtypes.bool:
         return wanted
     return dtypes.float32 if dtypes.float32 in allowed else allowed[0]
-
-
-def _unknown(name: str) -> str:
-    """The error for an unknown name, with similar names."""
-    known = [*NAMED_DTYPES, *(op.lower() for op in NAMED_OPS), *WORDS]
-    near = get_close_matches(name.lower(), known, 1, 0.7)
-    said = f"{cut(name)!r} is neither a dtype nor an op"
-    return f"{said}; near: {near[0]}" if near else said

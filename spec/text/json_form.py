@@ -101,7 +101,7 @@ def _node(u: UOp | Unbuilt, number: Mapping[UOp, int]) -> Json:
 def _derived(u: UOp) -> Json:
     device = list(u.device) if isinstance(u.device, tuple) else u.device
     addrspace = None if u.addrspace is None else u.addrspace.name
-    shape = [_to_json(spelled(size)) for size in u.sizes]
+    shape = [_to_json(spelled(size)) for size in u.shape]
     return {"dtype": u.dtype.name, "shape": shape, "device": device, "addrspace": addrspace}
 
 

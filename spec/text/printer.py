@@ -68,7 +68,7 @@ def _device_literal(device: Device) -> Literal:
 
 
 def derived(u: UOp) -> str:
-    return _derived(u.dtype, u.sizes, u.device, u.addrspace)
+    return _derived(u.dtype, u.shape, u.device, u.addrspace)
 
 
 @lru_cache(maxsize=CACHED_TEXTS)

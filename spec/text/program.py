@@ -9,6 +9,7 @@ derive. An optional tag ends the line: `!"tag"`.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from reprlib import repr as _repr
 
@@ -16,8 +17,9 @@ from uop.spec.args import Arg
 from uop.spec.conditions.labels import TEXT_C1
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, users_line
 from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, Operands
 from uop.spec.text.codec import decode_fields, op_named, shown
-from uop.spec.text.literal import Line, Literal, Quoted, print_literal
+from uop.spec.text.literal import Line, Literal, Quoted, Token, Word, print_literal
 from uop.spec.text.printer import Printer, derived, print_node, print_tag
 from uop.spec.uop import UOp, checked_root, dims, index_const
 
@@ -44,7 +46,7 @@ def parse(text: str, path: str = "") -> UOp:
         raise TEXT_C1.error("parse", _repr(text), users_line())
     scope = Scope(path)
     for number, line in enumerate(text.split("\n"), 1):
-        scope.read(Line(line, number, path))
+        scope.read_text(line, number)
     return scope.root()
 
 
@@ -64,7 +66,8 @@ class Unbuilt:
 class Scope:
     """The numbered nodes of a program that is being read.
 
-    A subclass defines other op names: the type of their arg, and the node they build.
+    A subclass defines other op names: their operands, the type of their arg, the node they build,
+    and words of its own for the values of fields.
     """
 
     __slots__ = ("_path", "_place", "_used", "nodes")
@@ -75,6 +78,10 @@ class Scope:
         self._used: set[int] = set()
         self._place: dict[int, tuple[int, int]] = {}
 
+    def read_text(self, text: str, number: int) -> None:
+        """Read the text of a line."""
+        self.read(Line(text, number, self._path))
+
     def read(self, line: Line) -> None:
         """Read one line: a node, or only a comment."""
         if line.peek().kind == "end":
@@ -83,8 +90,8 @@ class Scope:
         number, name, src, arg = self._define(line)
         u = self._build(name, src, arg, None, line, start.column)
         if line.at(":"):
-            _check_derived(line, u)
-        tag = _read_tag(line)
+            _check_derived(self, line, u)
+        tag = read_tag(line)
         line.need_end()
         if tag is not None:
             u = self._build(name, src, arg, tag, line, start.column)
@@ -93,10 +100,23 @@ class Scope:
     def read_unbuilt(self, line: Line) -> Unbuilt:
         """Read a node without building it. The line has no derived part."""
         _, name, src, arg = self._define(line)
-        node = Unbuilt(Op[name], src, arg, _read_tag(line))
+        node = Unbuilt(Op[name], src, arg, read_tag(line))
         line.need_end()
         self._check_used(None)
         return node
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the ops."""
+        return [op.name for op in DECLARATIONS]
+
+    def operands(self, name: str) -> Operands:
+        """The names of the operands of an op; MalformedError for an unknown name."""
+        return op_named(name)
+
+    def spelled(self, fields: Mapping[str, Literal]) -> Mapping[str, Literal]:
+        """The fields of an arg in the words of the core."""
+        return fields
 
     def arg_type(self, name: str) -> type[Arg] | None:
         """The arg type of the op of this name; MalformedError for an unknown name."""
@@ -150,9 +170,10 @@ class Scope:
             raise UnsupportedError(f"{_place(line, name.column)}: {error}") from None
         src = self._operands(line)
         brace = line.peek()
-        fields = _read_fields(line)
+        fields = read_fields(line)
         try:
-            arg = decode_fields(name.text, kind, fields)
+            spelled = None if fields is None else self.spelled(fields)
+            arg = decode_fields(name.text, kind, spelled)
         except MalformedError as error:
             raise line.fail(error.message, brace) from None
         except InvalidError as error:
@@ -164,20 +185,16 @@ class Scope:
     def _operands(self, line: Line) -> tuple[UOp, ...]:
         if not _operand_next(line):
             return ()
-        src = [self._operand(line)]
+        src = [self.operand(line)]
         while line.take(","):
-            src.append(self._operand(line))
+            src.append(self.operand(line))
         return tuple(src)
 
-    def _operand(self, line: Line) -> UOp:
+    def operand(self, line: Line) -> UOp:
+        """Read an operand: a node by its number, an integer, or integers in brackets."""
         token = line.peek()
         if token.kind == "node":
-            line.next()
-            number = int(token.text[1:])
-            if number not in self.nodes:
-                raise line.fail(f"{token.text} is not defined before this line", token)
-            self._used.add(number)
-            return self.nodes[number]
+            return self.numbered(int(line.next().text[1:]), line, token)
         try:
             if token.kind == "int":
                 return index_const(line.integer())
@@ -186,6 +203,13 @@ class Scope:
         except ValueError as error:
             raise line.fail(str(error), token) from None
         raise line.fail(f"expected an operand: %N, an integer or [...], found {token}")
+
+    def numbered(self, number: int, line: Line, token: Token | None = None) -> UOp:
+        """A node by its number, as an operand."""
+        if number not in self.nodes:
+            raise line.fail(f"%{number} is not defined before this line", token)
+        self._used.add(number)
+        return self.nodes[number]
 
     def _build(
         self,
@@ -205,10 +229,10 @@ class Scope:
 
 
 def _operand_next(line: Line) -> bool:
-    return line.peek().kind in ("node", "int") or line.at("[")
+    return line.peek().kind in ("node", "int", "string") or line.at("[")
 
 
-def _read_fields(line: Line) -> dict[str, Literal] | None:
+def read_fields(line: Line) -> dict[str, Literal] | None:
     """Parse the fields of an arg in braces; None if no brace is next."""
     if not line.take("{"):
         return None
@@ -249,7 +273,7 @@ def _read_integers(line: Line) -> list[int]:
     return found
 
 
-def _read_tag(line: Line) -> str | None:
+def read_tag(line: Line) -> str | None:
     if not line.take("!"):
         return None
     tag = line.literal()
@@ -258,11 +282,12 @@ def _read_tag(line: Line) -> str | None:
     return str(tag)
 
 
-def _check_derived(line: Line, u: UOp) -> None:
+def _check_derived(scope: Scope, line: Line, u: UOp) -> None:
     """Parse the derived part and compare it with the derived properties."""
     line.need(":")
     start = line.peek()
     dtype = line.need_kind("word", "a dtype").text
+    dtype = str(scope.spelled({"dtype": Word(dtype)})["dtype"])
     text = f": {dtype}[{','.join(_read_sizes(line))}]"
     if line.take("@"):
         text += f" @{print_literal(line.literal())}"

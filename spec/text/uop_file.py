@@ -40,7 +40,7 @@ from uop.spec.text.program import Scope, Unbuilt
 from uop.spec.uop import UOp
 
 
-def read_file(path: str | Path) -> UopFile:
+def read_file(path: str | Path, edition: str = "") -> UopFile:
     """Read a file. OSError if it cannot be opened, else the errors of `parse_file`."""
     data = Path(path).read_bytes()
     try:
@@ -50,7 +50,7 @@ def read_file(path: str | Path) -> UopFile:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
         raise MalformedError("expected UTF-8 text", line, column, str(path)) from None
-    return parse_file(text, str(path))
+    return parse_file(text, str(path), edition)
 
 
 def write_file(path: str | Path, file: UopFile) -> None:
@@ -58,12 +58,13 @@ def write_file(path: str | Path, file: UopFile) -> None:
     Path(path).write_text(print_file(file), encoding="utf-8", newline="\n")
 
 
-def parse_file(text: str, path: str = "") -> UopFile:
-    """The cases of a text.
+def parse_file(text: str, path: str = "", edition: str = "") -> UopFile:
+    """The cases of a text, in the words of an edition as if its first line named it.
 
-    MalformedError for other text, InvalidError for an invalid node outside a must-reject case.
+    MalformedError for other text and for a text that names another edition, InvalidError for an
+    invalid node outside a must-reject case.
     """
-    reader = _Reader(path)
+    reader = _Reader(path, edition)
     for number, line in enumerate(text.split("\n"), 1):
         reader.read(line, number)
     return reader.file()
@@ -107,7 +108,7 @@ def _print_sets(case: FileCase, key: int, sets: tuple[ElementSet, ...]) -> str:
 
 LONGEST_SET = 200
 """The most characters of the text of a set: four values and their punctuation."""
-_DIRECTIVE = re.compile(r"\s*([A-Za-z_]+)(?:\s+|$)(.*)", re.DOTALL)
+_DIRECTIVE = re.compile(r"\s*([a-z]+)(?:\s+|$)(.*)", re.DOTALL)
 _KNOWN = "case, profile, input, expect, accept, undefined or invalid"
 _OPENS = ("case", "edition")
 
@@ -160,12 +161,14 @@ class _Open:
 class _Reader:
     """Reads a file line by line."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, edition: str = "") -> None:
         self._path = path
+        self._edition = edition
         self._cases: dict[str, FileCase] = {}
         self._head: list[str] = []
         self._open: _Open | None = None
-        self._scope: Callable[[str], Scope] = Scope
+        self._scope = scope_of(edition)
+        self._is_named = False
 
     def read(self, text: str, number: int) -> None:
         stripped = text.strip()
@@ -184,7 +187,7 @@ class _Reader:
             self._open = _Open("", number, self._scope(self._path))
         self._open.is_commentable = False
         if match is None:
-            self._read_node(self._open, Line(text, number, self._path))
+            self._read_node(self._open, text, number)
         elif match[1] == "profile":
             self._read_profile(self._open, match, number)
         else:
@@ -216,25 +219,30 @@ class _Reader:
         self._open = _Open(name, number, self._scope(self._path))
 
     def _read_edition(self, name: str, number: int, column: int) -> None:
-        from uop.spec.editions import EDITIONS  # these read lines of programs as this file does
-
-        if self._open is not None or self._cases or self._scope is not Scope:
+        if self._open is not None or self._cases or self._is_named:
             message = "expected the edition once, before the first case"
             raise MalformedError(message, number, column, self._path)
-        if name not in EDITIONS:
-            known = f"expected one of {', '.join(EDITIONS)}{did_you_mean(name, EDITIONS)}"
-            raise MalformedError(f"no edition {name}: {known}", number, column, self._path)
-        self._scope = EDITIONS[name].scope
+        if self._edition not in ("", name):
+            message = f"expected edition {self._edition}, which was asked for, found {name}"
+            raise MalformedError(message, number, column, self._path)
+        self._is_named = True
+        try:
+            self._scope = scope_of(name)
+        except MalformedError as error:
+            raise MalformedError(error.message, number, column, self._path) from None
 
-    def _read_node(self, case: _Open, line: Line) -> None:
+    def _read_node(self, case: _Open, text: str, number: int) -> None:
+        found = ""
         if case.rejected is not None:
-            raise line.fail(f"expected the end of the case behind what breaks {case.invalid}")
-        if case.root is not None:
-            raise line.fail("expected no node behind input, expect and accept")
+            found = f"expected the end of the case behind what breaks {case.invalid}"
+        elif case.root is not None:
+            found = "expected no node behind input, expect and accept"
+        if found:
+            raise MalformedError(found, number, len(text) - len(text.lstrip()) + 1, self._path)
         if case.invalid is None:
-            case.scope.read(line)
+            case.scope.read_text(text, number)
         else:
-            case.rejected = case.scope.read_unbuilt(line)
+            case.rejected = case.scope.read_unbuilt(Line(text, number, self._path))
 
     def _read_profile(self, case: _Open, match: re.Match[str], number: int) -> None:
         try:
@@ -255,6 +263,21 @@ class _Reader:
         else:
             raise line.fail(f"expected %N, {_KNOWN}, found {word}", word)
         line.need_end()
+
+
+def scope_of(edition: str) -> Callable[[str], Scope]:
+    """What reads a program in the words of an edition; empty for the core.
+
+    MalformedError for the name of no edition.
+    """
+    from uop.spec.editions import EDITIONS  # these read lines of programs as this file does
+
+    if not edition:
+        return Scope
+    if edition not in EDITIONS:
+        known = f"expected one of {', '.join(EDITIONS)}{did_you_mean(edition, EDITIONS)}"
+        raise MalformedError(f"no edition {edition}: {known}")
+    return EDITIONS[edition].scope
 
 
 def _known_label(line: Line, known: Container[str]) -> str:

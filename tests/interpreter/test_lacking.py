@@ -65,8 +65,7 @@ def folded_in_a_loop() -> UOp:
 
 
 PROGRAMS = {
-    "CALL.n1": (UOp(Op.SINK, *stored(ONE).src, UOp(Op.STORE, argument(1, 4), A)), Op.CALL),
-    "CALL.n2": (UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, store(OUT, 0, ONE)), A)), Op.PARAM),
+    "CALL.n2": (UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, store(OUT, 0, ONE)), A)), Op.CALL),
     "CALL.n3": (many_ranges(), Op.SINK),
     "CALL.n4": (stored(UOp(Op.DETACH, ONE)), Op.DETACH),
     "CUSTOMFUNCTION.n1": (
@@ -82,6 +81,10 @@ PROGRAMS = {
         Op.NEG,
     ),
     "INS.n1": (stored(UOp(Op.INS, arg=InsArg("nop", I32, ()))), Op.INS),
+    "INS.n2": (
+        stored(UOp(Op.INS, const(1, dtypes.int8), arg=InsArg("popcount", I32, ()))),
+        Op.INS,
+    ),
     "CUSTOM.n1": (stored(UOp(Op.CUSTOM, arg=CustomArg("nop", I32, ()))), Op.CUSTOM),
     "BUFFER.n1": (stored(load(memory(AddrSpace.GLOBAL, 4), special(1))), Op.BUFFER),
     "INDEX.n1": (stored(load(UOp(Op.RESHAPE, OUT, dims((4,))), 0)), Op.INDEX),

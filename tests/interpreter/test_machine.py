@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from random import Random
 
 import numpy as np
@@ -235,6 +236,24 @@ def test_a_register_must_be_written_before_it_is_read() -> None:
     body = UOp(Op.SINK, UOp(Op.STORE, at(kernel_param(0, 1), 0), load(acc, 0)))
     with pytest.raises(UndefinedError, match="before it is written"):
         evaluate(program(body, 1))
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_list_runs_in_its_order(order: tuple[int, ...]) -> None:
+    """Two writes of an element and a copy of it to another one, which the list alone orders."""
+    out = kernel_param(0, 2)
+    copied = load(out, 0)
+    values = const(3, I32), const(5, I32), copied
+    stores = [UOp(Op.STORE, at(out, k // 2), v) for k, v in enumerate(values)]
+    first = [u for store in stores for u in _scalars(store) if u is not copied]
+    effects = [[stores[0]], [stores[1]], [copied, stores[2]]]
+    body = UOp(Op.LINEAR, *dict.fromkeys(first), *(u for k in order for u in effects[k]))
+    expected = [7, 8]
+    for k in order:
+        expected[k // 2] = (3, 5, expected[0])[k]
+    result = evaluate(program(body, 2), {0: np.array([7, 8], np.int32)})
+    assert isinstance(result, dict)
+    assert result[0].tolist() == expected
 
 
 def test_loops_must_be_closed_in_turn() -> None:

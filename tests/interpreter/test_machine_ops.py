@@ -45,6 +45,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.kernel import functions
 from uop.spec.kernel.instructions import INSTRUCTIONS, instruction_named
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
@@ -314,12 +315,12 @@ def known() -> Iterator[None]:
         count = b % 32
         return np.asarray(a << count | a >> (32 - count) % 32)
 
-    @codegen.custom_function("scale", reads=(1, 2), writes=(0, 2))
+    @functions.custom_function("scale", reads=(1, 2), writes=(0, 2))
     def scale(buffers: Sequence[Array], factor: Array) -> Sequence[Array]:
         return buffers[1] * factor, buffers[2] + buffers[1].sum(dtype=np.int32)
 
     yield
-    del codegen.CUSTOM["rotate({0}, {1})"], codegen.CUSTOM_FUNCTIONS["scale"]
+    del codegen.CUSTOM["rotate({0}, {1})"], functions.CUSTOM_FUNCTIONS["scale"]
 
 
 @pytest.mark.usefixtures("known")
@@ -377,7 +378,7 @@ def test_a_name_has_one_meaning() -> None:
     with pytest.raises(ValueError, match="clz"):
         codegen.instruction("clz")(codegen.clz)
     with pytest.raises(ValueError, match="copy"):
-        codegen.custom_function("copy", reads=(1,), writes=(0,))(codegen.copy)
+        functions.custom_function("copy", reads=(1,), writes=(0,))(functions.copy)
 
 
 def test_a_program_runs_through_its_linear() -> None:

@@ -104,7 +104,7 @@ def test_a_status_that_is_none_is_refused() -> None:
 
 
 def test_a_row_reads_back_its_status() -> None:
-    row = rows()["2026-06/call/GETTUPLE"]
-    assert row.status == "decided D-007"
-    assert row.decisions == ("D-007",)
+    row = rows()["2026-06/load/replaces"]
+    assert row.status == "decided D-004"
+    assert row.decisions == ("D-004",)
     assert row.document == "2026-06"

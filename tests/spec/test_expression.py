@@ -21,6 +21,7 @@ from uop.spec.args import (
     ReduceArg,
 )
 from uop.spec.dtype import DType, dtypes
+from uop.spec.editions import EDITIONS
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
@@ -238,7 +239,8 @@ def test_any_call_is_a_graph_or_refused(op: Op, arguments: str) -> None:
 
 def test_every_operand_that_is_a_shape_or_an_offset_is_one_of_index() -> None:
     named = {n.rstrip("?*") for d in DECLARATIONS.values() for n in d.src}
-    assert named >= INDICES
+    words = {n.rstrip("?*") for e in EDITIONS.values() for w in e.words.values() for n in w.src}
+    assert named | words >= INDICES
     for declaration in DECLARATIONS.values():
         shapes = [c.label for c in declaration.constraints if "STACK of ()-shaped" in c.title]
         assert len(shapes) == len({n for n in declaration.src if n in ("s", "s'", "o")})

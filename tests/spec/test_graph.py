@@ -1,4 +1,4 @@
-"""What kind a program is, and what is said of one that is two at once."""
+"""What kind a program is."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import pytest
 from kernels import I32, argument, int32, kernel_param, store
 
 from uop.compiler.pipeline import compile
-from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.spec.errors import LackingError, UnsupportedError
 from uop.spec.graph import ProgramKind, kind_of, written
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, param
@@ -35,6 +33,8 @@ KINDS = {
         UOp(Op.LOAD, LEFT),
         UOp(Op.SINK, CALL, UOp(Op.STORE, argument(2, 4), SUM)),
         UOp(Op.SINK, UOp(Op.STORE, argument(2, 4), LEFT)),
+        CALL,
+        UOp(Op.SINK, UOp(Op.CALL, BODY, param(0, (4,), I32))),
     ],
 }
 
@@ -52,15 +52,3 @@ def test_kernels_run_however_they_are_grouped(root: UOp) -> None:
     assert result[0].tolist() == [0, 7, 0, 0]
     assert written(root) == [HERE]
     assert compile(root).source
-
-
-@pytest.mark.parametrize("root", KINDS[ProgramKind.MIXED])
-def test_calls_beside_ops_on_values_are_named(root: UOp) -> None:
-    inputs = {0: np.zeros(4, np.int32)}
-    if any(u.op is Op.PARAM and u in SUM.toposort() for u in root.toposort()):
-        inputs[1] = np.zeros(4, np.int32)
-    for ask in (evaluate, accept):
-        with pytest.raises(LackingError, match=r"CALL\.n1"):
-            ask(root, inputs)
-    with pytest.raises(UnsupportedError, match="beside CALLs"):
-        compile(root)

@@ -138,11 +138,14 @@ def test_other_dtypes() -> None:
 
 
 def test_a_function_gives_what_its_body_gives() -> None:
-    body = UOp(Op.TUPLE, UOp(Op.CAST, values((2, 3)), arg=DTypeArg(dtypes.int8)))
+    narrow = UOp(Op.CAST, values((2, 3)), arg=DTypeArg(dtypes.int8))
+    folded = UOp(Op.REDUCE, values((2, 3)), arg=ReduceArg(Op.ADD, (0,)))
+    body = UOp(Op.TUPLE, narrow, folded)
     called = UOp(Op.FUNCTION, body, param(7, (2, 3), dtypes.float32, "GPU"))
-    u = UOp(Op.GETTUPLE, called, arg=GetTupleArg(0))
     assert (called.dtype, called.device) == (dtypes.void, "GPU")
-    assert (u.dtype, u.shape, u.device) == (dtypes.int8, (2, 3), "GPU")
+    for k, expected in enumerate(((dtypes.int8, (2, 3)), (dtypes.float32, (1, 3)))):
+        u = UOp(Op.GETTUPLE, called, arg=GetTupleArg(k))
+        assert (u.dtype, u.shape, u.device) == (*expected, "GPU")
 
 
 def test_devices_come_from_the_first_source_that_has_one() -> None:

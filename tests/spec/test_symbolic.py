@@ -4,131 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
+from symbolic_programs import PROGRAMS, M, N, gemm, number, plus, shape, values, windows
 
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import (
-    BufferArg,
     DTypeArg,
     FlipArg,
     GetTupleArg,
-    PadArg,
-    PadFill,
     ParamArg,
     PermuteArg,
     RangeArg,
     ReduceArg,
-    ReplicatedArg,
-    SliceArg,
 )
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, LackingError, UnsupportedError
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import fixed
 from uop.spec.properties.symbolic import bind, trials, variables
 from uop.spec.text.json_form import dumps, loads
 from uop.spec.text.program import parse, print_program
-from uop.spec.uop import UOp, const, dims, index_const, param
+from uop.spec.uop import UOp, dims, index_const, param, variable
 
-Size = Any
-Program = Callable[[Size, Size], UOp]
-
-
-def variable(slot: int, low: int, high: int) -> UOp:
-    return UOp(Op.PARAM, dims(()), arg=ParamArg(slot, dtypes.index, min=low, max=high))
-
-
-N, M = variable(0, 1, 5), variable(1, 0, 3)
-
-
-def number(size: Size) -> UOp:
-    return size if isinstance(size, UOp) else index_const(size)
-
-
-def shape(*sizes: Size) -> UOp:
-    return UOp(Op.STACK, *map(number, sizes))
-
-
-def plus(a: Size, b: Size) -> Size:
-    return a + b if isinstance(a, int) else UOp(Op.ADD, a, number(b))
-
-
-def times(a: Size, b: Size) -> Size:
-    return a * b if isinstance(a, int) else UOp(Op.MUL, a, number(b))
-
-
-def values(slot: int, *sizes: Size, dtype: DType = dtypes.int32) -> UOp:
-    return UOp(Op.PARAM, shape(*sizes), arg=ParamArg(slot, dtype))
-
-
-def gemm(n: Size, m: Size) -> UOp:
-    a = UOp(Op.RESHAPE, values(2, n, 3), shape(n, 3, 1))
-    b = UOp(Op.RESHAPE, values(3, 3, m), shape(1, 3, m))
-    return UOp(Op.REDUCE, UOp(Op.MUL, a, b), arg=ReduceArg(Op.ADD, (1,)))
-
-
-def windows(n: Size, m: Size) -> UOp:
-    """A sum of all that stands before, by padding, tiling and trimming."""
-    x = UOp(
-        Op.PAD,
-        values(2, n),
-        shape(plus(n, -1)),
-        shape(plus(times(n, 2), -1)),
-        arg=PadArg(PadFill.ZERO),
-    )
-    wide = plus(times(n, 2), -1)
-    x = UOp(Op.EXPAND, UOp(Op.RESHAPE, x, shape(1, wide)), shape(plus(n, 1), wide))
-    x = UOp(Op.RESHAPE, x, shape(times(plus(n, 1), wide)))
-    x = UOp(Op.SHRINK, x, shape(0), shape(times(times(n, 2), n)))
-    x = UOp(Op.RESHAPE, x, shape(n, times(n, 2)))
-    x = UOp(Op.SHRINK, x, shape(0, 0), shape(n, n))
-    return UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (1,)))
-
-
-def stored(n: Size, m: Size) -> UOp:
-    b = UOp(Op.BUFFER, shape(n, m), arg=BufferArg(4, dtypes.int32))
-    return UOp(Op.SINK, UOp(Op.STORE, b, UOp(Op.NEG, values(2, n, m))))
-
-
-def packed(n: Size, m: Size) -> UOp:
-    both = UOp(Op.TUPLE, values(2, n), values(3, m, n))
-    return UOp(Op.GETTUPLE, both, arg=GetTupleArg(1))
-
-
-def counted(n: Size, m: Size) -> UOp:
-    """The variable as a number too."""
-    return UOp(Op.ADD, values(2, n, dtype=dtypes.index), number(plus(n, 1)))
-
-
-PROGRAMS: dict[str, Program] = {
-    "param": lambda n, m: values(2, n, m, 4),
-    "permute": lambda n, m: UOp(Op.PERMUTE, values(2, n, m, 4), arg=PermuteArg((2, 0, 1))),
-    "flip": lambda n, m: UOp(Op.FLIP, values(2, n, m), arg=FlipArg((True, False))),
-    "reshape": lambda n, m: UOp(Op.RESHAPE, values(2, n, m, 4), shape(times(m, 2), n, 2)),
-    "expand": lambda n, m: UOp(Op.EXPAND, values(2, 1, m), shape(n, m)),
-    "pad": lambda n, m: UOp(Op.PAD, values(2, n, 2), shape(m, 1), shape(plus(n, 3), 4)),
-    "shrink": lambda n, m: UOp(Op.SHRINK, values(2, plus(n, m)), shape(m), shape(n)),
-    "shrink at a variable": lambda n, m: UOp(Op.SHRINK, values(2, 7), shape(m), shape(2)),
-    "index": lambda n, m: UOp(Op.INDEX, values(2, 3, n, m), index_const(1), values(3, 4)),
-    "stack": lambda n, m: UOp(Op.STACK, values(2, n, m), values(3, n, m)),
-    "replicated": lambda n, m: UOp(Op.REPLICATED, values(2, n, 2), arg=ReplicatedArg((0,))),
-    "slice": lambda n, m: UOp(Op.SLICE, values(2, 8), number(m), arg=SliceArg(5, dtypes.int32)),
-    "cast": lambda n, m: UOp(Op.CAST, values(2, n, m), arg=DTypeArg(dtypes.float16)),
-    "bitcast": lambda n, m: UOp(Op.BITCAST, values(2, n, m), arg=DTypeArg(dtypes.float32)),
-    "reduce": lambda n, m: UOp(Op.REDUCE, values(2, n, m), arg=ReduceArg(Op.MAX, (1,))),
-    "broadcast": lambda n, m: UOp(Op.MAX, values(2, n, 1, m), values(3, 1, m)),
-    "where": lambda n, m: UOp(
-        Op.WHERE, values(2, n, dtype=dtypes.bool), values(3, n), const(1, dtypes.int32)
-    ),
-    "marker": lambda n, m: UOp(Op.CONTIGUOUS, values(2, n)),
-    "gemm": gemm,
-    "windows": windows,
-    "stored": stored,
-    "packed": packed,
-    "counted": counted,
-}
 BINDINGS = list(product(range(1, 6), range(4)))
 
 
@@ -148,7 +47,7 @@ def test_properties_hold_for_all_bindings(name: str) -> None:
         for u in symbolic.toposort():
             bound = bind(u, {N: n, M: m})
             assert (bound.dtype, bound.device, bound.addrspace) == (u.dtype, u.device, u.addrspace)
-            sizes = (bind(d, {N: n, M: m}) if isinstance(d, UOp) else d for d in u.sizes)
+            sizes = (bind(d, {N: n, M: m}) if isinstance(d, UOp) else d for d in u.shape)
             assert bound.shape == tuple(d if isinstance(d, int) else d.arg.value for d in sizes)  # type: ignore[union-attr]
             if u.min_max is None or bound.min_max is None:
                 assert u.min_max is bound.min_max
@@ -196,15 +95,16 @@ def test_inputs_give_variables_their_numbers() -> None:
         evaluate(u, {0: np.array(3), 2: x})
 
 
-def test_without_a_binding_there_is_no_shape() -> None:
+def test_a_symbolic_dimension_is_its_node() -> None:
     u = gemm(N, M)
-    assert u.sizes == (N, 1, M)
+    assert u.shape == (N, 1, M)
     assert variables(u) == (N, M)
-    for use in (lambda: u.shape, lambda: bind(u, {N: 2})):
-        with pytest.raises(UnsupportedError, match="symbolic sizes"):
-            use()
-    with pytest.raises(AttributeError):
-        u.size  # type: ignore[attr-defined] # noqa: B018
+    assert fixed(bind(u, {N: 2, M: 3})) == (2, 1, 3)
+    with pytest.raises(UnsupportedError, match="symbolic sizes"):
+        bind(u, {N: 2})
+    with pytest.raises(LackingError, match=r"SIZES\.c2"):
+        fixed(u)
+    assert dims(u.shape).src == (N, index_const(1), M)
     assert "v0, 1, v1" in repr(u)
 
 
@@ -255,20 +155,70 @@ def test_what_no_rule_covers_is_named() -> None:
             values(2, dim)
 
 
-def test_n_devices_and_called_bodies_want_numbers() -> None:
-    body = UOp(Op.TUPLE, values(2, N))
-    with pytest.raises(LackingError) as caught:
-        UOp(Op.FUNCTION, body, index_const(2), const(0, dtypes.int8), values(4, 2))
-    assert (caught.value.label, caught.value.node) == ("SIZES.c1", "FUNCTION")
-    assert caught.value.found == "variables in slots 0"
-    assert caught.value.where.startswith(f"{__file__}:")
+def test_the_axis_of_a_reshape_wants_numbers() -> None:
     even = shape(UOp(Op.MUL, N, index_const(2)), 3)
     shards = UOp(Op.PARAM, even, arg=ParamArg(2, dtypes.int8, ("a", "b")))
-    total = UOp(Op.ADD, shards, shards)
-    assert bind(total, {N: 3}).axis == 0
+    flat = UOp(Op.RESHAPE, shards, shape(UOp(Op.MUL, N, index_const(6))))
+    assert UOp(Op.ADD, shards, shards).axis == bind(flat, {N: 3}).axis == 0
     with pytest.raises(LackingError) as caught:
-        _ = total.axis
+        _ = flat.axis
     assert caught.value.label == "SIZES.c2"
+
+
+def summed() -> UOp:
+    """A FUNCTION's body: the sum of N numbers, and they themselves turned around."""
+    n = variable(0, 0, 5)
+    x = values(1, n)
+    return UOp(
+        Op.TUPLE,
+        UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (0,))),
+        UOp(Op.FLIP, x, arg=FlipArg((True,))),
+    )
+
+
+def element(k: int, *src: UOp) -> UOp:
+    return UOp(Op.GETTUPLE, UOp(Op.FUNCTION, *src), arg=GetTupleArg(k))
+
+
+def test_the_sizes_of_a_called_body_are_those_of_its_arguments() -> None:
+    assert element(1, summed(), N, values(2, N)).shape == (N,)
+    assert element(0, summed(), N, values(2, N)).shape == (1,)
+    more = plus(M, 2)
+    assert element(1, summed(), more, values(2, more)).shape == (more,)
+    assert element(1, summed(), index_const(3), values(2, 3)).shape == (3,)
+    u = element(1, summed(), N, values(2, N))
+    assert bind(u, {N: 4}) is element(1, bind(summed(), {variable(0, 0, 5): 4}), *map(number, (4,)),
+                                      values(2, 4))  # fmt: skip
+    assert parse(print_program(u)) is u
+    assert loads(dumps(u)) is u
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ((index_const(6), values(2, 6)), "slot 0: index[] from 6 to 6"),
+        ((index_const(2), values(2, 3)), "slot 1: int32[3] for a PARAM of int32[2]"),
+        ((N, values(2, 3)), "slot 1: int32[3] for a PARAM of int32[1]"),
+        ((values(2, 3), values(4, 3)), "slot 0: int32[3] for a PARAM of index[]"),
+        ((N,), "slot 1 of 1 arguments"),
+    ],
+)
+def test_arguments_that_do_not_fit_a_body_with_variables(
+    arguments: tuple[UOp, ...], found: str
+) -> None:
+    with pytest.raises(InvalidError) as caught:
+        UOp(Op.FUNCTION, summed(), *arguments)
+    assert caught.value.label == "FUNCTION.c2"
+    assert found in caught.value.found
+
+
+def test_data_gives_no_size() -> None:
+    read = UOp(Op.CAST, values(7, dtype=dtypes.int8), arg=DTypeArg(dtypes.index))
+    data = UOp(Op.MOD, read, index_const(5))
+    with pytest.raises(LackingError) as caught:
+        UOp(Op.FUNCTION, summed(), data, values(2, 3))
+    assert caught.value.label == "SIZES.c1"
+    assert caught.value.where.startswith(f"{__file__}:")
 
 
 def test_bind_checks_the_range() -> None:
