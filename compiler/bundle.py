@@ -46,11 +46,14 @@ def run_many(
 ) -> list[Outcome]:
     """Run jobs; each has its own outcome, whatever happens to the others.
 
-    Jobs of a target in C share sources. Without a device each job runs on the default device of
-    its target.
+    Jobs of a target in C share sources, but for those with variables or with steps on the host.
+    Without a device each job runs on the default device of its target.
     """
     outcomes: dict[int, Outcome] = {}
     for number, job in enumerate(jobs):
+        if job.program.executable.has_variables:
+            outcomes[number] = _alone(job, device)
+            continue
         try:
             for inputs in job.inputs:
                 job.program.executable.check_inputs(inputs)
@@ -58,17 +61,21 @@ def run_many(
             outcomes[number] = error
         if not job.inputs:
             outcomes[number] = []
-        elif not isinstance(job.program.executable.target, CTarget):
-            outcomes.setdefault(number, _alone(job))
+        elif not _is_bundled(job.program.executable):
+            outcomes.setdefault(number, _alone(job, device))
     fitting = [number for number in range(len(jobs)) if number not in outcomes]
     for chosen in _sources(jobs, fitting, kernels):
         outcomes.update(_bisected(jobs, chosen, device))
     return [outcomes[number] for number in range(len(jobs))]
 
 
-def _alone(job: Job) -> Outcome:
+def _is_bundled(program: Executable) -> bool:
+    return isinstance(program.target, CTarget) and program.is_one_source
+
+
+def _alone(job: Job, device: Device | None) -> Outcome:
     try:
-        return [job.program.run(inputs) for inputs in job.inputs]
+        return [job.program.run(inputs, device) for inputs in job.inputs]
     except UopError as error:
         return error
 
@@ -82,11 +89,11 @@ def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Itera
             program = jobs[n].program.executable
             if program.target is not target:
                 continue
-            if chosen and count + len(program.steps) > kernels:
+            if chosen and count + len(program.kernels) > kernels:
                 yield chosen
                 chosen, count = [], 0
             chosen.append(n)
-            count += len(program.steps)
+            count += len(program.kernels)
         yield chosen
 
 
@@ -135,8 +142,9 @@ class Bundle:
         return render_bundle(cases, NAME, dialect, grouped)
 
     def _kernel(self, p: int, number: int) -> BundledKernel:
-        step = self._programs[p].steps[number]
-        return BundledKernel(step.linear, tuple(self._places[p].offsets[b] for b in step.buffers))
+        step = self._programs[p].kernels[number]
+        offsets = self._places[p].offsets
+        return BundledKernel(step.linear, {slot: offsets[b] for slot, b in step.buffers.items()})
 
     def run(self) -> list[Outcome]:
         """Run every job on all its inputs. BackendError if the source or a launch fails."""
@@ -160,7 +168,7 @@ class Bundle:
         built = device.build(self.source)
         launches, first, grouped = [], 0, 0
         for phase in self._phases:
-            linears = [self._programs[p].steps[number].linear for p, number in phase]
+            linears = [self._programs[p].kernels[number].linear for p, number in phase]
             cases = sum(not is_grouped(linear) for linear in linears)
             launches.append(Launch(NAME, (0,), (cases,), (1,), (first,)))
             first += cases
@@ -188,7 +196,7 @@ class Bundle:
         """The programs in whose part of the arena bytes outside their outputs changed."""
         kept = np.ones(before.size, np.bool_)
         for program, place in zip(self._programs, self._places, strict=True):
-            for step in program.steps:
+            for step in program.kernels:
                 for written in step.written:
                     offset = place.offsets[written]
                     kept[offset : offset + program.sizes[written]] = False
@@ -210,11 +218,11 @@ def _places(programs: Sequence[Executable]) -> Iterator[_Place]:
 
 def _phases(programs: Sequence[Executable]) -> Iterator[list[tuple[int, int]]]:
     """Groups of independent kernels: the first of each program, then the second."""
-    for number in range(max((len(program.steps) for program in programs), default=0)):
+    for number in range(max((len(program.kernels) for program in programs), default=0)):
         phase = [
             (p, number)
             for p, program in enumerate(programs)
-            if number < len(program.steps) and runs(program.steps[number].linear)
+            if number < len(program.kernels) and runs(program.kernels[number].linear)
         ]
         if phase:
             yield phase

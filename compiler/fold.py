@@ -1,11 +1,16 @@
-"""Constant folding, by the interpreter. No other module of the compiler imports it."""
+"""Constant folding, and values of index arithmetic, by the interpreter.
+
+No other module of the compiler imports it.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from uop.compiler.rewrite import RuleSet, rewrites
-from uop.interpreter.numeric.storage import constant, np_dtype, to_bits
+from uop.interpreter.numeric.storage import Array, constant, np_dtype, to_bits
 from uop.interpreter.rules import decomposed, elementwise, extension  # noqa: F401 - enter them
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
 from uop.spec.args import ConstArg, arg_of
@@ -13,6 +18,7 @@ from uop.spec.errors import UndefinedError
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
+from uop.spec.walk import toposort
 
 COMPUTED = (*ELEMENTWISE, Op.BITCAST)
 """The ops that can be folded."""
@@ -36,6 +42,24 @@ def fold_constants(u: UOp) -> UOp | None:
         # It is undefined only if it runs, and a gate may keep it from running.
         return None
     return UOp(Op.CONST, arg=ConstArg(int(to_bits(result)[()]), u.dtype))
+
+
+def values_of(root: UOp, known: Mapping[UOp, Array]) -> Array | None:
+    """The values of index arithmetic where those of its counters are known; None if it depends on
+    anything else, or has no value for some of them.
+    """
+    values: dict[UOp, Array] = dict(known)
+    for u in toposort([root], lambda v: () if v in known else v.src):
+        if isinstance(u.arg, ConstArg):
+            values[u] = np.asarray(constant(u.arg.bits, u.dtype))
+        elif u not in values:
+            if u.op not in COMPUTED or u.shape != ():
+                return None
+            operands = [values[s] for s in u.src]
+            if u.op in UNSPECIFIED and np.any(UNSPECIFIED[u.op](u, *operands)):
+                return None
+            values[u] = np.asarray(RULES[u.op](u, *operands))
+    return values[root]
 
 
 FOLD = RuleSet(fold_constants)

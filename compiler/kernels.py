@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from uop.compiler.runtime.binary import Binary, unpack
+from uop.compiler.stages.launch import is_work_item, shared_folds
 from uop.compiler.stages.select import has
 from uop.compiler.targets.target import Target
+from uop.spec.args import BinaryArg, SourceArg, arg_of
+from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
-from uop.spec.graph import accessed, calls
+from uop.spec.graph import WRITES, accessed, kernel_calls, kernels
 from uop.spec.kernel.forms import (
+    BY_ITEMS,
     ELEMENTWISE,
     EXPANDED,
     FORMS,
@@ -16,9 +21,11 @@ from uop.spec.kernel.forms import (
     OPTIMIZED,
     RANGED,
     Form,
+    open_ranges,
     verify,
 )
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp
 
 FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
@@ -26,6 +33,7 @@ FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
     (EXPANDED, "select"),
     (OPTIMIZED, "expand"),
     (ONE_BY_ONE, "select"),
+    (BY_ITEMS, "select"),
     (LINEARIZED, "plan"),
     (LISTED, "linearize"),
 )
@@ -33,14 +41,30 @@ FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
 PARALLEL = (RANGED, EXPANDED, OPTIMIZED)
 """The forms whose outer loops become work items or copies."""
 KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values())) | {
-    Op.CALL, Op.FUNCTION, Op.TUPLE,
+    Op.CALL, Op.FUNCTION, Op.TUPLE, Op.CUSTOMFUNCTION,
 }  # fmt: skip
+
+
+def binaries_of(root: UOp, target: Target) -> dict[UOp, Binary]:
+    """The machine code of the PROGRAMs of a program, by the LINEAR of each.
+
+    LackingError for code that is damaged or of another SOURCE, UnsupportedError for that of another
+    target.
+    """
+    found: dict[UOp, Binary] = {}
+    for body in kernels(root):
+        if body.op is Op.PROGRAM and body.src[2].shape != (0,):
+            linear, source, code = body.src
+            binary = unpack(arg_of(code, BinaryArg).data, arg_of(source, SourceArg).text)
+            if binary.target != target.name:
+                raise UnsupportedError(f"a BINARY for {binary.target}, not for {target.name}")
+            found[linear] = binary
+    return found
 
 
 def without_binaries(root: UOp) -> UOp:
     """Replace each PROGRAM by the LINEAR that it was rendered from."""
-    bodies = {call.src[0] for call in calls(root)}
-    return root.substitute({body: body.src[0] for body in bodies if body.op is Op.PROGRAM})
+    return root.substitute({body: body.src[0] for body in kernels(root) if body.op is Op.PROGRAM})
 
 
 def first_stage(root: UOp, target: Target) -> str:
@@ -56,18 +80,21 @@ def first_stage(root: UOp, target: Target) -> str:
         except PassError as error:
             reasons[form.stage] = str(error)
             continue
-        if form in PARALLEL and not all(map(_is_parallel, calls(root))):
+        if form in PARALLEL and not all(map(_is_parallel, kernel_calls(root))):
+            is_dependent = True
+            continue
+        if form is BY_ITEMS and not all(map(_is_in_every_item, kernel_calls(root))):
             is_dependent = True
             continue
         if form in (LINEARIZED, LISTED):
-            for call in calls(root):
-                _check_target(call.src[0], target)
+            for body in kernels(root):
+                _check_target(body, target)
         return stage
     if any(u.op is Op.WMMA for u in root.toposort()):
-        raise UnsupportedError("the compiler takes no kernel with WMMA")
+        raise UnsupportedError(f"{target.name} has no matrix instruction for WMMA")
     if is_dependent:
         raise UnsupportedError("a kernel whose work items, or copies of a loop, may be dependent")
-    body = calls(root)[0].src[0]
+    body = kernels(root)[0]
     near = LISTED if body.op is Op.LINEAR else ONE_BY_ONE if _has_work_items(body) else RANGED
     raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
 
@@ -86,13 +113,29 @@ def _is_parallel(call: UOp) -> bool:
     return (
         set(innermost) == set(stores)
         and len(stored) == len(stores)
-        and all(u.src[0].op is Op.CONST for u in order if u.op is Op.RANGE)
+        and all(is_size(u.src[0]) for u in order if u.op is Op.RANGE)
         and not any(u.op is Op.LOAD and accessed(u, call) in stored for u in order)
     )
 
 
+def _is_in_every_item(call: UOp) -> bool:
+    """Whether the loops over work items are one nest around every effect: what stands outside one
+    of them must not run in each of its items.
+    """
+    order = call.src[0].toposort()
+    inside = open_ranges(order)
+    counted = {u.src[1] for u in order if u.op is Op.END and is_work_item(u.src[1])}
+    opaque = (u for u in order if u.op in (Op.BARRIER, Op.INS, Op.CUSTOM))
+    effects = [u for u in order if u.op in WRITES] + [u for u in opaque if u.dtype is dtypes.void]
+    if shared_folds(order) and any(u.op is not Op.STORE for u in effects):
+        return False
+    return all(counted <= inside[u] for u in effects)
+
+
 def _check_target(body: UOp, target: Target) -> None:
     for u in body.src:
+        if u.op is Op.REDUCE and len(u.src) > 1:
+            raise UnsupportedError("a LINEAR with a REDUCE over RANGEs, which are its loops")
         if u.op in ELEMENTWISE and not has(target, u):
             raise UnsupportedError(
                 f"a LINEAR with {u.op.name} on {u.src[0].dtype.name}: "

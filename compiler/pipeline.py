@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import getdoc, getmodule
 
+from uop.compiler.barriers import refuse_divergent
 from uop.compiler.execute import Executable, Inputs, Output, executable
-from uop.compiler.kernels import first_stage, without_binaries
+from uop.compiler.kernels import binaries_of, first_stage, without_binaries
 from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.runtime.device import Device
+from uop.compiler.runtime.binary import Binary, digest
+from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import WRITE_OUT, expand
@@ -18,14 +20,26 @@ from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.optimize import OPTIMIZE, Sequences, optimize
 from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify import rangeify
-from uop.compiler.stages.render import render
+from uop.compiler.stages.render import kernel_names, render
+from uop.compiler.stages.scalars import graphs_in_scalars
 from uop.compiler.stages.select import rules_for, select, selected_for
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target
+from uop.spec.args import BinaryArg, BufferArg, SourceArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import ProgramKind, beside_calls, kind_of, written
+from uop.spec.graph import (
+    ProgramKind,
+    base_of,
+    calls,
+    kernel_calls,
+    kernels,
+    kind_of,
+    returns_memory,
+    slot_of,
+    written,
+)
 from uop.spec.kernel.forms import (
     CALLIFIED,
     EXPANDED,
@@ -39,7 +53,8 @@ from uop.spec.kernel.forms import (
 )
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, checked_root
+from uop.spec.properties.symbolic import variables, with_bound_variables
+from uop.spec.uop import UOp, checked_root, dims
 
 Observe = Callable[[str, str, UOp, UOp], None]
 """Called with (stage, rule, before, after) for each firing of a rule, and with rule "" for each
@@ -68,6 +83,8 @@ class Stage:
     """What it does, in one sentence."""
 
 
+ON_GRAPHS = ("rangeify", "optimize", "expand", "select")
+"""The stages whose kernels are graphs."""
 WITH_MIN = frozenset({Op.MIN, Op.REDUCE})
 """The extension ops that stages take; select decomposes MIN for a target without it."""
 
@@ -89,6 +106,26 @@ class Compiled:
         names = self.executable.names()
         return target.source([target.kernel(linear, name) for linear, name in names.items()])
 
+    def with_binaries(self, compiler: Compiler | None = None) -> UOp:
+        """The program that `render` leaves, with the machine code of each kernel in its PROGRAM.
+
+        `compiler` is a device, by default that of the target. `compile` takes the result, whose
+        kernels then run as they are.
+        """
+        rendered = self.stages["render"]
+        target = self.executable.target
+        compiler = compiler or target.compiler()
+        new: dict[UOp, UOp] = {}
+        names = kernel_names(rendered)
+        for body in kernels(rendered):
+            linear, source, _ = body.src
+            text = arg_of(source, SourceArg).text
+            code = compiler.compile(text)
+            about = target.name, compiler.machine, names[linear], digest(text.encode())
+            data = BinaryArg(Binary(*about, code).pack())
+            new[body] = UOp(Op.PROGRAM, linear, source, UOp(Op.BINARY, arg=data))
+        return rendered.substitute(new)
+
     def run(self, inputs: Inputs | None = None, device: Device | None = None) -> Output:
         """Run the program on inputs by slot, by default on the device of the target.
 
@@ -107,16 +144,25 @@ def compile(
 
     `optimizations` holds a sequence for each of the first kernels, in the order they run.
     UnsupportedError if the target lacks something, InvalidError for an optimization that is
-    illegal on its kernel, PassError if a stage breaks its contract.
+    illegal on its kernel, UndefinedError for a barrier that is certain to diverge, PassError if a
+    stage breaks its contract.
     """
     chosen = find_target(target)
-    root = _entered(root)
+    given = _in_core_ops(root)
+    binaries = binaries_of(given, chosen)
+    root = _entered(given, chosen)
     stages = dict(_left(root, Setting(chosen, optimizations), observe))
-    if "callify" in stages:
-        results = [store.src[0] for store in stages["callify"].src]
+    if returns_memory(root):
+        results = sorted(written(root), key=slot_of)
     else:
-        results = written(root)
-    return Compiled(stages, executable(root, results, stages["plan"], chosen))
+        results = [base_of(store.src[0]) for store in stages["callify"].src]
+    if calls(root):
+        linears = kernels(stages["plan"])
+        if not binaries.keys() <= set(linears):
+            raise UnsupportedError("a PROGRAM with a BINARY whose LINEAR is not one of `render`")
+        for linear in linears:
+            refuse_divergent(linear)
+    return Compiled(stages, executable(root, results, stages["plan"], chosen, binaries))
 
 
 def lower(
@@ -124,23 +170,57 @@ def lower(
 ) -> UOp:
     """The output of a stage for a program; UnsupportedError for a stage that does not run."""
     setting = Setting(find_target(target), optimizations)
-    for name, program in _left(_entered(root), setting, None):
+    for name, program in _left(_entered(_in_core_ops(root), setting.target), setting, None):
         if name == stage:
             return program
     raise UnsupportedError(f"no stage {stage} is left for this program")
 
 
-def _entered(root: UOp) -> UOp:
-    """The program that the stages see: core ops and MIN, and a LINEAR for each PROGRAM."""
-    return without_binaries(in_core_ops(checked_root(root), WITH_MIN))
+def _in_core_ops(root: UOp) -> UOp:
+    """A program in core ops and MIN, with the numbers of its BINDs."""
+    return in_core_ops(with_bound_variables(checked_root(root)), WITH_MIN)
+
+
+def _entered(root: UOp, target: Target) -> UOp:
+    """The program that the stages see: a LINEAR for each PROGRAM, and no vectors in graphs.
+
+    Beside ops on whole tensors a LINEAR for each kernel: such a program begins at the first stage.
+    """
+    root = graphs_in_scalars(without_binaries(root))
+    if kind_of(root) is not ProgramKind.MIXED:
+        return root
+    bodies = {call.src[0]: call for call in kernel_calls(root)}
+    return root.substitute({body: _linear(call, target) for body, call in bodies.items()})
+
+
+def _linear(call: UOp, target: Target) -> UOp:
+    """The instructions of the kernel of a CALL."""
+    sizes = {slot_of(v) for v in variables(call.src[0])}
+    arguments = [
+        a if slot in sizes else UOp(Op.BUFFER, dims(a.shape), arg=BufferArg(slot, a.dtype))
+        for slot, a in enumerate(call.src[1:])
+    ]
+    program = UOp(Op.SINK, UOp(Op.CALL, call.src[0], *arguments))
+    if first_stage(program, target) != "plan":
+        program = lower(program, "linearize", target)
+    return kernels(program)[0]
 
 
 def _left(program: UOp, setting: Setting, observe: Observe | None) -> Iterator[tuple[str, UOp]]:
     """Run the stages that a program needs; yield the name and the output of each."""
-    for stage in _stages_for(program, setting):
+    stages = _stages_for(program, setting)
+    # Kernels that are instructions at the first stage are hidden from those that write kernels.
+    is_mixed = stages[0] is STAGES[0]
+    linears = dict.fromkeys(call.src[0] for call in calls(program) if is_mixed)
+    hidden = {body: UOp(Op.SINK, tag=f"kernel {k}") for k, body in enumerate(linears)}
+    shown = {stand_in: body for body, stand_in in hidden.items()}
+    for stage in stages:
         fired = quietly if observe is None else partial(observe, stage.name)
-        after = stage.run(program, setting, fired)
-        verify(after, stage.form(setting))
+        hides = stage.name in ON_GRAPHS
+        before = program.substitute(hidden) if stage.name in ON_GRAPHS[1:] else program
+        after = stage.run(before, setting, fired)
+        verify(after.substitute(hidden) if hides else after, stage.form(setting))
+        after = after.substitute(shown)
         if observe is not None:
             observe(stage.name, "", program, after)
         program = after
@@ -149,10 +229,7 @@ def _left(program: UOp, setting: Setting, observe: Observe | None) -> Iterator[t
 
 def _stages_for(root: UOp, setting: Setting) -> list[Stage]:
     """The stages that a program needs."""
-    kind = kind_of(root)
-    if kind is ProgramKind.MIXED:
-        raise UnsupportedError(f"{beside_calls(root)[0].op.name} beside CALLs of kernels")
-    if not kind.calls_kernels:
+    if not kind_of(root).calls_kernels:
         return STAGES
     names = [stage.name for stage in STAGES]
     first = first_stage(root, setting.target)

@@ -103,13 +103,14 @@ def collect_terms(u: UOp) -> UOp | None:
 
 
 def _rejoin(terms: Terms) -> bool:
-    """One step of k*c*(x//c) + k*(x%c) -> k*x, and of k*a*((x//a)%b) + k*(x%a) -> k*(x % (a*b))."""
+    """One step of k*c*(x//c) + k*(x%c) -> k*x, and of k*a*((x//a)%b) + k*(x%a) -> k*(x % (a*b)).
+    In the first c may be any index.
+    """
     for low, k in terms.items():
-        if low.op is not Op.MOD or (a := int_value(low.src[1])) is None or a <= 0:
+        if low.op is not Op.MOD:
             continue
-        x = low.src[0]
         for high, factor in terms.items():
-            joined = _joined(high, x, a) if factor == k * a else None
+            joined = _joined(high, factor, low, k)
             if joined is not None:
                 del terms[low], terms[high]
                 terms[joined] = terms.get(joined, 0) + k
@@ -119,8 +120,16 @@ def _rejoin(terms: Terms) -> bool:
     return False
 
 
-def _joined(high: UOp, x: UOp, a: int) -> UOp | None:
-    """a * high + x % a as one term, if `high` is x//a or (x//a) % b."""
+def _joined(high: UOp, factor: int, low: UOp, k: int) -> UOp | None:
+    """The node that factor * high + k * low is k times, if `low` is x % c and `high` is x//c * c,
+    or for a number c if it is x//c or (x//c) % b.
+    """
+    x, c = low.src
+    if high.op is Op.MUL and high.src[0].op is Op.IDIV and factor == k:
+        return x if high.src[0].src == low.src and high.src[1] is c else None
+    a = int_value(c)
+    if a is None or a <= 0 or factor != k * a:
+        return None
     if _is_quotient(high, x, a):
         return x
     if high.op is Op.MOD and (b := int_value(high.src[1])) and _is_quotient(high.src[0], x, a):

@@ -59,6 +59,8 @@ class Validity:
         return self._done[root]
 
     def _rule(self, u: UOp) -> Split:
+        if u.op is Op.GETADDR:
+            return Split(u)
         parts = [self._done[s] for s in u.src]
         same = u.with_src([p.value for p in parts])
         if u.op is Op.PAD:

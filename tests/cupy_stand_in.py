@@ -139,7 +139,7 @@ class Function:
                 case DeviceArray():
                     assert not integers
                     buffers.append(arg.memory)
-                case np.int32():
+                case np.int64():
                     integers.append(int(arg))
                 case _:
                     raise TypeError(f"Unsupported type {type(arg)}")

@@ -26,7 +26,7 @@ from uop.spec.uop import UOp, const, dims, index_const
 
 I32 = dtypes.int32
 REVERSE = """
-extern "C" __global__ void reverse(int* b0, int* b1, int n) {
+extern "C" __global__ void reverse(int* b0, int* b1, long long n) {
   __shared__ int s[3];
   s[threadIdx.x] = b1[blockIdx.x * blockDim.x + threadIdx.x];
   __syncthreads();

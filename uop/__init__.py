@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp as UOp
     from uop.spec.uop import const as const
     from uop.spec.uop import param as param
+    from uop.spec.uop import variable as variable
 
 _FOLDER = os.path.dirname(__file__)
 if not os.path.isdir(os.path.join(_FOLDER, "spec")):
@@ -45,6 +46,7 @@ _HOME = {
     "parse": "uop.spec.text.program",
     "print_program": "uop.spec.text.program",
     "show": "uop.interpreter.picture",
+    "variable": "uop.spec.uop",
 }
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "parse",
     "print_program",
     "show",
+    "variable",
 ]
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from uop.compiler.runtime.device import Contents, Launch, check_group, require
+from uop.compiler.runtime.device import Compiler, Contents, Launch, check_group, require
 from uop.spec.errors import BackendError, DeviceLostError, LaunchError, UnsupportedError
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 """The options of NVRTC: IEEE arithmetic, one rounding per operation."""
 ARCHITECTURE = "compute_80"
-NVRTC = "cupy_backends.cuda.libs.nvrtc"
+NVRTC_MODULE = "cupy_backends.cuda.libs.nvrtc"
 MOST_ITEMS = 1024
 """The most work items of a group on any CUDA device."""
 MOST_ALONG = (1024, 1024, 64)
@@ -29,7 +29,7 @@ def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
     BackendError with the compiler's log if it fails. This does not use cupy.RawModule, which puts
     -ftz=true behind our options: NVRTC obeys the last one, and float32 subnormals become zeros.
     """
-    nvrtc = require(NVRTC, "cuda")
+    nvrtc = require(NVRTC_MODULE, "cuda")
     program = nvrtc.createProgram(source, "uop.cu", [], [])
     try:
         nvrtc.compileProgram(program, [f"-arch={architecture}", *OPTIONS])
@@ -45,7 +45,7 @@ def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
 
 def open_cuda() -> CUDADevice:
     """Open the current CUDA device; UnsupportedError if there is none."""
-    nvrtc, cupy = require(NVRTC, "cuda"), require("cupy", "cuda")
+    nvrtc, cupy = require(NVRTC_MODULE, "cuda"), require("cupy", "cuda")
     try:
         device = cupy.cuda.Device()
         properties = cupy.cuda.runtime.getDeviceProperties(device.id)
@@ -83,6 +83,25 @@ class BuiltCUDA:
         return self.module.get_function(name)
 
 
+@dataclass(frozen=True, slots=True)
+class NVRTC:
+    """The compiler for an architecture, which needs no GPU. PTX runs on later GPUs too."""
+
+    machine: str = ARCHITECTURE
+
+    def compile(self, source: str) -> bytes:
+        return nvrtc_compile(source, self.machine)
+
+
+def open_compiler() -> Compiler:
+    """The current CUDA device, or where there is none the compiler alone."""
+    try:
+        return open_cuda()
+    except UnsupportedError:
+        require(NVRTC_MODULE, "cuda")
+        return NVRTC()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CUDADevice:
     """The current CUDA device with its default stream."""
@@ -92,11 +111,26 @@ class CUDADevice:
     architecture: str
     cupy: Any
 
+    @property
+    def machine(self) -> str:
+        return self.architecture
+
+    def runs(self, machine: str) -> bool:
+        """Its architecture, and the PTX of an older one."""
+        kind, _, number = machine.partition("_")
+        is_older = number.isdecimal() and int(number) <= int(self.architecture.partition("_")[2])
+        return machine == self.architecture or (kind == "compute" and is_older)
+
+    def compile(self, source: str) -> bytes:
+        return nvrtc_compile(source, self.architecture)
+
     def build(self, source: str) -> BuiltCUDA:
-        image = nvrtc_compile(source, self.architecture)
+        return self.load(self.compile(source))
+
+    def load(self, code: bytes) -> BuiltCUDA:
         module = self.cupy.cuda.function.Module()
         try:
-            module.load(image)
+            module.load(code)
         except self._errors as error:
             self._check_alive(error)
             raise BackendError(f"{self.name} refuses the module: {error}") from error
@@ -112,13 +146,14 @@ class CUDADevice:
             for launch in filter(lambda launch: all(launch.groups), launches):
                 self._check_sizes(launch)
                 arguments = [held[i] for i in launch.buffers]
-                arguments += [np.int32(i) for i in launch.integers]
+                arguments += [np.int64(i) for i in launch.integers]
                 built.kernel(launch.kernel)(launch.groups, launch.local_size, tuple(arguments))
             flat = [self.cupy.asnumpy(buffer) for buffer in held]
         except self._errors as error:
             self._check_alive(error)
             raise LaunchError(f"{self.name}: {error}") from error
-        return [b.view(c.dtype).reshape(c.shape) for b, c in zip(flat, buffers, strict=True)]
+        pairs = zip(flat, buffers, strict=True)
+        return [b[: c.nbytes].view(c.dtype).reshape(c.shape) for b, c in pairs]
 
     def _check_sizes(self, launch: Launch) -> None:
         """UnsupportedError for a launch that is too large for a CUDA device."""
@@ -150,4 +185,7 @@ class CUDADevice:
 
 
 def _as_bytes(contents: Contents) -> Contents:
+    """At least one byte, since empty memory has no address."""
+    if not contents.nbytes:
+        return np.zeros(1, np.uint8)
     return np.ascontiguousarray(contents).reshape(-1).view(np.uint8)

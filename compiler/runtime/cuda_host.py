@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -49,7 +50,7 @@ class BuiltCUDAHost:
     def launch(self, launch: Launch, held: Sequence[Contents]) -> None:
         """Run one launch in the memory of the buffers. LaunchError for a divergent barrier."""
         pointers = [ctypes.c_void_p(held[i].ctypes.data) for i in launch.buffers]
-        values = [*pointers, *map(ctypes.c_int32, launch.integers)]
+        values = [*pointers, *map(ctypes.c_int64, launch.integers)]
         arguments = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         size = (ctypes.c_uint * 6)(*_three(launch.groups), *_three(launch.local_size))
         if self.kernel(launch.kernel)(arguments, size) != 0:
@@ -64,7 +65,18 @@ class CUDAHostDevice:
     version: str
     compiler: str
 
+    @property
+    def machine(self) -> str:
+        return f"{platform.machine()}, {self.version}"
+
+    def runs(self, machine: str) -> bool:
+        return machine == self.machine
+
     def build(self, source: str) -> BuiltCUDAHost:
+        return self.load(self.compile(source))
+
+    def compile(self, source: str) -> bytes:
+        """A shared library."""
         with TemporaryDirectory(prefix="uop-") as folder:
             written, library = Path(folder, "kernels.cpp"), Path(folder, "kernels.so")
             written.write_text(source_for_the_host(source), "utf-8")
@@ -77,7 +89,16 @@ class CUDAHostDevice:
             )
             if built.returncode != 0:
                 raise BackendError(f"{self.version} refuses the source:\n{built.stderr}")
-            return BuiltCUDAHost(ctypes.CDLL(str(library)))
+            return library.read_bytes()
+
+    def load(self, code: bytes) -> BuiltCUDAHost:
+        with TemporaryDirectory(prefix="uop-") as folder:
+            library = Path(folder, "kernels.so")
+            library.write_bytes(code)
+            try:
+                return BuiltCUDAHost(ctypes.CDLL(str(library)))
+            except OSError as error:
+                raise BackendError(f"{self.name} refuses the library: {error}") from error
 
     def run(
         self, built: BuiltCUDAHost, launches: Sequence[Launch], buffers: Sequence[Contents]

@@ -18,7 +18,7 @@ Contents = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch of a kernel: its arguments are buffers by number, then 32-bit integers."""
+    """One launch of a kernel: its arguments are buffers by number, then 64-bit integers."""
 
     kernel: str
     buffers: tuple[int, ...]
@@ -30,14 +30,20 @@ class Launch:
 
     @classmethod
     def covering(
-        cls, kernel: str, buffers: tuple[int, ...], items: tuple[int, ...], group: int
+        cls,
+        kernel: str,
+        buffers: tuple[int, ...],
+        items: tuple[int, ...],
+        group: int,
+        integers: tuple[int, ...] = (),
     ) -> Launch:
         """At least `items` work items in groups of `group` along axis 0; () is one item."""
         if not items:
-            return cls(kernel, buffers, (1,), (1,))
+            return cls(kernel, buffers, (1,), (1,), integers)
         local_size = (group, *(1 for _ in items[1:]))
         rounded = zip(items, local_size, strict=True)
-        return cls(kernel, buffers, tuple(-(-i // n) for i, n in rounded), local_size)
+        groups = tuple(-(-i // n) for i, n in rounded)
+        return cls(kernel, buffers, groups, local_size, integers)
 
 
 class Built(Protocol):
@@ -47,7 +53,18 @@ class Built(Protocol):
         """The kernel of that name, ready to launch."""
 
 
-class Device(Protocol):
+class Compiler(Protocol):
+    """What makes machine code of a source."""
+
+    @property
+    def machine(self) -> str:
+        """What its code is for: device and driver, or an architecture."""
+
+    def compile(self, source: str) -> bytes:
+        """Compile a source; BackendError with the compiler's log if it fails."""
+
+
+class Device(Compiler, Protocol):
     """A device of a runtime."""
 
     def __hash__(self) -> int: ...
@@ -59,7 +76,13 @@ class Device(Protocol):
     def version(self) -> str: ...
 
     def build(self, source: str) -> Built:
-        """Compile a source; BackendError with the compiler's log if it fails."""
+        """Compile a source for this device and load it; BackendError if it fails."""
+
+    def runs(self, machine: str) -> bool:
+        """Whether it runs the code of a compiler for this machine."""
+
+    def load(self, code: bytes) -> Built:
+        """Load the code of `compile`; BackendError if the driver refuses it."""
 
     def run(
         self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]

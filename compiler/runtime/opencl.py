@@ -166,8 +166,29 @@ class OpenCLDevice:
         context = self.cl.Context(self.context.devices)
         return replace(self, context=context, queue=self.cl.CommandQueue(context))
 
+    @property
+    def machine(self) -> str:
+        return f"{self.name} ({self.version})"
+
+    def runs(self, machine: str) -> bool:
+        return machine == self.machine
+
     def build(self, source: str) -> BuiltOpenCL:
-        program = self.cl.Program(self.context, source)
+        return self._built(self.cl.Program(self.context, source), "source")
+
+    def compile(self, source: str) -> bytes:
+        program = self.build(source).program
+        (code,) = program.get_info(self.cl.program_info.BINARIES)
+        return bytes(code)
+
+    def load(self, code: bytes) -> BuiltOpenCL:
+        try:
+            program = self.cl.Program(self.context, self.context.devices, [code])
+        except self.cl.Error as error:
+            raise BackendError(f"{self.name} refuses the binary: {error}") from error
+        return self._built(program, "binary")
+
+    def _built(self, program: Any, what: str) -> BuiltOpenCL:
         try:
             with warnings.catch_warnings():
                 # A driver may warn about a correct source.
@@ -175,7 +196,7 @@ class OpenCLDevice:
                 # Only the driver may cache: another cache would hide which sources were built.
                 return BuiltOpenCL(program.build(list(self.options), cache_dir=False), self.cl)
         except self.cl.Error as error:
-            raise BackendError(f"{self.name} refuses the source: {error}") from error
+            raise BackendError(f"{self.name} refuses the {what}: {error}") from error
 
     def run(
         self,
@@ -216,7 +237,7 @@ class OpenCLDevice:
 
     def _launch(self, kernel: Any, launch: Launch, held: Sequence[Any]) -> None:
         check_group(launch, self.context.devices[0].max_work_group_size, self.name)
-        kernel.set_args(*(held[i] for i in launch.buffers), *map(np.int32, launch.integers))
+        kernel.set_args(*(held[i] for i in launch.buffers), *map(np.int64, launch.integers))
         size = tuple(g * n for g, n in zip(launch.groups, launch.local_size, strict=True))
         self.cl.enqueue_nd_range_kernel(self.queue, kernel, size, launch.local_size)
 

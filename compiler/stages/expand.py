@@ -15,7 +15,7 @@ from uop.compiler.stages.optimize.axes import axes, id_of, ranged, rebuilt, type
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import calls
+from uop.spec.graph import kernels
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
@@ -30,7 +30,7 @@ MOST_COPIES = 4096
 def expand(root: UOp, fired: Fired = quietly) -> UOp:
     """Unroll these loops in every kernel; UnsupportedError for too many copies."""
     bodies: dict[UOp, UOp] = {}
-    for body in dict.fromkeys(call.src[0] for call in calls(root)):
+    for body in kernels(root):
         order = body.toposort()
         if any(u.op is Op.WMMA for u in order):
             raise UnsupportedError("expand: no target of this compiler has a matrix instruction")

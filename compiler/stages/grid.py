@@ -6,12 +6,14 @@ workgroups that it requires. Any other kernel has a number of work items, which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from uop.spec.args import AddrSpace, ConstArg, SpecialArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import bind, is_size, variables
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 
@@ -19,6 +21,9 @@ OVER_ALL = ("gidx0", "gidx1", "gidx2")
 """The SPECIALs that number workgroups, or the work items of a kernel that uses no workgroups."""
 IN_GROUP = ("lidx0", "lidx1", "lidx2")
 """The SPECIALs that number the work items of a workgroup."""
+Numbers = Mapping[UOp, int]
+"""The numbers that a launch gives the variables of its kernel."""
+NONE: Numbers = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +45,21 @@ def is_grouped(linear: UOp) -> bool:
     )
 
 
-def grid_of(linear: UOp) -> Grid:
+def grid_of(linear: UOp, numbers: Numbers = NONE) -> Grid:
     """The launch size of a kernel that uses workgroups."""
-    groups, items = (_along(linear, names) for names in (OVER_ALL, IN_GROUP))
+    groups, items = (_along(linear, names, numbers) for names in (OVER_ALL, IN_GROUP))
     rank = max(len(groups), len(items), 1)
     return Grid(_filled(groups, rank), _filled(items, rank))
 
 
-def work_items(linear: UOp) -> tuple[int, ...]:
+def work_items(linear: UOp, numbers: Numbers = NONE) -> tuple[int, ...]:
     """The number of work items of any other kernel along each axis; () for one work item."""
-    return _along(linear, OVER_ALL)
+    return _along(linear, OVER_ALL, numbers)
 
 
-def runs(linear: UOp) -> bool:
+def runs(linear: UOp, numbers: Numbers = NONE) -> bool:
     """Whether a kernel has any work item."""
-    return all(work_items(linear)) and all(_along(linear, IN_GROUP))
+    return all(_along(linear, OVER_ALL + IN_GROUP, numbers))
 
 
 def specials(linear: UOp) -> list[UOp]:
@@ -78,11 +83,19 @@ def fixed_bound(u: UOp) -> int:
     return int(u.src[0].arg.value)
 
 
-def _along(linear: UOp, names: Sequence[str]) -> tuple[int, ...]:
+def _along(linear: UOp, names: Sequence[str], numbers: Numbers) -> tuple[int, ...]:
     """The bounds by axis; 1 for an axis without SPECIAL below the last one."""
-    bounds = {names.index(name_of(u)): fixed_bound(u) for u in specials(linear)
+    bounds = {names.index(name_of(u)): _bound(u, numbers) for u in specials(linear)
               if name_of(u) in names}  # fmt: skip
     return tuple(bounds.get(axis, 1) for axis in range(1 + max(bounds, default=-1)))
+
+
+def _bound(u: UOp, numbers: Numbers) -> int:
+    """The bound of a SPECIAL under these numbers."""
+    if is_size(u.src[0]):
+        bound = bind(u.src[0], {v: numbers[v] for v in variables(u.src[0])})
+        u = u.with_src((bound,))
+    return fixed_bound(u)
 
 
 def _filled(counts: tuple[int, ...], rank: int) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from uop.spec.args import AddrSpace, AxisType, BufferArg, SpecialArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp, dims, index_const
 
 GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
@@ -30,11 +31,11 @@ def launched(body: UOp) -> UOp:
     around = {u.src[1] for u in order if u.op is Op.END and type_of(u.src[1]) is GROUP_REDUCE}
     inner = sorted((r for r in ranges if type_of(r) in ITEMS or r in around), key=id_of)
     folds = shared_folds(order)
-    if any(_bound(r) == 0 for r in (*outer, *inner)):
+    if any(int_value(r.src[0]) == 0 for r in (*outer, *inner)):
         return _never(body, ranges)
     new: dict[UOp, UOp] = {}
     if outer:
-        new |= _digits(_special("gidx0", math.prod(map(_bound, outer))), outer)
+        new |= _digits(UOp(Op.SPECIAL, _product(outer), arg=SpecialArg("gidx0")), outer)
     if inner or folds:
         sharing = _sharing(folds)
         item = _special("lidx0", math.prod(map(_bound, inner)) * sharing)
@@ -44,6 +45,11 @@ def launched(body: UOp) -> UOp:
             new |= _digits(within, _shared(u))
         new |= _digits(UOp(Op.IDIV, item, index_const(sharing)), inner)
     return _replaced(body, new) if new else body
+
+
+def is_work_item(r: UOp) -> bool:
+    """Whether the iterations of a RANGE are work items."""
+    return type_of(r) in (*GROUPS, *ITEMS, GROUP_REDUCE)
 
 
 def shared_folds(order: Sequence[UOp]) -> list[UOp]:
@@ -119,12 +125,24 @@ def _never(body: UOp, ranges: Sequence[UOp]) -> UOp:
 def _digits(number: UOp, ranges: Sequence[UOp]) -> dict[UOp, UOp]:
     """Each RANGE as a digit of a number, the last one the lowest."""
     digits: dict[UOp, UOp] = {}
-    below = 1
-    for r in reversed(ranges):
-        quotient = UOp(Op.IDIV, number, index_const(below))
-        digits[r] = UOp(Op.MOD, quotient, index_const(_bound(r)))
-        below *= _bound(r)
+    for k, r in enumerate(ranges):
+        quotient = UOp(Op.IDIV, number, _product(ranges[k + 1 :]))
+        # The simplifier sees that the first digit is the whole quotient only if it is a number.
+        is_whole = not k and int_value(r.src[0]) is None
+        digits[r] = quotient if is_whole else UOp(Op.MOD, quotient, r.src[0])
     return digits
+
+
+def _product(ranges: Sequence[UOp]) -> UOp:
+    """The number of iterations of a nest: a constant, or a product of sizes."""
+    bounds = [r.src[0] for r in ranges]
+    total = index_const(math.prod(b for b in map(int_value, bounds) if b is not None))
+    for bound in bounds:
+        if int_value(bound) is None:
+            if not is_size(bound):
+                raise UnsupportedError("select: a parallel RANGE whose bound is no size")
+            total = UOp(Op.MUL, total, bound)
+    return total
 
 
 def _replaced(body: UOp, digits: Mapping[UOp, UOp]) -> UOp:

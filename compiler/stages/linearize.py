@@ -6,7 +6,7 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.scalars import in_scalars
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
-from uop.spec.graph import calls
+from uop.spec.graph import kernels
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -14,8 +14,7 @@ from uop.spec.uop import UOp
 
 def linearize(root: UOp, fired: Fired = quietly) -> UOp:
     """Make each SINK of a CALL a LINEAR; a LINEAR with vectors is rewritten to scalars."""
-    bodies = {call.src[0] for call in calls(root)}
-    return root.substitute({body: _listed(body) for body in bodies})
+    return root.substitute({body: _listed(body) for body in kernels(root)})
 
 
 def _listed(body: UOp) -> UOp:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from uop.compiler.rewrite import Rewriter
 from uop.compiler.simplify import int_value, truth
+from uop.compiler.stages.indices import ONE, ZERO, Index, Indices, broadcast_index
 from uop.compiler.validity import identity
 from uop.spec.args import (
     AddrSpace,
@@ -17,20 +17,18 @@ from uop.spec.args import (
     FlipArg,
     ParamArg,
     PermuteArg,
-    RangeArg,
     ReduceArg,
     arg_of,
 )
+from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import base_of
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
-from uop.spec.properties.shape import index_values
-from uop.spec.registry import Shape, ops_of
+from uop.spec.registry import Sizes, ops_of
 from uop.spec.uop import UOp, const, dims, index_const
 
-Index = tuple[UOp, ...]
-ZERO = index_const(0)
 FALSE = const(False, dtypes.bool)
 
 
@@ -49,7 +47,7 @@ rules do not call each other, and the depth of a graph is not limited by the sta
 """
 
 
-class Lowering:
+class Lowering(Indices):
     """Lowers one kernel: holds its PARAMs, its RANGEs, and a cache of lowered elements.
 
     A tensor for which `stored` returns a buffer is read from it; others are computed. Kernels of a
@@ -57,52 +55,19 @@ class Lowering:
     """
 
     def __init__(self, stored: Callable[[UOp], UOp | None], simplify: Rewriter) -> None:
-        self.simplify = simplify
+        super().__init__(simplify)
         self.buffers: list[UOp] = []
         self._stored = stored
         self._params: dict[UOp, UOp] = {}
         self._done: dict[Element, UOp] = {}
-        self._flat: dict[tuple[Index, Shape], UOp] = {}
-        self._ranges = 0
 
-    def param(self, buffer: UOp, shape: Shape) -> UOp:
+    def param(self, buffer: UOp, shape: Sizes) -> UOp:
         """The flat PARAM of a buffer in the kernel."""
         if buffer not in self._params:
             arg = ParamArg(len(self.buffers), buffer.dtype, None, AddrSpace.GLOBAL)
-            self._params[buffer] = UOp(Op.PARAM, dims((math.prod(shape),)), arg=arg)
+            self._params[buffer] = UOp(Op.PARAM, dims((self.product(shape),)), arg=arg)
             self.buffers.append(buffer)
         return self._params[buffer]
-
-    def range(self, bound: int, axis_type: AxisType) -> UOp:
-        """A new RANGE; the constant 0 for a loop of one iteration."""
-        if bound == 1:
-            return ZERO
-        self._ranges += 1
-        return UOp(Op.RANGE, index_const(bound), arg=RangeArg(self._ranges - 1, axis_type))
-
-    def flat(self, at: Index, shape: Shape) -> UOp:
-        """The row-major position of an index. In an empty shape it is the loop that never runs."""
-        if 0 in shape:
-            return at[shape.index(0)]
-        if (at, shape) not in self._flat:
-            position = ZERO
-            for i, dim in zip(at, shape, strict=True):
-                position = self.alu(Op.ADD, self.alu(Op.MUL, position, index_const(dim)), i)
-            self._flat[at, shape] = position
-        return self._flat[at, shape]
-
-    def unflat(self, position: UOp, shape: Shape) -> Index:
-        """The index at a row-major position."""
-        at, below = [], 1
-        for dim in reversed(shape):
-            quotient = self.alu(Op.IDIV, position, index_const(below))
-            at.append(self.alu(Op.MOD, quotient, index_const(dim)) if dim > 1 else ZERO)
-            below *= max(dim, 1)
-        return tuple(reversed(at))
-
-    def alu(self, op: Op, *src: UOp) -> UOp:
-        """An op on indices or conditions, simplified."""
-        return self.simplify(UOp(op, *src))
 
     def element(self, tensor: UOp, at: Index) -> UOp:
         """The element of a tensor as a scalar."""
@@ -154,7 +119,8 @@ class Lowering:
             sources.append((yield Element(s, broadcast_index(e.at, s.shape), e.gate)))
         return UOp(e.tensor.op, *sources, arg=e.tensor.arg)
 
-    def _const(self, e: Element) -> Steps:
+    def _number(self, e: Element) -> Steps:
+        """A constant, or a variable, which the kernel takes as an argument."""
         yield from ()
         return e.tensor
 
@@ -181,7 +147,7 @@ class Lowering:
     def _flip(self, e: Element) -> Steps:
         flags = arg_of(e.tensor, FlipArg).flags
         at = tuple(
-            self.alu(Op.SUB, index_const(dim - 1), i) if flipped else i
+            self.alu(Op.SUB, self.alu(Op.SUB, self.size(dim), ONE), i) if flipped else i
             for i, dim, flipped in zip(e.at, e.tensor.shape, flags, strict=True)
         )
         return (yield Element(e.tensor.src[0], at, e.gate))
@@ -190,40 +156,30 @@ class Lowering:
         old, new = e.tensor.src[0].shape, e.tensor.shape
         return (yield Element(e.tensor.src[0], self.reshaped(e.at, new, old), e.gate))
 
-    def reshaped(self, at: Index, shape: Shape, to: Shape) -> Index:
-        """An index in another shape. Equal leading dimensions need no arithmetic."""
-        wide = [i for i, dim in zip(at, shape, strict=True) if dim != 1]
-        if [d for d in shape if d != 1] == [d for d in to if d != 1]:
-            rest = iter(wide)
-            return tuple(ZERO if dim == 1 else next(rest) for dim in to)
-        same = 0
-        while same < min(len(shape), len(to)) and shape[same] == to[same]:
-            same += 1
-        return at[:same] + self.unflat(self.flat(at[same:], shape[same:]), to[same:])
-
     def _expand(self, e: Element) -> Steps:
         source = e.tensor.src[0]
-        return (yield Element(source, broadcast_index(e.at, source.shape), e.gate))
+        at = broadcast_index(e.at, source.shape)
+        # A symbolic size is 1 or that of the result, which the variables decide.
+        repeated = [
+            self.alu(Op.MOD, i, self.divisor(dim)) if isinstance(dim, UOp) and dim is not new else i
+            for i, dim, new in zip(at, source.shape, e.tensor.shape, strict=True)
+        ]
+        return (yield Element(source, tuple(repeated), e.gate))
 
     def _shrink(self, e: Element) -> Steps:
-        at = self._shifted(e.at, index_values(e.tensor.src[1]))
+        offsets = self.offsets(e.tensor.src[1])
+        at = tuple(self.alu(Op.ADD, *pair) for pair in zip(e.at, offsets, strict=True))
         return (yield Element(e.tensor.src[0], at, e.gate))
-
-    def _shifted(self, at: Index, offsets: Sequence[int]) -> Index:
-        return tuple(
-            self.alu(Op.ADD, i, index_const(o)) if o else i
-            for i, o in zip(at, offsets, strict=True)
-        )
 
     def _pad(self, e: Element) -> Steps:
         """Zero outside; the source is read only inside, since outside it has no address."""
-        source, offsets = e.tensor.src[0], index_values(e.tensor.src[1])
+        source, offsets = e.tensor.src[0], self.offsets(e.tensor.src[1])
         inside: UOp | None = None
-        at = self._shifted(e.at, [-o for o in offsets])
+        at = tuple(self.alu(Op.SUB, *pair) for pair in zip(e.at, offsets, strict=True))
         for i, dim, outer in zip(at, source.shape, e.tensor.shape, strict=True):
             if dim != outer:
                 inside = self.both(inside, self.alu(Op.CMPLT, index_const(-1), i))
-                inside = self.both(inside, self.alu(Op.CMPLT, i, index_const(dim)))
+                inside = self.both(inside, self.alu(Op.CMPLT, i, self.size(dim)))
         zero = const(0, e.tensor.dtype)
         if inside is None or truth(inside) is True:
             return (yield Element(source, at, e.gate))
@@ -231,12 +187,6 @@ class Lowering:
             return zero
         value = yield Element(source, at, self.both(e.gate, inside))
         return UOp(Op.WHERE, inside, value, zero)
-
-    def both(self, a: UOp | None, b: UOp | None) -> UOp | None:
-        """AND of two conditions; None is true."""
-        if a is None or b is None:
-            return b if a is None else a
-        return self.alu(Op.AND, a, b)
 
     def _index(self, e: Element) -> Steps:
         """Indices are data, which is not read where the gate is false: there the index is 0."""
@@ -287,6 +237,33 @@ class Lowering:
             return UOp(Op.BITCAST, value, arg=DTypeArg(new))
         return (yield from (self._bytes_out if old.itemsize > new.itemsize else self._bytes_in)(e))
 
+    def _address(self, e: Element) -> Steps:
+        """The address of the first element of a view, found in the memory below."""
+        place = e.tensor.src[0]
+        at, byte = (ZERO,) * len(place.shape), ZERO
+        if 0 in place.shape:
+            place = base_of(place)
+            at = (ZERO,) * len(place.shape)
+        while (buffer := self._stored(place)) is None:
+            source = place.src[0]
+            if place.op is Op.BITCAST and (ratio := source.dtype.itemsize // place.dtype.itemsize):
+                part = self.alu(Op.MOD, at[-1], index_const(ratio)) if at else ZERO
+                size = index_const(place.dtype.itemsize)
+                byte = self.alu(Op.ADD, byte, self.alu(Op.MUL, part, size))
+            steps = RULES[place.op](self, Element(place, at, e.gate))
+            wanted = next(steps, None)
+            while wanted is not None and wanted.tensor is not source:
+                wanted = steps.send((yield wanted))
+            if wanted is None or wanted.gate is not e.gate:
+                raise lacking("GETADDR.n1", "an element that PAD may have added", place)
+            place, at = source, wanted.at
+        memory = self.param(buffer, place.shape)
+        flat = ZERO if 0 in place.shape else self.flat(at, place.shape)
+        address = UOp(Op.GETADDR, UOp(Op.INDEX, memory, flat), arg=e.tensor.arg)
+        if byte is ZERO:
+            return address
+        return UOp(Op.ADD, address, UOp(Op.CAST, byte, arg=DTypeArg(address.dtype)))
+
     def _bytes_out(self, e: Element) -> Steps:
         """BITCAST to a smaller dtype: a part of the bits of an element, little-endian."""
         source, new = e.tensor.src[0], e.tensor.dtype
@@ -328,14 +305,9 @@ def unsigned(dtype: DType) -> DType:
     return DTYPES[f"uint{8 * dtype.itemsize}"]
 
 
-def broadcast_index(at: Index, shape: Shape) -> Index:
-    """The index into an operand of a broadcast: right-aligned, axes of size 1 at 0."""
-    aligned = at[len(at) - len(shape) :]
-    return tuple(ZERO if dim == 1 else i for i, dim in zip(aligned, shape, strict=True))
-
-
 RULES: Mapping[Op, Callable[[Lowering, Element], Steps]] = {
-    Op.CONST: Lowering._const,
+    Op.CONST: Lowering._number,
+    Op.PARAM: Lowering._number,
     Op.PERMUTE: Lowering._permute,
     Op.FLIP: Lowering._flip,
     Op.RESHAPE: Lowering._reshape,
@@ -347,5 +319,6 @@ RULES: Mapping[Op, Callable[[Lowering, Element], Steps]] = {
     Op.BITCAST: Lowering._bitcast,
     Op.REDUCE: Lowering._reduce,
     Op.LOAD: Lowering._loaded,
+    Op.GETADDR: Lowering._address,
     **dict.fromkeys(ops_of("marker"), Lowering._same),
 }

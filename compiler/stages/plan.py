@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.stages.rangeify import TEMPORARY
+from uop.compiler.stages.contents import TEMPORARY
 from uop.spec.dtype import DType
 from uop.spec.errors import PassError
-from uop.spec.graph import base_of, calls
+from uop.spec.graph import base_of, calls, written_by
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import is_fixed
+from uop.spec.registry import Sizes
 from uop.spec.uop import UOp
 
 
@@ -70,8 +72,9 @@ def shared(alive: Sequence[Lifetime]) -> dict[UOp, UOp]:
 
 
 def _fits(place: UOp, buffer: UOp) -> bool:
-    def need(u: UOp) -> tuple[DType, int, object]:
-        return u.dtype, math.prod(u.shape), u.device
+    def need(u: UOp) -> tuple[DType, Sizes, object]:
+        sizes = (math.prod(u.shape),) if is_fixed(u.shape) else u.shape
+        return u.dtype, sizes, u.device
 
     return need(place) == need(buffer)
 
@@ -96,11 +99,15 @@ def check_shared(calls: Sequence[UOp], places: dict[UOp, UOp]) -> None:
     """PassError if a kernel would read memory that another temporary has overwritten."""
     holds: dict[UOp, UOp] = {}
     for call in calls:
-        written, *read = (base_of(a) for a in call.src[1:])
+        buffers = [base_of(a) for a in call.src[1:]]
+        written = [buffers[k] for k in written_by(call)]
+        read = [buffer for buffer in buffers if buffer not in written]
         for buffer in read:
             if buffer in places and holds.get(places[buffer]) is not buffer:
                 raise PassError(f"plan: {buffer!r} is read after its memory was given away")
-        if written in places:
-            if any(places.get(buffer) is places[written] for buffer in read):
-                raise PassError(f"plan: {written!r} takes memory that its kernel reads")
-            holds[places[written]] = written
+        for buffer in written:
+            if buffer not in places:
+                continue
+            if any(places.get(other) is places[buffer] for other in read):
+                raise PassError(f"plan: {buffer!r} takes memory that its kernel reads")
+            holds[places[buffer]] = buffer

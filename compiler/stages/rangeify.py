@@ -10,22 +10,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from uop.compiler.rewrite import Fired, Rewriter, quietly
 from uop.compiler.simplify import SIMPLIFY
+from uop.compiler.stages.contents import TEMPORARY
 from uop.compiler.stages.lower import Lowering
 from uop.compiler.validity import Validity
 from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg, arg_of
-from uop.spec.graph import slot_of
+from uop.spec.graph import LEAVES, base_of, outside, replaced, slot_of, views_of, written_by
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import SOURCES, VIEWS, Op
-from uop.spec.registry import Shape, ops_of
+from uop.spec.properties.symbolic import is_size, is_variable, variables
+from uop.spec.registry import Sizes, ops_of
 from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
-
-TEMPORARY = "temporary"
-"""The tag of BUFFERs that pass values from one kernel to another."""
 
 COSTLY = (Op.EXP2, Op.LOG2, Op.SIN, Op.POW, Op.THREEFRY)
 READ_IN_PLACE = ELEMENTWISE | ops_of("marker") | {Op.LOAD}
@@ -40,14 +39,30 @@ STORED = (Op.REDUCE, Op.LOAD, Op.CONTIGUOUS)
 
 def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
     """SINK(CALL(SINK(END(GROUP(STORE(INDEX(PARAM_k, i), v_k)...), r)...), buffers...)...)."""
-    if not root.src:
-        return root
-    function = root.src[0].src[1].src[0]
-    validity = Validity()
-    # An INVALID element of a result is UNSPECIFIED, so any value may be stored there.
-    values = [validity.split(v).value for v in function.src[0].src]
-    outputs = [(store.src[0], values[arg_of(store.src[1], GetTupleArg).idx]) for store in root.src]
-    return _Kernels(outputs, function.src[1:], Rewriter(SIMPLIFY, fired)).program()
+    order = outside(root)
+    calls = _Calls(1 + max((slot_of(u) for u in order if u.op in LEAVES), default=-1))
+    simplify, validity = Rewriter(SIMPLIFY, fired), Validity()
+    stores: dict[UOp, list[UOp]] = {}
+    for u in order:
+        if u.op is Op.STORE:
+            stores.setdefault(u.src[1].src[0], []).append(u)
+    effects: list[UOp] = []
+    for u in order:
+        if u.op is Op.CALL:
+            effects.append(calls.call(u.src[0], [*map(_passed, u.src[1:])], written_by(u)))
+        elif u.op is Op.STORE and u.src[1].src[0] in stores:
+            function = u.src[1].src[0]
+            own = variables(function.src[0])
+            body = replaced(function.src[0], {v: function.src[1 + slot_of(v)] for v in own})
+            # An INVALID element of a result is UNSPECIFIED, so any value may be stored there.
+            values = [validity.split(v).value for v in body.src]
+            outputs = [
+                (base_of(store.src[0]), values[arg_of(store.src[1], GetTupleArg).idx])
+                for store in stores.pop(function)
+            ]
+            arguments = [*map(_passed, function.src[1:])]
+            effects += _Kernels(outputs, arguments, simplify, calls).effects()
+    return UOp(Op.SINK, *effects)
 
 
 def stored_values(roots: Sequence[UOp]) -> set[UOp]:
@@ -63,7 +78,7 @@ def stored_values(roots: Sequence[UOp]) -> set[UOp]:
     # For each node the indices it is read at, numbered: one per reader and index of the reader.
     read_at: dict[UOp, set[int]] = {u: set() for u in order}
     numbers: dict[object, int] = {}
-    of_shape: Counter[Shape] = Counter()
+    of_shape: Counter[Sizes] = Counter()
     for root in dict.fromkeys(roots):
         # Results that share a kernel are computed at one index.
         kernel = (root.shape, of_shape[root.shape] // OUTPUTS)
@@ -110,7 +125,9 @@ def _weights(order: Sequence[UOp], views: set[UOp]) -> dict[UOp, int]:
 
 
 def _operands(u: UOp) -> Sequence[UOp]:
-    """The operands that are data, without shapes and offsets."""
+    """The operands that are data, without shapes, offsets and memory."""
+    if u.op is Op.GETADDR:
+        return [i for view in views_of(u.src[0]) if view.op is Op.INDEX for i in view.src[1:]]
     return u.src[:1] if u.op in VIEWS else u.src
 
 
@@ -129,47 +146,76 @@ def _reads(u: UOp, position: int, s: UOp, at: int) -> Iterable[object]:
 
 
 @dataclass(slots=True)
+class _Calls:
+    """The CALLs of a program so far, in an order in which they may run."""
+
+    fresh: int
+    """The next slot of a temporary."""
+    writer: dict[UOp, UOp] = field(default_factory=dict)
+    """The last CALL that writes each BUFFER."""
+    readers: dict[UOp, list[UOp]] = field(default_factory=dict)
+    """The CALLs that have read each BUFFER since."""
+
+    def call(self, body: UOp, buffers: Sequence[UOp], written: Iterable[int]) -> UOp:
+        """Call a kernel after the CALLs that it depends on; `written` are positions."""
+        into = dict.fromkeys(buffers[k] for k in written)
+        arguments = []
+        for buffer in buffers:
+            before = [self.writer[buffer]] if buffer in self.writer else []
+            if buffer in into:
+                before = self.readers.get(buffer) or before
+            arguments.append(UOp(Op.AFTER, buffer, *before) if before else buffer)
+        call = UOp(Op.CALL, body, *arguments)
+        for buffer in dict.fromkeys(buffers):
+            self.readers.setdefault(buffer, []).append(call)
+        for buffer in into:
+            self.writer[buffer], self.readers[buffer] = call, []
+        return call
+
+    def temporary(self, value: UOp) -> UOp:
+        arg = BufferArg(self.fresh, value.dtype, value.device)
+        self.fresh += 1
+        return UOp(Op.BUFFER, dims(value.shape), arg=arg, tag=TEMPORARY)
+
+
+@dataclass(slots=True)
 class _Kernels:
-    """Builds the kernels of a program, in an order in which they may run."""
+    """Builds the kernels of a FUNCTION, in an order in which they may run."""
 
     outputs: list[tuple[UOp, UOp]]
-    arguments: tuple[UOp, ...]
+    inputs: Sequence[UOp]
+    """The BUFFER of each argument."""
     simplify: Rewriter
-    calls: dict[UOp, UOp] = field(default_factory=dict)
-    """The CALL that writes each BUFFER."""
-    readers: dict[UOp, list[UOp]] = field(default_factory=dict)
-    """The CALLs that read each input."""
+    calls: _Calls
     home: dict[UOp, UOp] = field(default_factory=dict)
     """The BUFFER of each stored value."""
 
-    def program(self) -> UOp:
-        inputs = [_buffer_of(a) for a in self.arguments]
+    def effects(self) -> list[UOp]:
+        """Call the kernels; return the CALLs that write the outputs."""
+        inputs = self.inputs
         stored = stored_values([value for _, value in self.outputs])
-        fresh = 1 + max(slot_of(b) for b in (*inputs, *(target for target, _ in self.outputs)))
         for target, value in self.outputs:
             if value in stored and value not in self.home and target not in inputs:
                 self.home[value] = target
         for u in toposort((value for _, value in self.outputs), _operands):
             if u in stored:
                 if u not in self.home:
-                    self.home[u] = _temporary(fresh, u)
-                    fresh += 1
+                    self.home[u] = self.calls.temporary(u)
                 self._kernel({self.home[u]: u})
         effects, copies = [], []
-        last: dict[Shape, dict[UOp, UOp]] = {}
+        last: dict[Sizes, dict[UOp, UOp]] = {}
         for target, value in self.outputs:
             if self.home.get(value) is target:
-                effects.append(self.calls[target])
+                effects.append(self.calls.writer[target])
             elif target in inputs:
                 # Other kernels may still read the input: write a temporary, and copy it at the end.
-                aside = _temporary(fresh, value)
-                fresh += 1
+                aside = self.calls.temporary(value)
                 self._kernel({aside: value})
                 copies.append((target, aside))
             else:
                 last.setdefault(value.shape, {})[target] = value
         effects += [self._kernel(dict(some)) for of in last.values() for some in _batched(of)]
-        return UOp(Op.SINK, *effects, *(self._copy(*copy) for copy in copies))
+        return [*effects, *(self._copy(*copy) for copy in copies)]
 
     def _kernel(self, values: Mapping[UOp, UOp]) -> UOp:
         """Add a kernel that computes values of one shape into BUFFERs."""
@@ -177,8 +223,8 @@ class _Kernels:
         def stored(u: UOp) -> UOp | None:
             if u in self.home and self.home[u] not in values:
                 return self.home[u]
-            if u.op is Op.PARAM:
-                return _buffer_of(self.arguments[slot_of(u)])
+            if u.op is Op.PARAM and not is_variable(u):
+                return self.inputs[slot_of(u)]
             return u if u.op is Op.BINARY else None
 
         return self._call(Lowering(stored, self.simplify), values)
@@ -202,17 +248,17 @@ class _Kernels:
             if r.op is Op.RANGE:
                 effect = UOp(Op.END, effect, r)
         body = kernel.simplify(UOp(Op.SINK, effect))
-        written, read = kernel.buffers[: len(values)], kernel.buffers[len(values) :]
-        arguments = []
-        for buffer in written:
-            before = self.readers.get(buffer, [])
-            arguments.append(UOp(Op.AFTER, buffer, *before) if before else buffer)
-        arguments += [UOp(Op.AFTER, b, self.calls[b]) if b in self.calls else b for b in read]
-        call = UOp(Op.CALL, body, *arguments)
-        self.calls.update(dict.fromkeys(written, call))
-        for buffer in read:
-            self.readers.setdefault(buffer, []).append(call)
-        return call
+        return self.calls.call(*_with_variables(body, kernel.buffers), range(len(values)))
+
+
+def _with_variables(body: UOp, buffers: Sequence[UOp]) -> tuple[UOp, list[UOp]]:
+    """A kernel and its arguments, which end with the variables that it depends on."""
+    of = variables(body)
+    own = {
+        v: UOp(Op.PARAM, *v.src, arg=replace(arg_of(v, ParamArg), slot=slot))
+        for slot, v in enumerate(of, len(buffers))
+    }
+    return body.substitute(own) if own else body, [*buffers, *of]
 
 
 def _batched(values: Mapping[UOp, UOp]) -> Iterator[Sequence[tuple[UOp, UOp]]]:
@@ -222,14 +268,14 @@ def _batched(values: Mapping[UOp, UOp]) -> Iterator[Sequence[tuple[UOp, UOp]]]:
         yield items[start : start + OUTPUTS]
 
 
+def _passed(argument: UOp) -> UOp:
+    """An argument of a kernel: a size, or the BUFFER of a location."""
+    return argument if is_size(argument) else _buffer_of(base_of(argument))
+
+
 def _buffer_of(argument: UOp) -> UOp:
     """The BUFFER of an input, since kernels read memory."""
     if argument.op is not Op.PARAM:
         return argument
     arg = arg_of(argument, ParamArg)
     return UOp(Op.BUFFER, *argument.src, arg=BufferArg(arg.slot, arg.dtype, arg.device))
-
-
-def _temporary(slot: int, value: UOp) -> UOp:
-    arg = BufferArg(slot, value.dtype, value.device)
-    return UOp(Op.BUFFER, dims(value.shape), arg=arg, tag=TEMPORARY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from uop.compiler.stages.grid import (
@@ -17,6 +17,7 @@ from uop.compiler.stages.statements import (
     local_memory,
     local_name,
     param_name,
+    size_text,
     statements,
 )
 from uop.compiler.targets.cstyle import Dialect, c_type
@@ -25,6 +26,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, SourceArg
 from uop.spec.graph import WRITES, slot_of
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_size, is_variable
 from uop.spec.uop import UOp
 
 
@@ -33,15 +35,18 @@ class BundledKernel:
     """A kernel with buffers in the arena: the byte offset of each, by PARAM slot."""
 
     linear: UOp
-    offsets: tuple[int, ...]
+    offsets: Mapping[int, int]
 
 
 def render(root: UOp, target: Target) -> UOp:
     """Every LINEAR becomes a PROGRAM with its source; the runtime fills the binary."""
+    return root.substitute({u: _program(u, name, target) for u, name in kernel_names(root).items()})
+
+
+def kernel_names(root: UOp) -> dict[UOp, str]:
+    """The LINEARs of a program with the names of their kernels."""
     linears = [u for u in root.toposort() if u.op is Op.LINEAR]
-    return root.substitute(
-        {u: _program(u, f"kernel_{number}", target) for number, u in enumerate(linears)}
-    )
+    return {u: f"kernel_{number}" for number, u in enumerate(linears)}
 
 
 def _program(linear: UOp, name: str, target: Target) -> UOp:
@@ -55,11 +60,13 @@ def _program(linear: UOp, name: str, target: Target) -> UOp:
 
 
 def render_kernel(linear: UOp, name: str, dialect: Dialect) -> str:
-    """Render a kernel as a function of its PARAMs in the order of their slots.
+    """Render a kernel as a function of its memory, then of its variables, each by their slots.
 
     A launch may have more work items than the kernel needs; the others do nothing.
     """
-    parameters = ", ".join(f"{_pointer(u, dialect)} {param_name(u)}" for u in params(linear))
+    pointers = [f"{_pointer(u, dialect)} {param_name(u)}" for u in params(linear)]
+    sizes = [f"{c_type(u.dtype)} {param_name(u)}" for u in numbers(linear)]
+    parameters = ", ".join(pointers + sizes)
     if is_grouped(linear):
         lines = [*_in_group(linear, dialect), *statements(linear, dialect).lines]
     else:
@@ -78,13 +85,19 @@ def _guarded(u: UOp, dialect: Dialect) -> list[str]:
     """A frame with one work item for each number of a SPECIAL."""
     i = name_of(u)
     number = dialect.global_id[OVER_ALL.index(i)]
-    return [f"i64 {i} = {number};", f"if ({i} < {fixed_bound(u)}) {{"]
+    return [f"i64 {i} = {number};", f"if ({i} < {_count(u)}) {{"]
+
+
+def _count(u: UOp) -> str:
+    """The bound of a SPECIAL in C."""
+    is_symbolic = u.src[0].op is not Op.CONST and is_size(u.src[0])
+    return size_text(u.src[0]) if is_symbolic else str(fixed_bound(u))
 
 
 def _looped(u: UOp) -> list[str]:
     """A frame with a loop over all numbers of a SPECIAL."""
     i = name_of(u)
-    return [f"for (i64 {i} = 0; {i} < {fixed_bound(u)}; {i}++) {{"]
+    return [f"for (i64 {i} = 0; {i} < {_count(u)}; {i}++) {{"]
 
 
 def _inside(frames: Sequence[Sequence[str]], linear: UOp, dialect: Dialect) -> list[str]:
@@ -128,8 +141,8 @@ def render_bundle(
         lines = [*_places(kernel, dialect), *_inside(frames, kernel.linear, dialect)]
         cases += [f"    case {number}: {{", *_indented(lines, 3), "      break;", "    }"]
     source = [
-        f"{dialect.kernel} {name}({_arena(dialect)}, i32 first) {{",
-        f"  switch (first + (i32){dialect.group_id[0]}) {{",
+        f"{dialect.kernel} {name}({_arena(dialect)}, i64 first) {{",
+        f"  switch (first + (i64){dialect.group_id[0]}) {{",
         *cases,
         "  }",
         "}",
@@ -182,9 +195,14 @@ def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:
 
 
 def params(linear: UOp) -> list[UOp]:
-    """The PARAMs of a kernel in the order of its arguments, each once."""
-    found = {u for u in linear.src if u.op is Op.PARAM}
+    """The PARAMs of a kernel that are memory, in the order of its arguments, each once."""
+    found = {u for u in linear.src if u.op is Op.PARAM and not is_variable(u)}
     return sorted(found, key=lambda u: slot_of(u))
+
+
+def numbers(linear: UOp) -> list[UOp]:
+    """The variables of a kernel: the arguments behind its memory."""
+    return sorted({u for u in linear.src if is_variable(u)}, key=lambda u: slot_of(u))
 
 
 def written_params(linear: UOp) -> set[UOp]:

@@ -1,4 +1,4 @@
-"""Scalarizes a LINEAR: each instruction on vectors becomes one per element (in linearize).
+"""Scalarizes a kernel: each node on vectors becomes one per element.
 
 A read of a vector at a dynamic index becomes a choice between its elements.
 """
@@ -6,29 +6,44 @@ A read of a vector at a dynamic index becomes a choice between its elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from uop.compiler.simplify import int_value
-from uop.spec.args import DTypeArg, arg_of
+from uop.compiler.validity import identity
+from uop.spec.args import DTypeArg, InsArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES
+from uop.spec.graph import LEAVES, WRITES, base_of, kernels
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp, index_const
 
 MEMORY = (Op.PARAM, Op.BUFFER, Op.AFTER)
 """Locations, which keep their shape: accesses go through an INDEX."""
 
 
-def in_scalars(linear: UOp) -> UOp:
-    """Scalarize the instructions; UnsupportedError for values of rank 2 or more."""
-    if not any(_is_vector(u) for u in linear.src):
-        return linear
-    elements = _Elements()
-    for u in linear.src:
+def graphs_in_scalars(root: UOp) -> UOp:
+    """Scalarize the bodies of a kernel program that are graphs; `linearize` does the lists."""
+    graphs = (body for body in kernels(root) if body.op is Op.SINK)
+    return root.substitute({body: in_scalars(body) for body in graphs})
+
+
+def in_scalars(body: UOp) -> UOp:
+    """Scalarize a SINK or a LINEAR; UnsupportedError for values of rank 2 or more."""
+    order = body.src if body.op is Op.LINEAR else body.toposort()
+    if not any(_is_vector(u) for u in order):
+        return body
+    is_list = body.op is Op.LINEAR
+    reads = () if is_list else (u.src[0] for u in order if u.op is Op.LOAD)
+    elements = _Elements(set(map(base_of, reads)))
+    for u in order:
         elements.take(u)
-    return UOp(Op.LINEAR, *elements.listing.instructions)
+    if is_list:
+        return UOp(Op.LINEAR, *elements.listing.instructions)
+    (root,) = elements.of[body]
+    return root
 
 
 def _is_vector(u: UOp) -> bool:
@@ -36,19 +51,21 @@ def _is_vector(u: UOp) -> bool:
 
 
 def _is_constant(u: UOp) -> bool:
-    """Whether it is a STACK of CONSTs, such as a shape, which stays as it is."""
-    return u.op is Op.STACK and all(s.op is Op.CONST for s in u.src)
+    """Whether it is a STACK of CONSTs or sizes, such as a shape, which stays as it is."""
+    return u.op is Op.STACK and all(s.op is Op.CONST or is_size(s) for s in u.src)
 
 
 class _Elements:
-    """The new instructions so far, and the elements of each old node in them."""
+    """The new nodes so far, and the elements of each old node in them."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: set[UOp]) -> None:
+        """`read` is the memory that is read in no order but that of data."""
         self.listing = Listing()
-        self._of: dict[UOp, tuple[UOp, ...]] = {}
+        self._read = read
+        self.of: dict[UOp, tuple[UOp, ...]] = {}
 
     def take(self, u: UOp) -> None:
-        self._of[u] = self._taken(u)
+        self.of[u] = self._taken(u)
 
     def _taken(self, u: UOp) -> tuple[UOp, ...]:
         if len(u.shape) > 1:
@@ -61,28 +78,64 @@ class _Elements:
             return (self._list(u),)
         if u.op is Op.INDEX and u.addrspace is None:
             return self._picked(u)
-        if u.op is Op.STORE and u.src[0].shape:
-            count = u.src[0].shape[0]
-            return (self._list(UOp(Op.GROUP, *(self._element(u, k) for k in range(count)))),)
+        if u.op in WRITES and u.src[0].shape:
+            return self._written(u)
+        if u.op is Op.REDUCE:
+            return self._folded(u)
+        if u.op is Op.GETADDR:
+            # The address of several elements is that of the first one.
+            return (self._list(u.with_src([self.of[u.src[0]][0]])),)
         if _is_vector(u):
-            if not (u.op in ELEMENTWISE or u.op in (Op.INDEX, Op.LOAD, Op.BITCAST)):
+            if not (u.op in ELEMENTWISE or u.op in (Op.INDEX, Op.LOAD, Op.BITCAST, Op.INS)):
                 raise UnsupportedError(f"a kernel with {u.op.name} of shape {list(u.shape)}")
             return tuple(self._element(u, k) for k in range(u.shape[0]))
         return (self._list(u.with_src([self._one(s) for s in u.src])),)
 
     def _element(self, u: UOp, k: int) -> UOp:
-        """Element k of a vector instruction; scalar operands are shared by all elements."""
+        """Element k of a node on vectors; scalar operands are shared by all elements."""
         if u.op is Op.BITCAST and u.src[0].shape != u.shape:
             raise UnsupportedError(f"a BITCAST to {arg_of(u, DTypeArg).dtype.name} of a vector")
-        parts = [self._of[s] for s in u.src]
-        return self._list(u.with_src([p[k] if len(p) > 1 else p[0] for p in parts]))
+        parts = [self.of[s] for s in u.src]
+        chosen = [p[k] if len(p) > 1 else p[0] for p in parts]
+        if u.op is not Op.INS:
+            return self._list(u.with_src(chosen))
+        arg = arg_of(u, InsArg)
+        if any(s.shape != u.shape for s in u.src):
+            raise UnsupportedError(f"INS {arg.name} of shape {list(u.shape)} on other shapes")
+        return self._list(UOp(Op.INS, *chosen, arg=InsArg(arg.name, arg.dtype)))
+
+    def _written(self, u: UOp) -> tuple[UOp, ...]:
+        """A STORE or ATOMICADD for each element, after all of them are computed."""
+        parts = [self.of[s] for s in u.src]
+        effects = []
+        for k in range(u.src[0].shape[0]):
+            place, *values = (p[k] if len(p) > 1 else p[0] for p in parts)
+            if len(parts[0]) > 1 and base_of(place) in self._read:
+                computed = dict.fromkeys(v for p in parts[1:] for v in p)
+                memory = self._list(UOp(Op.AFTER, place.src[0], *computed))
+                place = self._list(place.with_src([memory, *place.src[1:]]))
+            effects.append(self._list(u.with_src([place, *values])))
+        return (self._list(UOp(Op.GROUP, *effects)),)
+
+    def _folded(self, u: UOp) -> tuple[UOp, ...]:
+        """A REDUCE of a vector folds its elements in each iteration."""
+        value, *ranges = u.src
+        arg = arg_of(u, ReduceArg)
+        parts = self.of[value]
+        if arg.axes:
+            joined = lambda a, b: self._list(UOp(arg.op, a, b))  # noqa: E731
+            parts = (reduce(joined, parts) if parts else self._list(identity(arg.op, u.dtype)),)
+        if not ranges:
+            return parts
+        closed = [self._one(r) for r in ranges]
+        return tuple(self._list(UOp(Op.REDUCE, p, *closed, arg=ReduceArg(arg.op))) for p in parts)
 
     def _picked(self, u: UOp) -> tuple[UOp, ...]:
         """The elements of a vector at an index."""
         vector, *indices = u.src
         if len(indices) != 1:
             raise UnsupportedError(f"a kernel with INDEX of {len(indices)} indices into a value")
-        return tuple(self._chosen(self._of[vector], i) for i in self._of[indices[0]])
+        return tuple(self._chosen(self.of[vector], i) for i in self.of[indices[0]])
 
     def _chosen(self, elements: Sequence[UOp], at: UOp) -> UOp:
         if (position := int_value(at)) is not None:
@@ -96,13 +149,13 @@ class _Elements:
         return result
 
     def _one(self, u: UOp) -> UOp:
-        found = self._of[u] if u in self._of else (self._list(u),)
+        found = self.of[u] if u in self.of else (self._list(u),)
         if len(found) != 1:
             raise UnsupportedError(f"a kernel with a vector where one element is meant: {u!r}")
         return found[0]
 
     def _list(self, u: UOp) -> UOp:
-        """List an instruction, unless its value is in scope already."""
+        """List a node, unless its value is in scope already."""
         if u not in self.listing:
             self.listing.add(u)
         return u

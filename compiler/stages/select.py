@@ -18,7 +18,7 @@ from uop.compiler.targets.target import COPIES, Target
 from uop.compiler.validity import identity
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg, arg_of
 from uop.spec.errors import IncompleteError
-from uop.spec.graph import calls
+from uop.spec.graph import kernels
 from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, BodyNodes, Form, Invariant, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
@@ -32,7 +32,7 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
     """Rewrite the kernels for a target."""
     rewriter = Rewriter(rules_for(target), fired)
     bodies: dict[UOp, UOp] = {}
-    for body in dict.fromkeys(call.src[0] for call in calls(root)):
+    for body in kernels(root):
         bodies[body] = rewriter(_looped(launched(body)))
     return root.substitute(bodies)
 
@@ -93,7 +93,10 @@ def _accumulated(u: UOp, src: Sequence[UOp], around: Sequence[UOp], slot: int) -
     effect = UOp(Op.STORE, element, UOp(op, UOp(Op.LOAD, element), value))
     for r in reversed(ranges):
         effect = UOp(Op.END, effect, r)
-    return UOp(Op.LOAD, UOp(Op.INDEX, UOp(Op.AFTER, register, effect), zero))
+    # A loop of no iterations runs nothing in it, not even the start.
+    counted = all(r.src[0].op is Op.CONST for r in ranges)
+    done = (effect,) if counted else (start, effect)
+    return UOp(Op.LOAD, UOp(Op.INDEX, UOp(Op.AFTER, register, *done), zero))
 
 
 @cache

@@ -6,13 +6,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from uop.compiler.stages.grid import name_of
-from uop.compiler.targets.cstyle import SPELLINGS, Dialect, Operation, c_type, literal, spell
+from uop.compiler.targets.cstyle import (
+    SPELLINGS,
+    Dialect,
+    Operation,
+    c_type,
+    literal,
+    spell,
+    storage,
+)
 from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
 from uop.spec.graph import slot_of
-from uop.spec.kernel.instructions import filled, instruction_named
+from uop.spec.kernel.instructions import check_operands, filled, instruction_named
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_size, is_variable
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 
@@ -56,7 +65,26 @@ def local_name(number: int) -> str:
 
 
 def param_name(u: UOp) -> str:
-    return f"b{slot_of(u)}"
+    return f"{'v' if is_variable(u) else 'b'}{slot_of(u)}"
+
+
+def size_text(u: UOp) -> str:
+    """A size as one expression: numbers, variables and the arithmetic on them."""
+    if isinstance(u.arg, ConstArg):
+        return literal(u.arg.dtype, u.arg.bits)
+    if is_variable(u):
+        return param_name(u)
+    args = tuple(f"({size_text(s)})" for s in u.src)
+    return spell(Operation(u.op, u.dtype, tuple(s.dtype for s in u.src), args))
+
+
+def _only_sizes(linear: UOp) -> set[UOp]:
+    """The arithmetic that only shapes and the bounds of SPECIALs use, which has no statement."""
+    used: set[UOp] = set()
+    for u in reversed(linear.src):
+        if u.op not in (Op.STACK, Op.SPECIAL) and (u in used or not is_size(u)):
+            used.update(u.src)
+    return {u for u in linear.src if u not in used and is_size(u)}
 
 
 @dataclass(slots=True)
@@ -72,7 +100,10 @@ class _Body:
     count: int = 0
 
     def instructions(self, linear: UOp) -> Statements:
+        unwritten = _only_sizes(linear)
         for u in linear.src:
+            if u in unwritten:
+                continue
             if u.op not in RENDER and u.op not in SPELLINGS:
                 raise UnsupportedError(f"render: {u.op.name}")
             self.current = u
@@ -166,18 +197,24 @@ def _barrier(body: _Body, u: UOp) -> None:
 
 def _instruction(body: _Body, u: UOp) -> None:
     """INS and CUSTOM: the spelling in the dialect, with the operands in place."""
-    spelling = (
-        instruction_named(u.arg.name).spelled(body.dialect.target)
-        if isinstance(u.arg, InsArg)
-        else arg_of(u, CustomArg).fmt
-    )
-    text = filled(spelling, [body.of(s) for s in u.src])
+    for dtype in (u.dtype, *(s.dtype for s in u.src)):
+        if dtype is not dtypes.void and storage(dtype) is not dtype:
+            raise UnsupportedError(f"{u.op.name} on {dtype.name}: only its bits exist in C")
+    text = filled(_spelling(u, body.dialect.target), [body.of(s) for s in u.src])
     if u.dtype is dtypes.void:
         body.write(f"{text};")
-    elif u.shape:
-        raise UnsupportedError(f"render: {u.op.name} with a result of shape {list(u.shape)}")
+    elif u.dtype is dtypes.bool:
+        body.variable(u, f"({text}) != 0")
     else:
         body.variable(u, f"({c_type(u.dtype)})({text})")
+
+
+def _spelling(u: UOp, target: str) -> str:
+    if not isinstance(u.arg, InsArg):
+        return arg_of(u, CustomArg).fmt
+    instruction = instruction_named(u.arg.name)
+    check_operands(u)
+    return instruction.spelled(target)
 
 
 def _index(body: _Body, u: UOp) -> None:
@@ -195,6 +232,11 @@ def _load(body: _Body, u: UOp) -> None:
             f"{body.of(u.src[2])} ? {f'({read})' if read is not at else at} : {body.of(u.src[1])}"
         )
     body.variable(u, read)
+
+
+def _address(body: _Body, u: UOp) -> None:
+    place = u.src[0]
+    body.variable(u, f"({c_type(u.dtype)})({'' if place.shape else '&'}{body.of(place)})")
 
 
 def _store(body: _Body, u: UOp) -> None:
@@ -237,6 +279,7 @@ RENDER: Mapping[Op, Callable[[_Body, UOp], None]] = {
     Op.END: _end,
     Op.INDEX: _index,
     Op.LOAD: _load,
+    Op.GETADDR: _address,
     Op.STORE: _store,
     Op.AFTER: _after,
     Op.IF: _if,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from uop.compiler.runtime.device import Device
+from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.stages.render import render_kernel, render_source
 from uop.compiler.targets.cstyle import SPELLINGS, Dialect
 from uop.compiler.targets.target import Target
@@ -20,6 +20,8 @@ class CTarget(Target):
 
     dialect: Dialect
     opener: Callable[[], Any]
+    compiler_opener: Callable[[], Any] | None = None
+    """Opens a compiler that needs no device."""
 
     def kernel(self, linear: UOp, name: str) -> str:
         return render_kernel(linear, name, self.dialect)
@@ -29,6 +31,9 @@ class CTarget(Target):
 
     def open(self) -> Device:
         return cast(Device, self.opener())
+
+    def compiler(self) -> Compiler:
+        return cast(Compiler, (self.compiler_opener or self.opener)())
 
 
 SMALL_FLOATS = tuple(dtype for dtype in FLOATS if dtype.bits < 32)
@@ -41,6 +46,16 @@ EMULATED: Mapping[DType, DType] = dict.fromkeys(SMALL_FLOATS, dtypes.float32)
 *, / and sqrt once more gives the correctly rounded result."""
 
 
-def c_target(name: str, dialect: Dialect, opener: Callable[[], Any], local_size: int) -> CTarget:
+def c_target(
+    name: str,
+    dialect: Dialect,
+    opener: Callable[[], Any],
+    local_size: int,
+    *,
+    keeps_addresses: bool,
+    compiler: Callable[[], Any] | None = None,
+) -> CTarget:
     """A target with 64-bit floats and integers whose small floats live as their bits."""
-    return CTarget(name, NATIVE, EMULATED, SPELLINGS.keys(), local_size, dialect, opener)
+    ops = SPELLINGS.keys()
+    numbers = name, NATIVE, EMULATED, ops, local_size
+    return CTarget(*numbers, dialect, opener, compiler, keeps_addresses=keeps_addresses)

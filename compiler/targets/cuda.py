@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uop.compiler.runtime.cuda import open_cuda
+from uop.compiler.runtime.cuda import open_compiler, open_cuda
 from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.targets.c import c_target
 from uop.compiler.targets.cstyle import Dialect
@@ -51,6 +51,8 @@ DIALECT = Dialect(
     target="cuda",
 )
 
-CUDA = c_target("cuda", DIALECT, open_cuda, local_size=256)
-CUDA_HOST = c_target("cuda-host", DIALECT, open_cuda_host, local_size=256)
+CUDA = c_target(
+    "cuda", DIALECT, open_cuda, local_size=256, keeps_addresses=True, compiler=open_compiler
+)
+CUDA_HOST = c_target("cuda-host", DIALECT, open_cuda_host, local_size=256, keeps_addresses=True)
 """The same sources, compiled for the CPU."""

@@ -55,4 +55,4 @@ DIALECT = Dialect(
     target="opencl",
 )
 
-OPENCL = c_target("opencl", DIALECT, open_opencl, local_size=64)
+OPENCL = c_target("opencl", DIALECT, open_opencl, local_size=64, keeps_addresses=False)

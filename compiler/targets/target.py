@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from uop.compiler.runtime.device import Device
+from uop.compiler.runtime.device import Compiler, Device
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
@@ -33,6 +33,9 @@ class Target(ABC):
     local_size: int
     """Work items of a group, for every launch: another size is another build of the kernel."""
 
+    keeps_addresses: bool = field(default=False, kw_only=True)
+    """Whether memory stays where it is from one launch to the next."""
+
     @abstractmethod
     def kernel(self, linear: UOp, name: str) -> str:
         """The text of one kernel: a function of its PARAMs in the order of their slots."""
@@ -44,6 +47,10 @@ class Target(ABC):
     @abstractmethod
     def open(self) -> Device:
         """The device that runs such sources. UnsupportedError where there is none."""
+
+    def compiler(self) -> Compiler:
+        """What makes machine code for it, here its device. UnsupportedError where there is none."""
+        return self.open()
 
     def computes_as(self, dtype: DType) -> DType:
         """The dtype in which ALU ops on `dtype` are done; UnsupportedError where there is none."""

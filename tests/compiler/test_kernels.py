@@ -95,9 +95,9 @@ def test_kernels_enter_at_the_stage_behind_their_form(root: UOp, first: str) -> 
     assert found[0].tolist() == reference[0].tolist()
 
 
-def storing_twice(other: int) -> UOp:
+def storing_twice(other: int, kind: AxisType = AxisType.LOOP) -> UOp:
     """Two STOREs in one loop, to two buffers or to both halves of one."""
-    i = loop(0, ROWS, AxisType.LOOP)
+    i = loop(0, ROWS, kind)
     further = i if other else UOp(Op.ADD, i, index_const(ROWS))
     to = (
         at(memory(1 - other, (ROWS, ROWS * INNER)[1 - other]), i),
@@ -152,6 +152,14 @@ def by_a_group() -> UOp:
     return program(UOp(Op.SINK, UOp(Op.END, store, i)))
 
 
+def in_place() -> UOp:
+    """Work items that double elements where they stand."""
+    place = at(memory(0, ROWS), loop(0, ROWS, AxisType.LOCAL))
+    value = UOp(Op.LOAD, place)
+    effect = UOp(Op.STORE, place, UOp(Op.ADD, value, value))
+    return program(UOp(Op.SINK, UOp(Op.END, effect, place.src[1])))
+
+
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize(
     "root",
@@ -163,9 +171,15 @@ def by_a_group() -> UOp:
         as_often_as_data_says(),
         adding(None),
         adding(AxisType.LOOP),
+        adding(AxisType.GLOBAL),
         by_a_group(),
+        storing_twice(0, AxisType.GLOBAL),
+        in_place(),
     ],
-    ids=["halves", "buffers", "carried", "fold", "bound", "items", "loop", "group"],
+    ids=[
+        *("halves", "buffers", "carried", "fold", "bound", "items", "loop", "global", "group"),
+        *("halves by items", "in place"),
+    ],
 )
 def test_a_kernel_with_effects_in_an_order_gives_what_the_interpreter_gives(root: UOp) -> None:
     inputs = {0: np.arange(1, ROWS + 1, dtype=np.int32), 1: np.abs(DATA)}
@@ -179,13 +193,28 @@ def test_a_kernel_with_effects_in_an_order_gives_what_the_interpreter_gives(root
     assert any(not np.array_equal(a, inputs[slot]) for slot, a in right.items())
 
 
-@pytest.mark.parametrize("kind", [AxisType.UPCAST, AxisType.GLOBAL])
-def test_copies_of_a_loop_that_depend_on_each_other_are_refused(kind: AxisType) -> None:
-    i = loop(0, ROWS - 1, kind)
+def test_copies_of_a_loop_that_depend_on_each_other_are_refused() -> None:
+    i = loop(0, ROWS - 1, AxisType.UPCAST)
     later = at(memory(0, ROWS), UOp(Op.ADD, i, index_const(1)))
     total = UOp(Op.ADD, UOp(Op.LOAD, at(memory(0, ROWS), i)), UOp(Op.LOAD, later))
     with pytest.raises(UnsupportedError, match="dependent"):
         compile(program(UOp(Op.SINK, UOp(Op.END, UOp(Op.STORE, later, total), i))))
+
+
+def test_an_effect_outside_a_loop_of_work_items_is_not_repeated_by_each() -> None:
+    i = loop(0, ROWS, AxisType.GLOBAL)
+    inside = UOp(Op.END, UOp(Op.ATOMICADD, at(memory(0, ROWS), i), const(1, dtypes.int32)), i)
+    once = UOp(Op.ATOMICADD, at(memory(0, ROWS), index_const(0)), const(1, dtypes.int32))
+    with pytest.raises(UnsupportedError, match="dependent"):
+        compile(program(UOp(Op.SINK, UOp(Op.GROUP, inside, once))))
+
+
+def test_an_addition_beside_a_fold_that_a_group_shares_is_not_repeated_by_each() -> None:
+    i, k = loop(0, ROWS, AxisType.GLOBAL), loop(1, INNER, AxisType.GROUP_REDUCE)
+    total = UOp(Op.REDUCE, element(i, k), k, arg=ReduceArg(Op.ADD))
+    effect = UOp(Op.ATOMICADD, at(memory(0, ROWS), index_const(0)), total)
+    with pytest.raises(UnsupportedError, match="dependent"):
+        compile(program(UOp(Op.SINK, UOp(Op.END, effect, i))))
 
 
 @pytest.mark.usefixtures("opencl")

@@ -234,7 +234,7 @@ def test_many_kernels_in_one_agree_with_each_alone(opencl: OpenCLDevice) -> None
     arena, placed, places = np.zeros(4096, np.uint8), [], []
     for number, (kernel, buffers) in enumerate(kernels):
         offsets = (number * 1024, number * 1024 + 512)
-        placed.append(BundledKernel(kernel, offsets))
+        placed.append(BundledKernel(kernel, dict(enumerate(offsets))))
         for at, contents in zip(offsets, buffers, strict=True):
             arena[at : at + contents.nbytes] = contents.view(np.uint8)
             places.append((at, contents))
@@ -272,7 +272,9 @@ def test_the_same_kernels_compile_for_cuda() -> None:
     texts = [CUDA.kernel(kernel, f"k{n}") for n, kernel in enumerate(kernels)]
     nvrtc_compile(CUDA.source(texts))
     nvrtc_compile(
-        render_bundle([BundledKernel(kernel, (0, 64)) for kernel in kernels], "k", CUDA.dialect)
+        render_bundle(
+            [BundledKernel(kernel, {0: 0, 1: 64}) for kernel in kernels], "k", CUDA.dialect
+        )
     )
 
 

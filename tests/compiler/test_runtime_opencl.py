@@ -11,7 +11,7 @@ from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl, variant_of
 from uop.spec.errors import BackendError, UnsupportedError
 
 ADD = """
-kernel void add(global const int* a, global int* b, int step) {
+kernel void add(global const int* a, global int* b, long step) {
   b[get_global_id(0)] += a[get_global_id(0)] + step;
 }
 """

@@ -1,4 +1,4 @@
-"""Vectors of a LINEAR taken apart: instructions on values of shape (), and the same results."""
+"""Vectors of a kernel taken apart: instructions on values of shape (), and the same results."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ import numpy as np
 import pytest
 
 from uop.compiler.kernels import first_stage
+from uop.compiler.pipeline import compile
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.scalars import in_scalars
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ParamArg, SpecialArg
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    BufferArg,
+    DTypeArg,
+    ParamArg,
+    RangeArg,
+    ReduceArg,
+    SpecialArg,
+)
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import FORMS, verify
@@ -22,6 +32,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
 
 SIZE = 8
+BUFFERS = [UOp(Op.BUFFER, dims((SIZE,)), arg=BufferArg(k, dtypes.int32)) for k in range(2)]
 
 
 def memory(slot: int) -> UOp:
@@ -32,8 +43,11 @@ def memory(slot: int) -> UOp:
 def program(*roots: UOp) -> UOp:
     """A kernel of 3 work items that lists what these effects need."""
     order = list(dict.fromkeys(u for root in roots for u in root.toposort()))
-    buffers = [UOp(Op.BUFFER, dims((SIZE,)), arg=BufferArg(k, dtypes.int32)) for k in range(2)]
-    return UOp(Op.SINK, UOp(Op.CALL, UOp(Op.LINEAR, *order), *buffers))
+    return UOp(Op.SINK, UOp(Op.CALL, UOp(Op.LINEAR, *order), *BUFFERS))
+
+
+def loop(id: int, count: int, kind: AxisType) -> UOp:
+    return UOp(Op.RANGE, index_const(count), arg=RangeArg(id, kind))
 
 
 def results(root: UOp, data: dict[int, Any]) -> dict[int, Any]:
@@ -81,6 +95,64 @@ def test_a_gated_vector_is_stored_element_by_element() -> None:
     verify(after, FORMS["linearize"])
     for root in (before, after):
         assert results(root, DATA)[0].tolist() == [0, 7, 14, 21, -1, 35, -1, -1]
+
+
+def exchanged(counter: UOp) -> UOp:
+    """Each iteration or item swaps two neighbours."""
+    first = UOp(Op.ADD, counter, counter)
+    second = UOp(Op.ADD, first, index_const(1))
+    there, back = UOp(Op.STACK, first, second), UOp(Op.STACK, second, first)
+    effect = UOp(
+        Op.STORE, UOp(Op.INDEX, memory(0), there), UOp(Op.LOAD, UOp(Op.INDEX, memory(0), back))
+    )
+    return UOp(Op.SINK, UOp(Op.END, effect, counter) if counter.op is Op.RANGE else effect)
+
+
+def folded() -> UOp:
+    """A fold over a range and over the axis of a vector."""
+    k = loop(0, 3, AxisType.REDUCE)
+    pair = UOp(Op.LOAD, UOp(Op.INDEX, memory(1), UOp(Op.STACK, k, UOp(Op.ADD, k, k))))
+    total = UOp(Op.REDUCE, pair, k, arg=ReduceArg(Op.ADD, (0,)))
+    value = UOp(Op.INDEX, total, index_const(0))
+    return UOp(Op.SINK, UOp(Op.STORE, UOp(Op.INDEX, memory(0), index_const(2)), value))
+
+
+def added() -> UOp:
+    """Each item adds a vector of its elements to a vector of places."""
+    value = UOp(Op.LOAD, UOp(Op.INDEX, memory(1), UOp(Op.STACK, ITEM, index_const(5))))
+    return UOp(Op.SINK, UOp(Op.ATOMICADD, UOp(Op.INDEX, memory(0), places(6, 1)), value))
+
+
+GRAPHS = {
+    "items": (exchanged(ITEM), [4, 3, 6, 5, 8, 7, 9, 10]),
+    "loop": (exchanged(loop(0, 4, AxisType.LOOP)), [4, 3, 6, 5, 8, 7, 10, 9]),
+    "work items": (exchanged(loop(0, 4, AxisType.LOCAL)), [4, 3, 6, 5, 8, 7, 10, 9]),
+    "fold": (folded(), [3, 4, 63, 6, 7, 8, 9, 10]),
+    "sums": (added(), [3, 4 + 3 * 35, 5, 6, 7, 8, 9 + 21, 10]),
+}
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize("name", GRAPHS)
+def test_vectors_of_a_graph(name: str) -> None:
+    body, right = GRAPHS[name]
+    root = UOp(Op.SINK, UOp(Op.CALL, body, *BUFFERS))
+    data = DATA | {0: np.arange(3, 3 + SIZE, dtype=np.int32)}
+    assert results(root, data)[0].tolist() == right
+    found = compile(root).run(data)
+    assert isinstance(found, dict)
+    assert found[0].tolist() == right
+
+
+def test_a_vector_index_out_of_a_fold_of_a_list_is_its_elements() -> None:
+    pair = UOp(Op.LOAD, UOp(Op.INDEX, memory(1), places(3, 4)))
+    total = UOp(Op.REDUCE, pair, arg=ReduceArg(Op.MUL, (0,)))
+    value = UOp(Op.INDEX, total, index_const(0))
+    before = program(UOp(Op.STORE, UOp(Op.INDEX, memory(0), ITEM), value))
+    after = linearize(before)
+    verify(after, FORMS["linearize"])
+    for root in (before, after):
+        assert results(root, DATA)[0].tolist() == [21 * 28] * 3 + [-1] * 5
 
 
 WORKGROUPS = [f"kernel/BARRIER/{d}/workgroup/{k}" for d in ("int32", "float32") for k in range(4)]

@@ -11,7 +11,7 @@ from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
 from uop.compiler.stages.optimize.apply import apply
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.errors import users_line
-from uop.spec.graph import calls, outside
+from uop.spec.graph import kernel_calls, outside
 from uop.spec.kernel.optimization import OPTIMIZE_C1, Optimization
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -23,15 +23,15 @@ Sequences = Sequence[Sequence[Optimization]]
 def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences = ()) -> UOp:
     """Make every RANGE over outputs GLOBAL, then apply the optimizations.
 
-    Kernels are numbered as `calls` lists them. InvalidError for an optimization that its kernel
-    does not allow, and for a sequence without a kernel.
+    Kernels are numbered as `kernel_calls` lists them. InvalidError for an optimization that its
+    kernel does not allow, and for a sequence without a kernel.
     """
     parallel = Rewriter(OPTIMIZE, fired)(root)
-    if len(sequences) > len(calls(parallel)):
-        found = f"{len(sequences)} sequences for {len(calls(parallel))} kernels"
+    if len(sequences) > len(kernel_calls(parallel)):
+        found = f"{len(sequences)} sequences for {len(kernel_calls(parallel))} kernels"
         raise OPTIMIZE_C1.error("optimize", found, users_line())
     new: dict[UOp, UOp] = {}
-    for call, sequence in zip(calls(parallel), sequences, strict=False):
+    for call, sequence in zip(kernel_calls(parallel), sequences, strict=False):
         new[call] = apply(call.src[0], sequence, fired)
     return _with_bodies(parallel, new) if new else parallel
 

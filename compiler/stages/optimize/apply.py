@@ -50,6 +50,7 @@ from uop.spec.kernel.optimization import (
     Swap,
 )
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import variables
 from uop.spec.uop import UOp, const, index_const
 
 OF_WORKGROUPS = (AxisType.LOCAL, AxisType.GROUP_REDUCE, AxisType.WARP)
@@ -73,6 +74,8 @@ def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = quietly) -
         return body
     if any(v.op is Op.RANGE for r in axes(body) for v in r.src[0].toposort()):
         raise UnsupportedError("optimizations of a loop that runs as often as another one says")
+    if variables(body):
+        raise UnsupportedError("optimizations of a kernel with symbolic sizes")
     state = Scheduled(numbered(body, axes(body)))
     for number, optimization in enumerate(sequence):
         before = state.body

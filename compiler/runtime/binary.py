@@ -1,0 +1,61 @@
+"""The content of a BINARY: machine code, with what it was compiled from and for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+
+from uop.spec.conditions.labels import PROGRAM_BINARY
+from uop.spec.errors import LackingError
+
+MAGIC = b"uop binary 1\n"
+ABOUT = ("target", "machine", "kernel", "source")
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Machine code of one kernel, for a target and a machine."""
+
+    target: str
+    machine: str
+    """The device and the driver, or the architecture, that run it."""
+    kernel: str
+    """The name of the kernel in it."""
+    source: str
+    """The SHA-256 of its source."""
+    code: bytes
+
+    def pack(self) -> bytes:
+        """A line that names the format, one of JSON, and the code."""
+        about = {key: getattr(self, key) for key in ABOUT} | {"code": digest(self.code)}
+        return MAGIC + json.dumps(about).encode() + b"\n" + self.code
+
+
+def unpack(data: bytes, source: str) -> Binary:
+    """The inverse of `pack`, for a PROGRAM of this source.
+
+    LackingError for other bytes, for damaged ones, and for code of another source.
+    """
+    head, _, code = data.removeprefix(MAGIC).partition(b"\n")
+    if not data.startswith(MAGIC):
+        raise _broken(f"{len(data)} bytes that start with {data[: len(MAGIC)]!r}")
+    try:
+        about = json.loads(head)
+        target, machine, kernel, of = (str(about[key]) for key in ABOUT)
+        expected = about["code"]
+    except (ValueError, LookupError, TypeError):
+        raise _broken("a head that is cut off or damaged") from None
+    if digest(code) != expected:
+        raise _broken(f"{len(code)} bytes of code that are cut off or damaged")
+    if digest(source.encode()) != of:
+        raise _broken("code of another SOURCE")
+    return Binary(target, machine, kernel, of, code)
+
+
+def digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _broken(found: str) -> LackingError:
+    return PROGRAM_BINARY.lacking("BINARY", found)

@@ -1,0 +1,323 @@
+"""Values without effects: what memory holds where a program reads it, and the steps of a program.
+
+A step is a FUNCTION that computes values into buffers, or a CALL of a kernel. Steps run one after
+the other. A buffer has a version for the inputs and for each step that writes it: a PARAM stands
+for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from uop.compiler.stages.lower import unsigned
+from uop.compiler.validity import TRUE, Validity, both, expand, full
+from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, arg_of
+from uop.spec.conditions.labels import CALLIFY_TARGET
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.graph import (
+    LEAVES,
+    all_replaced,
+    base_of,
+    outside,
+    passed_buffer,
+    put_back,
+    returns_memory,
+    slot_of,
+    slots_of,
+    viewed,
+    views_of,
+    written_by,
+)
+from uop.spec.ops.names import VIEWS, Op
+from uop.spec.properties.symbolic import is_variable, variables
+from uop.spec.uop import UOp, const, dims
+from uop.spec.walk import outside_bodies, toposort
+
+WRITTEN_THROUGH = VIEWS - {Op.EXPAND}
+"""The views that a STORE may go through, besides INDEX and BITCAST."""
+TEMPORARY = "temporary"
+"""The tag of BUFFERs that pass values from one kernel to another."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A FUNCTION of a TUPLE, or a CALL of a kernel, on versions of buffers."""
+
+    body: UOp
+    """Its PARAMs are the arguments by position."""
+    arguments: tuple[UOp, ...]
+    """Versions; for a CALL buffers, whose last versions it takes, BINARYs and values in memory."""
+    targets: Mapping[UOp, UOp]
+    """The version that it makes of each buffer that it writes; in the order of a TUPLE."""
+
+    @property
+    def is_call(self) -> bool:
+        return self.body.op is not Op.TUPLE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """A version of a buffer, and the effects that have led to it."""
+
+    version: UOp
+    applied: frozenset[UOp]
+
+
+class Steps:
+    """The steps of a program: for each value and location the value that a reader gets."""
+
+    def __init__(self, root: UOp, returned: Collection[UOp]) -> None:
+        """`returned` are the buffers whose contents a program without a value returns."""
+        self.root, self._returned = root, returned
+        self.inputs = slots_of(root)
+        self.steps: list[Step] = []
+        self.validity = Validity()
+        self.values: dict[UOp, UOp] = {}
+        self._order = outside(root)
+        self._numbers = {u: n for n, u in enumerate(self._order) if u.op in (Op.STORE, Op.CALL)}
+        self._states = {u: [_State(placeholder(u), frozenset())] for u in self.inputs.values()}
+        self._versions = {states[0].version for states in self._states.values()}
+        self._tuples: dict[UOp, Sequence[UOp]] = {}
+        results = self._results()
+        self._fresh = max(self.inputs, default=-1) + 1 + len(results)
+        for u in self._order:
+            if u.op is Op.FUNCTION:
+                self._tuples[u] = self._function(u)
+            elif u.op is Op.CALL:
+                self._call(u)
+            elif u.dtype is not dtypes.void:
+                self.values[u] = self._value(u)
+        self.outputs = self._outputs(results)
+        """The BUFFER of each result, with its last version."""
+
+    def initial(self) -> dict[UOp, UOp]:
+        """The buffer of each version that is an input, and of each PARAM of memory."""
+        in_memory = (u for u in self._states if u.addrspace is not None)
+        memory = {placeholder(u, space=AddrSpace.GLOBAL): u for u in in_memory}
+        return memory | {states[0].version: u for u, states in self._states.items()}
+
+    def temporary(self, like: UOp) -> UOp:
+        """A new buffer for a value."""
+        arg = BufferArg(self._slot(), like.dtype, like.device)
+        return UOp(Op.BUFFER, dims(like.shape), arg=arg, tag=TEMPORARY)
+
+    def _slot(self) -> int:
+        self._fresh += 1
+        return self._fresh - 1
+
+    def _results(self) -> Sequence[UOp]:
+        """The values that the program returns; none if it returns the contents of buffers."""
+        if self.root.op is Op.TUPLE:
+            return self.root.src
+        return () if returns_memory(self.root) else (self.root,)
+
+    def _outputs(self, results: Sequence[UOp]) -> list[UOp]:
+        if results:
+            fresh = max(self.inputs, default=-1) + 1
+            made = {
+                _output(fresh + k, self.values[u]): self.values[u] for k, u in enumerate(results)
+            }
+            self._function_into(made)
+            return [*made]
+        effects = self._effects(self.root)
+        bases = sorted(self._returned, key=slot_of)
+        self._write(bases, effects)
+        return bases
+
+    def _value(self, u: UOp) -> UOp:
+        if u.op in LEAVES:
+            return placeholder(u)
+        if u.op is Op.GETTUPLE:
+            return self._tuples[u.src[0]][arg_of(u, GetTupleArg).idx]
+        if u.op is Op.GETADDR:
+            memory = placeholder(base_of(u.src[0]), space=AddrSpace.GLOBAL)
+            return u.with_src([viewed(u.src[0], memory, self.values)])
+        if u.op is Op.LOAD and u.src[0].addrspace is not None:
+            return self._loaded(u)
+        if u.op is not Op.AFTER:
+            return u.with_src([self.values[s] for s in u.src])
+        if u.addrspace is None:
+            return self.values[u.src[0]]
+        return viewed(u, self._contents(base_of(u), self._effects(u)), self.values)
+
+    def _loaded(self, u: UOp) -> UOp:
+        """A LOAD of a location: absent elements become alt or 0."""
+        contents, *others = (self.values[s] for s in u.src)
+        split = self.validity.split(contents)
+        if split.mask is not None:
+            alt = others[0] if others else const(0, u.dtype)
+            contents = UOp(Op.WHERE, split.mask, split.value, alt)
+        return u.with_src([contents, *others])
+
+    def _effects(self, u: UOp) -> list[UOp]:
+        """The effects that a node is or depends on, in an order in which they may run."""
+        found = (s for s in toposort([u], outside_bodies) if s in self._numbers)
+        return sorted(found, key=self._numbers.__getitem__)
+
+    def _written_by(self, effect: UOp) -> Iterable[UOp]:
+        """The buffers that a STORE or CALL writes."""
+        if effect.op is Op.STORE:
+            return (base_of(effect.src[0]),)
+        return (base_of(effect.src[1 + k]) for k in written_by(effect))
+
+    def _contents(self, base: UOp, effects: Iterable[UOp]) -> UOp:
+        """The contents of a buffer after effects.
+
+        They start at the last version that no other effect has changed. A CALL may have run after
+        others that are in no order with a reader: these touch none of the elements that it reads.
+        """
+        on_base = [e for e in effects if base in self._written_by(e)]
+        calls = {e for e in on_base if e.op is Op.CALL}
+        states = [s for s in self._states[base] if calls <= s.applied]
+        inside = [s for s in states if s.applied <= set(on_base)]
+        return self._continued(inside[-1] if inside else states[0], on_base)
+
+    def _continued(self, state: _State, effects: Iterable[UOp]) -> UOp:
+        """A version after those of the STOREs that it lacks."""
+        contents = state.version
+        for store in effects:
+            if store not in state.applied:
+                contents = self._written(contents, store)
+        return contents
+
+    def _written(self, contents: UOp, store: UOp) -> UOp:
+        """The contents after one STORE; INVALID elements keep the old contents."""
+        target, stored, *gates = store.src
+        split = self.validity.split(self.values[stored])
+        value, inside = split.value, split.mask
+        for gate in gates:
+            condition = self.validity.split(self.values[gate])
+            inside = both(inside, both(condition.value, condition.mask))
+        return self._put(contents, target, value, inside)
+
+    def _put(self, contents: UOp, target: UOp, value: UOp, inside: UOp | None) -> UOp:
+        """The contents with a value in the place of a view of them, where a mask is true."""
+        for view in views_of(target):
+            if view.op is Op.BITCAST:
+                # What the bytes below are as elements of this dtype, with the value among them.
+                bits = viewed(view, contents, self.values)
+                new = value if inside is None else UOp(Op.WHERE, inside, value, bits)
+                old = UOp(Op.BITCAST, new, arg=DTypeArg(view.src[0].dtype))
+                return self._put(contents, view.src[0], old, None)
+            if view.op is Op.INDEX:
+                value, inside = self._scattered(view, value, inside)
+                continue
+            if view.op not in WRITTEN_THROUGH:
+                raise CALLIFY_TARGET.lacking(repr(view), view.op.name)
+            if view.op is Op.SHRINK and inside is None and view.shape != view.src[0].shape:
+                inside = full(TRUE, value.shape)
+            value = put_back(view, value)
+            inside = None if inside is None else put_back(view, inside)
+        return value if inside is None else UOp(Op.WHERE, inside, value, contents)
+
+    def _scattered(self, view: UOp, value: UOp, inside: UOp | None) -> tuple[UOp, UOp]:
+        """The elements at their indices, which differ; an absent index is nowhere. Each place gets
+        a sum with one term, of integers, which keeps the bits of a float.
+        """
+        indices, at = [], 0
+        for i in view.src[1:]:
+            split = self.validity.split(self.values[i])
+            indices.append(split.value)
+            if split.mask is not None:
+                rest = len(view.shape) - at - len(i.shape)
+                along = UOp(Op.RESHAPE, split.mask, dims((1,) * at + i.shape + (1,) * rest))
+                inside = both(inside, expand(along, view.shape))
+            at += len(i.shape)
+        place = view.with_src([view.src[0], *indices])
+        there = full(TRUE, value.shape) if inside is None else inside
+        old, new = value.dtype, value.dtype
+        if old.is_float:
+            new = unsigned(old)
+            value = UOp(Op.BITCAST, value, arg=DTypeArg(new))
+        value = put_back(place, UOp(Op.WHERE, there, value, const(0, new)))
+        value = UOp(Op.BITCAST, value, arg=DTypeArg(old)) if new is not old else value
+        return value, put_back(place, there)
+
+    def _function(self, u: UOp) -> Sequence[UOp]:
+        """The results of a FUNCTION in memory; its values where an element may be INVALID."""
+        body, arguments = u.src[0], [self.validity.split(self.values[a]) for a in u.src[1:]]
+        results = [self.validity.split(v) for v in body.src]
+        if any(split.mask is not None for split in (*arguments, *results)):
+            params = (p for p in outside(body) if p.op is Op.PARAM)
+            return all_replaced(body.src, {p: self.values[u.src[1 + slot_of(p)]] for p in params})
+        versions = self._in_memory([split.value for split in arguments])
+        targets = {self.temporary(v): v for v in body.src}
+        return [*self._step(body, versions, targets)]
+
+    def _call(self, u: UOp) -> None:
+        """Write what its arguments lack to memory, then call the kernel."""
+        passed = [passed_buffer(a) for a in u.src[1:]]
+        leaves = [a if base is None else base for a, base in zip(u.src[1:], passed, strict=True)]
+        self._write(dict.fromkeys(filter(None, passed)), self._effects(u)[:-1])
+        sizes = {u.src[1 + slot_of(v)] for v in variables(u.src[0])}
+        values = [a for a in dict.fromkeys(leaves) if a not in passed and a not in sizes]
+        versions = self._in_memory([self.validity.split(self.values[a]).value for a in values])
+        written = dict.fromkeys(leaves[k] for k in written_by(u))
+        for a in written:
+            if a in values:
+                raise UnsupportedError(f"a kernel that stores to the copy of {a.op.name}")
+        of_value = dict(zip(values, versions, strict=True))
+        made = self._step(u.src[0], [of_value.get(a, a) for a in leaves], written)
+        for base, version in zip(written, made, strict=True):
+            self._enter(base, version, {u})
+
+    def _write(self, bases: Iterable[UOp], effects: Sequence[UOp]) -> None:
+        """Write to memory what buffers lack of STOREs."""
+        on_base = {b: [e for e in effects if b in self._written_by(e)] for b in bases}
+        latest = {b: self._states[b][-1] for b in bases}
+        lacking = [b for b in bases if not latest[b].applied.issuperset(on_base[b])]
+        values = {b: self._continued(latest[b], on_base[b]) for b in lacking}
+        for base, version in zip(lacking, self._function_into(values), strict=True):
+            self._enter(base, version, on_base[base])
+
+    def _enter(self, base: UOp, version: UOp, effects: Iterable[UOp]) -> None:
+        applied = self._states[base][-1].applied.union(effects)
+        self._states[base].append(_State(version, applied))
+
+    def _in_memory(self, values: Sequence[UOp]) -> list[UOp]:
+        """A version for each value: itself, or that of a new buffer."""
+        new = [
+            v for v in dict.fromkeys(values) if v not in self._versions and v.op is not Op.BINARY
+        ]
+        made = self._function_into({self.temporary(v): v for v in new})
+        versions = dict(zip(new, made, strict=True))
+        return [versions.get(v, v) for v in values]
+
+    def _function_into(self, values: Mapping[UOp, UOp]) -> Sequence[UOp]:
+        """Add a FUNCTION that computes values into buffers, if any; return their versions."""
+        if not values:
+            return ()
+        order = toposort(values.values(), lambda v: v.src)
+        read = sorted({u for u in order if u.op is Op.PARAM}, key=_slot_and_space)
+        numbered: dict[UOp, UOp] = {}
+        # The variables first, since sizes are computed from them.
+        for version in sorted(read, key=is_variable, reverse=True):
+            own = placeholder(version, read.index(version), version.addrspace)
+            numbered[version] = own.with_src(s.substitute(numbered) for s in own.src)
+        body = UOp(Op.TUPLE, *values.values()).substitute(numbered)
+        return self._step(body, read, values)
+
+    def _step(self, body: UOp, arguments: Sequence[UOp], targets: Iterable[UOp]) -> Sequence[UOp]:
+        made = {buffer: placeholder(buffer, self._slot()) for buffer in targets}
+        self.steps.append(Step(body, tuple(arguments), made))
+        self._versions.update(made.values())
+        return [*made.values()]
+
+
+def placeholder(leaf: UOp, slot: int | None = None, space: AddrSpace | None = None) -> UOp:
+    """The PARAM of a buffer's contents, or of its memory, by default in its own slot."""
+    arg = arg_of(leaf, ParamArg, BufferArg)
+    held = ParamArg(arg.slot if slot is None else slot, arg.dtype, arg.device, space)
+    if isinstance(arg, ParamArg):
+        held = replace(held, min=arg.min, max=arg.max)
+    return UOp(Op.PARAM, *leaf.src, arg=held)
+
+
+def _slot_and_space(u: UOp) -> tuple[int, bool]:
+    return slot_of(u), u.addrspace is not None
+
+
+def _output(slot: int, value: UOp) -> UOp:
+    return UOp(Op.BUFFER, dims(value.shape), arg=BufferArg(slot, value.dtype, value.device))
