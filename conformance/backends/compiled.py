@@ -145,8 +145,21 @@ class Fenced:
     def version(self) -> str:
         return self.device.version
 
+    @property
+    def machine(self) -> str:
+        return self.device.machine
+
+    def compile(self, source: str) -> bytes:
+        return self.device.compile(source)
+
     def build(self, source: str) -> Built:
         return self.device.build(source)
+
+    def runs(self, machine: str) -> bool:
+        return self.device.runs(machine)
+
+    def load(self, code: bytes) -> Built:
+        return self.device.load(code)
 
     def run(
         self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]

@@ -60,6 +60,8 @@ class OclgrindBackend(CompiledBackend):
         compiled = self._compiled(program)
         if isinstance(compiled, Problem):
             return compiled
+        if not compiled.executable.is_one_source:
+            return Problem(ProblemKind.UNSUPPORTED, "the simulator runs kernels of a source alone")
         outputs: list[tuple[Array, ...]] = []
         for inputs in program.batches:
             try:

@@ -45,14 +45,17 @@ from uop.spec.text.uop_file import parse_file
 WHEN_AGAIN = "passed, and failed when it was sent again"
 
 
-def answer(worker: Session, profile: str, seed: int, out: int, folder: str = "") -> None:
+def answer(
+    worker: Session, profile: str, seed: int, out: int, folder: str = "", edition: str = ""
+) -> None:
     """Write the hello of the backend to the descriptor `out`, then answer tasks from stdin.
 
     Raises ClosedError when the run closes the pipe.
     """
     wire.write(out, worker.hello)
     try:
-        tasks = Tasks.of(worker, profile, seed, Path(folder) if folder else None)
+        own = OwnCases.read(Path(folder) if folder else None, edition)
+        tasks = Tasks.of(worker, profile, seed, own)
         while True:
             wire.write(out, tasks.answered(wire.read(0, *TASKS)))
     except (BackendError, MalformedError, InvalidError, OptionError) as error:
@@ -71,9 +74,8 @@ class Tasks:
     """What small programs have shown while causes were looked for, by the current profile."""
 
     @classmethod
-    def of(cls, session: Session, profile: str, seed: int, folder: Path | None) -> Tasks:
-        """Read the user's cases from a folder. Raises the errors of `OwnCases.read`."""
-        chosen, own = profile_of_run(profile, session.hello), OwnCases.read(folder)
+    def of(cls, session: Session, profile: str, seed: int, own: OwnCases) -> Tasks:
+        chosen = profile_of_run(profile, session.hello)
         # An observed profile arrives later, with a JudgeBy task.
         demanded = STRICT if chosen == OBSERVED else parse_profile(chosen)
         files = {own.made[id]: file for id, file in own.files.items()}

@@ -19,7 +19,15 @@ from uop.conformance.suite.vocabulary import Skips, computed, lacking
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UopError
-from uop.spec.graph import ProgramKind, kind_of, slot_of, slots_of, written
+from uop.spec.graph import (
+    ProgramKind,
+    base_of,
+    kind_of,
+    returns_memory,
+    slot_of,
+    slots_of,
+    written,
+)
 from uop.spec.ops.names import Op
 from uop.spec.text.program import print_program
 from uop.spec.uop import UOp
@@ -95,9 +103,10 @@ def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
         whole = Submission((_program(case.root, case.batches),), unsupported(case.root, hello))
         return unpacked or whole
     reason = f"{hello.name} takes no {kind} programs"
-    # Nothing makes a kernel as a graph of a list of instructions.
+    # Nothing makes a kernel as a graph of a list of instructions; CALLed kernels become lists.
+    is_mixed = kind is ProgramKind.MIXED
     for form, stage in STAGES if kind is not ProgramKind.LINEAR else ():
-        if form not in hello.forms:
+        if form not in hello.forms or (is_mixed and form == "kernel"):
             continue
         try:
             lowered = lower(case.root, stage)
@@ -203,13 +212,13 @@ def _in_place_of(case: Case, lowered: UOp) -> Submission:
         for batch in case.batches
     )
     slots_written = sorted(slot_of(u) for u in written(lowered))
-    positions = list(range(len(slots_written)))
-    if not kind_of(case.root).calls_kernels:
-        # STOREs are in the order of the outputs, or by slot where the case has its own.
-        stored = [slot_of(store.src[0]) for store in lower(case.root, "callify").src]
-        ordered = sorted(stored) if case.root.op is Op.SINK else stored
-        positions = [slots_written.index(slot) for slot in ordered]
-    return Submission((_program(lowered, batches),), "", lowered, batches, tuple(positions))
+    if returns_memory(case.root):
+        results = sorted(map(slot_of, written(case.root)))
+    else:
+        # STOREs are in the order of the outputs.
+        results = [slot_of(base_of(s.src[0])) for s in lower(case.root, "callify").src]
+    positions = tuple(map(slots_written.index, results))
+    return Submission((_program(lowered, batches),), "", lowered, batches, positions)
 
 
 def _not_checked(case: InvalidCase, hello: Hello) -> str:

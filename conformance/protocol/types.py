@@ -10,8 +10,10 @@ from typing import Protocol, runtime_checkable
 from uop.conformance.protocol.untrusted import sanitized
 from uop.interpreter.numeric.storage import Array
 
-FORMS = ("tensor", "kernel", "linear")
-"""The forms of programs: graphs of values, kernels as graphs, kernels as lists of instructions."""
+FORMS = ("tensor", "kernel", "linear", "mixed")
+"""The forms of programs: graphs of values, kernels as graphs, kernels as lists of instructions,
+and graphs of values with CALLs of kernels.
+"""
 
 OFFERS = ("check", "props", "stages", "source")
 """The optional checks that a backend may support."""

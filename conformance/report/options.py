@@ -39,3 +39,5 @@ class ReportedOptions:
     skip_dtypes: tuple[str, ...] = ()
     skip_causes: tuple[str, ...] = ()
     """The signatures of failures that do not fail the run."""
+    edition: str = ""
+    """The edition of the user's own cases; empty where they name it, or are in the core."""

@@ -64,6 +64,7 @@ def conform_command(options: ReportedOptions, *words: object) -> str:
     run_options += _timeout(options)
     if options.folder:
         run_options += ["--cases", options.folder]
+        run_options += ["--edition", options.edition] if options.edition else []
     for option, names in (("--skip-op", options.skip_ops), ("--skip-dtype", options.skip_dtypes)):
         run_options += [option, ",".join(names)] if names else []
     run_options += [word for cause in options.skip_causes for word in ("--skip-cause", cause)]

@@ -25,6 +25,7 @@ from uop.conformance.report.options import ReportedOptions
 from uop.conformance.suite.case import ALL_LEVELS, EFFORTS, LEVELS, MIXED, OWN, CaseId
 from uop.conformance.workers.sessions import known
 from uop.spec.dtype import DTYPES
+from uop.spec.editions import EDITIONS
 from uop.spec.ops.names import Op
 from uop.spec.text.profile_text import parse_profile
 
@@ -57,6 +58,7 @@ class Options(ReportedOptions):
         for option, names in (("--dtype", self.dtypes), ("--skip-dtype", self.skip_dtypes)):
             one_of(option, names or (), [*DTYPES, MIXED])
         self._require_cases_left()
+        one_of("--edition", [self.edition] if self.edition else [], EDITIONS)
         one_of("--effort", (self.effort,), EFFORTS)
         for id in self.cases:
             self._require_chosen(CaseId.parse(id))
@@ -113,9 +115,11 @@ class Options(ReportedOptions):
         if self.folder is not None:
             from uop.conformance.suite.own_cases import OwnCases
 
-            cases = OwnCases.read(self.folder)
+            cases = OwnCases.read(self.folder, self.edition)
             for id in own:
                 cases.find(id)
+        elif self.edition:
+            raise OptionError(f"--edition {self.edition}: expected --cases DIR")
         elif own or OWN in self.levels:
             raise OptionError(f"{own[0] if own else f'--level {OWN}'}: expected --cases DIR")
 

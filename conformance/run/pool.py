@@ -105,7 +105,8 @@ class Pool:
     @classmethod
     def start(cls, options: Options) -> Pool:
         """Start the first process only: others would slow down its start."""
-        rest = (str(option or "") for option in (options.timeout, options.log, options.folder))
+        own = (options.folder, options.edition)
+        rest = (str(option or "") for option in (options.timeout, options.log, *own))
         command = (MEMBER, options.backend, options.profile, str(options.seed), *rest)
         return cls([Member.start(*command, task=SAY_HELLO)], command)
 

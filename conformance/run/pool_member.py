@@ -25,7 +25,13 @@ JUDGING = "uop.conformance.judging.judging"
 
 
 def main(
-    backend: str, profile: str, seed: str, timeout: str = "", log: str = "", folder: str = ""
+    backend: str,
+    profile: str,
+    seed: str,
+    timeout: str = "",
+    log: str = "",
+    folder: str = "",
+    edition: str = "",
 ) -> None:
     """Send the hello of the backend, then answer tasks until the run closes the pipe."""
     out = own_stdout()
@@ -48,7 +54,7 @@ def main(
             return
         last.callback(worker.close)
         last.callback(_ignore)
-        loading.result().answer(worker, profile, int(seed), out, folder)
+        loading.result().answer(worker, profile, int(seed), out, folder, edition)
 
 
 def _judging() -> ModuleType:

@@ -42,11 +42,13 @@ class Replayed:
     verdict: Verdict
 
 
-def replay(paths: Sequence[Path], backend: str, log: Path | None = None) -> list[Replayed]:
+def replay(
+    paths: Sequence[Path], backend: str, log: Path | None = None, edition: str = ""
+) -> list[Replayed]:
     """Judge every case of the files and folders on a backend, which runs in its own process."""
     known(backend)
     require_lines(log, backend)
-    cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
+    cases = [(path, case) for path in files_of(paths) for case in read_cases(path, edition)]
     with started(backend, log) as session:
         verdicts = judge_files([case for _, case in cases], session)
     return [
@@ -88,7 +90,7 @@ def passing(
 
 
 def requests(
-    paths: Sequence[Path], backend: str, leave_out: Callable[[str], None]
+    paths: Sequence[Path], backend: str, leave_out: Callable[[str], None], edition: str = ""
 ) -> Iterator[str]:
     """The request lines that make a worker run the cases of files, hello first.
 
@@ -98,7 +100,7 @@ def requests(
     """
     hello = _hello_of(backend) if backend else Hello("any", "", "", EVERY_OP, EVERY_DTYPE)
     yield messages.hello_request().line.decode()
-    cases = [(path, case) for path in files_of(paths) for case in read_cases(path)]
+    cases = [(path, case) for path in files_of(paths) for case in read_cases(path, edition)]
     left_out = number_of_request = 0
     for number, (path, case) in enumerate(cases):
         submission = submission_of(_suite_case(number, case), replace(hello, offers=CHECKS))

@@ -155,7 +155,7 @@ class Run:
         for level in LEVELS:
             groups(level)
         check_complete(self.options.ops)
-        self.own = OwnCases.read(self.options.folder)
+        self.own = OwnCases.read(self.options.folder, self.options.edition)
         self.known_failures.skipped = self.options.skip_causes
         if self.options.known is not None:
             self.known_failures.file = read_known(self.options.known)

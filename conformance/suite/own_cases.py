@@ -15,12 +15,12 @@ from uop.conformance.report.model import Failure
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause, unshrunk
 from uop.conformance.suite.case import MIXED, OWN, Batch, Case, CaseId, InvalidCase, NoSuchCaseError
-from uop.conformance.suite.levels.written import inputs_of
+from uop.conformance.suite.levels.written import inputs_of, with_sizes
 from uop.conformance.workers.transport import Session
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.order import is_nan
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.inputs import bind_inputs
+from uop.interpreter.inputs import bind_inputs, with_numbers
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.case import FileCase, UopFile, outputs
@@ -44,8 +44,8 @@ class OwnCases:
     made: Mapping[str, AnyCase] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: Path | None) -> OwnCases:
-        """Read the cases of a folder, none for None.
+    def read(cls, folder: Path | None, edition: str = "") -> OwnCases:
+        """Read the cases of a folder in the words of an edition, none for None.
 
         Raises OptionError where it has none, and the errors of `read_cases` for a wrong file.
         """
@@ -56,7 +56,7 @@ class OwnCases:
         files: dict[str, FileCase] = {}
         for path in files_of([folder]):
             name = path.relative_to(folder).as_posix() if path != folder else path.name
-            for case in read_cases(path):
+            for case in read_cases(path, edition):
                 id = CaseId(OWN, name, MIXED, f"{name}/{case.id or ONLY}", 0)
                 files[str(id)] = case
         made = {id: suite_case(CaseId.parse(id), case) for id, case in files.items()}
@@ -148,19 +148,19 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def read_cases(path: Path) -> list[FileCase]:
-    """Return the cases of a file; errors of inputs name the file.
+def read_cases(path: Path, edition: str = "") -> list[FileCase]:
+    """Return the cases of a file in the words of an edition; errors of inputs name the file.
 
     Raises MalformedError for what is no file of cases, OptionError where it cannot be read.
     """
     try:
-        cases = list(read_file(path).cases)
+        cases = list(read_file(path, edition).cases)
     except OSError as error:
         raise OptionError(f"cannot read {path}: {error.strerror}") from None
     for case in cases:
         try:
             if case.root is not None:
-                bind_inputs(case.root, inputs_of(case))
+                bind_inputs(*with_numbers(case.root, inputs_of(case)))
         except InvalidError as error:
             place = case.place_of(error.subjects)
             error.where = f"{place}, case {case.id}" if case.id else place
@@ -169,10 +169,12 @@ def read_cases(path: Path) -> list[FileCase]:
 
 
 def suite_case(id: CaseId, case: FileCase) -> AnyCase:
-    """Return a case of a file as a case to judge."""
+    """Return a case of a file as a case to judge; its variables are bound."""
     if case.root is None:
         return InvalidCase(id, case.invalid or "", case.text)
-    return Case(id, case.root, (Batch(inputs_of(case)),))
+    sized = with_sizes(case)
+    assert sized.root is not None
+    return Case(id, sized.root, (Batch(inputs_of(sized)),))
 
 
 def profile_of(file: FileCase | None, otherwise: Profile) -> Profile:

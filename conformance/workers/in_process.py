@@ -15,6 +15,7 @@ from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Hello, Outcome
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Task
+from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.workers.serve import BORDERS, fired, run
 from uop.conformance.workers.transport import Local
 
@@ -33,7 +34,8 @@ class InProcess:
         sys.path.append(str(Path.cwd()))
         session = _Fitting(find(options.backend).make())
         checked(session.hello)
-        self.tasks = Tasks.of(session, options.profile, options.seed, options.folder)
+        own = OwnCases.read(options.folder, options.edition)
+        self.tasks = Tasks.of(session, options.profile, options.seed, own)
 
     def hello(self, processes: int) -> Hello:
         """The hello of the backend."""

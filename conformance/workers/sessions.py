@@ -42,11 +42,13 @@ def _check_text(name: str) -> None:
 
 
 @contextmanager
-def started(name: str, log: Path | None = None) -> Iterator[Session]:
+def started(
+    name: str, log: Path | None = None, allowance: Allowance | None = None
+) -> Iterator[Session]:
     """Start a backend, and end it with the block. BackendError where it does not start."""
     with (
         TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder,
-        closing(start(name, Path(folder), log=log)) as session,
+        closing(start(name, Path(folder), allowance, log)) as session,
     ):
         yield session
 

@@ -21,7 +21,7 @@ from uop.conformance.suite.levels.kernel.schedules import random_sequence
 from uop.conformance.workers.transport import Local
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, RangeArg
-from uop.spec.graph import calls
+from uop.spec.graph import calls, slot_of, slots_of, written
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
@@ -35,8 +35,12 @@ def test_every_stage_gives_what_the_graph_may_give(case: Case) -> None:
     accepted = accepted_on(case, last, STRICT)
     inputs = case.batches[last].inputs
     programs = {"": case.root, **compile(case.root).stages}
+    slots = {slot_of(u) for u in written(case.root)}
     for stage, program in programs.items():
-        mismatch = compare(accepted, in_order(evaluate(program, inputs))).mismatch
+        left = evaluate(program, {k: v for k, v in inputs.items() if k in slots_of(program)})
+        assert isinstance(left, dict)
+        result = {slot: a for slot, a in left.items() if slot in slots}
+        mismatch = compare(accepted, in_order(result)).mismatch
         assert mismatch is None, f"{stage}: {mismatch.message}"
 
 
@@ -44,6 +48,7 @@ def test_the_programs_have_axes_of_every_type() -> None:
     types = Counter(
         u.arg.axis_type
         for case in CASES
+        if not case.group.endswith("-called")
         for u in case.root.toposort()
         if u.op is Op.RANGE and isinstance(u.arg, RangeArg)
     )

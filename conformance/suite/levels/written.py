@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
 from uop.conformance.judging import storage
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.interpreter.inputs import with_numbers
 from uop.interpreter.numeric.storage import Array
 from uop.spec.case import FileCase
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import variables
 from uop.spec.registry import DECLARATIONS
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
@@ -34,12 +37,26 @@ def groups(level: str) -> Iterator[Group]:
 
 @cache
 def by_file(level: str) -> dict[str, tuple[FileCase, ...]]:
-    """Return the cases by the name of their file, without suffix: in some levels their op."""
+    """Return the cases by the name of their file, without suffix: in some levels their op.
+
+    Variables are bound to their inputs, since a backend gets numbers for all sizes.
+    """
     folder = files("uop.conformance.suite") / "cases" / level
     texts = {file.name.removesuffix(".uop"): file.read_text("utf-8") for file in folder.iterdir()}
     if level == "op":
         texts |= {op.name: d.cases for op, d in DECLARATIONS.items() if d.cases}
-    return {name: parse_file(text, f"{name}.uop").cases for name, text in sorted(texts.items())}
+    return {
+        name: tuple(map(with_sizes, parse_file(text, f"{name}.uop").cases))
+        for name, text in sorted(texts.items())
+    }
+
+
+def with_sizes(case: FileCase) -> FileCase:
+    """Return a case with its variables bound to their inputs."""
+    if case.root is None or not variables(case.root):
+        return case
+    root, left = with_numbers(case.root, inputs_of(case))
+    return replace(case, root=root, inputs={slot: case.inputs[slot] for slot in left})
 
 
 def dtype_of(root: UOp, case: FileCase, op: Op | None) -> DType:

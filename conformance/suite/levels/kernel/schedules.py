@@ -18,19 +18,30 @@ from uop.conformance.suite.case import Batch, Source
 from uop.conformance.suite.choices import Choices, between, chance, pick
 from uop.conformance.suite.levels.graph.random_graph import (
     Flavour,
+    batches,
     flavour_in,
+    grown,
     homes_in,
+    stored,
     stored_graph,
 )
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel.kernels import LOWERED
-from uop.conformance.suite.levels.nodes import buffer, fold, pad, permute, reshape, store
+from uop.conformance.suite.levels.nodes import (
+    after,
+    buffer,
+    fold,
+    pad,
+    permute,
+    reshape,
+    store,
+)
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import AxisType, PadFill
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
-from uop.spec.graph import calls
+from uop.spec.graph import base_of, calls, leaves, outside, over, slot_of
 from uop.spec.kernel.optimization import (
     SPLIT_FROM,
     NoLocals,
@@ -57,7 +68,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for name, chosen in GRAPHS.items():
         homes = homes_in(vocabulary, name, chosen)
         for home in homes:
-            for kind, build in (("optimized", _optimized), ("split", _cut)):
+            for kind, build in (("optimized", _optimized), ("split", _cut), ("called", _called)):
                 # A smoke run takes each flavour once.
                 counts = (int(home == homes[0]), 2, 30)
                 args = (home, flavour_in(vocabulary, name))
@@ -137,6 +148,45 @@ def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generat
         cuts = is_value and u.shape and chance(choices, 30)
         new[u] = UOp(Op.CONTIGUOUS, rebuilt) if cuts else rebuilt
     return _with_sequences(new[source.root], source, choices)
+
+
+def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
+    """Build a random graph with elementwise ops that CALLs of kernels compute.
+
+    A kernel reads what the graph computes; half of them write over their first operand.
+    """
+    growth = grown(home, flavour, choices)
+    graph = UOp(Op.SINK, *(stored(growth, choices, u) for u in growth.outputs()))
+    data = batches(growth, graph)
+    new: dict[UOp, UOp] = {}
+    for u in outside(graph):
+        rebuilt = over(u, new)
+        if u.declaration.is_elementwise and chance(choices, 40):
+            known = [growth.value(v) for v in (u, *u.src) if v in growth.known]
+            # An absent element leaves a buffer as it was, and nothing was written there before.
+            if len(known) > len(u.src) and all(v.invalid is None for v in known):
+                target = growth.blank(u.dtype, u.shape)
+                rebuilt = _by_kernel(rebuilt, target, in_place=chance(choices, 50))
+        new[u] = rebuilt
+    return program(new[graph], *data, source=Source(graph, data))
+
+
+def _by_kernel(u: UOp, target: UOp, in_place: bool) -> UOp:
+    """Return a buffer after a kernel that computes an elementwise op into it."""
+    slots = range(1, 1 + len(u.src))
+    inputs = [param(k, s.shape, s.dtype) for k, s in zip(slots, u.src, strict=True)]
+    lowered = lower(
+        UOp(Op.SINK, store(buffer(0, u.shape, u.dtype), u.with_src(inputs))), "rangeify"
+    )
+    (kernel,) = calls(lowered)
+    order = [slot_of(base_of(a)) for a in kernel.src[1:]]
+    body, sources = kernel.src[0], {0: target, **dict(zip(slots, u.src, strict=True))}
+    first = next((p for p in leaves(body) if slot_of(p) and order[slot_of(p)] == 1), None)
+    if in_place and first is not None and (u.src[0].dtype, u.src[0].shape) == (u.dtype, u.shape):
+        written = next(p for p in leaves(body) if slot_of(p) == 0)
+        body = body.substitute({first: written})
+        sources[0] = after(target, u.src[0])
+    return UOp(Op.AFTER, target, UOp(Op.CALL, body, *(sources[slot] for slot in order)))
 
 
 def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
