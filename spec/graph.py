@@ -203,8 +203,10 @@ def passed_buffer(argument: UOp) -> UOp | None:
 
     None for a value, and for another view: a kernel gets a buffer with a copy of these.
     """
-    views = views_of(argument) if argument.addrspace is not None else (argument,)
-    return base_of(argument) if all(view.op is Op.RESHAPE for view in views) else None
+    if argument.addrspace is None:
+        return None
+    is_whole = all(view.op is Op.RESHAPE for view in views_of(argument))
+    return base_of(argument) if is_whole else None
 
 
 def accessed(access: UOp, call: UOp) -> UOp:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from uop.compiler.stages.lower import unsigned
 from uop.compiler.validity import TRUE, Validity, both, expand, full
-from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, arg_of
+from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -145,6 +145,8 @@ class Steps:
     def _loaded(self, u: UOp) -> UOp:
         """A LOAD of a location: absent elements become alt or 0."""
         contents, *others = (self.values[s] for s in u.src)
+        if len(others) > 1 and contents.op is Op.INDEX and 0 not in contents.src[0].shape:
+            contents = _behind(contents, others[1])
         split = self.validity.split(contents)
         if split.mask is not None:
             alt = others[0] if others else const(0, u.dtype)
@@ -304,6 +306,20 @@ class Steps:
         self.steps.append(Step(body, tuple(arguments), made))
         self._versions.update(made.values())
         return [*made.values()]
+
+
+def _behind(place: UOp, gate: UOp) -> UOp:
+    """An INDEX of a value whose indices are 0 where no gate that needs them is true: behind a
+    false gate they may lie outside (D-052).
+    """
+    indices, at = [], 0
+    for i in place.src[1:]:
+        own = range(at, at := at + len(i.shape))
+        others = tuple(axis for axis in range(len(gate.shape)) if axis not in own)
+        needed = UOp(Op.REDUCE, gate, arg=ReduceArg(Op.MAX, others)) if others else gate
+        needed = UOp(Op.RESHAPE, needed, dims(i.shape)) if needed.shape != i.shape else needed
+        indices.append(UOp(Op.WHERE, needed, i, full(const(0, i.dtype), i.shape)))
+    return place.with_src([place.src[0], *indices])
 
 
 def placeholder(leaf: UOp, slot: int | None = None, space: AddrSpace | None = None) -> UOp:

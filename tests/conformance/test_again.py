@@ -24,11 +24,12 @@ from uop.conformance.protocol.types import (
 )
 from uop.conformance.report.model import PASSES_ANEW, Conclusion, Report
 from uop.conformance.report.text import failure_lines
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
 from uop.conformance.run.order import AGAIN, to_send_again
-from uop.conformance.run.run import conform
 from uop.conformance.run.tasks import Judge, Judged, tasks_again, tasks_of
 from uop.conformance.suite.case import Batch, Case, CaseId
+from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.workers.again import Again, on_other_data
 from uop.conformance.workers.in_process import InProcess
 from uop.conformance.workers.serve import BORDER, BORDERS, run
@@ -179,7 +180,7 @@ def test_a_case_is_sent_again_on_other_data_where_that_has_a_meaning() -> None:
 
 
 def test_a_program_that_is_wrong_alone_fails_when_it_is_judged_again() -> None:
-    tasks = Tasks.of(Local(WrongAlone()), "strict", 0, None)
+    tasks = Tasks.of(Local(WrongAlone()), "strict", 0, OwnCases())
     ids = tuple(f"op/{op}/int32/edges/0@2" for op in ("ADD", "MUL"))
     first, second = (tasks.answered(Judge(ids, again=how)) for how in ("", "alone"))
     assert isinstance(first, Judged)
@@ -203,7 +204,7 @@ class WrongAfterMUL(Small):
 
 
 def test_programs_are_judged_again_in_other_company() -> None:
-    tasks = Tasks.of(Local(WrongAfterMUL()), "strict", 0, None)
+    tasks = Tasks.of(Local(WrongAfterMUL()), "strict", 0, OwnCases())
     ids = [CaseId.parse(f"op/{op}/int32/edges/0@2") for op in ("ADD", "MUL")]
     *alone, other = (tasks.answered(task) for task in (*tasks_of(ids, 2), *tasks_again(ids)))
     for judged in alone:

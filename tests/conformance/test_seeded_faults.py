@@ -31,7 +31,7 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, Node
 from uop.spec.text.uop_file import parse_file
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, index_const
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 MOST_NODES = 3
@@ -78,8 +78,9 @@ def pad_offset_off_by_one(patch: pytest.MonkeyPatch) -> None:
     def faulty(lowering: lower.Lowering, e: lower.Element) -> lower.Steps:
         dims = zip(e.tensor.src[0].shape, e.tensor.shape, strict=True)
         padded = [axis for axis, (inner, outer) in enumerate(dims) if inner != outer][:1]
-        steps = [-int(axis in padded) for axis in range(len(e.at))]
-        return lower.Lowering._pad(lowering, replace(e, at=lowering._shifted(e.at, steps)))
+        steps = [index_const(int(axis in padded)) for axis in range(len(e.at))]
+        at = tuple(lowering.alu(Op.ADD, *pair) for pair in zip(e.at, steps, strict=True))
+        return lower.Lowering._pad(lowering, replace(e, at=at))
 
     patch.setitem(lower.RULES, Op.PAD, faulty)  # type: ignore[arg-type]
 

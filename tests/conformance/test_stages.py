@@ -23,7 +23,7 @@ from uop.spec.errors import UndefinedError
 from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, dims, param
+from uop.spec.uop import UOp, dims, index_const, param
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +97,11 @@ def padded() -> UOp:
 def test_a_fault_is_charged_to_the_stage_that_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = {0: np.array([1, 2, 4], np.int32)}
     assert first_fault(padded(), inputs) is None
-    shifted = Lowering._shifted
+    offsets = Lowering.offsets
     monkeypatch.setattr(
         Lowering,
-        "_shifted",
-        lambda self, at, offsets: shifted(self, at, [offset + 1 for offset in offsets]),
+        "offsets",
+        lambda self, dims: [self.alu(Op.ADD, o, index_const(1)) for o in offsets(self, dims)],
     )
     fault = first_fault(padded(), inputs)
     assert fault is not None
