@@ -17,9 +17,9 @@ import click
 
 from uop.conformance.backends import MUTANT
 from uop.conformance.mutants.catalogue import CatalogueError, mutants, mutated
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
 from uop.conformance.run.replay import replay
-from uop.conformance.run.run import conform
 
 BACKEND = "interpreter"
 

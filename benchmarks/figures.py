@@ -28,8 +28,8 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.model import Report
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import conform
 from uop.conformance.run.selection import selected
 from uop.conformance.shrink.reduce import is_computing
 from uop.conformance.suite.case import Case

@@ -63,7 +63,7 @@ def judged(name: str, backend: str, effort: str, begun: float) -> Run:
         options = Options(backend, effort=effort, workers=1, output=Path(folder)).checked()
         pool = Pool.start(options)
         # As long to load as a backend to start; `uop conform` does the same.
-        from uop.conformance.run.run import conform
+        from uop.conformance.run.conform import conform
 
         try:
             report = conform(options, First(), pool)

@@ -14,9 +14,9 @@ import pytest
 
 from uop.__main__ import main
 from uop.conformance.report.model import Conclusion
+from uop.conformance.run.conform import conform
 from uop.conformance.run.exits import Exit
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import conform
 
 ROOT = Path(__file__).parents[1]
 WORKERS = ROOT / "examples" / "workers"

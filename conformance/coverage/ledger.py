@@ -36,10 +36,10 @@ CLOSED = "the profile leaves no choice, by cmp_nan=ieee"
 
 @dataclass(slots=True)
 class Checks:
-    """How many cases cover a point, and the positions of the first ones in the id order."""
+    """How many cases cover a point, and the first ones with their positions in the id order."""
 
     checks: int = 0
-    first: tuple[int, ...] = ()
+    first: tuple[tuple[int, str], ...] = ()
 
     def add(self, other: Checks) -> None:
         """Merge other checks. The result does not depend on the order of calls."""
@@ -59,6 +59,7 @@ class Ledger:
     skipped: dict[Key, Counter[str]] = field(default_factory=dict)
     """The skip reasons of cases that would have covered a point."""
     places: dict[str, int] = field(default_factory=dict)
+    forgotten: int = 0
 
     def __post_init__(self) -> None:
         self.expect(self.ids)
@@ -66,7 +67,12 @@ class Ledger:
     def expect(self, ids: Iterable[CaseId]) -> None:
         """Append new ids to the id order."""
         for id in ids:
-            self.places.setdefault(str(id), len(self.places))
+            self.places.setdefault(str(id), self.forgotten + len(self.places))
+
+    def forget(self) -> None:
+        """Drop the ids that were judged, but for those that are evidence."""
+        self.forgotten += len(self.places)
+        self.places.clear()
 
     def add(self, verdict: Verdict, shown: Exercised | None) -> None:
         """Count a case and its coverage; `shown` is None if the case was not generated."""
@@ -74,7 +80,7 @@ class Ledger:
             if verdict.status is Status.SKIPPED:
                 self.skipped.setdefault(key, Counter())[verdict.reason] += 1
             else:
-                self._note(key, self.places[verdict.id])
+                self._note(key, self.places[verdict.id], verdict.id)
 
     def points(self) -> dict[Point, Checks]:
         """The covered points with their checks."""
@@ -142,7 +148,6 @@ class Ledger:
     def sums(self, tally: Tally) -> LedgerSums:
         """The ledger as part of a report."""
         seen, expected = self.points(), self.expected()
-        names = list(self.places)
         kinds = {
             kind: KindSums(
                 says,
@@ -161,7 +166,7 @@ class Ledger:
             tuple(LeftOut(why, tuple(reasons[why])) for why in sorted(reasons)),
             tuple(LeftOut(why, tuple(points)) for why, points in not_of_runs().items()),
             {
-                str(point): Evidence(e.checks, tuple(names[k] for k in e.first))
+                str(point): Evidence(e.checks, tuple(id for _, id in e.first))
                 for point, e in sorted(seen.items(), key=lambda pair: str(pair[0]))
             },
         )
@@ -174,12 +179,12 @@ class Ledger:
         is_unordered = isinstance(declaration.latitude, Unordered)
         return is_unordered and declaration.op not in self.profile.decomposed
 
-    def _note(self, key: Key, place: int) -> None:
+    def _note(self, key: Key, place: int, id: str) -> None:
         evidence = self.seen.setdefault(key, Checks())
-        if len(evidence.first) == FIRST and place > evidence.first[-1]:
+        if len(evidence.first) == FIRST and place > evidence.first[-1][0]:
             evidence.checks += 1
         else:
-            evidence.add(Checks(1, (place,)))
+            evidence.add(Checks(1, ((place, id),)))
 
 
 def ledger_lines(ledger: LedgerSums) -> list[str]:

@@ -17,7 +17,7 @@ from uop.conformance.report.model import Report
 from uop.conformance.suite.vocabulary import Vocabulary
 
 SCHEMA = "uop-report/1"
-ADDED = ("card", "ledger", "origin", "strength", "others", "vote", "rules")
+ADDED = ("card", "ledger", "origin", "strength", "others", "vote", "against", "rules")
 """Optional keys, left out if the value is None."""
 NOT_WRITTEN = ("case_failures", "graphs")
 ONLY_OF_FILES = ("corpus", "outputs")

@@ -292,6 +292,20 @@ class Vote:
     cases: tuple[VotedCase, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The backend that a fuzz run compares with: failing programs that do not count.
+
+    `shared` fail on it too, `skipped` it does not take; `flaky` are the signatures of failures
+    that did not repeat.
+    """
+
+    backend: str
+    shared: int
+    skipped: int
+    flaky: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The report of a finished or interrupted run. Optional parts are None if absent."""
@@ -320,6 +334,7 @@ class Report:
     others: tuple[Report, ...] | None = None
     """The reports on the other backends, judged on the same cases."""
     vote: Vote | None = None
+    against: Against | None = None
     rules: Mapping[str, int] | None = None
     """For each rule of the compiler, as `stage/rule`, the number of programs it fired in."""
     case_failures: Mapping[str, CaseFailure] = field(default_factory=dict)

@@ -37,6 +37,8 @@ MARKS = {
 """The character of each status in `Report.cases`."""
 STATUSES = {mark: status for status, mark in MARKS.items()}
 NOT_RUN = " "
+MOST_DIGESTS = 1 << 16
+"""The most digests of graphs that are kept to count distinct ones."""
 MOST_MISSING = 3
 """The most places without evidence in the message of an inconclusive run."""
 
@@ -99,6 +101,27 @@ class Sums:
 
 
 @dataclass(slots=True)
+class Distinct:
+    """Counts distinct digests: exactly up to MOST_DIGESTS, else from a share of them."""
+
+    kept: set[int] = field(default_factory=set)
+    halvings: int = 0
+    """Digests are kept that this power of two divides."""
+
+    def add(self, digest: str) -> None:
+        number = int(digest, 16)
+        if number % (1 << self.halvings) == 0:
+            self.kept.add(number)
+        while len(self.kept) > MOST_DIGESTS:
+            self.halvings += 1
+            self.kept = {n for n in self.kept if n % (1 << self.halvings) == 0}
+
+    @property
+    def count(self) -> int:
+        return len(self.kept) << self.halvings
+
+
+@dataclass(slots=True)
 class Tally:
     """The totals of a run; they do not depend on the order of verdicts."""
 
@@ -106,11 +129,13 @@ class Tally:
     counts: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
     cases: dict[str, dict[int, Status]] = field(default_factory=dict)
     case_failures: dict[str, CaseFailure] = field(default_factory=dict)
+    keeps_cases: bool = True
+    """Whether the report lists all cases: a run without an end would need ever more memory."""
     checks: int = 0
     elements: int = 0
     single: int = 0
     constrained: int = 0
-    graphs: set[str] = field(default_factory=set)
+    graphs: Distinct = field(default_factory=Distinct)
     fired: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -123,7 +148,8 @@ class Tally:
         key = (id.level, id.op, id.dtype)
         sums = self.cells.setdefault(key, Sums(*key))
         self.counts[verdict.status] += 1
-        self.cases.setdefault(group_name(id), {})[id.index] = verdict.status
+        if self.keeps_cases or verdict.status.is_failure:
+            self.cases.setdefault(group_name(id), {})[id.index] = verdict.status
         if verdict.failure is not None:
             self.case_failures[verdict.id] = verdict.failure
         if verdict.status is Status.SKIPPED:
@@ -134,7 +160,8 @@ class Tally:
         self.elements += verdict.elements
         self.single += verdict.single
         self.constrained += verdict.constrained
-        self.graphs |= {verdict.digest} - {""}
+        if verdict.digest:
+            self.graphs.add(verdict.digest)
 
     def status_of(self, id: CaseId) -> Status | None:
         """The status of a case; None if it has no verdict."""
@@ -195,11 +222,14 @@ class Tally:
             cells=tuple(sums.cell() for _, sums in sorted(self.cells.items())),
             failures=failures,
             known=known,
-            cases={name: _marked(group) for name, group in sorted(self.cases.items())},
+            cases=self._marks() if self.keeps_cases else {},
             case_failures=self.case_failures,
-            graphs=len(self.graphs),
+            graphs=self.graphs.count,
             rules=dict(self.fired) or None,
         )
+
+    def _marks(self) -> dict[str, str]:
+        return {name: _marked(group) for name, group in sorted(self.cases.items())}
 
     def _summary(
         self,

@@ -37,7 +37,7 @@ class Lasting(Display):
         self.display = display
         self.refused: OSError | None = None
 
-    def started(self, hello: Hello, options: Options, cases: int) -> None:
+    def started(self, hello: Hello, options: Options, cases: int | None) -> None:
         self._show(partial(self.display.started, hello, options, cases))
 
     def progress(self, tally: Tally, seconds: float) -> None:
@@ -64,7 +64,7 @@ class Log(Display):
         self.write = write
         self.next_line, self.lines = 0.0, 0
 
-    def started(self, hello: Hello, options: Options, cases: int) -> None:
+    def started(self, hello: Hello, options: Options, cases: int | None) -> None:
         self._line(headline(hello, options, cases))
 
     def progress(self, tally: Tally, seconds: float) -> None:
@@ -88,9 +88,10 @@ class Screen(Display):
     def __init__(self, console: Console) -> None:
         self.console = console
         self.live = Live(console=console, transient=True, refresh_per_second=4)
-        self.cases, self.last_failure = 0, ""
+        self.cases: int | None = 0
+        self.last_failure = ""
 
-    def started(self, hello: Hello, options: Options, cases: int) -> None:
+    def started(self, hello: Hello, options: Options, cases: int | None) -> None:
         self.cases = cases
         self.console.print(headline(hello, options, cases), highlight=False, markup=False)
         self.live.start()
@@ -123,9 +124,8 @@ class Screen(Display):
     def _table(self, tally: Tally, seconds: float) -> Table:
         done = sum(tally.counts.values())
         # Extra cases for gaps of the ledger are not in self.cases.
-        caption = (
-            f"{done:,} of {max(self.cases, done):,} cases, {seconds:.0f} s\n{self.last_failure}"
-        )
+        of = "" if self.cases is None else f" of {max(self.cases, done):,}"
+        caption = f"{done:,}{of} cases, {seconds:.0f} s\n{self.last_failure}"
         table = Table("level", caption=caption, caption_justify="left")
         for name in ("programs", "elements", "constrained", "failed"):
             table.add_column(name, justify="right")
@@ -145,11 +145,14 @@ class Screen(Display):
         return table
 
 
-def headline(hello: Hello, options: Options, cases: int) -> str:
-    """The first line: backend, profile, seed and number of cases."""
+def headline(hello: Hello, options: Options, cases: int | None) -> str:
+    """The first line: backend, profile, seed and number of cases, or the time."""
+    verb, amount = "judging", f"{cases or 0:,} cases"
+    if cases is None:
+        verb, amount = "fuzzing", f"{options.seconds or 0:,.0f} s"
     return (
-        f"judging {hello.name} {hello.version} on {hello.device}, profile {options.profile}, "
-        f"seed {options.seed}: {cases:,} cases"
+        f"{verb} {hello.name} {hello.version} on {hello.device}, profile {options.profile}, "
+        f"seed {options.seed}: {amount}"
     )
 
 

@@ -24,7 +24,7 @@ from uop.conformance.run.commands import (
     repro_command,
     uop_command,
 )
-from uop.conformance.suite.case import ALL_LEVELS, MIXED
+from uop.conformance.suite.case import ALL_LEVELS, FUZZ, MIXED
 from uop.spec.dtype import DTypesOf, Kind
 
 COLUMNS = tuple(
@@ -54,7 +54,12 @@ def summary(report: Report, most_lines: int) -> list[str]:
         head.append(strength_line(report.strength))
     head += [*liberty_lines(report.summary), LOOK, ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
-    tail += [*known_lines(report), *ledger_of(report), *map(one_line, rules_text(report))]
+    tail += [
+        *against_lines(report),
+        *known_lines(report),
+        *ledger_of(report),
+        *map(one_line, rules_text(report)),
+    ]
     tail += [*unwatched_lines(report), *next_lines(report)]
     return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
 
@@ -62,16 +67,19 @@ def summary(report: Report, most_lines: int) -> list[str]:
 def verdict_line(report: Report) -> str:
     name, conclusion = report.backend.name, report.conclusion
     early = " so far (interrupted)" if report.summary.interrupted else ""
+    is_fuzz = report.options.effort == FUZZ
     match conclusion:
         case Conclusion.CONFORMS:
             observed = f"{OBSERVED} " * (report.profile_from == OBSERVED)
             but = f", but for {report.excused}" if report.excused else ""
-            return f"{name} conforms{early} under the {observed}profile {report.profile}{but}"
+            verb = "has shown no failure" if is_fuzz else "conforms"
+            return f"{name} {verb}{early} under the {observed}profile {report.profile}{but}"
         case Conclusion.DOES_NOT:
             if report.fails_by_stale_lines:
                 return f"{name} fails: {report.stale[0]}"
             profile = f"{report.profile_from} profile {report.profile}"
-            return f"{name} does not conform: outside the {profile}{early}"
+            verb = "fails" if is_fuzz else "does not conform"
+            return f"{name} {verb}: outside the {profile}{early}"
     return f"{name}: inconclusive{early}, {report.summary.open_because}"
 
 
@@ -183,6 +191,18 @@ def card_lines(report: Report) -> list[str]:
     wrapped = wrap("; ".join(points), MESSAGE_WIDTH - len(CARD))
     lines = [str(card.profile), *(line.replace("\0", " ") for line in wrapped)]
     return [one_line(CARD + line) for line in lines]
+
+
+def against_lines(report: Report) -> list[str]:
+    """What a comparison with another backend has left out, in a line."""
+    other = report.against
+    if other is None:
+        return []
+    lines = [
+        f"of the failing programs {other.shared:,} fail on {other.backend} too, and it does not "
+        f"take {other.skipped:,}: they do not count"
+    ]
+    return lines + [one_line(f"flaky, so it does not count: {key}") for key in other.flaky]
 
 
 def known_lines(report: Report) -> list[str]:

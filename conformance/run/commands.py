@@ -8,7 +8,7 @@ from dataclasses import replace
 from uop.conformance.backends import COMMAND
 from uop.conformance.checks import KNOWN_FILE, STRICT
 from uop.conformance.report.options import ReportedOptions
-from uop.conformance.suite.case import EFFORTS
+from uop.conformance.suite.case import EFFORTS, FUZZ
 
 
 def uop_command(*words: object) -> str:
@@ -45,6 +45,8 @@ def lost_command(options: ReportedOptions) -> str:
 
 def more_command(options: ReportedOptions) -> str:
     """The command that checks more programs: the next effort, or after the last the next seed."""
+    if options.effort == FUZZ:
+        return uop_command("fuzz", options.backend, "--seed", options.seed + 1)
     *_, most = EFFORTS
     if options.effort == most:
         return conform_command(options, "--effort", most, "--seed", options.seed + 1)

@@ -1,85 +1,49 @@
-"""Runs the suite on a backend: judges cases in a pool, sums up, shrinks failures, reports."""
+"""The state of a run: judges cases in a pool, sums up, finds causes of failures."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from uop.conformance.checks import OBSERVED, STRICT, OptionError
-from uop.conformance.coverage.complete import check_complete
+from uop.conformance.checks import OBSERVED, STRICT
 from uop.conformance.coverage.exercised import Exercised
 from uop.conformance.coverage.ledger import Ledger
-from uop.conformance.coverage.points import Point
-from uop.conformance.coverage.strength import opened, programs_of
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.profile.card import Card, Observation
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
-from uop.conformance.report.files import failure_at, write_reports, write_repros, written_to
-from uop.conformance.report.model import (
-    BackendInfo,
-    Conclusion,
-    Failure,
-    KnownFailure,
-    Report,
-    Strength,
-)
+from uop.conformance.report.files import failure_at, written_to
+from uop.conformance.report.model import BackendInfo, Failure, Report
 from uop.conformance.report.origin import Origin
-from uop.conformance.report.tally import Tally, untried
+from uop.conformance.report.tally import Tally
 from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, one_of_each_op
-from uop.conformance.run.clock import AGAIN, JUDGING, SEARCHING, Clock
+from uop.conformance.run.clock import AGAIN, Clock
 from uop.conformance.run.known import KnownFailures, read_known
 from uop.conformance.run.options import Options, profile_of_run
-from uop.conformance.run.order import in_turns, to_send_again
+from uop.conformance.run.order import to_send_again
 from uop.conformance.run.pool import Pool
-from uop.conformance.run.replay import conclusions, passing
-from uop.conformance.run.selection import groups_of, is_narrowed, selected
-from uop.conformance.run.tasks import JudgeBy, Observe, tasks_again, tasks_of
+from uop.conformance.run.replay import passing
+from uop.conformance.run.tasks import Judge, JudgeBy, Observe, tasks_again
 from uop.conformance.suite.case import LEVELS, CaseId
-from uop.conformance.suite.generate import further, groups
+from uop.conformance.suite.generate import groups
 from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.workers.again import case_to_send
-from uop.spec.errors import BackendError, PassError, UopError
+from uop.spec.errors import BackendError, PassError
 from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
 
-LEAST_SEARCH = 150.0
-"""Without a time, causes are looked for as long as judging took, or these seconds."""
 UNSHRUNK = 24
 """The most failures that a run reports unshrunk where it ends before a cause is found."""
-FURTHER = {"smoke": 0, "default": 256, "full": 2048}
-"""By effort the most cases that a run adds for points that the selected cases do not cover."""
-FURTHER_OF_EACH = 3
-"""The most cases added for one op and dtype before the ledger is read again."""
-
-
-def conform(
-    options: Options, display: Display | None = None, pool: AnyPool | None = None
-) -> Report:
-    """Judge a backend, with `pool` where one has been started from these (checked) options.
-
-    Ctrl-C ends the run early: the report says so, and has the results so far. OptionError where a
-    file could not be written; the verdict is shown before.
-    """
-    shown = display or Display()
-    report = Run(options if pool else options.checked(), shown).result(pool)
-    try:
-        problems = write_repros(report.failures)
-        problems += write_reports(report, options.json, options.junit, options.html)
-    finally:
-        # Show the verdict even where the disk is full.
-        shown.finished(report)
-    if problems:
-        raise OptionError("\n".join(problems))
-    return report
 
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """The state of a run; `result` judges and returns the report."""
+    """The state of a run; `result` judges and returns the report.
+
+    What a run judges, and in which order, is up to the classes that derive from this one.
+    """
 
     options: Options
     display: Display
@@ -98,6 +62,7 @@ class Run:
     origin: Origin = field(init=False)
     own: OwnCases = field(default_factory=OwnCases)
     clock: Clock = field(init=False)
+    backend: BackendInfo = field(init=False)
     again: set[str] = field(default_factory=set)
     """The cases that were judged again."""
     searching: float = 0.0
@@ -112,96 +77,73 @@ class Run:
         original = self.options
         pool: AnyPool = started or Pool.start(original)
         try:
-            self._prepare()
+            self.prepare()
             hello = pool.hello(self.options.workers)
-            backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
-            ids = self._select(hello, backend)
-            self._judge(pool, ids, hello)
+            self.backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
+            self.vocabulary = original.vocabulary or vocabulary_of([hello], original.skips)
+            self.known_failures.file = self.known_failures.file.of(self.backend, original.backend)
+            self.select(hello)
+            self._judge(pool, hello)
         finally:
             pool.end()
-        known = self._known(ids)
-        report = self.tally.report(
-            backend,
-            self.options.profile,
-            original,
-            self.clock.seconds,
-            self._failures(hello, tries=started is None),
-            known,
-            lost=self.lost,
-            interrupted=self.interrupted,
-            peak=self.peak,
-            untried=untried(hello, self.tally),
-            missing=self.ledger.missing(hello, self.tally),
-            profile_from=self.profile_from,
-            vocabulary=self.vocabulary,
-        )
+        report = self.report(hello, original, tries=started is None)
+        summary = replace(report.summary, again=len(self.again), searching=round(self.searching, 3))
         if self.card is not None:
             liberties = {entry.liberty: entry.example for entry in self.card.liberties}
-            summary = replace(report.summary, liberties=liberties)
-            report = replace(report, summary=summary, card=self.card.entries)
-        return replace(
-            report,
-            ledger=self.ledger.sums(self.tally),
-            origin=self.origin,
-            strength=self._strength(hello),
-            unexplained=tuple(verdict.id for verdict in self._unexplained()),
-            summary=replace(
-                report.summary, again=len(self.again), searching=round(self.searching, 3)
-            ),
-        )
+            summary = replace(summary, liberties=liberties)
+            report = replace(report, card=self.card.entries)
+        unexplained = tuple(verdict.id for verdict in self._unexplained())
+        return replace(report, origin=self.origin, unexplained=unexplained, summary=summary)
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Make the groups of the whole language and read files, while the backend starts."""
         for level in LEVELS:
             groups(level)
-        check_complete(self.options.ops)
         self.own = OwnCases.read(self.options.folder, self.options.edition)
         self.known_failures.skipped = self.options.skip_causes
         if self.options.known is not None:
             self.known_failures.file = read_known(self.options.known)
 
-    def _select(self, hello: Hello, backend: BackendInfo) -> list[CaseId]:
-        """The cases to judge and the known failures that apply, which the hello decides."""
-        self.vocabulary = self.options.vocabulary or vocabulary_of([hello], self.options.skips)
-        ids = selected(self.options, self.vocabulary, hello, self.own.ids)
-        is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
-        self.ledger = Ledger(tuple(ids), is_part)
-        self.known_failures.file = self.known_failures.file.of(backend, self.options.backend)
-        return ids
+    def select(self, hello: Hello) -> None:
+        """Choose what to judge."""
+        raise NotImplementedError
 
-    def _judge(self, pool: AnyPool, ids: list[CaseId], hello: Hello) -> None:
-        """Judge all cases and find the causes of the failures.
+    def examine(self, pool: AnyPool, size: int) -> None:
+        """Judge what was chosen, at most `size` cases in a task, and find causes of failures.
 
-        Ctrl-C or the loss of the backend ends this early.
+        KeyboardInterrupt, BackendError and PassError end the run early.
         """
+        raise NotImplementedError
+
+    def report(self, hello: Hello, options: Options, *, tries: bool) -> Report:
+        """The report by what was judged; `result` adds what is the same for all runs.
+
+        If `tries`, repros are run in a new process.
+        """
+        raise NotImplementedError
+
+    @property
+    def expected(self) -> int | None:
+        """The number of cases that will be judged; None where the time decides."""
+        raise NotImplementedError
+
+    def _judge(self, pool: AnyPool, hello: Hello) -> None:
+        """Judge; Ctrl-C or the loss of the backend ends this early."""
         try:
             try:
                 self._take_profile(pool, hello)
             finally:
-                self.display.started(hello, self.options, len(ids))
-            size = hello.limits.programs
+                self.display.started(hello, self.options, self.expected)
             self.clock.judging_since = time.monotonic()
-            if self.clock.limit is not None:
-                self._judge_cases(pool, ids, size, self.clock.at(JUDGING))
-                self._judge_again(pool, ids)
-                self._find_causes(pool)
-            self._judge_cases(pool, self.tally.without(ids), size, self.clock.deadline)
-            ids += self._judge_further(pool, size)
-            self._judge_again(pool, ids)
-            self._find_causes(pool)
-            if self.options.is_whole and self.card is None and self.clock.is_in_time:
-                self.card = pool.ask(Observe())
+            self.examine(pool, hello.limits.programs)
         except KeyboardInterrupt:
             self.interrupted = True
         except (BackendError, PassError) as error:
             self.lost = str(error)
 
-    def _find_causes(self, pool: AnyPool) -> None:
-        """Find causes of the failures: as long as judging took, or until the time is over."""
+    def find_causes(self, pool: AnyPool, deadline: float) -> None:
+        """Find causes of the failures until a deadline, by time.monotonic."""
         now = time.monotonic()
-        deadline = self.clock.at(SEARCHING) or now + max(
-            LEAST_SEARCH, now - self.clock.judging_since
-        )
         search = CauseSearch(self.causes, pool, deadline)
         try:
             search.run(self.failed.values())
@@ -226,23 +168,6 @@ class Run:
                     del self.failed[id]
         return left
 
-    def _known(self, ids: Sequence[CaseId]) -> tuple[KnownFailure, ...]:
-        """Run the programs of the known failures; returns the state of each entry."""
-        narrowed = is_narrowed(self.options) or self.options.levels != LEVELS
-        entries = self.known_failures.selected({str(id) for id in ids} if narrowed else None)
-        now: dict[Path, Conclusion] = {}
-        if entries and not self.lost and not self.interrupted:
-            repros = list(dict.fromkeys(map(self.known_failures.file.repro_of, entries)))
-            try:
-                now = conclusions(
-                    repros, self.options.backend, self.options.log, self.clock.deadline
-                )
-            except KeyboardInterrupt:
-                self.interrupted = True
-            except UopError as error:
-                self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
-        return tuple(self.known_failures.results(entries, now, self.clock.is_in_time))
-
     def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
         """Choose the profile to judge by; an observed one takes probes before the first case."""
         profile, skips = profile_of_run(self.options.profile, hello), self.options.skips
@@ -257,14 +182,8 @@ class Run:
         self.options = replace(self.options, profile=profile)
         self.ledger.profile = parse_profile(profile)
 
-    def _judge_cases(
-        self, pool: AnyPool, ids: list[CaseId], size: int, deadline: float | None
-    ) -> None:
-        """Judge cases until all are judged or the deadline is over."""
-        tasks = tasks_of(ids, size)
-        if deadline is not None:
-            turns, workers = in_turns(ids, self.options.seed), self.options.workers
-            tasks = tasks_of(turns, size, lambda: self.clock.cases_in_time(self.tally, workers))
+    def judge_cases(self, pool: AnyPool, tasks: Iterator[Judge], deadline: float | None) -> None:
+        """Judge the cases of some tasks until there are no more or the deadline is over."""
         for judged in pool.answers(tasks, deadline):
             self.peak = max(self.peak, judged.peak)
             self.tally.fired.update(judged.fired)
@@ -272,7 +191,7 @@ class Run:
                 self._add(verdict, shown)
             self.display.progress(self.tally, self.clock.seconds)
 
-    def _judge_again(self, pool: AnyPool, ids: Iterable[CaseId]) -> None:
+    def judge_again(self, pool: AnyPool, ids: Iterable[CaseId]) -> None:
         """Judge a part of the cases that passed again; a case fails if it fails now."""
         if self.again:
             return
@@ -286,33 +205,6 @@ class Run:
                     self.failed[verdict.id] = verdict
                     self.display.failed(verdict)
 
-    def _judge_further(self, pool: AnyPool, size: int) -> list[CaseId]:
-        """Judge more cases for points that the ledger lacks, until it gains none; returns ids."""
-        if self.options.cases or self.options.examples:
-            return []
-        room, judged = FURTHER[self.options.effort], list[CaseId]()
-        gaps: set[Point] = set()
-        while room > len(judged) and self.clock.is_in_time:
-            before, gaps = gaps, self.ledger.gaps(self.tally)
-            ids = [] if gaps == before else self._further(gaps, room - len(judged))
-            if not ids:
-                break
-            self.ledger.expect(ids)
-            self._judge_cases(pool, ids, size, self.clock.deadline)
-            judged += ids
-        return judged
-
-    def _further(self, gaps: set[Point], most: int) -> list[CaseId]:
-        """Select cases that were not run, a few for each op and dtype with a gap."""
-        room = dict.fromkeys(((p.about, p.dtype) for p in gaps), FURTHER_OF_EACH)
-        ids: list[CaseId] = []
-        for id in further(room, self.options.effort, self.vocabulary):
-            is_new = id.level in self.options.levels and str(id) not in self.ledger.places
-            if is_new and room[id.op, id.dtype] and len(ids) < most:
-                room[id.op, id.dtype] -= 1
-                ids.append(id)
-        return ids
-
     def _add(self, verdict: Verdict, shown: Exercised | None) -> None:
         if verdict.status.is_failure and self.known_failures.covers(verdict.id, [verdict.id]):
             verdict = replace(verdict, status=Status.KNOWN)
@@ -322,21 +214,7 @@ class Run:
             self.failed[verdict.id] = verdict
             self.display.failed(verdict)
 
-    def _strength(self, hello: Hello) -> Strength:
-        """The points and programs that the run judged, and how many there are to judge."""
-        options = self.options
-        chosen = [] if options.cases else groups_of(options)
-        counts = (g.count(options.effort) for g in chosen if g.level != "invalid")
-        judged = programs_of(self.tally)
-        return Strength(
-            self.ledger.judged(hello, self.tally),
-            len(self.ledger.cells(hello)),
-            judged,
-            sum(min(n, options.examples or n) for n in counts) or judged,
-            opened(chosen, options.effort, hello, self.tally, options.seed),
-        )
-
-    def _failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
+    def failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
         """The causes, the most telling first, and choices that are not allowed.
 
         Where no cause was found, there is one unshrunk failure for each op and symptom. If `tries`,

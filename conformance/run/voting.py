@@ -11,9 +11,9 @@ from uop.conformance.report.display import Display
 from uop.conformance.report.files import in_names, write_reports, write_repros
 from uop.conformance.report.model import Report
 from uop.conformance.report.vote import polled
+from uop.conformance.run.conform import Conformance
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
-from uop.conformance.run.run import Run
 from uop.conformance.suite.vocabulary import vocabulary_of
 from uop.spec.errors import BackendError, UnsupportedError
 
@@ -48,7 +48,7 @@ def conform_all(
             shown, folder = display(), options.output / in_names(one.backend)
             own = replace(one, output=folder, vocabulary=one.vocabulary or shared)
             try:
-                report = Run(own, shown).result(pool)
+                report = Conformance(own, shown).result(pool)
             except (BackendError, UnsupportedError) as error:
                 missing.append(f"{one.backend}: {error}")
                 continue

@@ -15,6 +15,8 @@ OWN = "cases"
 """The level of cases that the user of a backend has written."""
 ALL_LEVELS = (*LEVELS, OWN)
 EFFORTS = ("smoke", "default", "full")
+FUZZ = "fuzz"
+"""The effort in the report of a fuzz run: as many random programs as the time allows."""
 MOST_DIGITS = 18
 """The most digits of the index of a case."""
 MIXED = "MIXED"

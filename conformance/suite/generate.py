@@ -51,6 +51,8 @@ from uop.conformance.suite.levels.op import (
 from uop.conformance.suite.vocabulary import Vocabulary, cells_of, computed, whole
 
 AnyGroup = Group | InvalidGroup
+FURTHEST = 10**6
+"""A group has so many programs: an effort judges the first ones, a fuzz run draws from all."""
 DRAWN_ANEW = 16
 """The most programs that are drawn for one of listed cells alone; a step looks at most cells."""
 
@@ -113,7 +115,8 @@ def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
             "that names it holds that list: uop conform BACKEND --list REPORT.json --case ID"
         )
     group = _by_name(id.level, vocabulary).get((id.op, id.dtype, id.group))
-    if group is None or id.index >= max(group.counts):
+    most = FURTHEST if isinstance(group, Group) else max(group.counts) if group else 0
+    if group is None or id.index >= most:
         raise NoSuchCaseError(f"no case {str(id)!r}")
     return group
 
@@ -126,12 +129,19 @@ def groups(level: str, vocabulary: Vocabulary | None = None) -> tuple[AnyGroup, 
 @cache
 def _groups(level: str, vocabulary: Vocabulary) -> tuple[AnyGroup, ...]:
     fixed = [group for module in FIXED.get(level, ()) for group in module()]
+    random = random_groups(level, vocabulary)
+    return *(fixed if vocabulary.is_whole else _more(fixed, vocabulary)), *random
+
+
+@cache
+def random_groups(level: str, vocabulary: Vocabulary) -> tuple[Group, ...]:
+    """Return the groups of a level whose programs are drawn from a vocabulary."""
     random = [group for module in RANDOM.get(level, ()) for group in module(vocabulary)]
     if vocabulary.is_whole:
-        return *fixed, *random
+        return tuple(random)
     every = [group for module in RANDOM.get(level, ()) for group in module(whole())]
-    own = [group.keyed(vocabulary.key) for group in _shared_out(random, every, vocabulary)]
-    return *_more(fixed, vocabulary), *own
+    shared = _shared_out(random, every, vocabulary)
+    return tuple(group.keyed(vocabulary.key) for group in shared)
 
 
 def _shared_out(

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -257,3 +258,18 @@ class NoHello(InterpreterBackend):
 
 def flushed(a: Array) -> Array:
     return np.where(np.abs(a) < 2.0**-14, 0, a).astype(a.dtype)
+
+
+class Alternating(Inaccurate):
+    """Wrong on programs with a sine in every second process."""
+
+    def __init__(self) -> None:
+        mark = Path(os.environ["ALTERNATING"])
+        self.is_wrong = not mark.exists()
+        if self.is_wrong:
+            mark.touch()
+        else:
+            mark.unlink()
+
+    def misbehave(self, program: Program) -> Outcome:
+        return super().misbehave(program) if self.is_wrong else interpret(program)

@@ -25,9 +25,9 @@ from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Conclusion, Report
 from uop.conformance.report.text import summary
+from uop.conformance.run.conform import Conformance, conform
 from uop.conformance.run.options import Options, profile_named
 from uop.conformance.run.replay import replay
-from uop.conformance.run.run import Run, conform
 from uop.conformance.workers.transport import Local
 from uop.spec.errors import BackendError
 from uop.spec.latitude import KNOBS, LIBERTIES, STRICT, Profile
@@ -155,13 +155,13 @@ def test_a_liberty_is_a_cause_under_strict(tmp_path: Path) -> None:
     """It is one where the cases that were judged do not show it."""
     card, folder = card_of("Regrouping"), tmp_path / "failures"
     runs = [
-        Run(Options("x", profile=profile, output=folder), Display(), card=card)
+        Conformance(Options("x", profile=profile, output=folder), Display(), card=card)
         for profile in ("strict", "max_nan=propagate", "contract=true")
     ]
-    skipping = Run(Options("x", profile="strict"), Display(), card=card)
+    skipping = Conformance(Options("x", profile="strict"), Display(), card=card)
     skipping.known_failures.skipped = ("card reassociate",)
     hello = InterpreterBackend().hello()
-    failures = [run._failures(hello, tries=False) for run in (*runs, skipping)]
+    failures = [run.failures(hello, tries=False) for run in (*runs, skipping)]
     assert [len(found) for found in failures] == [1, 1, 0, 0]
     failure = failures[0][0]
     assert failure.signature == "card reassociate"

@@ -14,8 +14,8 @@ from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Progra
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.report.text import failure_lines
 from uop.conformance.run.causes import CauseSearch
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import conform
 from uop.conformance.shrink.explain import Explained, Failing, Seen, decomposed
 from uop.conformance.shrink.pattern import converted, matches, transplanted
 from uop.conformance.shrink.reduce import Candidate

@@ -21,8 +21,8 @@ from uop.conformance.protocol.messages import Input, Request, run_request
 from uop.conformance.protocol.types import Hello, Program
 from uop.conformance.report.model import Conclusion
 from uop.conformance.report.text import summary
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import conform
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Case, CaseId, InvalidCase

@@ -17,8 +17,8 @@ from uop.conformance.report.github import markdown
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.text import summary
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import conform
 from uop.spec.ops.names import Op
 from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const

@@ -24,8 +24,8 @@ from uop.conformance.protocol.types import Hello
 from uop.conformance.report.format import as_json
 from uop.conformance.report.model import Conclusion, Report
 from uop.conformance.report.tally import Tally
+from uop.conformance.run.conform import FURTHER, FURTHER_OF_EACH, conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import FURTHER, FURTHER_OF_EACH, conform
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import LEVELS, Batch, Case, CaseId
 from uop.conformance.suite.generate import case_by_id, cases

@@ -14,8 +14,8 @@ from uop.conformance.backends.compiled import CompiledBackend, OpenCLBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.protocol.types import Outcome, Outputs, Program
 from uop.conformance.report.model import Report
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import conform
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.text.program import print_program

@@ -16,11 +16,11 @@ from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report.model import BackendInfo, Conclusion, Report
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.text import known_lines
+from uop.conformance.run.conform import conform
 from uop.conformance.run.exits import Exit
 from uop.conformance.run.known import KnownError, KnownFailures, KnownFile, KnownLine, read_known
 from uop.conformance.run.options import Options
 from uop.conformance.run.replay import conclusions
-from uop.conformance.run.run import conform
 
 CASE = "op/ADD/int8/edges/0@2"
 SIGNATURE = "result ADD int8"
@@ -388,7 +388,7 @@ def test_an_interrupted_run_leaves_the_file_and_ends_as_interrupted(
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("uop.conformance.run.run.Run._judge_cases", interrupted)
+    monkeypatch.setattr("uop.conformance.run.run.Run.judge_cases", interrupted)
     assert main(["conform", "interpreter", *CHOSEN, "--update-known"]) == Exit.INTERRUPTED
     assert "uop-known.toml stays as it is" in capsys.readouterr().err
     assert not Path("uop-known.toml").exists()

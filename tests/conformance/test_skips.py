@@ -18,8 +18,8 @@ from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Report
 from uop.conformance.report.text import known_lines, verdict_line
 from uop.conformance.run.commands import more_command
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import conform
 from uop.conformance.run.selection import is_narrowed, selected
 from uop.conformance.suite.case import Case, InvalidCase
 from uop.conformance.suite.generate import case_by_id, groups

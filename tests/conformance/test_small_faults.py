@@ -18,8 +18,8 @@ from uop.conformance.mutants.run import Finder
 from uop.conformance.mutants.small import SmallBackend
 from uop.conformance.protocol.types import Backend, Outputs, Program
 from uop.conformance.report.model import Conclusion
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import conform
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.spec.latitude import STRICT
 from uop.spec.text.program import print_program

@@ -17,8 +17,8 @@ from uop.conformance.protocol.messages import read_hello
 from uop.conformance.protocol.types import Hello, Outcome, Program
 from uop.conformance.report.format import parse_report, report_text
 from uop.conformance.report.tally import Tally
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import conform
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import RANDOM, case_by_id, groups

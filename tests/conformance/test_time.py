@@ -8,10 +8,10 @@ from pathlib import Path
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.model import Conclusion
 from uop.conformance.run.clock import AGAIN, JUDGING, SEARCHING, Clock
+from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
 from uop.conformance.run.order import in_turns
 from uop.conformance.run.pool import Pool
-from uop.conformance.run.run import conform
 from uop.conformance.run.selection import selected
 from uop.conformance.run.tasks import Judge, JudgeBy, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId

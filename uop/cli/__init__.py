@@ -13,6 +13,7 @@ COMMANDS = {
         "Compile a program and print its source, or the program that a stage leaves.",
     ),
     "backends": (SUITE, "List the backends and say which can be used here."),
+    "fuzz": (SUITE, "Judge random programs on a backend until the time is over."),
     "conform": (SUITE, "Judge a backend, or several, by the conformance suite."),
     "diff": (SUITE, "Compare two reports: what is better now, and what is worse."),
     "explain": ("uop.cli", "Explain an op, a label, a decision or a word, or what a case demands."),
@@ -75,8 +76,8 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 EXIT_CODES = """\b
 Exit codes:
-  0    done; conform and replay: the backend conforms
-  1    it does not conform; diff: something is worse; replay: a verdict does not hold
+  0    done; conform and replay: the backend conforms; fuzz: no failure found
+  1    it does not conform, or fuzz found a failure; diff: something is worse; replay: a verdict does not hold
   2    bad usage or bad input
   3    the backend could not be started
   4    inconclusive: too little was checked, or the backend was lost

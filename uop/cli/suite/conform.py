@@ -254,8 +254,8 @@ def known_file(known: Path | None, is_written: bool) -> Path | None:
 def update(options: Options, form: str, known: Path) -> Exit:
     """Run the suite, then update the file of known failures."""
     from uop.conformance.checks import writable
+    from uop.conformance.run.conform import conform
     from uop.conformance.run.known_update import require_editable
-    from uop.conformance.run.run import conform
 
     writable(known)
     require_editable(known)
@@ -313,7 +313,7 @@ def judge(options: Options, form: str = "text") -> Exit:
 
     pool = Pool.start(options.checked())
     # Imported late: it takes as long to load as a backend takes to start.
-    from uop.conformance.run.run import conform
+    from uop.conformance.run.conform import conform
 
     with shown(form) as display:
         return exit_code(conform(options, display(), pool))

@@ -40,7 +40,7 @@ def judge_here(options: Options, form: str) -> Report:
     """Run the suite in this process, with plain lines: the debugger needs the terminal."""
     from uop.conformance.report.github import GitHub
     from uop.conformance.report.terminal import Log
-    from uop.conformance.run.run import conform
+    from uop.conformance.run.conform import conform
     from uop.conformance.workers.in_process import WARNING, InProcess, require_in_process
 
     require_in_process(options)

@@ -1,0 +1,96 @@
+"""Compares a backend with another one: which of its failures the other does not share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from uop.conformance.checks import OBSERVED
+from uop.conformance.judging.verdict import Status
+from uop.conformance.protocol.types import Hello
+from uop.conformance.report.model import Against, Conclusion, Failure
+from uop.conformance.run.options import Options, profile_of_run
+from uop.conformance.run.pool import Pool
+from uop.conformance.run.replay import conclusion, judge_files, passing
+from uop.conformance.run.tasks import JudgeBy, Observe, tasks_of
+from uop.conformance.suite.case import CaseId
+from uop.conformance.suite.vocabulary import vocabulary_of
+from uop.conformance.workers.sessions import started
+from uop.spec.text.uop_file import parse_file
+
+TIMES = 3
+"""How often a repro must fail alone, each time in a new process, until it counts."""
+
+
+@dataclass(slots=True, eq=False)
+class Baseline:
+    """A backend that another one is compared with, and what the comparison has found so far."""
+
+    name: str
+    pool: Pool
+    hello: Hello
+    profile: str
+    statuses: dict[str, Status] = field(default_factory=dict)
+    """The verdicts on it, by the ids of cases that fail on the other."""
+    flaky: list[str] = field(default_factory=list)
+    """The signatures of failures that do not repeat."""
+
+    @classmethod
+    @contextmanager
+    def started(cls, name: str, options: Options) -> Iterator[Baseline]:
+        """Start a backend and choose its profile; BackendError where it does not start."""
+        pool = Pool.start(replace(options, backend=name).checked())
+        try:
+            hello = pool.hello(1)
+            profile = profile_of_run(options.profile, hello)
+            if profile == OBSERVED:
+                profile = str(pool.ask(Observe(options.skips)).profile)
+            yield cls(name, pool, hello, profile)
+        finally:
+            pool.end()
+
+    def meet(self, hello: Hello, options: Options) -> Options:
+        """The options by which both are judged: programs that both take, this one's profile."""
+        vocabulary = vocabulary_of([hello, self.hello], options.skips)
+        self.pool.ask_all(JudgeBy(self.profile, vocabulary, options.skips))
+        return replace(options, vocabulary=vocabulary, profile=self.profile)
+
+    def not_only_of_other(self, ids: Sequence[str], deadline: float) -> list[str]:
+        """Judge cases that fail on the other; returns those that do not pass on this one.
+
+        What is not judged at the deadline counts as passed.
+        """
+        new = [CaseId.parse(id) for id in ids if id not in self.statuses]
+        tasks = tasks_of(new, self.hello.limits.programs)
+        for judged in self.pool.answers(tasks, deadline):
+            self.statuses |= {verdict.id: verdict.status for verdict in judged.verdicts}
+        return [id for id in ids if self.statuses.get(id, Status.PASSED) is not Status.PASSED]
+
+    def passing(self, failures: Sequence[Failure]) -> set[str]:
+        """The signatures of failures whose repros pass on this backend."""
+        with started(self.name) as session:
+            return {
+                failure.signature
+                for failure in failures
+                if conclusion(judge_files(parse_file(failure.text).cases, session))
+                is Conclusion.CONFORMS
+            }
+
+    def steady(self, failures: Sequence[Failure], options: Options) -> tuple[Failure, ...]:
+        """Those whose repros fail on the other every time; each time a new process runs all."""
+        left = tuple(failure for failure in failures if failure.repeats)
+        for _ in range(1, TIMES):
+            passed = set(passing(left, options.backend, options.log, None)) if left else set()
+            left = tuple(failure for failure in left if failure.signature not in passed)
+        kept = {failure.signature for failure in left}
+        self.flaky += [f.signature for f in failures if f.signature not in kept]
+        return left
+
+    @property
+    def summary(self) -> Against:
+        """What the comparison has found, as part of a report."""
+        every = list(self.statuses.values())
+        skipped = every.count(Status.SKIPPED)
+        shared = len(every) - skipped - every.count(Status.PASSED)
+        return Against(self.name, shared, skipped, tuple(self.flaky))

@@ -1,0 +1,159 @@
+"""Fuzzes a backend: judges random programs and finds causes of failures until the time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from uop.conformance.checks import OptionError
+from uop.conformance.coverage.ledger import Ledger
+from uop.conformance.fuzz.against import Baseline
+from uop.conformance.fuzz.stream import drawn
+from uop.conformance.judging.lowering import not_listed
+from uop.conformance.protocol.types import Hello
+from uop.conformance.report.display import Display
+from uop.conformance.report.files import write_reports, write_repros
+from uop.conformance.report.model import Failure, Report
+from uop.conformance.run.causes import AnyPool
+from uop.conformance.run.options import Options
+from uop.conformance.run.run import Run
+from uop.conformance.run.tasks import tasks_of
+from uop.conformance.suite.case import FUZZ, LEVELS, CaseId
+from uop.conformance.suite.generate import random_groups
+
+JUDGING, SEARCHING = 0.85, 0.97
+"""The parts of the time after which judging ends, and the search for causes."""
+WITH_BASELINE = (0.65, 0.8)
+"""The same where causes are tried on another backend, and in new processes, after that."""
+FEWEST = 64
+"""The programs of the first round. Each later round has as many as all before it together, and
+no more than are judged in LONGEST seconds."""
+LONGEST = 30.0
+
+
+def fuzz(
+    options: Options,
+    display: Display | None = None,
+    pool: AnyPool | None = None,
+    baseline: Baseline | None = None,
+) -> Report:
+    """Fuzz a backend for `options.seconds`, with `pool` where one has been started.
+
+    With a baseline only failures count that it does not share. Ctrl-C ends the run early, with the
+    results so far. OptionError where a file could not be written; the results are shown before.
+    """
+    shown = display or Display()
+    report = Fuzz(replace(options, effort=FUZZ), shown, baseline=baseline).result(pool)
+    try:
+        problems = write_repros(report.failures)
+        problems += write_reports(report, options.json, options.junit, options.html)
+    finally:
+        shown.finished(report)
+    if problems:
+        raise OptionError("\n".join(problems))
+    return report
+
+
+@dataclass(slots=True, eq=False)
+class Fuzz(Run):
+    """A run over random programs. Rounds of judging and of the search for causes take turns."""
+
+    stream: Iterator[CaseId] = field(default_factory=lambda: iter(()))
+    baseline: Baseline | None = None
+
+    def select(self, hello: Hello) -> None:
+        """Take the groups that the options ask for and the backend lists.
+
+        OptionError where there is none.
+        """
+        if self.baseline is not None:
+            self.options = self.baseline.meet(hello, self.options)
+            self.vocabulary = self.options.vocabulary or self.vocabulary
+        groups = {
+            level: [
+                group
+                for group in random_groups(level, self.vocabulary)
+                if not not_listed(group.id(0), hello)
+            ]
+            for level in LEVELS
+            if level in self.options.levels
+        }
+        if not any(groups.values()):
+            raise OptionError(
+                f"no random program of level {', '.join(self.options.levels)} from the ops and "
+                f"dtypes that {hello.name} lists"
+            )
+        self.ledger = Ledger((), narrowed=True)
+        self.tally.keeps_cases = False
+        self.stream = drawn(groups, self.options.seed)
+
+    @property
+    def expected(self) -> int | None:
+        return None
+
+    def examine(self, pool: AnyPool, size: int) -> None:
+        parts = (JUDGING, SEARCHING) if self.baseline is None else WITH_BASELINE
+        end, rest = map(self.clock.at, parts)
+        assert end is not None
+        assert rest is not None
+        while time.monotonic() < end:
+            begun = time.monotonic()
+            ids = list(islice(self.stream, self._next_round()))
+            self.ledger.expect(ids)
+            self.judge_cases(pool, tasks_of(ids, size, self._in_time), end)
+            self.ledger.forget()
+            self._compare(rest)
+            self.find_causes(pool, min(rest, 2 * time.monotonic() - begun))
+        self.find_causes(pool, rest)
+
+    def _compare(self, deadline: float) -> None:
+        """Count the failing cases as known that the baseline does not pass either."""
+        if self.baseline is not None:
+            for id in self.baseline.not_only_of_other(list(self.failed), deadline):
+                self.tally.accept(id)
+                del self.failed[id]
+
+    def failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
+        """The causes; with a baseline those that repeat, with repros that it passes."""
+        found = super(Fuzz, self).failures(hello, tries=tries)
+        if self.baseline is None or not self.failed:
+            return found
+        passing = self.baseline.passing(found)
+        whole = [f if f.signature in passing else self._whole(f) for f in found]
+        kept = self.baseline.steady(whole, self.options)
+        for id in self.failed.keys() - {id for f in kept for id in (f.id, *f.cases)}:
+            self.tally.accept(id)
+            del self.failed[id]
+        return kept
+
+    def _whole(self, failure: Failure) -> Failure:
+        """A failure with its program as it was drawn: shrunk, it fails on the baseline too."""
+        drawn = self._unshrunk(self.failed[failure.id])
+        return replace(failure, text=drawn.text, values=drawn.values, message=drawn.message)
+
+    def _next_round(self) -> int:
+        """The number of programs of the next round, by the rate so far."""
+        seconds = time.monotonic() - self.clock.judging_since - self.searching
+        judged = sum(self.tally.counts.values())
+        return max(FEWEST, int(judged * min(1.0, LONGEST / max(seconds, 1e-3))))
+
+    def _in_time(self) -> int:
+        return self.clock.cases_in_time(self.tally, self.options.workers)
+
+    def report(self, hello: Hello, options: Options, *, tries: bool) -> Report:
+        report = self.tally.report(
+            self.backend,
+            self.options.profile,
+            options,
+            self.clock.seconds,
+            self.failures(hello, tries=tries),
+            lost=self.lost,
+            interrupted=self.interrupted,
+            peak=self.peak,
+            profile_from=self.profile_from,
+            vocabulary=self.vocabulary,
+        )
+        against = None if self.baseline is None else self.baseline.summary
+        return replace(report, ledger=self.ledger.sums(self.tally), against=against)

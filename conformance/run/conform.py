@@ -1,0 +1,185 @@
+"""Runs the suite on a backend: selects cases, judges them, finds causes and writes the report."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from uop.conformance.checks import OptionError
+from uop.conformance.coverage.complete import check_complete
+from uop.conformance.coverage.ledger import Ledger
+from uop.conformance.coverage.points import Point
+from uop.conformance.coverage.strength import opened, programs_of
+from uop.conformance.protocol.types import Hello
+from uop.conformance.report.display import Display
+from uop.conformance.report.files import write_reports, write_repros
+from uop.conformance.report.model import Conclusion, KnownFailure, Report, Strength
+from uop.conformance.report.tally import untried
+from uop.conformance.run.causes import AnyPool
+from uop.conformance.run.clock import JUDGING, SEARCHING
+from uop.conformance.run.options import Options
+from uop.conformance.run.order import in_turns
+from uop.conformance.run.replay import conclusions
+from uop.conformance.run.run import Run
+from uop.conformance.run.selection import groups_of, is_narrowed, selected
+from uop.conformance.run.tasks import Observe, tasks_of
+from uop.conformance.suite.case import LEVELS, CaseId
+from uop.conformance.suite.generate import further
+from uop.spec.errors import UopError
+
+LEAST_SEARCH = 150.0
+"""Without a time, causes are looked for as long as judging took, or these seconds."""
+FURTHER = {"smoke": 0, "default": 256, "full": 2048}
+"""By effort the most cases that a run adds for points that the selected cases do not cover."""
+FURTHER_OF_EACH = 3
+"""The most cases added for one op and dtype before the ledger is read again."""
+
+
+@dataclass(slots=True, eq=False)
+class Conformance(Run):
+    """A run of the suite."""
+
+    ids: list[CaseId] = field(default_factory=list)
+
+    def prepare(self) -> None:
+        """Also raise PassError where the suite has no case for an op."""
+        super(Conformance, self).prepare()
+        check_complete(self.options.ops)
+
+    def select(self, hello: Hello) -> None:
+        """Select the cases that the options ask for and the backend lists."""
+        self.ids = selected(self.options, self.vocabulary, hello, self.own.ids)
+        is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
+        self.ledger = Ledger(tuple(self.ids), is_part)
+
+    @property
+    def expected(self) -> int:
+        return len(self.ids)
+
+    def examine(self, pool: AnyPool, size: int) -> None:
+        if self.clock.limit is not None:
+            self._judge_cases(pool, self.ids, size, self.clock.at(JUDGING))
+            self.judge_again(pool, self.ids)
+            self._find_causes(pool)
+        self._judge_cases(pool, self.tally.without(self.ids), size, self.clock.deadline)
+        self.ids += self._judge_further(pool, size)
+        self.judge_again(pool, self.ids)
+        self._find_causes(pool)
+        if self.options.is_whole and self.card is None and self.clock.is_in_time:
+            self.card = pool.ask(Observe())
+
+    def report(self, hello: Hello, options: Options, *, tries: bool) -> Report:
+        known = self._known()
+        report = self.tally.report(
+            self.backend,
+            self.options.profile,
+            options,
+            self.clock.seconds,
+            self.failures(hello, tries=tries),
+            known,
+            lost=self.lost,
+            interrupted=self.interrupted,
+            peak=self.peak,
+            untried=untried(hello, self.tally),
+            missing=self.ledger.missing(hello, self.tally),
+            profile_from=self.profile_from,
+            vocabulary=self.vocabulary,
+        )
+        ledger, strength = self.ledger.sums(self.tally), self._strength(hello)
+        return replace(report, ledger=ledger, strength=strength)
+
+    def _judge_cases(
+        self, pool: AnyPool, ids: list[CaseId], size: int, deadline: float | None
+    ) -> None:
+        """Judge cases until all are judged or the deadline is over."""
+        tasks = tasks_of(ids, size)
+        if deadline is not None:
+            turns, workers = in_turns(ids, self.options.seed), self.options.workers
+            tasks = tasks_of(turns, size, lambda: self.clock.cases_in_time(self.tally, workers))
+        self.judge_cases(pool, tasks, deadline)
+
+    def _find_causes(self, pool: AnyPool) -> None:
+        """Find causes as long as judging took, or until the time is over."""
+        now = time.monotonic()
+        least = now + max(LEAST_SEARCH, now - self.clock.judging_since)
+        self.find_causes(pool, self.clock.at(SEARCHING) or least)
+
+    def _known(self) -> tuple[KnownFailure, ...]:
+        """Run the programs of the known failures; returns the state of each entry."""
+        narrowed = is_narrowed(self.options) or self.options.levels != LEVELS
+        entries = self.known_failures.selected({str(id) for id in self.ids} if narrowed else None)
+        now: dict[Path, Conclusion] = {}
+        if entries and not self.lost and not self.interrupted:
+            repros = list(dict.fromkeys(map(self.known_failures.file.repro_of, entries)))
+            try:
+                now = conclusions(
+                    repros, self.options.backend, self.options.log, self.clock.deadline
+                )
+            except KeyboardInterrupt:
+                self.interrupted = True
+            except UopError as error:
+                self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
+        return tuple(self.known_failures.results(entries, now, self.clock.is_in_time))
+
+    def _judge_further(self, pool: AnyPool, size: int) -> list[CaseId]:
+        """Judge more cases for points that the ledger lacks, until it gains none; returns ids."""
+        if self.options.cases or self.options.examples:
+            return []
+        room, judged = FURTHER[self.options.effort], list[CaseId]()
+        gaps: set[Point] = set()
+        while room > len(judged) and self.clock.is_in_time:
+            before, gaps = gaps, self.ledger.gaps(self.tally)
+            ids = [] if gaps == before else self._further(gaps, room - len(judged))
+            if not ids:
+                break
+            self.ledger.expect(ids)
+            self._judge_cases(pool, ids, size, self.clock.deadline)
+            judged += ids
+        return judged
+
+    def _further(self, gaps: set[Point], most: int) -> list[CaseId]:
+        """Select cases that were not run, a few for each op and dtype with a gap."""
+        room = dict.fromkeys(((p.about, p.dtype) for p in gaps), FURTHER_OF_EACH)
+        ids: list[CaseId] = []
+        for id in further(room, self.options.effort, self.vocabulary):
+            is_new = id.level in self.options.levels and str(id) not in self.ledger.places
+            if is_new and room[id.op, id.dtype] and len(ids) < most:
+                room[id.op, id.dtype] -= 1
+                ids.append(id)
+        return ids
+
+    def _strength(self, hello: Hello) -> Strength:
+        """The points and programs that the run judged, and how many there are to judge."""
+        options = self.options
+        chosen = [] if options.cases else groups_of(options)
+        counts = (g.count(options.effort) for g in chosen if g.level != "invalid")
+        judged = programs_of(self.tally)
+        return Strength(
+            self.ledger.judged(hello, self.tally),
+            len(self.ledger.cells(hello)),
+            judged,
+            sum(min(n, options.examples or n) for n in counts) or judged,
+            opened(chosen, options.effort, hello, self.tally, options.seed),
+        )
+
+
+def conform(
+    options: Options, display: Display | None = None, pool: AnyPool | None = None
+) -> Report:
+    """Judge a backend, with `pool` where one has been started from these (checked) options.
+
+    Ctrl-C ends the run early: the report says so, and has the results so far. OptionError where a
+    file could not be written; the verdict is shown before.
+    """
+    shown = display or Display()
+    report = Conformance(options if pool else options.checked(), shown).result(pool)
+    try:
+        problems = write_repros(report.failures)
+        problems += write_reports(report, options.json, options.junit, options.html)
+    finally:
+        # Show the verdict even where the disk is full.
+        shown.finished(report)
+    if problems:
+        raise OptionError("\n".join(problems))
+    return report

@@ -1,0 +1,169 @@
+"""A fuzz run: what it draws, what it finds, what it compares, and that its memory has an end."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from uop.conformance.coverage.ledger import Ledger
+from uop.conformance.fuzz.stream import SHARES, drawn
+from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.report.tally import MOST_DIGESTS, Distinct, Tally
+from uop.conformance.suite.case import LEVELS, Case, CaseId
+from uop.conformance.suite.generate import FURTHEST, case_by_id, groups, random_groups
+from uop.conformance.suite.vocabulary import whole
+from uop.spec.text.program import print_program
+
+BY_LEVEL = {level: random_groups(level, whole()) for level in LEVELS}
+
+
+def first(n: int, seed: int) -> list[CaseId]:
+    return list(islice(drawn(BY_LEVEL, seed), n))
+
+
+def test_the_seed_decides_what_is_drawn() -> None:
+    assert first(50, 1) == first(50, 1)
+    assert first(50, 1) != first(50, 2)
+
+
+def test_levels_have_their_shares_and_programs_do_not_repeat() -> None:
+    ids = first(4800, 0)
+    counts = Counter(id.level for id in ids)
+    assert counts.keys() == SHARES.keys()
+    for level, share in SHARES.items():
+        expected = len(ids) * share / sum(SHARES.values())
+        assert expected / 1.5 < counts[level] < expected * 1.5, level
+    assert len(set(ids)) > 0.99 * len(ids)
+    assert {id.index < 1000 for id in ids} == {True, False}
+
+
+def test_an_id_of_any_index_names_one_program() -> None:
+    for id in first(12, 7):
+        made = [case_by_id(str(id), seed=7) for _ in range(2)]
+        assert all(isinstance(case, Case) for case in made)
+        texts = {print_program(case.root) for case in made if isinstance(case, Case)}
+        assert len(texts) == 1
+
+
+def test_programs_end_at_the_furthest_index() -> None:
+    group = groups("graph")[0]
+    assert str(group.id(0)).endswith("/0@2")
+    case_by_id(f"{group.id(FURTHEST - 1)}")
+    with pytest.raises(Exception, match="no case"):
+        case_by_id(f"{group.id(FURTHEST)}")
+
+
+Uop = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def fuzz(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    from uop.__main__ import main
+
+    def run(*words: object) -> tuple[int, str]:
+        code = main(["fuzz", *map(str, words), "-n", "1", "--output", str(tmp_path / "found")])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return run
+
+
+def test_a_right_backend_shows_no_failure(fuzz: Callable[..., tuple[int, str]]) -> None:
+    code, said = fuzz("interpreter", "--seed", 1, "--time", "6s")
+    assert code == 0, said
+    assert "fuzzing interpreter" in said
+    assert "verdict: interpreter has shown no failure under the profile strict" in said
+    assert "next: uop fuzz interpreter --seed 2" in said
+
+
+def test_a_fault_is_found_and_its_repro_fails_alone(
+    fuzz: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    from uop.conformance.run.replay import replay
+
+    report = tmp_path / "report.json"
+    name = "backends_for_tests:Inaccurate"
+    code, said = fuzz(name, "--seed", 1, "--time", "15s", "--level", "graph", "--json", report)
+    assert code == 1, said
+    assert "verdict: Inaccurate fails" in said
+    repros = list((tmp_path / "found").glob("*.uop"))
+    assert repros
+    assert {one.verdict.status for one in replay(repros, name)} == {Status.FAILED}
+    document = json.loads(report.read_text())
+    assert document["options"]["effort"] == "fuzz"
+    assert document["cases"] == {}
+    assert any("ADD" in failure["ops"] for failure in document["failures"])
+
+
+def test_against_itself_no_failure_counts(fuzz: Callable[..., tuple[int, str]]) -> None:
+    name = "backends_for_tests:Inaccurate"
+    code, said = fuzz(name, "--against", name, "--seed", 1, "--time", "12s", "--level", "graph")
+    assert code == 0, said
+    assert f"fail on {name} too" in said
+    assert "of the failing programs 0 fail" not in said
+
+
+def test_against_a_right_backend_every_failure_counts(
+    fuzz: Callable[..., tuple[int, str]],
+) -> None:
+    name = "backends_for_tests:Inaccurate"
+    words = ("--against", "interpreter", "--seed", 1, "--time", "15s", "--level", "graph")
+    code, said = fuzz(name, *words)
+    assert code == 1, said
+    assert "of the failing programs 0 fail on interpreter too" in said
+
+
+def test_what_does_not_repeat_does_not_count(
+    fuzz: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALTERNATING", str(tmp_path / "mark"))
+    name = "backends_for_tests:Alternating"
+    words = ("--against", "interpreter", "--seed", 1, "--time", "15s", "--level", "graph")
+    code, said = fuzz(name, *words)
+    assert code == 0, said
+    assert "flaky, so it does not count: result " in said
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (("interpreter", "--against", "abacus"), 2, "no backend 'abacus'"),
+        (("interpreter", "--against", "backends_for_tests:DeadAtStart"), 3, "did not start"),
+        (("interpreter", "--level", "invalid"), 2, "no random program of level invalid"),
+        (("interpreter", "--level", "op"), 2, "no random program of level op"),
+        (("interpreter", "--time", "soon"), 2, "--time"),
+        (("abacus",), 2, "no backend 'abacus'"),
+    ],
+)
+def test_bad_usage_has_a_clear_error(
+    words: tuple[str, ...], code: int, error: str, fuzz: Callable[..., tuple[int, str]]
+) -> None:
+    found, said = fuzz("--time", "5s", *words) if "--time" not in words else fuzz(*words)
+    assert (found, error in said) == (code, True), said
+
+
+def test_distinct_digests_are_counted_exactly_and_then_estimated() -> None:
+    counter = Distinct()
+    for n in (*range(1000), *range(1000)):
+        counter.add(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}")
+    assert counter.count == 1000
+    many = 5 * MOST_DIGESTS
+    for n in range(many):
+        counter.add(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}")
+    assert len(counter.kept) <= MOST_DIGESTS
+    assert 0.95 * many < counter.count < 1.05 * many
+
+
+def test_a_run_without_an_end_keeps_no_ids() -> None:
+    tally, ledger = Tally(keeps_cases=False), Ledger(())
+    for id in first(200, 0):
+        ledger.expect([id])
+        tally.add(Verdict(str(id), Status.PASSED))
+    ledger.forget()
+    assert (tally.cases, ledger.places, ledger.forgotten) == ({}, {}, 200)
+    assert tally.programs == 200

@@ -1,0 +1,115 @@
+"""`uop fuzz`: judges random programs until the time is over."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import click
+
+from uop.cli import names as listed
+from uop.cli.names import BACKEND, NameList
+from uop.cli.suite.conform import exit_code, known_file, shown
+from uop.cli.suite.debugging import begin, words
+from uop.cli.suite.options import report_files, seconds, several, timeout_option
+
+MINUTE = 60.0
+
+
+@click.command("fuzz")
+@click.argument("backend", type=BACKEND, metavar="BACKEND")
+@click.option(
+    "--time",
+    "duration",
+    metavar="TIME",
+    callback=seconds,
+    help="How long to fuzz: 30s, 5m, 48h; starting and shrinking included.  [default: 60s]",
+)
+@click.option(
+    "--against",
+    type=BACKEND,
+    metavar="OLD",
+    help="Count only failures that this backend, such as the build before, does not share, and "
+    "that repeat three times alone. Both are judged by the profile of OLD.",
+)
+@click.option("--seed", type=int, help="Chooses the programs; by default another one each time.")
+@several("--skip-op", NameList(listed.ops), "Draw no programs with these ops.")
+@several("--skip-dtype", NameList(listed.dtypes), "Draw no programs with these dtypes.")
+@several("--level", NameList(listed.levels, shown=True), "Only these levels, separated by commas.")
+@timeout_option
+@click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
+@click.option(
+    "--profile",
+    metavar="PROFILE",
+    help="The profile to demand, as for `uop conform`.",
+)
+@report_files
+@click.option(
+    "--known",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The file of known failures, by default uop-known.toml if it exists.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("uop-failures"),
+    show_default=True,
+    metavar="FOLDER",
+    help="Where failing programs are written.",
+)
+def command(
+    backend: str,
+    duration: float | None,
+    against: str | None,
+    seed: int | None,
+    skip_ops: tuple[str, ...] | None,
+    skip_dtypes: tuple[str, ...] | None,
+    levels: tuple[str, ...] | None,
+    timeout: float | None,
+    workers: int | None,
+    profile: str | None,
+    json: Path | None,
+    junit: Path | None,
+    html: Path | None,
+    known: Path | None,
+    output: Path,
+) -> int:
+    """Judge random programs on a backend until the time is over.
+
+    Every run draws other programs; --seed repeats a run. Each cause of failure is shrunk and
+    written as a file for `uop replay`.
+    """
+    from uop.conformance.checks import cores
+    from uop.conformance.run.options import Options, profile_named
+    from uop.conformance.run.pool import Pool
+    from uop.conformance.suite.case import LEVELS
+
+    begin(None, backend)
+    options = Options(
+        backend,
+        secrets.randbelow(1 << 31) if seed is None else seed,
+        levels or LEVELS,
+        skip_ops=skip_ops or (),
+        skip_dtypes=skip_dtypes or (),
+        seconds=duration or MINUTE,
+        timeout=timeout,
+        profile="" if profile is None else profile_named(profile),
+        known=known_file(known, False),
+        workers=cores() if workers is None else workers,
+        json=json,
+        output=output,
+        junit=junit,
+        html=html,
+        command=words(),
+    )
+    pool = Pool.start(options.checked())
+    # Imported late: it takes as long to load as a backend takes to start.
+    from uop.conformance.fuzz.against import Baseline
+    from uop.conformance.fuzz.fuzz import fuzz
+
+    with shown("text") as display:
+        if against is None:
+            return exit_code(fuzz(options, display(), pool))
+        with Baseline.started(against, options) as baseline:
+            return exit_code(fuzz(options, display(), pool, baseline))
