@@ -67,6 +67,21 @@ def without_binaries(root: UOp) -> UOp:
     return root.substitute({body: body.src[0] for body in kernels(root) if body.op is Op.PROGRAM})
 
 
+def with_constants(root: UOp) -> UOp:
+    """List the constants that LINEARs leave out, first: they need not be instructions."""
+    listed: dict[UOp, UOp] = {}
+    for body in kernels(root):
+        if body.op is Op.LINEAR:
+            own = frozenset(body.src)
+            left_out = [u for u in body.toposort() if _is_constant(u) and u not in own]
+            listed[body] = body.with_src([*left_out, *body.src]) if left_out else body
+    return root.substitute(listed)
+
+
+def _is_constant(u: UOp) -> bool:
+    return u.op is Op.CONST or (u.op is Op.STACK and all(s.op is Op.CONST for s in u.src))
+
+
 def first_stage(root: UOp, target: Target) -> str:
     """The stage at which a kernel program enters; UnsupportedError if it has no input form."""
     for u in root.toposort():

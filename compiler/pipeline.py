@@ -9,7 +9,7 @@ from inspect import getdoc, getmodule
 
 from uop.compiler.barriers import refuse_divergent
 from uop.compiler.execute import Executable, Inputs, Output, executable
-from uop.compiler.kernels import binaries_of, first_stage, without_binaries
+from uop.compiler.kernels import binaries_of, first_stage, with_constants, without_binaries
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.runtime.binary import Binary, digest
 from uop.compiler.runtime.device import Compiler, Device
@@ -186,7 +186,7 @@ def _entered(root: UOp, target: Target) -> UOp:
 
     Beside ops on whole tensors a LINEAR for each kernel: such a program begins at the first stage.
     """
-    root = graphs_in_scalars(without_binaries(root))
+    root = graphs_in_scalars(with_constants(without_binaries(root)))
     if kind_of(root) is not ProgramKind.MIXED:
         return root
     bodies = {call.src[0]: call for call in kernel_calls(root)}

@@ -234,3 +234,16 @@ def test_a_body_that_mixes_forms_is_refused_with_what_is_wrong() -> None:
     mixed = UOp(Op.SINK, *of_ranges().src, *of_registers().src)
     with pytest.raises(UnsupportedError, match="in no form"):
         compile(program(mixed))
+
+
+@pytest.mark.usefixtures("opencl")
+def test_a_list_without_its_constants_runs() -> None:
+    listed = linearize(program(of_registers())).src[0].src[0]
+    short = listed.with_src([u for u in listed.src if u.op is not Op.CONST])
+    assert len(short.src) < len(listed.src)
+    found = compile(program(short)).run({1: DATA})
+    expected = evaluate(program(short), {1: DATA})
+    assert isinstance(found, dict)
+    assert isinstance(expected, dict)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[0], DATA.reshape(ROWS, INNER).sum(1))
