@@ -76,6 +76,7 @@ WORDS = by_name(
     Word("STORE", ("index", "value", "ranges*"), r.read_store),
     Word("SINK", ("sources*",), r.read_sink, b.KernelArg),
     Word("CALL", ("body", "args*"), r.read_call, b.CallArg),
+    Word("KERNEL", ("body", "args*"), r.read_call, b.CallArg),
     Word("FUNCTION", ("body", "args*"), r.read_function, b.CallArg),
     Word("GET_TUPLE", ("src",), r.read_element, b.ElementArg),
     Word(

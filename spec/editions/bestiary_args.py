@@ -106,9 +106,11 @@ class VariableArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class ViewArg(Arg):
+    """The dtype is that of the buffer unless it is said."""
+
     size: int
     offset: int
-    dtype: DType
+    dtype: DType | None = None
 
 
 @dataclass(frozen=True, slots=True)

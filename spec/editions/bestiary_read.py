@@ -177,7 +177,8 @@ def read_special(reading: Reading, src: Src, arg: SpecialArg) -> UOp:
 
 
 def read_view(reading: Reading, src: Src, arg: b.ViewArg) -> UOp:
-    return UOp(Op.SLICE, *src, index_const(arg.offset), arg=SliceArg(arg.size, arg.dtype))
+    part = SliceArg(arg.size, arg.dtype or src[0].dtype)
+    return UOp(Op.SLICE, *src, index_const(arg.offset), arg=part)
 
 
 def read_index(reading: Reading, src: Src, arg: b.GateArg) -> UOp:
@@ -193,18 +194,29 @@ def read_load(reading: Reading, src: Src, arg: None) -> UOp:
     """The buffer is an operand of the INDEX too; a gate of the INDEX becomes one of the LOAD."""
     buffer, index, *alt = src
     if index.op is Op.STACK and index.tag == PTRCAT:
-        if index.src[0].src[0].src[0] is not buffer:
+        if not all(_is_into(read.src[0], buffer) for read in index.src):
             raise broken(c.LOAD_INDEX, "PTRCAT of another one")
         return index
     is_gated = _is_gated(index)
     target = index.src[0] if is_gated else index
-    if target.op not in (Op.INDEX, Op.PTRADD) or target.src[0] is not buffer:
-        raise broken(c.LOAD_INDEX, index.op.name)
+    if not _is_into(target, buffer):
+        found = f"{target.op.name} of {target.src[0].op.name}" if target.src else target.op.name
+        raise broken(c.LOAD_INDEX, f"{found}, buffer {buffer.op.name}")
     if not is_gated:
         if alt:
             raise broken(c.LOAD_ALT, "no gate")
         return UOp(Op.LOAD, target)
     return UOp(Op.LOAD, target, alt[0], index.src[2]) if alt else index
+
+
+def _is_into(target: UOp, buffer: UOp) -> bool:
+    """Whether this is an element of a buffer, or of one AFTER writes to it."""
+    if target.op not in (Op.INDEX, Op.PTRADD):
+        return False
+    place = target.src[0]
+    while place is not buffer and place.op in (Op.AFTER, Op.PTRADD):
+        place = place.src[0]
+    return place is buffer
 
 
 def read_store(reading: Reading, src: Src, arg: None) -> UOp:

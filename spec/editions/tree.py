@@ -25,13 +25,14 @@ from uop.spec.editions.edition import Edition, EditionScope, Word
 from uop.spec.errors import MalformedError
 from uop.spec.ops.names import Op
 from uop.spec.text.codec import decode_fields
-from uop.spec.text.literal import Line, Literal, Quoted, Token
+from uop.spec.text.literal import Line, Literal, Quoted
 from uop.spec.text.literal import Word as Bare
 from uop.spec.text.program import read_tag
 from uop.spec.uop import UOp, dims, index_const
 from uop.spec.walk import toposort
 
 BRANCH = re.compile(r"[\s│]*(?P<corner>[├└])─*\s*(?P<text>.*)", re.DOTALL)
+DRAWN_OTHERWISE = re.compile(r"\s*[|│`+]")
 COMMENT = re.compile(r"\s+—.*", re.DOTALL)
 TYPE = re.compile(
     r"\s*:\s*(?:<(?P<lanes>\d+) x (?P<lane>\w+)>|(?P<name>\w+)(?P<shape>\[[\d, ]*\])?)\s*"
@@ -40,10 +41,16 @@ ONE_LINE = re.compile(r"\s*%\d+\s*=\s*\w+(?:\s+[^\s:—(]|\s*\{)")
 """A node with its operands and its arg in one line."""
 AXIS = re.compile(r"([RU])(\d+)")
 
+BY_OPERANDS = ("Unary", "Binary", "Ternary")
+"""What trees may write around the name of an elementwise op."""
+
+VALUES = {"value", "values"}
+"""The fields of constants, from which the usual dtype follows."""
+
 DEEPEST = 8
 """The most brackets inside each other; no field has more than two."""
 
-ALIASES = {"type": "axis_type"}
+ALIASES = {"type": "axis_type", "kind": "name"}
 """Names that trees give to fields."""
 GROUPS = {"opts": "", "info": "", "metadata": "", "upcast_axes": "upcast_"}
 """Names that trees give to groups of fields in braces, with how the names of these begin."""
@@ -63,6 +70,13 @@ class TreeEdition(Edition):
 
     def scope(self, path: str = "") -> TreeScope:
         return TreeScope(self, path)
+
+    def word(self, name: str) -> Word:
+        """The word of a name, which may be that of the structure: GetTuple for GET_TUPLE."""
+        if name not in self.words:
+            plain = name.replace("_", "").upper()
+            name = next((own for own in self.words if own.replace("_", "") == plain), name)
+        return Edition.word(self, name)
 
 
 @dataclass(eq=False, slots=True)
@@ -107,6 +121,8 @@ class TreeScope(EditionScope):
         if not text.strip() or text.lstrip().startswith(";"):
             return
         if BRANCH.fullmatch(text) is None:
+            if DRAWN_OTHERWISE.match(text):
+                raise MalformedError("expected ├── or └── before a branch", number, 1, self._path)
             self._end()
         elif not self._lines:
             raise MalformedError("expected a node above this branch", number, 1, self._path)
@@ -130,10 +146,18 @@ class TreeScope(EditionScope):
             raise tree.line.fail(found)
         self._place[number] = (tree.line.number, 1)
         order = toposort([tree], lambda b: b.children)
-        in_full = [b for b in order if b.name in NUMBERED and not b.refers]
+        in_full: dict[tuple[str, Literal], list[Branch]] = {}
+        for b in order:
+            if b.name in NUMBERED and not b.refers:
+                in_full.setdefault(b.key, []).append(b)
         built: dict[Branch, UOp] = {}
+
+        def sources(b: Branch) -> list[Branch]:
+            return in_full.get(b.key, []) if b.refers else b.children
+
         # What is referred to may stand behind what refers to it.
-        for b in dict.fromkeys((*toposort(in_full, lambda b: b.children), *order)):
+        first = [b for branches in in_full.values() for b in branches]
+        for b in dict.fromkeys((*toposort(first, sources), *order)):
             built[b] = self._built(b, [built[child] for child in b.children])
             if b.type is not None:
                 self._check_type(b, b.type, built[b])
@@ -153,8 +177,8 @@ class TreeScope(EditionScope):
         if line.peek().kind == "node":
             b.label = int(line.next().text[1:])
         if b.label is None or line.take("="):
-            name = line.need_kind("word", "the name of an op")
-            b.name, word = name.text, self._word(name, line)
+            word = self._word(line)
+            b.name = word.name
             b.brackets = tuple(v for _, v in _items(line, "]")) if line.take("[") else None
             b.fields = _fields(b.name, word, line) if line.take("(") else {}
         b.tag = read_tag(line)
@@ -176,7 +200,12 @@ class TreeScope(EditionScope):
             self._full.setdefault(b.key, {})[u] = b
         return u
 
-    def _word(self, name: Token, line: Line) -> Word:
+    def _word(self, line: Line) -> Word:
+        """The word in front of the fields; in brackets behind the number of its operands."""
+        name = line.need_kind("word", "the name of an op")
+        if name.text in BY_OPERANDS and line.take("("):
+            name = line.need_kind("word", "the name of an op")
+            line.need(")")
         try:
             return self._edition.word(name.text)
         except MalformedError as error:
@@ -202,8 +231,8 @@ class TreeScope(EditionScope):
         named = _names(word.arg)
         if "dtype" in named and "dtype" not in said and b.type is not None:
             said = {**said, "dtype": Bare(b.type["lane"] or b.type["name"])}
-        elif word.arg is ConstArg and "dtype" not in said:
-            said = {**said, "dtype": Bare(_usual(said.get("value")))}
+        elif "dtype" in named and "dtype" not in said and not VALUES.isdisjoint(said):
+            said = {**said, "dtype": Bare(_usual(said.get("value", said.get("values"))))}
         try:
             return decode_fields(b.name, word.arg, self.spelled(said)) if said else None
         except MalformedError as error:
@@ -308,6 +337,8 @@ def _items(line: Line, closing: str, depth: int = 0) -> Iterator[tuple[str, Lite
         else:
             yield name, _value(line, depth + 1) if value is None else value
         if not line.take(","):
+            if line.peek().text == "(":
+                raise line.fail(f"expected operands in branches below, found {name or value}(")
             line.need(closing)
             return
 
@@ -318,7 +349,10 @@ def _value(line: Line, depth: int) -> Literal:
             found = list(_items(line, closing, depth))
             named = [name for name, _ in found if name]
             if named:
-                raise line.fail(f"expected no name between these brackets, found {named[0]}")
+                raise line.fail(
+                    f"expected no name between these brackets, found {named[0]}; "
+                    "fields of fields stand in braces"
+                )
             return tuple(value for _, value in found)
     return line.literal()
 
@@ -332,7 +366,10 @@ def _integers(b: Branch, value: Literal) -> Iterable[int]:
 
 
 def _usual(value: Literal) -> str:
-    """The dtype of a constant that says none."""
+    """The dtype of a constant, or of a vector of them, that says none."""
+    if isinstance(value, tuple):
+        usual = {_usual(v) for v in value}
+        return usual.pop() if len(usual) == 1 else dtypes.float32.name
     if isinstance(value, bool):
         return dtypes.bool.name
     return dtypes.index.name if isinstance(value, int) else dtypes.float32.name

@@ -323,3 +323,32 @@ def test_hardware_indices_have_the_names_of_the_document(hardware: str, core: st
     assert u.arg == SpecialArg(core)
     assert f'"{hardware}"' in print_program(u, "bestiary")
     assert parse(print_program(u, "bestiary")) is u
+
+
+MEMORY = (
+    "%0 = PARAM {slot=0, size=4, dtype=int32}",
+    "%1 = INDEX %0, 0",
+    "%2 = CONST {value=5, dtype=int32}",
+    "%3 = STORE %1, %2",
+    "%4 = AFTER %0, %3",
+    "%5 = INDEX %4, 1",
+)
+
+
+def test_a_load_names_the_memory_that_its_index_goes_through_after_a_write() -> None:
+    named, same = (read(*MEMORY, f"%6 = LOAD {buffer}, %5") for buffer in ("%0", "%4"))
+    assert named is same
+    other = "%6 = PARAM {slot=1, size=4, dtype=int32}"
+    for load in ("%7 = LOAD %6, %5", "%7 = INDEX %6, 1", "%7 = LOAD %4, %1"):
+        text = (*MEMORY, other, load)
+        if "INDEX" in load:
+            text = (*text, "%8 = PTRCAT %5, %7", "%9 = LOAD %4, %8")
+        with pytest.raises(InvalidError, match=r"LOAD\.index"):
+            read(*text)
+
+
+def test_a_view_that_says_no_dtype_has_that_of_its_buffer() -> None:
+    buffer = "%0 = BUFFER {size=4, dtype=int16}"
+    plain = read(buffer, "%1 = BUFFER_VIEW %0 {size=2, offset=1}", "%2 = NEG %1")
+    said = read(buffer, "%1 = BUFFER_VIEW %0 {size=2, offset=1, dtype=int16}", "%2 = NEG %1")
+    assert plain is said

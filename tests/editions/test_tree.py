@@ -46,6 +46,20 @@ SAME = [
      "└── CONST(1) : Int8",
      '%0 = LUNIQUE {id=3}\n%1 = BUFFER %0, "A" {size=2, dtype=int8}\n'
      "%2 = CONST {value=1, dtype=int8}\n%3 = SUB %1, %2"),
+    ("Binary(Lt)\n├── Unary(Neg)\n│   └── CONST(1) : Int32\n└── BitCast : Int32\n"
+     "    └── CONST(1.0)",
+     "%0 = CONST {value=1, dtype=int32}\n%1 = NEG %0\n%2 = CONST {value=1, dtype=float32}\n"
+     "%3 = BITCAST %2 {dtype=int32}\n%4 = LT %1, %3"),
+    ("MSelect(1)\n└── MStack\n    ├── VConst([1.0, 2.0])\n    └── VConst([3.0, 4.0])",
+     "%0 = VCONST {values=(1,2), dtype=float32}\n%1 = VCONST {values=(3,4), dtype=float32}\n"
+     "%2 = MSTACK %0, %1\n%3 = MSELECT %2 {index=1}"),
+    ("SINK\n└── KERNEL\n    ├── CustomFunction(kind=\"copy\")\n    ├── BUFFER(size=2) : Int8\n"
+     "    │   └── UNIQUE(0)\n    └── BUFFER(size=2) : Int8\n        └── UNIQUE(1)",
+     '%0 = CUSTOM_FUNCTION {name="copy"}\n%1 = UNIQUE {id=0}\n'
+     "%2 = BUFFER %1 {size=2, dtype=int8}\n%3 = UNIQUE {id=1}\n"
+     "%4 = BUFFER %3 {size=2, dtype=int8}\n%5 = CALL %0, %2, %4\n%6 = SINK %5"),
+    ("ADD\n├── RANGE(axis_id=R1, type=Loop)\n│   └── RANGE(R0)\n└── RANGE(end=4, axis_id=R0)",
+     "%0 = RANGE 4 {axis_id=0}\n%1 = RANGE %0 {axis_id=1}\n%2 = ADD %1, %0"),
 ]  # fmt: skip
 """Trees, most of them of the document, and the same programs with a node in each line."""
 
@@ -154,7 +168,12 @@ def test_a_file_has_trees_and_lines() -> None:
     [
         ("├── SINK", "2:1: expected a node above"),
         ("GRUMBLE\n└── SINK", "2:1: unknown op 'GRUMBLE'"),
-        ("NEG\n└── Neg", "3:5: unknown op 'Neg'"),
+        ("NEG\n└── Negg", "3:5: unknown op 'Negg'"),
+        ("Unary(NEG\n└── CONST(1)", "expected '\\)'"),
+        ("NEG\n`-- CONST(1)", "3:1: expected ├── or └──"),
+        ("NEG\n|-- CONST(1)", "3:1: expected ├── or └──"),
+        ("BUFFER(UNIQUE(0), size=2) : Int8", "expected operands in branches below, found UNIQUE"),
+        ("RANGE(axis_id=R0)\n└── RANGE(R0)", "found none"),
         ("NEG\n└── CONST(...)", "unexpected '...'"),
         ("NEG\n└── CONST(1, 2, 3)", "CONST has 2 fields"),
         ("NEG\n└── CONST(1, value=2)", "the field 'value' stands twice"),
@@ -174,7 +193,7 @@ def test_a_file_has_trees_and_lines() -> None:
         ("DEVICE(\"A\"", "expected ','|expected '\\)'"),
         ("%3", "expected the name of an op"),
         ("GEP(" + "[" * 100_000, "brackets nested more than 8 deep"),
-        ("PAD(begin_pads=[a=1])", "expected no name between these brackets, found a"),
+        ("PAD(begin_pads=[a=1])", "expected no name between these brackets, found a; .* in braces"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_tree_is_named(text: str, message: str) -> None:
