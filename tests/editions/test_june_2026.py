@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import AxisType, GetAddrArg, GetTupleArg, LoadArg, PadArg, PadFill, RangeArg
+from uop.spec.args import (
+    AxisType,
+    GetAddrArg,
+    GetTupleArg,
+    LoadArg,
+    PadArg,
+    PadFill,
+    RangeArg,
+    ReduceArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
@@ -107,3 +116,14 @@ def test_it_has_no_slice_and_the_edition_before_no_address() -> None:
     for name, has in (("2026-05", "SLICE"), ("2026-06", "GETADDR")):
         assert has in EDITIONS[name].words
     assert "GETADDR" not in EDITIONS["2026-05"].words
+
+
+@pytest.mark.parametrize(
+    ("edition", "arg"), [("2026-05", "axes=(0)"), ("2026-06", "axes=(0)"), ("2026-07", "n=1")]
+)
+def test_a_fold_by_an_op_that_the_edition_lacks_is_refused(edition: str, arg: str) -> None:
+    lines = (f"edition {edition}", PARAM, f"%1 = REDUCE %0 {{op=MIN, {arg}}}")
+    with pytest.raises(UnsupportedError, match=f"edition {edition} has no MIN"):
+        parse("\n".join(lines))
+    with pytest.raises(UnsupportedError, match=f"edition {edition} cannot say|has no MIN"):
+        print_program(UOp(Op.REDUCE, X, arg=ReduceArg(Op.MIN, (0,))), edition)
