@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from uop.spec.args import BinaryArg, RangeArg, SpecialArg, StageArg, arg_of
 from uop.spec.editions import bestiary_args as b
+from uop.spec.editions import bestiary_calls as calls
 from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions import bestiary_read as r
 from uop.spec.editions import bestiary_write as w
@@ -75,9 +76,9 @@ WORDS = by_name(
     ),
     Word("STORE", ("index", "value", "ranges*"), r.read_store),
     Word("SINK", ("sources*",), r.read_sink, b.KernelArg),
-    Word("CALL", ("body", "args*"), r.read_call, b.CallArg),
-    Word("KERNEL", ("body", "args*"), r.read_call, b.CallArg),
-    Word("FUNCTION", ("body", "args*"), r.read_function, b.CallArg),
+    Word("CALL", ("body", "args*"), calls.read_call, b.CallArg),
+    Word("KERNEL", ("body", "args*"), calls.read_call, b.CallArg),
+    Word("FUNCTION", ("body", "args*"), calls.read_function, b.CallArg),
     Word("GET_TUPLE", ("src",), r.read_element, b.ElementArg),
     Word(
         "PROGRAM",

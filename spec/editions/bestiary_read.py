@@ -37,6 +37,7 @@ from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_conditions as c
+from uop.spec.editions.bestiary_calls import VARIABLE_SLOTS
 from uop.spec.editions.edition import broken
 from uop.spec.errors import MalformedError, UnsupportedError
 from uop.spec.ops.codegen import PARTS
@@ -44,7 +45,7 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.text.codec import decode_scalar
 from uop.spec.uop import UOp, const, dims, index_const
-from uop.spec.walk import CALLS, toposort
+from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from uop.spec.editions.edition import Reading
@@ -63,8 +64,6 @@ HARDWARE = {
 """The names of hardware indices, each with that of the core."""
 LOCAL_SLOTS = 1 << 32
 """The slot of LUNIQUE 0: local and global identities are counted apart and never collide."""
-VARIABLE_SLOTS = 1 << 33
-"""The slot of the first variable: its name is no slot of a buffer."""
 
 
 def read_range(reading: Reading, src: Src, arg: b.AxisArg) -> UOp:
@@ -235,27 +234,6 @@ def read_store(reading: Reading, src: Src, arg: None) -> UOp:
 
 def read_sink(reading: Reading, src: Src, arg: b.KernelArg) -> UOp:
     return UOp(Op.SINK, *src, tag=arg.info)
-
-
-def read_function(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
-    """A FUNCTION if the body is a TUPLE, else the CALL of a kernel."""
-    body = src[0]
-    op = Op.FUNCTION if body.op is Op.TUPLE else Op.CALL
-    return UOp(op, *src, tag=_note(arg))
-
-
-def _note(arg: b.CallArg) -> str | None:
-    """The tag that keeps what is said about a call: its name, if that is all."""
-    if arg == b.CallArg(arg.name) and arg.name is not None and arg.name[:1] != "{":
-        return arg.name
-    return b.noted(arg)
-
-
-def read_call(reading: Reading, src: Src, arg: b.CallArg) -> UOp:
-    """A call of a FUNCTION or of a body, with its own arguments."""
-    body, *arguments = src
-    inner = body.src[0] if body.op in CALLS else body
-    return read_function(reading, (inner, *arguments), arg)
 
 
 def read_element(reading: Reading, src: Src, arg: b.ElementArg) -> UOp:
