@@ -53,7 +53,7 @@ from uop.spec.kernel.forms import (
 )
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import variables, with_bound_variables
+from uop.spec.properties.symbolic import is_variable, variables, with_bound_variables
 from uop.spec.uop import UOp, checked_root, dims
 
 Observe = Callable[[str, str, UOp, UOp], None]
@@ -177,8 +177,10 @@ def lower(
 
 
 def _in_core_ops(root: UOp) -> UOp:
-    """A program in core ops and MIN, with the numbers of its BINDs."""
-    return in_core_ops(with_bound_variables(checked_root(root)), WITH_MIN)
+    """A program in core ops and MIN, with the numbers of its BINDs and variables without names."""
+    named = [u for u in checked_root(root).toposort() if is_variable(u) and u.tag is not None]
+    unnamed = root.substitute({v: UOp(Op.PARAM, *v.src, arg=v.arg) for v in named})
+    return in_core_ops(with_bound_variables(unnamed), WITH_MIN)
 
 
 def _entered(root: UOp, target: Target) -> UOp:

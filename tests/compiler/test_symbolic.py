@@ -228,3 +228,18 @@ def test_a_long_range_has_few_trials_and_all_sizes(opencl: Device) -> None:
         wanted = inputs[2] + inputs[3]
         assert_equal(listed(compiled.run(inputs, counting)), [wanted])
     assert counting.builds == 1
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize("name", ["n", "a size"])
+def test_the_name_of_a_variable_changes_nothing(name: str) -> None:
+    n = variable(0, 1, 5)
+    named = UOp(Op.PARAM, *n.src, arg=n.arg, tag=name)
+    data = UOp(Op.PARAM, dims((5,)), arg=ParamArg(1, dtypes.int32))
+    one = index_const(1)
+    sizes = dims((UOp(Op.SUB, named, one),))
+    root = UOp(Op.NEG, UOp(Op.SHRINK, data, dims((one,)), sizes))
+    compiled = compile(root)
+    for number in (1, 4):
+        inputs: Inputs = {0: np.array(number), 1: np.arange(5, dtype=np.int32)}
+        np.testing.assert_array_equal(compiled.run(inputs), -inputs[1][1:number])
