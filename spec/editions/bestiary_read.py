@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ from uop.spec.editions.edition import broken
 from uop.spec.errors import MalformedError, UnsupportedError
 from uop.spec.ops.codegen import PARTS
 from uop.spec.ops.names import Op
-from uop.spec.properties.shape import index_values
+from uop.spec.properties.shape import size_of
 from uop.spec.text.codec import decode_scalar
 from uop.spec.uop import UOp, const, dims, index_const
 from uop.spec.walk import toposort
@@ -386,18 +387,33 @@ def _per_axis(condition: Condition, src: Src) -> None:
             raise broken(condition, found)
 
 
+def _sizes(numbers: UOp) -> tuple[int | UOp, ...]:
+    """The numbers of an operand; a symbolic one is a node."""
+    return tuple(n if isinstance(n := size_of(v), int) else v for v in numbers.src)
+
+
+def _computed(op: Op, a: int | UOp, b: int | UOp) -> int | UOp:
+    """The sum or the difference of two sizes."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b if op is Op.ADD else a - b
+    if b == 0:
+        return a
+    return UOp(op, *dims((a, b)).src)
+
+
 def read_pad(reading: Reading, src: Src, arg: None) -> UOp:
     t, before, after = src
     _per_axis(c.PAD_SIZES, src)
-    sizes = zip(index_values(before), t.shape, index_values(after), strict=True)
-    return UOp(Op.PAD, t, before, dims(sum(s) for s in sizes), arg=PadArg(PadFill.ZERO))
+    from_start = map(partial(_computed, Op.ADD), t.shape, _sizes(before))
+    sizes = map(partial(_computed, Op.ADD), from_start, _sizes(after))
+    return UOp(Op.PAD, t, before, dims(sizes), arg=PadArg(PadFill.ZERO))
 
 
 def read_shrink(reading: Reading, src: Src, arg: None) -> UOp:
     t, begins, ends = src
     _per_axis(c.SHRINK_SIZES, src)
-    kept = zip(index_values(begins), index_values(ends), strict=True)
-    return UOp(Op.SHRINK, t, begins, dims(end - begin for begin, end in kept))
+    kept = map(partial(_computed, Op.SUB), _sizes(ends), _sizes(begins))
+    return UOp(Op.SHRINK, t, begins, dims(kept))
 
 
 def read_permute(reading: Reading, src: Src, arg: b.AxesArg) -> UOp:

@@ -50,7 +50,7 @@ VALUES = {"value", "values"}
 DEEPEST = 8
 """The most brackets inside each other; no field has more than two."""
 
-ALIASES = {"type": "axis_type", "kind": "name"}
+ALIASES = {"type": "axis_type", "kind": "name", "bytes": "data"}
 """Names that trees give to fields."""
 GROUPS = {"opts": "", "info": "", "metadata": "", "upcast_axes": "upcast_"}
 """Names that trees give to groups of fields in braces, with how the names of these begin."""

@@ -406,3 +406,19 @@ def test_a_call_of_a_function_has_the_variables_of_its_body() -> None:
     text = "\n".join(lines).replace("{bound}", "2").replace("{argument}", "")
     called = text.replace("%15 = CALL %10", f"{through}\n%15 = CALL %20")
     assert read(called) is read(text)
+
+
+def test_a_pad_and_a_shrink_have_symbolic_sizes() -> None:
+    n = '%0 = DEFINE_VAR {name="n", min=1, max=8, slot=0}'
+    size, t = "%1 = STACK %0", "%2 = PARAM %1 {slot=1, dtype=int32}"
+    inputs = {0: np.array(3), 1: np.array([1, 2, 3], np.int32)}
+    for word, expected in (
+        ("%3 = PAD %2, [1], [0]", [0, 1, 2, 3]),
+        ("%3 = PAD %2, %1, [2]", [0, 0, 0, 1, 2, 3, 0, 0]),
+        ("%3 = SHRINK %2, [0], %1", [1, 2, 3]),
+        ("%3 = SHRINK %2, [1], %1", [2, 3]),
+    ):
+        u = read(n, size, t, word)
+        assert np.asarray(evaluate(u, inputs)).tolist() == expected
+        with pytest.raises(UnsupportedError, match="a symbolic size"):
+            print_program(u, "bestiary")

@@ -58,6 +58,7 @@ SAME = [
      '%0 = CUSTOM_FUNCTION {name="copy"}\n%1 = UNIQUE {id=0}\n'
      "%2 = BUFFER %1 {size=2, dtype=int8}\n%3 = UNIQUE {id=1}\n"
      "%4 = BUFFER %3 {size=2, dtype=int8}\n%5 = CALL %0, %2, %4\n%6 = SINK %5"),
+    ("PROGRAM_BINARY(bytes=hex:00ff)", "%0 = PROGRAM_BINARY {data=hex:00ff}"),
     ("ADD\n├── RANGE(axis_id=R1, type=Loop)\n│   └── RANGE(R0)\n└── RANGE(end=4, axis_id=R0)",
      "%0 = RANGE 4 {axis_id=0}\n%1 = RANGE %0 {axis_id=1}\n%2 = ADD %1, %0"),
 ]  # fmt: skip
