@@ -119,3 +119,26 @@ def test_a_broken_constraint_is_said_by_label_and_place(uop: Any, tmp_path: Path
     assert (outcome.code, outcome.out) == (2, "")
     assert "PERMUTE.c1" in outcome.err
     assert f"{path}:2:1" in outcome.err
+
+
+KERNEL = """\
+%0 = PARAM [4] {slot=0, dtype=int32, addrspace=GLOBAL}
+%1 = SPECIAL 4 {name="gidx0"}
+%2 = INDEX %0, %1
+%3 = CONST {value=7, dtype=int32}
+%4 = STORE %2, %3
+%5 = SINK %4
+%6 = BUFFER [4] {slot=0, dtype=int32}
+%7 = CALL %5, %6
+%8 = SINK %7
+"""
+
+
+def test_a_stage_that_a_kernel_does_not_need_is_refused_with_those_that_it_does(
+    uop: Any, program: Path
+) -> None:
+    program.write_text(KERNEL)
+    refused = uop("compile", program, "--stage", "callify")
+    assert refused.code == 2
+    stages = "select, linearize, plan, render"
+    assert f"the kernels of this program need no callify: expected one of {stages}" in refused.err

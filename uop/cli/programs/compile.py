@@ -55,7 +55,7 @@ def command(
     `uop run`.
     """
     from uop.compiler.pipeline import compile
-    from uop.conformance.checks import one_of
+    from uop.conformance.checks import OptionError, one_of
     from uop.spec.case import FileCase, UopFile
     from uop.spec.graph import slots_of
     from uop.spec.text.uop_file import print_file
@@ -74,7 +74,12 @@ def command(
         left = compiled.with_binaries(compiler)
         lines = [f"each BINARY is for {compiler.machine}"]
     else:
-        one_of("--stage", [stage], compiled.stages)
+        one_of("--stage", [stage], listed.stages())
+        if stage not in compiled.stages:
+            raise OptionError(
+                f"--stage: the kernels of this program need no {stage}: "
+                f"expected one of {', '.join(compiled.stages)}"
+            )
         left = compiled.stages[stage]
         before = [root, *compiled.stages.values()][[*compiled.stages].index(stage)]
         lines = [*about(stage, before, left)]
