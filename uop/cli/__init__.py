@@ -76,8 +76,8 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 EXIT_CODES = """\b
 Exit codes:
-  0    done; conform and replay: the backend conforms; fuzz: no failure found
-  1    it does not conform, or fuzz found a failure; diff: something is worse; replay: a verdict does not hold
+  0    done; conform and replay: the backend conforms; fuzz: no failure was found
+  1    it does not conform, or fails; diff: something is worse; replay: a verdict does not hold
   2    bad usage or bad input
   3    the backend could not be started
   4    inconclusive: too little was checked, or the backend was lost
