@@ -13,13 +13,12 @@ from uop.compiler.stages.contents import Step, Steps, placeholder
 from uop.spec.args import GetTupleArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import PRECOMPILED, all_inlined, written
+from uop.spec.kernel.forms import BELOW_THE_GRAPH
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 
-KERNEL_OPS = (Op.RANGE, Op.END, Op.SPECIAL, Op.LINEAR, Op.PROGRAM, Op.SOURCE)
-"""Ops of kernels, which stand in the body of a CALL."""
 EFFECTS = (Op.BUFFER, Op.STORE, Op.CALL)
 
 
@@ -50,7 +49,7 @@ def _outside_kernels(u: UOp) -> Sequence[UOp]:
 
 def _reject_kernels(order: Iterable[UOp]) -> None:
     for u in order:
-        if u.op in KERNEL_OPS:
+        if u.op in BELOW_THE_GRAPH:
             raise UnsupportedError(f"callify: {u.op.name} in a tensor graph")
 
 

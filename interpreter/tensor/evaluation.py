@@ -30,6 +30,7 @@ from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.graph import LEAVES, base_of, passed_buffer, slot_of, without_order
+from uop.spec.kernel.forms import BELOW_THE_GRAPH
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.walk import CALLS, kept_with_root, toposort
@@ -243,6 +244,8 @@ class Evaluation(Generic[V]):
             self._values[u] = value = self._value(u)
             if self._observe is not None:
                 self._observe(u, value)
+        elif u.op in BELOW_THE_GRAPH:
+            raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
 
     def _value(self, u: UOp) -> V:
         if u in self._inputs:

@@ -272,6 +272,8 @@ SCALAR_OPS = ELEMENTWISE | {
 
 OPAQUE = {Op.INS, Op.CUSTOM, Op.GETADDR}
 """Ops whose value only the device knows how to compute."""
+BELOW_THE_GRAPH = (ops_of("codegen") - {Op.GETADDR}) | {Op.RANGE, Op.END, Op.LINEAR}
+"""The ops that stand in the body of a CALL alone, and in no graph of whole tensors."""
 OF_KERNELS = OPAQUE | {
     Op.SPECIAL, Op.BUFFER, Op.AFTER, Op.GROUP, Op.BARRIER, Op.ATOMICADD,
 }  # fmt: skip

@@ -149,7 +149,7 @@ effect(
     ),
     on=device.of_arguments,
     clauses=(
-        Clause("CALL.u1", "what counts or runs work items stands in the body of a CALL"),
+        Clause("CALL.u1", "what belongs to kernels stands in the body of a CALL"),
         Clause("CALL.n2", "an argument is a BUFFER, in any shape, or a value that is only read"),
         Clause("CALL.n3", "a kernel has no more parallel ranges than numpy has axes"),
         Clause("CALL.n4", "in a kernel the op has a meaning"),

@@ -13,20 +13,29 @@ from uop.compiler.stages.callify import callify
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import (
+    BinaryArg,
     BufferArg,
+    CustomArg,
+    CustomFunctionArg,
     FlipArg,
     GetTupleArg,
+    InsArg,
     PadArg,
     ParamArg,
     PermuteArg,
     RangeArg,
     ReplicatedArg,
     SliceArg,
+    SourceArg,
+    SpecialArg,
+    WmmaArg,
 )
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError
+from uop.spec.graph import slots_of
 from uop.spec.kernel.forms import CALLIFIED, verify
 from uop.spec.ops.names import Op
+from uop.spec.registry import ops_of
 from uop.spec.uop import UOp, const, dims, index_const, param
 
 
@@ -237,9 +246,45 @@ def test_a_gated_store_through_an_index_keeps_what_stands_there() -> None:
         assert found[5].tolist() == [[0, 1, 2], [10, 4, 12]]
 
 
-def test_kernels_are_no_tensor_graphs() -> None:
-    with pytest.raises(UnsupportedError, match="RANGE in a tensor graph"):
-        callify(UOp(Op.RANGE, index_const(3), arg=RangeArg(0)))
+ADDED = UOp(Op.ATOMICADD, UOp(Op.INDEX, B, index_const(0), index_const(0)), const(1, dtypes.int32))
+IF = UOp(Op.IF, const(True, dtypes.bool))
+LOOP = UOp(Op.RANGE, index_const(3), arg=RangeArg(0))
+SOURCE, BINARY = UOp(Op.SOURCE, arg=SourceArg("")), UOp(Op.BINARY, arg=BinaryArg(b""))
+FRAGMENTS = (param(0, (8,), dtypes.float16), param(1, (4,), dtypes.float16),
+             param(2, (4,), dtypes.float32))  # fmt: skip
+OF_A_KERNEL = {
+    Op.RANGE: LOOP,
+    Op.END: UOp(Op.END, UOp(Op.GROUP), LOOP),
+    Op.LINEAR: UOp(Op.LINEAR),
+    Op.SPECIAL: UOp(Op.SPECIAL, index_const(3), arg=SpecialArg("gidx0")),
+    Op.BARRIER: UOp(Op.BARRIER),
+    Op.IF: IF,
+    Op.ENDIF: UOp(Op.ENDIF, IF),
+    Op.WMMA: UOp(Op.WMMA, *FRAGMENTS, arg=WmmaArg(16, 8, 16, dtypes.float16, dtypes.float32)),
+    Op.ATOMICADD: ADDED,
+    Op.INS: UOp(Op.INS, const(1, dtypes.int32), arg=InsArg("own", dtypes.int32)),
+    Op.CUSTOM: UOp(Op.CUSTOM, const(1, dtypes.int32), arg=CustomArg("{0}", dtypes.int32)),
+    Op.CUSTOMFUNCTION: UOp(Op.CUSTOMFUNCTION, arg=CustomFunctionArg("own")),
+    Op.SOURCE: SOURCE,
+    Op.PROGRAM: UOp(Op.PROGRAM, UOp(Op.LINEAR), SOURCE, BINARY),
+}
+
+
+@pytest.mark.parametrize("op", OF_A_KERNEL, ids=lambda op: op.name)
+def test_kernels_are_no_tensor_graphs(op: Op) -> None:
+    u = OF_A_KERNEL[op]
+    first = {Op.END: Op.RANGE, Op.ENDIF: Op.IF, Op.PROGRAM: Op.LINEAR}.get(op, op)
+    root = UOp(Op.SINK, u) if u.dtype is dtypes.void else u
+    given = {slot: np.zeros(v.shape, np_dtype(v.dtype)) for slot, v in slots_of(root).items()}
+    with pytest.raises(UnsupportedError, match=f"{first.name} in a tensor graph"):
+        callify(root)
+    with pytest.raises(UndefinedError, match=f"{first.name} outside a kernel"):
+        evaluate(root, given)
+
+
+def test_every_op_below_the_graph_is_refused_in_one() -> None:
+    """An address alone is also a value of a tensor graph."""
+    assert ops_of("codegen") - {Op.GETADDR} <= set(OF_A_KERNEL)
 
 
 def test_an_empty_program_stores_nothing() -> None:
