@@ -30,6 +30,10 @@ INT_OPS: dict[Op, Callable[[int, int], int]] = {
     Op.OR: operator.or_,
     Op.AND: operator.and_,
 }
+COMPARISONS: dict[Op, Callable[[int | float, int | float], bool]] = {
+    Op.CMPLT: operator.lt,
+    Op.CMPNE: operator.ne,
+}
 DIVISIONS: dict[Op, Callable[[int, int], int]] = {
     Op.IDIV: operator.floordiv,
     Op.MOD: operator.mod,
@@ -110,7 +114,7 @@ def test_comparisons_of_special_floats(dtype: DType) -> None:
     pairs = list(product(exact.specials(dtype), repeat=2))
     a, b = [a for a, _ in pairs], [b for _, b in pairs]
     x, y = values(dtype, a), values(dtype, b)
-    for op, compare in ((Op.CMPLT, operator.lt), (Op.CMPNE, operator.ne)):
+    for op, compare in COMPARISONS.items():
         result = run(op, dtype, array(dtype, a), array(dtype, b))
         assert result.dtype == np.bool_
         assert result.tolist() == list(map(compare, x, y))
@@ -123,7 +127,7 @@ def test_every_pair_of_8_bit_ints(dtype: DType) -> None:
     for op, meaning in INT_OPS.items():
         expected = [exact.wrapped(dtype, v) for v in map(meaning, x, y)]
         assert run(op, dtype, array(dtype, a), array(dtype, b)).tolist() == expected
-    for op, compare in ((Op.CMPLT, operator.lt), (Op.CMPNE, operator.ne)):
+    for op, compare in COMPARISONS.items():
         expected = list(map(compare, x, y))
         assert run(op, dtype, array(dtype, a), array(dtype, b)).tolist() == expected
 
@@ -135,6 +139,8 @@ def test_edge_ints(dtype: DType) -> None:
     for op, meaning in INT_OPS.items():
         expected = [exact.wrapped(dtype, meaning(x, y)) for x, y in pairs]
         assert run(op, dtype, a, b).tolist() == expected
+    for op, compare in COMPARISONS.items():
+        assert run(op, dtype, a, b).tolist() == [compare(x, y) for x, y in pairs]
 
 
 @pytest.mark.parametrize("dtype", [*INTS, dtypes.index], ids=repr)
