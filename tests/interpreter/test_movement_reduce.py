@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.exact import specials
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.numeric.storage import Array, from_bits, np_dtype, to_bits
-from uop.spec.args import Arg, FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
-from uop.spec.dtype import DType, Scalar, dtypes
+from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype, to_bits
+from uop.spec.args import Arg, DTypeArg, FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
+from uop.spec.dtype import FLOATS, DType, Scalar, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, param
 
@@ -111,6 +112,33 @@ def test_pad_and_shrink(shape: tuple[int, ...], data: st.DataObject) -> None:
         return tuple(i + o for i, o in zip(p, offset, strict=True))
 
     check(Op.SHRINK, total, (dims(offset), dims(shape)), None, kept)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=repr)
+def test_no_movement_computes(dtype: DType) -> None:
+    """Elements stay bit for bit, with the signs of zeros and the payloads of NaNs."""
+    bits = specials(dtype)
+    count, column = len(bits), [[b] for b in bits]
+    t = param(0, (count, 1), dtype)
+    ends = dims((count - 1, 0))
+    moved = {
+        UOp(Op.PERMUTE, t, arg=PermuteArg((1, 0))): [bits],
+        UOp(Op.FLIP, t, arg=FlipArg((True, False))): column[::-1],
+        UOp(Op.RESHAPE, t, dims((1, count))): [bits],
+        UOp(Op.EXPAND, t, dims((count, 2))): [[b, b] for b in bits],
+        UOp(Op.PAD, t, dims((1, 0)), dims((count + 2, 1)), arg=PadArg(PadFill.ZERO)): [
+            [0], *column, [0],
+        ],
+        UOp(Op.SHRINK, t, dims((1, 0)), dims((count - 1, 1))): column[1:],
+        UOp(Op.INDEX, t, ends): [column[-1], column[0]],
+        UOp(Op.STACK, t, t): [column, column],
+        UOp(Op.BITCAST, t, arg=DTypeArg(dtype)): column,
+    }  # fmt: skip
+    data = from_bits(np.array(column, BITS[dtype.itemsize]), dtype)
+    for u, expected in moved.items():
+        result = evaluate(u, {0: data})
+        assert isinstance(result, np.ndarray)
+        assert to_bits(result).tolist() == expected, u.op
 
 
 def fold_exactly(op: Op, dtype: DType, values: list[Scalar]) -> Scalar:
