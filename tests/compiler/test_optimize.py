@@ -10,6 +10,7 @@ import pytest
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.stages.expand import expand
 from uop.compiler.stages.optimize import optimize
+from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import DEPTH, axes
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, DTypeArg, RangeArg, ReduceArg
@@ -119,6 +120,44 @@ def test_what_is_illegal_is_refused_by_its_label(label: str, text: str) -> None:
         lower(SUM, "optimize", optimizations=[parse_optimizations(text)])
     assert error.value.label == label
     assert error.value.title == CONDITIONS[label].title
+
+
+ORIGINS = {
+    "L": ("rangeify", "", 0),
+    "g": ("optimize", "", 0),
+    "R": ("optimize", "", 1),
+    "l": ("optimize", "SPLIT(0, 6, LOCAL, INNER); ", 1),
+    "t": ("optimize", "SPLIT(0, 6, THREAD, OUTER); ", 0),
+    "u": ("optimize", "SPLIT(0, 6, UPCAST, INNER); ", 1),
+    "G": ("optimize", "SPLIT(1, 8, GROUP_REDUCE, INNER); ", 2),
+    "r": ("optimize", "SPLIT(1, 8, UNROLL, INNER); ", 2),
+}
+"""By letter a stage, what makes an axis of that type, and its number."""
+SPLITS = {
+    ("LOCAL", "INNER"): "gL",
+    ("THREAD", "OUTER"): "g",
+    ("GROUP_REDUCE", "INNER"): "R",
+    ("GROUP_REDUCE", "OUTER"): "R",
+    ("UPCAST", "INNER"): "glL",
+    ("UNROLL", "INNER"): "RG",
+}
+"""The table of the documents: the letters that an axis type splits from, by side."""
+
+
+@pytest.mark.parametrize("side", ["INNER", "OUTER"])
+@pytest.mark.parametrize("target", [t.name for t in AxisType])
+def test_an_axis_splits_from_the_types_and_on_the_sides_of_the_documents(
+    target: str, side: str
+) -> None:
+    for letter, (stage, before, axis) in ORIGINS.items():
+        body = calls(lower(SUM, stage))[0].src[0]
+        sequence = parse_optimizations(f"{before}SPLIT({axis}, 2, {target}, {side})")
+        if letter in SPLITS.get((target, side), ""):
+            assert len(axes(apply(body, sequence))) == len(sequence) + 2
+            continue
+        with pytest.raises(InvalidError) as error:
+            apply(body, sequence)
+        assert error.value.label == "SPLIT.c3", letter
 
 
 def test_a_fold_inside_a_fold_is_not_shared() -> None:
