@@ -234,6 +234,8 @@ def test_after_reads_what_was_stored_and_stores_chain() -> None:
     last = UOp(Op.AFTER, then, second)
     value = value_of(UOp(Op.MUL, last, const(2, I32)), {1: ints(0, 0, 0)})
     assert value.data.tolist() == [10, 12, 10]
+    passed = UOp(Op.AFTER, const_vector(7, 3), second)
+    assert value_of(passed, {1: ints(0, 0, 0)}).data.tolist() == [7, 7, 7]
 
 
 def const_vector(value: int, count: int) -> UOp:
@@ -251,9 +253,10 @@ def test_unordered_accesses_to_one_element_are_a_race() -> None:
     assert fine[1].tolist() == [1, 1, 2, 2]
     with pytest.raises(UndefinedError, match=r"race.*element 1 "):
         evaluate(UOp(Op.SINK, low, across), given)
-    reads_before = UOp(Op.TUPLE, UOp(Op.NEG, out), UOp(Op.NEG, UOp(Op.AFTER, out, low)))
-    with pytest.raises(UndefinedError, match="race"):
-        evaluate(reads_before, given)
+    reads = UOp(Op.NEG, out), UOp(Op.NEG, UOp(Op.AFTER, out, low))
+    for order in (reads, reads[::-1]):
+        with pytest.raises(UndefinedError, match="race"):
+            evaluate(UOp(Op.TUPLE, *order), given)
 
 
 def test_a_store_may_overwrite_what_its_value_was_computed_from() -> None:
