@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop import Op, Tensor, UOp, const, dtypes, param
-from uop.interpreter.numeric.storage import STORAGE
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.frontend import NumpyEvaluator
+from uop.interpreter.numeric.storage import STORAGE, Array
 from uop.spec.args import PadFill
 from uop.spec.dtype import DTYPES, Kind
 from uop.spec.errors import InvalidError, UnsupportedError
@@ -243,6 +245,20 @@ def test_nothing_is_evaluated_without_an_evaluator() -> None:
             with pytest.raises(UnsupportedError, match="no evaluator is installed"):
                 value()
     assert t.tolist() == [2, 3]
+
+
+def test_the_work_is_done_when_a_value_is_used() -> None:
+    done: list[UOp] = []
+
+    def noted(root: UOp, inputs: dict[int, Array]) -> object:
+        done.append(root)
+        return evaluate(root, inputs)
+
+    with using(NumpyEvaluator(noted)):
+        t = (Tensor([1, 2]) * 3 + 1).sum()
+        assert (t.shape, t.dtype, done) == ((), dtypes.int32, [])
+        assert t.tolist() == 11
+    assert done == [t.uop]
 
 
 def test_other_libraries_get_the_value() -> None:
