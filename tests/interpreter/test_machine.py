@@ -256,6 +256,21 @@ def test_a_list_runs_in_its_order(order: tuple[int, ...]) -> None:
     assert result[0].tolist() == expected
 
 
+def test_a_list_runs_what_it_names_alone() -> None:
+    """What stands below an instruction is not run for it: the list names it before."""
+    negated = UOp(Op.NEG, load(kernel_param(0, 1), 0))
+    store = UOp(Op.STORE, at(kernel_param(0, 1), 0), negated)
+    named = [u for u in store.toposort() if u not in (negated, store)]
+    fine = evaluate(
+        program(UOp(Op.LINEAR, *named, negated, store), 1), {0: np.array([3], np.int32)}
+    )
+    assert isinstance(fine, dict)
+    assert fine[0].tolist() == [-3]
+    for body in (UOp(Op.LINEAR, *named, store), UOp(Op.LINEAR, *named, store, negated)):
+        with pytest.raises(UndefinedError, match=r"LINEAR\.u2"):
+            evaluate(program(body, 1), {0: np.array([3], np.int32)})
+
+
 def test_loops_must_be_closed_in_turn() -> None:
     i, j = loop(0, 2), loop(1, 2)
     store = UOp(Op.STORE, at(kernel_param(0, 4), add(times(i, 2), j)), const(1, I32))
