@@ -75,6 +75,9 @@ ENDING = {
             "%6 = STORE %4, %5", "%7 = END %6, %1, %2"),
     "STORE": ("%3 = ADD %1, %2", "%4 = INDEX %0, %3", "%5 = CAST %3 {dtype=int32}",
               "%6 = STORE %4, %5, %1, %2"),
+    "STORE by a gate": ("%3 = ADD %1, %2", "%4 = CMPLT %3, 2",
+                        "%5 = INDEX %0, %3, %4 {gated=true}", "%6 = CAST %3 {dtype=int32}",
+                        "%7 = STORE %5, %6, %1, %2"),
     "REDUCE": ("%3 = ADD %1, %2", "%4 = REDUCE %3, %1, %2 {reduce_op=ADD}"),
     "BUFFERIZE": ("%3 = ADD %1, %2", "%4 = BUFFERIZE %3, %1, %2 {addrspace=GLOBAL}"),
     "FUNCTION": ("%3 = PARAM [] {slot=0, dtype=index}", "%4 = TUPLE %3", "%5 = FUNCTION %4, %1"),
@@ -94,8 +97,14 @@ def test_what_ends_a_range_closes_it(name: str) -> None:
     loops = {v for v in u.toposort() if v.op is Op.RANGE}
     assert len(loops) == (1 if name == "FUNCTION" else 2)
     assert closed_below(u) == loops
-    if name in ("END", "STORE", "REDUCE"):
+    if name not in ("BUFFERIZE", "FUNCTION"):
         assert open_ranges(u.toposort())[u] == set()
+
+
+def test_a_store_does_not_close_the_loop_that_counts_its_value() -> None:
+    place = UOp(Op.PARAM, dims((4,)), arg=ParamArg(0, dtypes.index, None, AddrSpace.GLOBAL))
+    loop = UOp(Op.RANGE, index_const(4), arg=RangeArg(0))
+    assert closed_ranges(UOp(Op.STORE, UOp(Op.INDEX, place, loop), loop)) == ()
 
 
 def test_a_matrix_product_and_a_kernel_close_none_but_those_they_are_given() -> None:
@@ -151,6 +160,14 @@ def _node(op: Op, src: list[UOp]) -> UOp:
 
 
 ELEMENTWISE = [op for op, d in DECLARATIONS.items() if d.is_elementwise]
+
+
+@pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
+def test_every_elementwise_op_is_the_word_of_its_name(op: Op) -> None:
+    u = _node(op, [param(k, (LANES,), d) for k, d in enumerate(operand_dtypes(op))])
+    text = print_program(u, "bestiary")
+    assert text.splitlines()[-1].split()[2] == op.name
+    assert parse(text) is u
 
 
 @pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)

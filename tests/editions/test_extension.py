@@ -13,7 +13,7 @@ from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.interpreter.values import Value
-from uop.spec.args import LanesArg, RangeArg, ReduceArg, UniqueArg
+from uop.spec.args import AddrSpace, LanesArg, LoadArg, RangeArg, ReduceArg, StageArg, UniqueArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.extension import EXTENSIONS, in_core_ops
@@ -187,6 +187,18 @@ def test_a_lane_that_nothing_chooses_has_no_value() -> None:
     lane = UOp(Op.UNROLL, param(0, (2,), dtypes.int8), arg=LanesArg((0,), (2,)))
     with pytest.raises(UndefinedError, match="UNROLL"):
         evaluate(lane, {0: np.zeros(2, np.int8)})
+
+
+@pytest.mark.parametrize(
+    "arg",
+    [StageArg(), StageArg("A"), StageArg(None, AddrSpace.LOCAL), StageArg("A", removable=False)],
+)
+def test_what_is_staged_is_put_down_in_memory(arg: StageArg) -> None:
+    """A copy to new memory on the device, with an axis for each of the loops, in their order."""
+    r, s = (UOp(Op.RANGE, index_const(n), arg=RangeArg(k)) for k, n in enumerate((2, 3)))
+    core = in_core_ops(UOp(Op.STAGE, UOp(Op.ADD, r, s), r, s, arg=arg))
+    assert (core.op, core.arg) == (Op.LOAD, LoadArg(arg.device, arg.addrspace))
+    assert (core.shape, core.device) == ((2, 3), arg.device)
 
 
 def test_names_stay_what_they_are() -> None:
