@@ -10,7 +10,15 @@ import pytest
 
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import AddrSpace, BufferArg, SpecialArg, StageArg, WmmaArg
+from uop.spec.args import (
+    AddrSpace,
+    BinaryArg,
+    BufferArg,
+    SourceArg,
+    SpecialArg,
+    StageArg,
+    WmmaArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse, print_program
 from uop.spec.errors import InvalidError, UnsupportedError
@@ -124,11 +132,13 @@ def test_a_kernel_folds_over_its_loop_in_every_work_item(fold: str, expected: li
 
 def test_what_a_kernel_is_made_of_has_its_word() -> None:
     """A list of instructions, its text and its bytes; text put into code; a function by kind."""
-    text = '%0 = SOURCE {code="void k() {}"}'
-    assert read(text).arg.text == "void k() {}"  # type: ignore[union-attr]
-    assert read("%0 = PROGRAM_BINARY {data=hex:c0de}").shape == (2,)
-    assert read("%0 = PROGRAM_BINARY {data=hex:c0de}").dtype is dtypes.uint8
-    assert not read(text).src
+    source = read('%0 = SOURCE {code="void k() {}"}')
+    assert source is UOp(Op.SOURCE, arg=SourceArg("void k() {}"))
+    binary = read("%0 = PROGRAM_BINARY {data=hex:c0de}")
+    assert binary is UOp(Op.BINARY, arg=BinaryArg(b"\xc0\xde"))
+    assert (binary.shape, binary.dtype) == ((2,), dtypes.uint8)
+    for u in (source, binary):
+        assert parse(print_program(u, "bestiary")) is u
     listed = read('%0 = SPECIAL 4 {name="lidx0"}', "%1 = CAST %0 {dtype=int32}",
                   "%2 = LINEAR %0, %1")  # fmt: skip
     assert [u.op for u in listed.src] == [Op.SPECIAL, Op.CAST]
