@@ -159,6 +159,46 @@ def test_devices_come_from_the_first_source_that_has_one() -> None:
     assert UOp(Op.RANGE, index_const(2), arg=RangeArg(0)).device is None
 
 
+HERE = buffer((2, 2), device="GPU")
+STORED = UOp(Op.STORE, HERE, values((2, 2)))
+ON_A_DEVICE = [
+    HERE,
+    values((2, 2), device="GPU"),
+    UOp(Op.PERMUTE, HERE, arg=PermuteArg((1, 0))),
+    UOp(Op.FLIP, HERE, arg=FlipArg((True, False))),
+    UOp(Op.RESHAPE, HERE, dims((4,))),
+    UOp(Op.EXPAND, values((1, 2), device="GPU"), dims((2, 2))),
+    UOp(Op.PAD, HERE, dims((1, 0)), dims((3, 2))),
+    UOp(Op.SHRINK, HERE, dims((1, 0)), dims((1, 2))),
+    UOp(Op.INDEX, HERE, index_const(1)),
+    UOp(Op.STACK, HERE, HERE),
+    UOp(Op.BITCAST, HERE, arg=DTypeArg(dtypes.uint32)),
+    UOp(Op.REDUCE, HERE, arg=ReduceArg(Op.ADD, (0,))),
+    UOp(Op.LOAD, HERE),
+    STORED,
+    UOp(Op.AFTER, HERE, STORED),
+    *(UOp(op, HERE) for op in (Op.CONTIGUOUS, Op.CONTIGUOUSBACKWARD, Op.DETACH)),
+]
+
+
+@pytest.mark.parametrize("u", ON_A_DEVICE, ids=lambda u: u.op.name)
+def test_what_is_made_of_one_device_is_there(u: UOp) -> None:
+    assert u.device == "GPU"
+
+
+ELEMENTWISE = [op for op, d in DECLARATIONS.items() if d.is_elementwise]
+
+
+@pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
+def test_elements_are_computed_where_an_operand_is(op: Op) -> None:
+    declared = DECLARATIONS[op]
+    arg = DTypeArg(dtypes.int8) if op is Op.CAST else None
+    for place in range(len(declared.src)):
+        given = (dtypes.bool if name == "P" else declared.dtypes[0] for name in declared.src)
+        src = [values((2,), d, "GPU" if k == place else None) for k, d in enumerate(given)]
+        assert UOp(op, *src, arg=arg).device == "GPU"
+
+
 @pytest.mark.parametrize(
     ("op", "label"),
     [(Op.ADD, "ADD.c4"), (Op.STACK, "STACK.c3"), (Op.LOAD, "LOAD.c5"), (Op.STORE, "STORE.c5")],
