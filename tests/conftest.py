@@ -1,9 +1,11 @@
-"""Shared by all tests: which uop they test, and the OpenCL device, which no main job needs."""
+"""Shared by all tests: which uop they test, its command line, and the OpenCL device."""
 
 from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +14,7 @@ from urllib.request import url2pathname
 import pytest
 
 import uop
+from uop.__main__ import main
 from uop.compiler.runtime.kernel_cache import use_cache_dir
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.spec.errors import UnsupportedError
@@ -58,3 +61,27 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> OpenCLDevice:
         return open_opencl()
     except UnsupportedError as error:
         pytest.skip(str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one command did: its exit code and both of its streams."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(name="uop")
+def run_uop(capsys: pytest.CaptureFixture[str]) -> Run:
+    """`uop("run", path)` is the command `uop run PATH`."""
+
+    def run(*arguments: object) -> Outcome:
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return run

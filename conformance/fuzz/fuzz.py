@@ -98,7 +98,7 @@ class Fuzz(Run):
         end, rest = map(self.clock.at, parts)
         assert end is not None
         assert rest is not None
-        while time.monotonic() < end:
+        while time.monotonic() < end and not (self.options.fail_fast and self.failed):
             begun = time.monotonic()
             ids = list(islice(self.stream, self._next_round()))
             self.ledger.expect(ids)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from uop.conformance.checks import OptionError
+from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.codec import Json, from_json, to_json
-from uop.conformance.report.model import Report
+from uop.conformance.report.model import Report, listed_id
+from uop.conformance.report.tally import STATUSES
 from uop.conformance.suite.vocabulary import Vocabulary
 
 SCHEMA = "uop-report/1"
@@ -87,6 +89,20 @@ def parse_report(text: str, name: str) -> Report:
     return from_json(Report, document)
 
 
+def failed_in(path: Path) -> Failed:
+    """Read the cases that failed in a report. Raises OptionError where none did."""
+    report = read_report(path)
+    failed = tuple(
+        listed_id(name, index, report.generator.version)
+        for name, marks in report.cases.items()
+        for index, mark in enumerate(marks)
+        if STATUSES.get(mark, Status.SKIPPED).is_failure
+    )
+    if not failed:
+        raise OptionError(f"--last-failed: no case of {path} has failed")
+    return Failed(failed, report.options.seed)
+
+
 def listed_in(path: Path) -> Vocabulary:
     """Read the vocabulary of a report. Raises OptionError if it has none."""
     vocabulary = read_report(path).generator.vocabulary
@@ -98,6 +114,14 @@ def listed_in(path: Path) -> Vocabulary:
 def problems(value: object) -> Iterator[str]:
     """Validate a value against the schema of reports; yields `cells[3].op: expected ...`."""
     return _problems(value, _schema(), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The ids of the failed cases of a report, and the seed that chose them."""
+
+    cases: tuple[str, ...]
+    seed: int
 
 
 @cache

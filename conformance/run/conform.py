@@ -124,7 +124,8 @@ class Conformance(Run):
 
     def _judge_further(self, pool: AnyPool, size: int) -> list[CaseId]:
         """Judge more cases for points that the ledger lacks, until it gains none; returns ids."""
-        if self.options.cases or self.options.examples:
+        stops = self.options.fail_fast and self.failed
+        if self.options.cases or self.options.examples or stops:
             return []
         room, judged = FURTHER[self.options.effort], list[CaseId]()
         gaps: set[Point] = set()

@@ -11,4 +11,6 @@ class Exit(IntEnum):
     USAGE = 2
     NO_BACKEND = 3
     INCONCLUSIVE = 4
+    NOT_JUDGED = 125
+    """Of `uop replay --bisect`: `git bisect run` skips the commit."""
     INTERRUPTED = 130

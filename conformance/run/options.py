@@ -46,6 +46,8 @@ class Options(ReportedOptions):
     """The file that logs the lines to and from a worker of `command:`."""
     command: tuple[str, ...] = ()
     """The words of the command line, for the report."""
+    fail_fast: bool = False
+    """Whether judging ends at the first failure that is not known."""
     vocabulary: Vocabulary | None = None
     """The ops and dtypes of random programs; None means those that the backend lists."""
 

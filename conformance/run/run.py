@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from uop.conformance.checks import OBSERVED, STRICT
 from uop.conformance.coverage.exercised import Exercised
@@ -184,6 +185,8 @@ class Run:
 
     def judge_cases(self, pool: AnyPool, tasks: Iterator[Judge], deadline: float | None) -> None:
         """Judge the cases of some tasks until there are no more or the deadline is over."""
+        if self.options.fail_fast:
+            tasks = takewhile(lambda _: not self.failed, tasks)
         for judged in pool.answers(tasks, deadline):
             self.peak = max(self.peak, judged.peak)
             self.tally.fired.update(judged.fired)

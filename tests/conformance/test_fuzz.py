@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,17 +60,11 @@ def test_programs_end_at_the_furthest_index() -> None:
         case_by_id(f"{group.id(FURTHEST)}")
 
 
-Uop = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def fuzz(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    from uop.__main__ import main
-
+def fuzz(uop: Any, tmp_path: Path) -> Callable[..., tuple[int, str]]:
     def run(*words: object) -> tuple[int, str]:
-        code = main(["fuzz", *map(str, words), "-n", "1", "--output", str(tmp_path / "found")])
-        said = capsys.readouterr()
-        return code, said.out + said.err
+        outcome = uop("fuzz", *words, "-n", 1, "--output", tmp_path / "found")
+        return outcome.code, outcome.out + outcome.err
 
     return run
 
@@ -167,3 +163,13 @@ def test_a_run_without_an_end_keeps_no_ids() -> None:
     ledger.forget()
     assert (tally.cases, ledger.places, ledger.forgotten) == ({}, {}, 200)
     assert tally.programs == 200
+
+
+def test_fail_fast_ends_judging_at_the_first_failure(
+    fuzz: Callable[..., tuple[int, str]],
+) -> None:
+    begun = time.monotonic()
+    words = ("--seed", 1, "--time", "10m", "--level", "graph", "--fail-fast")
+    code, said = fuzz("backends_for_tests:Inaccurate", *words)
+    assert code == 1, said
+    assert time.monotonic() - begun < 300

@@ -14,7 +14,13 @@ import click
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name, NameList
 from uop.cli.suite.debugging import begin, judge_here, log_option, words
-from uop.cli.suite.options import report_files, seconds, several, timeout_option
+from uop.cli.suite.options import (
+    fail_fast_option,
+    report_files,
+    seconds,
+    several,
+    timeout_option,
+)
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
@@ -88,6 +94,12 @@ GRAVITY = (
     help="Draw random programs from the ops and dtypes that this JSON report lists, as the ids in "
     "it need; by default from those that the backend lists.",
 )
+@click.option(
+    "--last-failed",
+    type=click.Path(path_type=Path),
+    metavar="REPORT",
+    help="Only the cases that failed in this JSON report, with its seed and its list.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
 @click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")
 @click.option(
@@ -105,6 +117,7 @@ GRAVITY = (
     help="Judge for this time, and stop: 30s, 5m, 1h. Levels, ops and dtypes share it from the "
     "start, those cases first that tell most; what is judged at its end does not count.",
 )
+@fail_fast_option
 @timeout_option
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 @click.option(
@@ -170,10 +183,12 @@ def command(
     folder: Path | None,
     edition: str,
     report: Path | None,
+    last_failed: Path | None,
     seed: int,
     examples: int | None,
     effort: str,
     duration: float | None,
+    fail_fast: bool,
     timeout: float | None,
     workers: int | None,
     profile: str | None,
@@ -199,10 +214,13 @@ def command(
     case that fails on one of them, a line says which backend differs from the others.
     """
     from uop.conformance.checks import KNOWN_FILE, OptionError, cores
-    from uop.conformance.report.format import listed_in
+    from uop.conformance.report.format import failed_in, listed_in
     from uop.conformance.run.options import Options, profile_named
     from uop.conformance.suite.case import LEVELS
 
+    if last_failed is not None:
+        report, failed = last_failed, failed_in(last_failed)
+        cases, seed = (*cases, *failed.cases), failed.seed
     backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
     begin(log, *backends)
     options = Options(
@@ -224,6 +242,7 @@ def command(
         skip_causes=skip_causes,
         edition=edition,
         workers=cores() if workers is None else workers,
+        fail_fast=fail_fast,
         json=json,
         output=output,
         junit=junit,

@@ -11,7 +11,13 @@ from uop.cli import names as listed
 from uop.cli.names import BACKEND, NameList
 from uop.cli.suite.conform import exit_code, known_file, shown
 from uop.cli.suite.debugging import begin, words
-from uop.cli.suite.options import report_files, seconds, several, timeout_option
+from uop.cli.suite.options import (
+    fail_fast_option,
+    report_files,
+    seconds,
+    several,
+    timeout_option,
+)
 
 MINUTE = 60.0
 
@@ -36,6 +42,7 @@ MINUTE = 60.0
 @several("--skip-op", NameList(listed.ops), "Draw no programs with these ops.")
 @several("--skip-dtype", NameList(listed.dtypes), "Draw no programs with these dtypes.")
 @several("--level", NameList(listed.levels, shown=True), "Only these levels, separated by commas.")
+@fail_fast_option
 @timeout_option
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
 @click.option(
@@ -66,6 +73,7 @@ def command(
     skip_ops: tuple[str, ...] | None,
     skip_dtypes: tuple[str, ...] | None,
     levels: tuple[str, ...] | None,
+    fail_fast: bool,
     timeout: float | None,
     workers: int | None,
     profile: str | None,
@@ -98,6 +106,7 @@ def command(
         known=known_file(known, False),
         workers=cores() if workers is None else workers,
         json=json,
+        fail_fast=fail_fast,
         output=output,
         junit=junit,
         html=html,

@@ -43,6 +43,11 @@ timeout_option = click.option(
 )
 
 
+fail_fast_option = click.option(
+    "--fail-fast", is_flag=True, help="Stop judging at the first failure, and find its cause."
+)
+
+
 def report_files(command: F) -> F:
     """The options for the files of a report."""
     for name, help in reversed(REPORT_FILES.items()):

@@ -36,12 +36,18 @@ SAMPLE = 100
 @click.option(
     "--emit-requests", is_flag=True, help="Print what a worker would read on stdin instead."
 )
+@click.option(
+    "--bisect",
+    is_flag=True,
+    help="For `git bisect run`: exit with 125, which skips a commit, where nothing can be judged.",
+)
 @edition_option
 @log_option
 def command(
     arguments: tuple[str, ...],
     sample: int | None,
     emit_requests: bool,
+    bisect: bool,
     edition: str,
     log: Path | None,
 ) -> int:
@@ -59,6 +65,7 @@ def command(
             "--emit-requests": emit_requests,
             "--log-protocol": log is not None,
             "--edition": bool(edition),
+            "--bisect": bisect,
         }
         for option in (name for name, is_set in for_programs.items() if is_set):
             raise click.UsageError(f"{option} is for programs, not for a report")
@@ -76,7 +83,23 @@ def command(
             click.echo(line, nl=False)
         return Exit.OK
     begin(log, backend)
-    return print_results(replay([Path(path) for path in paths], backend, log, edition), backend)
+    files = [Path(path) for path in paths]
+    if bisect:
+        return for_bisect(files, backend, log, edition)
+    return print_results(replay(files, backend, log, edition), backend)
+
+
+def for_bisect(files: list[Path], backend: str, log: Path | None, edition: str) -> Exit:
+    """Judge files on a commit of a bisection: at another one the backend may start."""
+    from uop.conformance.run.replay import replay
+    from uop.spec.errors import UopError
+
+    try:
+        code = print_results(replay(files, backend, log, edition), backend)
+    except UopError as error:
+        click.echo(f"not judged: {error}", err=True)
+        return Exit.NOT_JUDGED
+    return code if code in (Exit.OK, Exit.FAILED) else Exit.NOT_JUDGED
 
 
 def print_results(replayed: Sequence[Replayed], backend: str) -> Exit:
