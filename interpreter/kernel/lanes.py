@@ -7,7 +7,7 @@ dimensions is the same everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, cast
@@ -75,8 +75,12 @@ class Lanes:
         self.axes = [Axis(u, k, bound(u), _kind(u)) for k, u in enumerate(ordered)]
         self.axis_of = {a.node: a for a in self.axes}
         self.count = len(self.axes)
-        self.everywhere = tuple(a.size if a.is_always_open else 1 for a in self.axes)
-        """The lanes of an instruction that runs in every work item."""
+
+    def everywhere(self, around: Container[UOp] = ()) -> Shape:
+        """The lanes of an instruction that runs in every work item, and in each iteration of the
+        RANGEs around it.
+        """
+        return tuple(a.size if a.is_always_open or a.node in around else 1 for a in self.axes)
 
     def along(self, axis: Axis) -> Array:
         """Number the positions on an axis."""

@@ -26,6 +26,7 @@ from uop.interpreter.kernel.schedule import (
     bound,
     executed_sources,
     has_fixed_bound,
+    loops_of_effects,
     of_graph,
     of_linear,
 )
@@ -71,6 +72,7 @@ class Kernel(Generic[V]):
         else:
             self._items = of_graph(linear, one_after_the_other=one_after_the_other)
         order = toposort([linear], executed_sources)
+        self._around = {} if linear.op is Op.LINEAR else loops_of_effects(order)
         loops = set(_loop_ranges(self._items))
         counters = [u for u in order if u.op in (Op.SPECIAL, Op.RANGE) and u not in loops]
         self._lanes = Lanes(counters)
@@ -90,7 +92,7 @@ class Kernel(Generic[V]):
 
     def run(self) -> None:
         """Run the body; without work items nothing runs."""
-        if all(self._lanes.everywhere):
+        if all(self._lanes.everywhere()):
             self._run(self._items)
         self._domain.finish()
 
@@ -224,7 +226,9 @@ class Kernel(Generic[V]):
             self._domain.store(self._access(u, memory, place), value)
 
     def _atomic_add(self, u: UOp) -> None:
-        """Add in every work item, also where all add the same number to the same element."""
+        """Add in every work item and iteration, also where all add the same number to the same
+        element.
+        """
         if len(u.src) > 2:
             self._domain.certain(self._of(u.src[2]), "the gate of an ATOMICADD")
         gate = self._gate(u)
@@ -234,7 +238,8 @@ class Kernel(Generic[V]):
             value = self._of(u.src[1])
             if isinstance(memory, Buffer):
                 shape = self._domain.reference(value).data.shape
-                place = place.over(shape, (*self._lanes.everywhere, *(1,) * place.rank))
+                runs = self._lanes.everywhere(self._around.get(u, ()))
+                place = place.over(shape, (*runs, *(1,) * place.rank))
             self.memory.note(u, memory, place)
             self._domain.add(self._access(u, memory, place), value)
 

@@ -82,7 +82,7 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
         if u.op is Op.IF:
             raise undefined("IF.u1", "IF outside a LINEAR", u)
     serial = _sequential_ranges(order) if one_after_the_other else serial_ranges(order)
-    effects = _loops_of_effects(order) if serial else {}
+    effects = loops_of_effects(order) if serial else {}
     open_at: dict[UOp, frozenset[UOp]] = {}
     for u in order:
         inside = frozenset().union(*(open_at[s] for s in executed_sources(u)))
@@ -142,7 +142,7 @@ def _closed_ranges(order: Iterable[UOp]) -> list[tuple[UOp, UOp]]:
     ]
 
 
-def _loops_of_effects(order: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
+def loops_of_effects(order: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
     """Return the loops around each effect that only their bodies use.
 
     It runs as often as they do, although no value may depend on them (D-056).

@@ -144,6 +144,16 @@ def test_an_atomic_addition_happens_in_every_work_item_and_private_memory_is_pri
     assert result[0].tolist() == [4, 10, 11, 12, 13]
 
 
+@pytest.mark.parametrize("kind", [AxisType.LOOP, AxisType.REDUCE, AxisType.GLOBAL, AxisType.LOCAL])
+def test_an_atomic_addition_happens_in_every_iteration(kind: AxisType) -> None:
+    """Also where nothing in it depends on the loops around it."""
+    outer, inner = loop(0, 3, kind), loop(1, 5)
+    one = UOp(Op.ATOMICADD, at(kernel_param(0, 2), 0), int32(1))
+    ten = UOp(Op.ATOMICADD, at(kernel_param(0, 2), 1), int32(10))
+    body = UOp(Op.SINK, UOp(Op.END, UOp(Op.GROUP, UOp(Op.END, one, inner), ten), outer))
+    assert run(program(body, 2), np.zeros(2, np.int32), first=0).tolist() == [15, 30]
+
+
 def test_vectors_are_loaded_computed_picked_apart_and_stored() -> None:
     """Each of 4 items swaps two neighbours and negates them; the last has only its first."""
     half, given, out = special(4), kernel_param(1, 7), kernel_param(0, 7)
