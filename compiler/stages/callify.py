@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.stages.contents import Step, Steps, placeholder
+from uop.compiler.stages.contents import Step, Steps
 from uop.spec.args import GetTupleArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import PRECOMPILED, all_inlined, written
@@ -97,8 +97,7 @@ class _Ordered:
 
     def _save(self, buffer: UOp) -> None:
         """Copy the version in a buffer, which later steps read, before it is overwritten."""
-        version, aside = self._version_in[buffer], self._steps.temporary(buffer)
-        self._add(Step(UOp(Op.TUPLE, placeholder(version, 0)), (version,), {aside: version}))
+        self._add(self._steps.copied(buffer, self._version_in[buffer]))
 
     def _add(self, step: Step) -> None:
         read = [self._buffer_of.get(v, v) for v in step.arguments]

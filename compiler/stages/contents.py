@@ -20,6 +20,7 @@ from uop.spec.graph import (
     LEAVES,
     all_replaced,
     base_of,
+    inlined,
     outside,
     passed_buffer,
     put_back,
@@ -102,6 +103,10 @@ class Steps:
         """A new buffer for a value."""
         arg = BufferArg(self._slot(), like.dtype, like.device)
         return UOp(Op.BUFFER, dims(like.shape), arg=arg, tag=TEMPORARY)
+
+    def copied(self, buffer: UOp, version: UOp) -> Step:
+        """A step that copies the version in a buffer to a new buffer."""
+        return Step(*_called([version]), {self.temporary(buffer): version})
 
     def _slot(self) -> int:
         self._fresh += 1
@@ -239,7 +244,8 @@ class Steps:
 
     def _function(self, u: UOp) -> Sequence[UOp]:
         """The results of a FUNCTION in memory; its values where an element may be INVALID."""
-        body, arguments = u.src[0], [self.validity.split(self.values[a]) for a in u.src[1:]]
+        body = inlined(u.src[0])
+        arguments = [self.validity.split(self.values[a]) for a in u.src[1:]]
         results = [self.validity.split(v) for v in body.src]
         if any(split.mask is not None for split in (*arguments, *results)):
             params = (p for p in outside(body) if p.op is Op.PARAM)
@@ -261,7 +267,7 @@ class Steps:
             if a in values:
                 raise UnsupportedError(f"a kernel that stores to the copy of {a.op.name}")
         of_value = dict(zip(values, versions, strict=True))
-        made = self._step(u.src[0], [of_value.get(a, a) for a in leaves], written)
+        made = self._step(u.src[0], tuple(of_value.get(a, a) for a in leaves), written)
         for base, version in zip(written, made, strict=True):
             self._enter(base, version, {u})
 
@@ -278,32 +284,24 @@ class Steps:
         applied = self._states[base][-1].applied.union(effects)
         self._states[base].append(_State(version, applied))
 
-    def _in_memory(self, values: Sequence[UOp]) -> list[UOp]:
+    def _in_memory(self, values: Sequence[UOp]) -> tuple[UOp, ...]:
         """A version for each value: itself, or that of a new buffer."""
         new = [
             v for v in dict.fromkeys(values) if v not in self._versions and v.op is not Op.BINARY
         ]
         made = self._function_into({self.temporary(v): v for v in new})
         versions = dict(zip(new, made, strict=True))
-        return [versions.get(v, v) for v in values]
+        return tuple(versions.get(v, v) for v in values)
 
     def _function_into(self, values: Mapping[UOp, UOp]) -> Sequence[UOp]:
         """Add a FUNCTION that computes values into buffers, if any; return their versions."""
-        if not values:
-            return ()
-        order = toposort(values.values(), lambda v: v.src)
-        read = sorted({u for u in order if u.op is Op.PARAM}, key=_slot_and_space)
-        numbered: dict[UOp, UOp] = {}
-        # The variables first, since sizes are computed from them.
-        for version in sorted(read, key=is_variable, reverse=True):
-            own = placeholder(version, read.index(version), version.addrspace)
-            numbered[version] = own.with_src(s.substitute(numbered) for s in own.src)
-        body = UOp(Op.TUPLE, *values.values()).substitute(numbered)
-        return self._step(body, read, values)
+        return self._step(*_called(values.values()), values) if values else ()
 
-    def _step(self, body: UOp, arguments: Sequence[UOp], targets: Iterable[UOp]) -> Sequence[UOp]:
+    def _step(
+        self, body: UOp, arguments: tuple[UOp, ...], targets: Iterable[UOp]
+    ) -> Sequence[UOp]:
         made = {buffer: placeholder(buffer, self._slot()) for buffer in targets}
-        self.steps.append(Step(body, tuple(arguments), made))
+        self.steps.append(Step(body, arguments, made))
         self._versions.update(made.values())
         return [*made.values()]
 
@@ -329,6 +327,18 @@ def placeholder(leaf: UOp, slot: int | None = None, space: AddrSpace | None = No
     if isinstance(arg, ParamArg):
         held = replace(held, min=arg.min, max=arg.max)
     return UOp(Op.PARAM, *leaf.src, arg=held)
+
+
+def _called(values: Iterable[UOp]) -> tuple[UOp, tuple[UOp, ...]]:
+    """The body of a FUNCTION that computes values, and its arguments: the versions they read."""
+    body = UOp(Op.TUPLE, *values)
+    read = sorted({u for u in body.toposort() if u.op is Op.PARAM}, key=_slot_and_space)
+    numbered: dict[UOp, UOp] = {}
+    # The variables first, since sizes are computed from them.
+    for version in sorted(read, key=is_variable, reverse=True):
+        own = placeholder(version, read.index(version), version.addrspace)
+        numbered[version] = own.with_src(s.substitute(numbered) for s in own.src)
+    return body.substitute(numbered), tuple(read)
 
 
 def _slot_and_space(u: UOp) -> tuple[int, bool]:

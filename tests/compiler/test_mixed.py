@@ -237,6 +237,15 @@ def test_what_a_precompiled_function_takes_may_be_computed() -> None:
     check(compiled.run({5: DATA}), once * once - once)
 
 
+def test_a_precompiled_function_may_call_another_one() -> None:
+    inner = polynomial(PRECOMPILED, *(param(k, (N,), I32) for k in range(2)))
+    body = UOp(Op.TUPLE, UOp(Op.FLIP, inner, arg=FlipArg((True,))))
+    called = UOp(Op.FUNCTION, body, INPUT, negated(INPUT), tag=PRECOMPILED)
+    root = negated(UOp(Op.GETTUPLE, called, arg=GetTupleArg(0)))
+    for result in (evaluate(root, {5: DATA}), compile(root).run({5: DATA})):
+        check(result, -(DATA * DATA - DATA)[::-1])
+
+
 def test_a_function_of_absent_elements_is_inlined() -> None:
     absent = padded(shrunk(INPUT))
     root = UOp(Op.LOAD, polynomial(PRECOMPILED, absent, INPUT))

@@ -161,6 +161,16 @@ def test_a_kernel_among_values_takes_a_size(opencl: Device, is_sized: bool) -> N
     assert_runs(root, compile(root), opencl)
 
 
+def test_contents_of_a_symbolic_size_are_saved_before_a_kernel_changes_them(opencl: Device) -> None:
+    """The values before are read after the CALL, which depends on them."""
+    old, own = memory(4, N), variable(1, 0, 9)
+    square = UOp(Op.MUL, old, old)
+    first = UOp(Op.AFTER, old, UOp(Op.STORE, memory(5, N), square))
+    call = UOp(Op.CALL, negated(own, own), first, N, values(6, N))
+    root = UOp(Op.ADD, square, UOp(Op.AFTER, old, call))
+    assert_runs(root, compile(root), opencl)
+
+
 def test_a_kernel_takes_a_number(opencl: Device) -> None:
     body = negated(variable(1, 0, 9), 9)
     root = UOp(Op.SINK, UOp(Op.CALL, body, memory(4, 9), index_const(3), memory(5, 9)))
