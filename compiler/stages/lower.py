@@ -259,6 +259,10 @@ class Lowering(Indices):
             place, at = source, wanted.at
         memory = self.param(buffer, place.shape)
         flat = ZERO if 0 in place.shape else self.flat(at, place.shape)
+        if any(isinstance(dim, UOp) for dim in e.tensor.src[0].shape):
+            # A view without elements has the address of its memory.
+            is_filled = self.alu(Op.CMPLT, ZERO, self.product(e.tensor.src[0].shape))
+            flat, byte = (self.alu(Op.WHERE, is_filled, x, ZERO) for x in (flat, byte))
         address = UOp(Op.GETADDR, UOp(Op.INDEX, memory, flat), arg=e.tensor.arg)
         if byte is ZERO:
             return address

@@ -27,6 +27,7 @@ from uop.spec.args import (
 from uop.spec.dtype import Number, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import fixed
 
 if TYPE_CHECKING:
     from uop.spec.registry import Build, Node, Sizes
@@ -176,7 +177,7 @@ def index(build: Build, u: Node, g: Node) -> Parts:
     for k in reversed(range(len(indices))):
         # To the right of this axis are axes of T again, to the left those that the indices made.
         left = sum(len(i.shape) for i in indices[:k])
-        g = _put(build, g, indices[k], left, t.shape[k])
+        g = _put(build, g, indices[k], left, *fixed(t, [k]))
     return (g, *[None] * len(indices))
 
 
@@ -224,7 +225,7 @@ def _of_product(build: Build, u: Node, g: Node) -> Node:
     (t,), axes = u.src, arg_of(u, ReduceArg).axes
     rest = tuple(axis for axis in range(len(t.shape)) if axis not in axes)
     order = (*rest, *axes)
-    kept, n = tuple(t.shape[a] for a in rest), math.prod(t.shape[a] for a in axes)
+    kept, n = tuple(t.shape[a] for a in rest), math.prod(fixed(t, axes))
     row = _reshape(build, build(Op.PERMUTE, t, arg=PermuteArg(order)), (*kept, 1, n))
     own = build(Op.CMPEQ, _reshape(build, _positions(build, n), (n, 1)), _positions(build, n))
     others = build(Op.WHERE, own, _const(build, g, 1), row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import (
@@ -30,11 +30,14 @@ def is_fixed(sizes: Sizes) -> bool:
     return all(isinstance(size, int) for size in sizes)
 
 
-def fixed(u: Node) -> Shape:
-    """The shape of a node as integers; LackingError (SIZES.c2) for a symbolic one."""
-    if not is_fixed(u.shape):
+def fixed(u: Node, axes: Iterable[int] | None = None) -> Shape:
+    """The sizes of a node, or of some of its axes, as integers; LackingError (SIZES.c2) for a
+    symbolic one.
+    """
+    sizes = u.shape if axes is None else tuple(u.shape[axis] for axis in axes)
+    if not is_fixed(sizes):
         raise SIZES_C2.lacking(repr(u), "variables that are not bound to numbers")
-    return u.shape
+    return sizes
 
 
 @says("that of {src[0]}")

@@ -17,7 +17,15 @@ from uop.compiler.pipeline import Compiled, compile, find_target
 from uop.compiler.runtime.device import Built, Contents, Device, Launch
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import AddrSpace, AxisType, BufferArg, ParamArg, RangeArg
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    BufferArg,
+    FlipArg,
+    GetAddrArg,
+    ParamArg,
+    RangeArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.graph import slots_of
@@ -219,6 +227,22 @@ def test_programs_with_and_without_variables_run_together(opencl: Device) -> Non
         [[0], [0, -1, -2]],
         [[0, -1, -2]],
     ]
+
+
+def test_an_address_of_no_elements_is_that_of_the_memory(opencl: Device) -> None:
+    """M is 0 in some bindings; the distance of the FLIP would be below it."""
+    whole = memory(4, plus(N, M))
+    part = UOp(Op.FLIP, UOp(Op.SHRINK, whole, shape(N), shape(M)), arg=FlipArg((True,)))
+    addresses = (UOp(Op.GETADDR, u, arg=GetAddrArg("GPU")) for u in (part, whole))
+    root = UOp(Op.SUB, *addresses)
+    assert_runs(root, compile(root), opencl)
+
+
+def test_a_store_through_an_index_wants_a_number_of_places() -> None:
+    last = UOp(Op.INDEX, memory(4, N), UOp(Op.SUB, N, index_const(1)))
+    root = UOp(Op.SINK, UOp(Op.STORE, last, values(2)))
+    with pytest.raises(UnsupportedError, match=r"SIZES\.c2"):
+        compile(root)
 
 
 def test_optimizations_want_numbers() -> None:
