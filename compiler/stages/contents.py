@@ -297,9 +297,7 @@ class Steps:
         """Add a FUNCTION that computes values into buffers, if any; return their versions."""
         return self._step(*_called(values.values()), values) if values else ()
 
-    def _step(
-        self, body: UOp, arguments: tuple[UOp, ...], targets: Iterable[UOp]
-    ) -> Sequence[UOp]:
+    def _step(self, body: UOp, arguments: tuple[UOp, ...], targets: Iterable[UOp]) -> Sequence[UOp]:
         made = {buffer: placeholder(buffer, self._slot()) for buffer in targets}
         self.steps.append(Step(body, arguments, made))
         self._versions.update(made.values())

@@ -36,7 +36,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
 from uop.spec.editions.bestiary_read import HARDWARE, LOCAL_SLOTS, PLACEHOLDER, PTRCAT, UNRENUMBERED
 from uop.spec.ops.names import Op
-from uop.spec.properties.shape import index_values, is_fixed
+from uop.spec.properties.shape import fixed, index_values
 from uop.spec.text.codec import encode_scalar
 from uop.spec.text.literal import Literal, Word
 from uop.spec.uop import UOp, dims
@@ -108,7 +108,7 @@ def write_all_reduce(w: Writing, u: UOp) -> Form:
 
 def write_buffer(w: Writing, u: UOp) -> Form:
     """Memory by its shape; that of a workgroup or a work item is flat."""
-    arg, size = arg_of(u, BufferArg), prod(u.shape)
+    arg, size = arg_of(u, BufferArg), prod(fixed(u))
     if arg.addrspace is AddrSpace.GLOBAL:
         where = [] if arg.device is None else [_device(w, arg.device)]
         local = arg.slot >= LOCAL_SLOTS
@@ -298,18 +298,14 @@ def write_pad(w: Writing, u: UOp) -> Form:
     t, offset, _ = u.src
     if arg_of(u, PadArg).fill is PadFill.INVALID:
         raise w.cannot(u, "its PAD fills with zeros, none with INVALID elements")
-    if not is_fixed((*u.shape, *t.shape)):
-        raise w.cannot(u, "a symbolic size")
     before = index_values(offset)
-    after = tuple(n - o - s for n, o, s in zip(u.shape, before, t.shape, strict=True))
+    after = tuple(n - o - s for n, o, s in zip(fixed(u), before, fixed(t), strict=True))
     return w.form("PAD", w[t], w[offset], _shape(w, after))
 
 
 def write_shrink(w: Writing, u: UOp) -> Form:
-    if not is_fixed(u.shape):
-        raise w.cannot(u, "a symbolic size")
     begins = index_values(u.src[1])
-    ends = tuple(o + s for o, s in zip(begins, u.shape, strict=True))
+    ends = tuple(o + s for o, s in zip(begins, fixed(u), strict=True))
     return w.form("SHRINK", w[u.src[0]], w[u.src[1]], _shape(w, ends))
 
 

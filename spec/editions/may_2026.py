@@ -24,6 +24,7 @@ from uop.spec.dtype import DType
 from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words
 from uop.spec.editions.published import COPY, LETTERS, RANGE, WHERE, write_range
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import fixed
 from uop.spec.uop import UOp, dims
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _write_buffer(writing: Writing, u: UOp) -> Form:
     """Flat memory, reshaped to the shape of the core node."""
     arg = arg_of(u, BufferArg)
     n = len(arg.device) if isinstance(arg.device, tuple) else 1
-    size = prod(u.shape) // n
+    size = prod(fixed(u)) // n
     flat = writing.form(
         "BUFFER", arg=FlatBufferArg(size, arg.dtype, arg.device, arg.addrspace, arg.slot)
     )

@@ -24,6 +24,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.editions.edition import Edition, EditionScope, Word
 from uop.spec.errors import MalformedError
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import spelled
 from uop.spec.text.codec import decode_fields
 from uop.spec.text.literal import Line, Literal, Quoted
 from uop.spec.text.literal import Word as Bare
@@ -35,7 +36,7 @@ BRANCH = re.compile(r"[\s│]*(?P<corner>[├└])─*\s*(?P<text>.*)", re.DOTAL
 DRAWN_OTHERWISE = re.compile(r"\s*[|│`+]")
 COMMENT = re.compile(r"\s+—.*", re.DOTALL)
 TYPE = re.compile(
-    r"\s*:\s*(?:<(?P<lanes>\d+) x (?P<lane>\w+)>|(?P<name>\w+)(?P<shape>\[[\d, ]*\])?)\s*"
+    r"\s*:\s*(?:<(?P<lanes>\w+) x (?P<lane>\w+)>|(?P<name>\w+)(?P<shape>\[[\w, ]*\])?)\s*"
 )
 ONE_LINE = re.compile(r"\s*%\d+\s*=\s*\w+(?:\s+[^\s:—(]|\s*\{)")
 """A node with its operands and its arg in one line."""
@@ -241,12 +242,11 @@ class TreeScope(EditionScope):
     def _check_type(self, b: Branch, type: re.Match[str], u: UOp) -> None:
         """Compare what the type says with what the node is; the dtype Shape stands for any."""
         name = type["lane"] or type["name"]
-        sizes = type["lanes"] or type["shape"]
-        shape = u.shape if sizes is None else tuple(map(int, re.findall(r"\d+", sizes)))
+        sizes, own = type["lanes"] or type["shape"], [str(spelled(size)) for size in u.shape]
         is_dtype = name == "Shape" or self._edition.spelling.get(name, name) == u.dtype.name
-        if not is_dtype or shape != u.shape:
-            own = f"{u.dtype.name}[{','.join(map(str, u.shape))}]"
-            raise b.line.fail(f"expected the type {own}, found {type[0].strip(' :')}")
+        if not is_dtype or (sizes is not None and re.findall(r"\w+", sizes) != own):
+            expected = f"{u.dtype.name}[{','.join(own)}]"
+            raise b.line.fail(f"expected the type {expected}, found {type[0].strip(' :')}")
 
     def _enter_brackets(
         self, b: Branch, word: Word, said: dict[str, Literal], src: list[UOp]

@@ -8,6 +8,7 @@ from dataclasses import fields
 from uop.spec.dtype import dtypes
 from uop.spec.editions.edition import Form, Writing
 from uop.spec.editions.tree import ALIASES, NUMBERED, TreeEdition
+from uop.spec.properties.symbolic import spelled
 from uop.spec.text.codec import encode_arg
 from uop.spec.text.literal import Literal, Word, print_literal
 from uop.spec.text.printer import in_place, print_tag
@@ -160,12 +161,12 @@ class _Trees:
     def _type(self, u: UOp, is_memory: bool) -> str:
         if u.dtype is dtypes.void:
             return ""
-        name = self._spelled[u.dtype.name]
-        if is_memory or u.shape == ():
+        name, sizes = self._spelled[u.dtype.name], [str(spelled(size)) for size in u.shape]
+        if is_memory or not sizes:
             return f" : {name}"
-        if len(u.shape) == 1:
-            return f" : <{u.shape[0]} x {name}>"
-        return f" : {name}[{', '.join(map(str, u.shape))}]"
+        if len(sizes) == 1:
+            return f" : <{sizes[0]} x {name}>"
+        return f" : {name}[{', '.join(sizes)}]"
 
 
 def _written(word: str, said: dict[str, str], by_position: int) -> str:

@@ -14,6 +14,7 @@ import pytest
 from graphs import Inputs, graphs, stores
 from hypothesis import HealthCheck, given, settings
 from strategies import programs
+from symbolic_programs import PROGRAMS, M, N
 
 from uop.compiler.pipeline import lower
 from uop.interpreter.evaluate import evaluate, evaluate_full
@@ -158,3 +159,12 @@ def test_every_core_op_has_a_form_or_an_error_that_names_it(edition: str) -> Non
                 print_program(u, edition)
         else:
             assert v.op is u.op or u.op in EDITIONS[edition].writes
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_of_symbolic_sizes_reads_back_or_is_refused(name: str, edition: str) -> None:
+    root = PROGRAMS[name](N, M)
+    read = again(root, edition)
+    assert read is None or again(read, edition) is read
+    assert read is not None or name not in ("gemm", "flip", "permute")
