@@ -82,7 +82,7 @@ class HostStep:
 
     def run(self, contents: Sequence[Array], buffers: Sequence[UOp]) -> list[Array]:
         """The contents of all buffers after the function."""
-        given = [_typed(contents[k], buffers[k]).reshape(-1) for k in self.buffers]
+        given = [_typed(contents[k], buffers[k]).flatten() for k in self.buffers]
         results = self.function.meaning(given, *self.numbers)
         after = list(contents)
         for position, data in zip(self.function.writes, results, strict=True):

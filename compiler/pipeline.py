@@ -213,7 +213,7 @@ def _left(program: UOp, setting: Setting, observe: Observe | None) -> Iterator[t
     stages = _stages_for(program, setting)
     # Kernels that are instructions at the first stage are hidden from those that write kernels.
     is_mixed = stages[0] is STAGES[0]
-    linears = dict.fromkeys(call.src[0] for call in calls(program) if is_mixed)
+    linears = kernels(program) if is_mixed else []
     hidden = {body: UOp(Op.SINK, tag=f"kernel {k}") for k, body in enumerate(linears)}
     shown = {stand_in: body for body, stand_in in hidden.items()}
     for stage in stages:

@@ -183,17 +183,22 @@ def written(root: UOp) -> list[UOp]:
     return [u for u in found if u.addrspace is AddrSpace.GLOBAL]
 
 
-@kept_with_root
 def written_by(call: UOp) -> list[int]:
     """The positions of the arguments that the body of a CALL may write to.
 
-    None for a function by name that is not registered.
+    A function by name that is not registered may write to all.
     """
-    body = call.src[0]
+    body, *arguments = call.src
     if body.op is Op.CUSTOMFUNCTION:
         function = CUSTOM_FUNCTIONS.get(arg_of(body, CustomFunctionArg).name)
-        writes = () if function is None else function.writes
-        return [k for k in writes if k < len(call.src) - 1]
+        every = range(len(arguments))
+        return [k for k in every if function is None or k in function.writes]
+    return _slots_written(body)
+
+
+@kept_with_root
+def _slots_written(body: UOp) -> list[int]:
+    """The slots of the PARAMs that a kernel writes to."""
     bases = dict.fromkeys(base_of(u.src[0]) for u in body.toposort() if u.op in WRITES)
     return [slot_of(base) for base in bases if base.op is Op.PARAM]
 

@@ -100,7 +100,9 @@ def test_what_is_not_registered_is_refused_by_both() -> None:
     root = UOp(Op.SINK, UOp(Op.CALL, by_name("decode"), argument(0, 3)))
     few = UOp(Op.SINK, UOp(Op.CALL, by_name("copy"), argument(0, 3)))
     more = copied_with(const(1, I32))
+    among_values = UOp(Op.NEG, UOp(Op.AFTER, argument(0, 3), root.src[0]))
     for program_, said in (
+        (among_values, "'decode' has no registered meaning"),
         (root, "'decode' has no registered meaning"),
         (few, "'copy' has no registered meaning for 1 buffers and 0 numbers"),
         (more, "'copy' has no registered meaning for 2 buffers and 1 numbers"),
@@ -108,6 +110,28 @@ def test_what_is_not_registered_is_refused_by_both() -> None:
         for run in (evaluate, compile):
             with pytest.raises(UnsupportedError, match=said):
                 run(program_)
+
+
+@pytest.mark.usefixtures("opencl")
+def test_a_function_may_be_registered_later_and_write_into_what_it_is_given() -> None:
+    place = argument(0, 3)
+    root = UOp(Op.NEG, UOp(Op.AFTER, place, UOp(Op.CALL, by_name("later"), place, argument(1, 3))))
+    with pytest.raises(UnsupportedError, match="'later' has no registered meaning"):
+        compile(root)
+
+    @custom_function("later", reads=(0, 1), writes=(0,))
+    def later(buffers: Sequence[Any]) -> Sequence[Any]:
+        buffers[1][...] = 0
+        buffers[0][0] += 1
+        return (buffers[0],)
+
+    given = {0: GIVEN[0].copy(), 1: GIVEN[3].copy()}
+    for run in (evaluate, lambda root, given: compile(root).run(given)):
+        found = run(root, given)
+        assert isinstance(found, np.ndarray)
+        assert found.tolist() == [-2, -2, -3]
+    assert [a.tolist() for a in given.values()] == [[1, 2, 3], [10, 20, 30]]
+    del CUSTOM_FUNCTIONS["later"]
 
 
 def copied_with(*meta: UOp) -> UOp:

@@ -13,11 +13,20 @@ from uop.interpreter.accept import accept
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import Output, evaluate
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import FlipArg, GetTupleArg, PadArg, PadFill, ReduceArg
+from uop.spec.args import (
+    AxisType,
+    CustomFunctionArg,
+    FlipArg,
+    GetTupleArg,
+    PadArg,
+    PadFill,
+    ReduceArg,
+)
 from uop.spec.errors import LackingError, UndefinedError, UnsupportedError
 from uop.spec.frontend.function import function
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import PRECOMPILED, slots_of
+from uop.spec.kernel.optimization import Split
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, param
 
@@ -159,6 +168,14 @@ def test_each_stage_keeps_a_call_among_values(name: str) -> None:
             check({slot: left[slot] for slot in slots}, expected)
         else:
             check(left[slots[0]], expected)
+
+
+def test_optimizations_count_the_kernels_of_the_graph_and_no_functions_by_name() -> None:
+    copy = UOp(Op.CALL, UOp(Op.CUSTOMFUNCTION, arg=CustomFunctionArg("copy")), X, Y)
+    root = negated(after(X, copy))
+    compiled = compile(root, optimizations=[[Split(0, 2, AxisType.UPCAST)]])
+    assert "gidx0 < 3" in compiled.source
+    check(compiled.run({1: DATA}), -DATA)
 
 
 def test_an_access_that_nothing_orders_is_a_race() -> None:
