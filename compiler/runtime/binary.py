@@ -44,7 +44,7 @@ def unpack(data: bytes, source: str) -> Binary:
         about = json.loads(head)
         target, machine, kernel, of = (str(about[key]) for key in ABOUT)
         expected = about["code"]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         raise _broken("a head that is cut off or damaged") from None
     if digest(code) != expected:
         raise _broken(f"{len(code)} bytes of code that are cut off or damaged")

@@ -127,6 +127,7 @@ def test_a_binary_that_is_not_whole_or_of_another_source_is_refused() -> None:
         (data[:head], "bytes of code that are cut off or damaged"),
         (data[: head - 20], "a head that is cut off or damaged"),
         (data[:16], "a head that is cut off or damaged"),
+        (data[:13] + 100_000 * b"[" + data[head:], "a head that is cut off or damaged"),
         (data[:7], "7 bytes that start with b'uop bin'"),
         (b"\x7fELF", "4 bytes that start with"),
         (bytes([*data[:-1], data[-1] ^ 1]), "bytes of code that are cut off or damaged"),
