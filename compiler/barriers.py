@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uop.compiler.fold import values_of
-from uop.compiler.stages.grid import IN_GROUP, OVER_ALL, fixed_bound, name_of, specials
+from uop.compiler.stages.grid import IN_GROUP, OVER_ALL, name_of, specials
 from uop.spec.conditions.clauses import undefined
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
@@ -43,8 +43,9 @@ def refuse_divergent(linear: UOp) -> None:
     counters = sorted(specials(linear), key=lambda u: LAUNCHED.index(name_of(u)))
     walk = _Walk([name_of(u) in IN_GROUP for u in counters], [name_of(u) for u in counters])
     for axis, u in enumerate(counters):
-        bound = fixed_bound(u)
-        count = bound if name_of(u) in IN_GROUP else min(bound, MOST_GROUPS)
+        # Of a symbolic number as many as there certainly are.
+        certain = int(u.src[0].min_max.min)
+        count = certain if name_of(u) in IN_GROUP else min(certain, MOST_GROUPS)
         shape = [1] * len(counters)
         shape[axis] = count
         walk.known[u] = np.arange(count).reshape(shape)

@@ -16,6 +16,7 @@ from uop.spec.errors import PassError
 from uop.spec.graph import base_of, calls, written_by
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import is_fixed
+from uop.spec.properties.symbolic import is_size
 from uop.spec.registry import Sizes
 from uop.spec.uop import UOp
 
@@ -41,7 +42,7 @@ def plan(root: UOp, fired: Fired = quietly) -> UOp:
         arguments = [_moved(a, places, users, new) for a in call.src[1:]]
         new[call] = UOp(Op.CALL, call.src[0], *arguments)
         for a in call.src[1:]:
-            users.setdefault(base_of(a), []).append(new[call])
+            users.setdefault(_passed(a), []).append(new[call])
     planned = root.substitute(new)
     check_shared(order, places)
     return planned
@@ -52,9 +53,14 @@ def lifetimes(calls: Sequence[UOp]) -> list[Lifetime]:
     used: dict[UOp, list[int]] = {}
     for number, call in enumerate(calls):
         for a in call.src[1:]:
-            if base_of(a).tag == TEMPORARY:
-                used.setdefault(base_of(a), []).append(number)
+            if _passed(a).tag == TEMPORARY:
+                used.setdefault(_passed(a), []).append(number)
     return [Lifetime(buffer, numbers[0], numbers[-1]) for buffer, numbers in used.items()]
+
+
+def _passed(argument: UOp) -> UOp:
+    """The buffer that an argument of a CALL is; a size as it is."""
+    return argument if is_size(argument) else base_of(argument)
 
 
 def shared(alive: Sequence[Lifetime]) -> dict[UOp, UOp]:
@@ -85,7 +91,7 @@ def _moved(
     """An argument in its new BUFFER, AFTER the CALLs it depends on and the last users of that
     BUFFER.
     """
-    buffer = base_of(argument)
+    buffer = _passed(argument)
     place = places.get(buffer, buffer)
     before = [new[c] for c in argument.src[1:]] if argument.op is Op.AFTER else []
     if buffer not in users:
@@ -99,7 +105,7 @@ def check_shared(calls: Sequence[UOp], places: dict[UOp, UOp]) -> None:
     """PassError if a kernel would read memory that another temporary has overwritten."""
     holds: dict[UOp, UOp] = {}
     for call in calls:
-        buffers = [base_of(a) for a in call.src[1:]]
+        buffers = [_passed(a) for a in call.src[1:]]
         written = [buffers[k] for k in written_by(call)]
         read = [buffer for buffer in buffers if buffer not in written]
         for buffer in read:

@@ -31,12 +31,12 @@ from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.conformance.workers.sessions import started
 from uop.conformance.workers.transport import Allowance
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import AddrSpace, DTypeArg
+from uop.spec.args import AddrSpace, DTypeArg, SpecialArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.text.program import print_program
-from uop.spec.uop import UOp, const, index_const
+from uop.spec.uop import UOp, const, index_const, variable
 
 ITEM, OTHER, GROUP = special(4, "lidx0"), special(3, "lidx1"), special(6, "gidx0")
 COUNT = 6 * 3 * 4
@@ -131,6 +131,26 @@ def test_a_branch_that_diverges_in_the_graph_of_a_loop_is_found_too() -> None:
     root = program(UOp(Op.SINK, store(kernel_param(0, 4), ITEM, value)), 4)
     with pytest.raises(UndefinedError, match=r"BARRIER\.u1"):
         compile(root)
+
+
+@pytest.mark.usefixtures("opencl")
+def test_of_a_symbolic_number_of_groups_those_are_looked_at_that_exist() -> None:
+    """There are 2 groups at least."""
+    count = variable(0, 2, 6)
+    group = UOp(Op.SPECIAL, variable(1, 2, 6), arg=SpecialArg("gidx0"))
+
+    def root(first: int) -> UOp:
+        listing = Listing()
+        listing.do(store(kernel_param(0, 6), group, int32(7)))
+        with listing.where(below(ITEM, 2)), listing.where(below(index_const(first), group)):
+            listing.barrier()
+        return UOp(Op.SINK, UOp(Op.CALL, listing.body, argument(3, 6), count))
+
+    with pytest.raises(UndefinedError, match=r"BARRIER\.u1"):
+        compile(root(0))
+    found = compile(root(1)).run({0: np.array(2), 3: np.zeros(6, np.int32)})
+    assert isinstance(found, dict)
+    assert found[3].tolist() == [7, 7, 0, 0, 0, 0]
 
 
 @pytest.mark.usefixtures("opencl")

@@ -169,6 +169,23 @@ def test_a_kernel_among_values_takes_a_size(opencl: Device, is_sized: bool) -> N
     assert_runs(root, compile(root), opencl)
 
 
+@pytest.mark.parametrize("total", [UOp(Op.ADD, N, M), index_const(5)], ids=["sum", "number"])
+def test_copies_of_values_share_memory_and_kernels_keep_their_sizes(
+    opencl: Device, total: UOp
+) -> None:
+    """Each kernel takes a copy of a value, which the next one no longer needs."""
+    body, x = negated(variable(1, 0, 9), 9), values(2, 9)
+    result, stages = x, []
+    for slot in (4, 5, 6):
+        call = UOp(Op.CALL, body, memory(slot, 9), total, UOp(Op.MUL, x, result))
+        result = UOp(Op.AFTER, memory(slot, 9), call)
+        stages.append(call)
+    root = UOp(Op.TUPLE, N, M, UOp(Op.SHRINK, result, shape(0), dims((1,))))
+    compiled = compile(root)
+    assert compiled.stages["plan"] is not compiled.stages["linearize"]
+    assert_runs(root, compiled, opencl)
+
+
 def test_contents_of_a_symbolic_size_are_saved_before_a_kernel_changes_them(opencl: Device) -> None:
     """The values before are read after the CALL, which depends on them."""
     old, own = memory(4, N), variable(1, 0, 9)
