@@ -13,6 +13,7 @@ from uop.spec.args import BinaryArg, RangeArg, SpecialArg, StageArg, arg_of
 from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_calls as calls
 from uop.spec.editions import bestiary_conditions as c
+from uop.spec.editions import bestiary_memory as m
 from uop.spec.editions import bestiary_read as r
 from uop.spec.editions import bestiary_write as w
 from uop.spec.editions.edition import Word, by_name, core_word, renamed
@@ -57,24 +58,24 @@ WORDS = by_name(
     Word(
         "BUFFER",
         ("unique?", "device?"),
-        r.read_buffer,
+        m.read_buffer,
         b.SizeArg,
         conditions=(c.BUFFER_UNIQUE, c.BUFFER_NUMBER, c.BUFFER_SIZE),
     ),
-    Word("BUFFER_VIEW", ("buffer",), r.read_view, b.ViewArg),
+    Word("BUFFER_VIEW", ("buffer",), m.read_view, b.ViewArg),
     Word("BUFFERIZE", ("compute", "ranges*"), core_word(Op.STAGE).read, StageArg),
-    Word("INDEX", ("buffer", "indices*"), r.read_index, b.GateArg),
-    Word("POINTER_INDEX", ("ptr", "offset"), r.read_pointer, b.OffsetArg),
+    Word("INDEX", ("buffer", "indices*"), m.read_index, b.GateArg),
+    Word("POINTER_INDEX", ("ptr", "offset"), m.read_pointer, b.OffsetArg),
     Word(
         "LOAD",
         ("buffer", "index", "alt?"),
-        r.read_load,
+        m.read_load,
         conditions=(
             c.LOAD_INDEX,
             c.LOAD_ALT,
         ),
     ),
-    Word("STORE", ("index", "value", "ranges*"), r.read_store),
+    Word("STORE", ("index", "value", "ranges*"), m.read_store),
     Word("SINK", ("sources*",), r.read_sink, b.KernelArg),
     Word("CALL", ("body", "args*"), calls.read_call, b.CallArg),
     Word("KERNEL", ("body", "args*"), calls.read_call, b.CallArg),
@@ -96,7 +97,7 @@ WORDS = by_name(
     Word("GEP", ("vector",), r.read_gep, b.PositionsArg),
     Word("VCONST", (), r.read_vconst, b.ValuesArg, conditions=(c.VCONST_VALUES,)),
     Word("CAT", ("sources*",), r.read_cat, conditions=(c.CAT_SOURCES,)),
-    Word("PTRCAT", ("source", "sources*"), r.read_ptrcat),
+    Word("PTRCAT", ("source", "sources*"), m.read_ptrcat),
     Word("UNROLL", ("src",), r.read_unroll, b.UnrollAxesArg, conditions=(c.UNROLL_AXES,)),
     Word("CONTRACT", ("src",), r.read_contract, b.UpcastRangesArg, conditions=(c.CONTRACT_AXES,)),
     Word("WMMA", ("a", "b", "c"), r.read_wmma, b.TensorCoreArg, conditions=(c.WMMA_UPCAST,)),
@@ -105,7 +106,7 @@ WORDS = by_name(
     Word(
         "PARAM",
         ("shape_or_device*",),
-        r.read_param,
+        m.read_param,
         b.SlotArg,
         conditions=(
             c.PARAM_PLACE,
@@ -113,18 +114,18 @@ WORDS = by_name(
             c.PARAM_SIZE,
         ),
     ),
-    Word("DEFINE_VAR", (), r.read_variable, b.VariableArg, conditions=(c.VARIABLE_NUMBER,)),
+    Word("DEFINE_VAR", (), m.read_variable, b.VariableArg, conditions=(c.VARIABLE_NUMBER,)),
     Word(
         "DEFINE_LOCAL",
         (),
-        r.read_local,
+        m.read_local,
         b.DefineArg,
         conditions=(c.LOCAL_SIZE,),
     ),
     Word(
         "DEFINE_REG",
         (),
-        r.read_reg,
+        m.read_reg,
         b.DefineArg,
         conditions=(c.REG_SIZE,),
     ),

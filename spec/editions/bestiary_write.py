@@ -34,7 +34,8 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
-from uop.spec.editions.bestiary_read import HARDWARE, LOCAL_SLOTS, PLACEHOLDER, PTRCAT, UNRENUMBERED
+from uop.spec.editions.bestiary_memory import LOCAL_SLOTS, PTRCAT
+from uop.spec.editions.bestiary_read import HARDWARE, PLACEHOLDER, UNRENUMBERED
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, index_values
 from uop.spec.text.codec import encode_scalar
