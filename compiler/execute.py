@@ -183,12 +183,10 @@ class Executable:
 
     def run(self, inputs: Inputs, source: str, device: Device | None = None) -> Output:
         """Run on a device, by default that of the target."""
-        if self.has_variables:
-            bound = self.bound(inputs)
-            held = {slot: a for slot, a in inputs.items() if slot in bound.slots or
-                    slot not in self.slots}  # fmt: skip
-            return bound.run_bound(held, source, device)
-        return self.run_bound(inputs, source, device)
+        bound = self.bound(inputs)
+        numbers = self.slots.keys() - bound.slots.keys()
+        rest = {slot: data for slot, data in inputs.items() if slot not in numbers}
+        return bound.run_bound(rest, source, device)
 
     def run_bound(self, inputs: Inputs, source: str, device: Device | None = None) -> Output:
         """Run a program whose variables are bound."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.interpreter.evaluate import evaluate
 from uop.interpreter.kernel.fragments import fragments_of
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import (
@@ -103,6 +104,13 @@ def program(body: UOp, *buffers: int | UOp) -> UOp:
     """One CALL; a number stands for an int32 buffer of that size in the next slot."""
     arguments = [argument(k, b) if isinstance(b, int) else b for k, b in enumerate(buffers)]
     return UOp(Op.SINK, UOp(Op.CALL, body, *arguments))
+
+
+def run(root: UOp, *inputs: Array, first: int = 1) -> Array:
+    """What stands in slot 0; the inputs are those of the slots from the first one on."""
+    result = evaluate(root, dict(enumerate(inputs, first)))
+    assert isinstance(result, dict)
+    return result[0]
 
 
 def fragment(slot: int, count: int, lane: UOp, elements: int, dtype: DType) -> UOp:

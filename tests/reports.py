@@ -16,6 +16,13 @@ from uop.spec.dtype import DTYPES
 from uop.spec.ops.names import Op
 
 OPTIONS = Options("some")
+REPRO = """case wrong
+%0 = PARAM [1] {slot=0, dtype=int8}
+%1 = ADD %0, %0
+input 0 = [1]
+expect 0 = [2]
+"""
+"""A program that the interpreter passes."""
 LARGEST = Element("output 0[3]", ("0x1p+0",), "0x1.8p+0", "0x1p+0 to 0x1.8p+0")
 ERRORS = Errors((90, 0, 0, 0, 0, 0, 0, 0, 10, 0), 1.0, LARGEST)
 PASSED = Verdict("op/EXP2/float32/edges/0@2", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reports import REPRO
 
 from uop.__main__ import main
 from uop.conformance.judging.verdict import Status, Verdict
@@ -26,25 +27,6 @@ CASE = "op/ADD/int8/edges/0@2"
 SIGNATURE = "result ADD int8"
 TODAY = date(2030, 6, 15)
 REST = 'reason = "r", repro = "r.uop"'
-REPRO = """case wrong
-%0 = PARAM [1] {slot=0, dtype=int8}
-%1 = ADD %0, %0
-input 0 = [1]
-expect 0 = [2]
-"""
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a file of known failures, with a program beside it."""
-
-    def write(text: str) -> Path:
-        (tmp_path / "r.uop").write_text(REPRO)
-        path = tmp_path / "uop-known.toml"
-        path.write_text(text)
-        return path
-
-    return write
 
 
 Write = Callable[[str], Path]

@@ -14,6 +14,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from reports import REPRO
 
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, KnownFailure, Report
 from uop.conformance.report.options import ReportedOptions
@@ -24,30 +25,9 @@ from uop.conformance.run.known_update import EMPTY, by_updated, require_editable
 CASE = "op/ADD/int8/edges/0@2"
 REST = 'reason = "r", repro = "r.uop"'
 OWN = 'reason = "r", repro = "uop-known/a.uop"'
-REPRO = """case wrong
-%0 = PARAM [1] {slot=0, dtype=int8}
-%1 = ADD %0, %0
-input 0 = [1]
-expect 0 = [2]
-"""
 LINE = """  {{ case = "op/ADD/int8/edges/0@2", signature = "{}", reason = "not explained yet: m", \
 repro = "uop-known/{}.uop", backend = "b" }},
 """
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a file of known failures, with two programs: one beside it, one that is its own."""
-
-    def write(text: str) -> Path:
-        path = tmp_path / "uop-known.toml"
-        for program in (tmp_path / "r.uop", tmp_path / "uop-known" / "a.uop"):
-            program.parent.mkdir(exist_ok=True)
-            program.write_text(REPRO)
-        path.write_text(text)
-        return path
-
-    return write
 
 
 Write = Callable[[str], Path]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from bestiary_lines import read
 
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
@@ -25,10 +26,6 @@ from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-
-
-def read(*lines: str) -> UOp:
-    return parse("\n".join(("edition bestiary", *lines)))
 
 
 def value(lines: tuple[str, ...], inputs: Mapping[int, Array]) -> object:

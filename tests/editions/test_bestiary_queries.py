@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from bestiary_lines import read
 from kernels import (
     add,
     argument,
@@ -55,10 +56,6 @@ LOOPS = (
     "%1 = RANGE 2 {axis_id=0, axis_type=GLOBAL}",
     "%2 = RANGE 3 {axis_id=1, axis_type=LOCAL}",
 )
-
-
-def read(*lines: str) -> UOp:
-    return parse("\n".join(("edition bestiary", *lines)))
 
 
 @pytest.mark.parametrize("name", PRIORITIES)

@@ -1,0 +1,16 @@
+"""Programs in the words of the bestiary, line by line."""
+
+from __future__ import annotations
+
+from uop.spec.editions import parse, print_program
+from uop.spec.uop import UOp
+
+PTR = "%0 = PARAM {slot=0, dtype=float32, size=4}"
+
+
+def read(*lines: str) -> UOp:
+    return parse("\n".join(("edition bestiary", *lines)))
+
+
+def last_line(u: UOp) -> str:
+    return print_program(u, "bestiary").splitlines()[-1]
