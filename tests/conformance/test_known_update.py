@@ -268,7 +268,7 @@ def test_on_a_full_disk_nothing_is_lost(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-sys.path.insert(0, {here!r})
+sys.path[:0] = {here!r}
 from test_known_update import CHANGED, write_known
 replace = Path.replace
 def killed(self, target):
@@ -284,7 +284,7 @@ write_known(Path({path!r}), CHANGED, "b")
 def test_a_killed_process_loses_nothing(at: str, file: Write) -> None:
     path = file(LISTED)
     before = contents(path.parent)
-    here = str(Path(__file__).parent)
+    here = [str(folder) for folder in Path(__file__).parents[:2]]
     code = textwrap.dedent(KILLED.format(here=here, at=at, path=str(path)))
     ended = subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False)
     assert ended.returncode == -signal.SIGKILL
