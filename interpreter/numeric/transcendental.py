@@ -33,8 +33,8 @@ def power(x: Array, y: Array) -> Array:
     """Compute np.power, corrected.
 
     In the x87 format it gives inf for -inf to the -2^63, not 0. For an exponent of 1/2 that is one
-    number it takes the square root, which differs at -0 and -inf. On some processors it does not
-    give 1 for 1 to a signalling NaN, nor for that to the 0.
+    number it takes the square root, which differs at -0 and -inf. With a signalling NaN it is NaN
+    on some processors where a quiet one gives 1.
     """
     x, y = (np.where(np.isnan(operand), np.nan, operand) for operand in (x, y))
     infinite = np.isinf(x)

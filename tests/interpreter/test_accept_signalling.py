@@ -7,7 +7,7 @@ import pytest
 
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.numeric.storage import Array, from_bits
+from uop.interpreter.numeric.storage import Array, from_bits, np_dtype
 from uop.spec.args import DTypeArg, FlipArg, PadArg, PadFill, ReduceArg
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.latitude import STRICT, Profile
@@ -138,3 +138,12 @@ def test_a_signalling_nan_beside_a_number_may_be_nan_whatever_the_knob(op: Op) -
     if op is Op.MAX:
         assert only(folded, {0: values}, numbers).describe(0) == f"{start} or NaN"
     assert only(folded, {0: values}).describe(0) == f"{start} or NaN"
+
+
+@pytest.mark.parametrize("dtype", LOUD_DTYPES, ids=lambda d: d.name)
+def test_a_power_of_a_signalling_nan_may_be_one_in_each_dtype(dtype: DType) -> None:
+    root = UOp(Op.POW, param(0, (1,), dtype), param(1, (1,), dtype))
+    loud = bits(dtype.format.exponent_mask | 1, dtype=dtype)
+    one, zero = np.ones(1, np_dtype(dtype)), np.zeros(1, np_dtype(dtype))
+    for x, y in ((loud, zero), (one, loud)):
+        assert only(root, {0: x, 1: y}).describe(0) == "0x1p+0 or NaN"
