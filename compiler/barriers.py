@@ -6,7 +6,7 @@ Nothing is said where a branch or the length of a loop depends on data.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from uop.compiler.stages.grid import IN_GROUP, OVER_ALL, name_of, specials
 from uop.spec.conditions.clauses import undefined
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
+from uop.spec.properties.interval import Interval
 from uop.spec.uop import UOp
 
 Array = NDArray[Any]
@@ -44,7 +45,7 @@ def refuse_divergent(linear: UOp) -> None:
     walk = _Walk([name_of(u) in IN_GROUP for u in counters], [name_of(u) for u in counters])
     for axis, u in enumerate(counters):
         # Of a symbolic number as many as there certainly are.
-        certain = int(u.src[0].min_max.min)
+        certain = int(cast(Interval, u.src[0].min_max).min)
         count = certain if name_of(u) in IN_GROUP else min(certain, MOST_GROUPS)
         shape = [1] * len(counters)
         shape[axis] = count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +22,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DType, Kind, Number, dtypes
 from uop.spec.ops.names import Op
+from uop.spec.ops.sizes import shape_node, size_node
 from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _side_by_side(build: Build, u: Node, position: Position) -> Node:
     if x.shape == ():
         return build(Op.STACK, *copies)
     # By element: a kernel has no RESHAPE of a value.
-    places = [_const(build, k, dtypes.index) for k in range(x.shape[0])]
+    places = [size_node(build, k) for k in range(x.shape[0])]
     return build(Op.STACK, *(build(Op.INDEX, copy, k) for copy in copies for k in places))
 
 
@@ -153,8 +154,8 @@ def _lanes_at(build: Build, u: Node, v: Node, position: Position) -> Node:
         return v
     count = math.prod(u.shape)
     if u.shape == ():
-        return build(Op.INDEX, v, _const(build, number, dtypes.index))
-    return build(Op.INDEX, v, _dims(build, range(number * count, (number + 1) * count)))
+        return build(Op.INDEX, v, size_node(build, number))
+    return build(Op.INDEX, v, shape_node(build, range(number * count, (number + 1) * count)))
 
 
 def stage(build: Build, u: Node) -> Node:
@@ -172,7 +173,7 @@ def _filled(build: Build, x: Node, ranges: Sequence[Node]) -> Node:
     if not ranges:
         return x
     r, *inner = ranges
-    at = (_const(build, i, dtypes.index) for i in range(bound(r)))
+    at = (size_node(build, i) for i in range(bound(r)))
     return build(Op.STACK, *(_filled(build, _put(build, x, r, i), inner) for i in at))
 
 
@@ -187,7 +188,7 @@ def _by_axes(build: Build, root: Node) -> Node:
         axes = (*range(count), *(axis + count for axis in arg.axes))
         stacked = _filled(build, src[0], src[1:])
         folded = build(Op.REDUCE, stacked, arg=ReduceArg(arg.op, axes))
-        return build(Op.RESHAPE, folded, _dims(build, u.shape))
+        return build(Op.RESHAPE, folded, shape_node(build, u.shape))
 
     return _rebuilt(root, new, lambda u: u.src)
 
@@ -205,8 +206,8 @@ def _put(build: Build, root: Node, old: Node, value: Node) -> Node:
 
 
 def _empty(build: Build, u: Node) -> Node:
-    one = build(Op.RESHAPE, _const(build, 0, u.dtype), _dims(build, (1,) * len(u.shape)))
-    return build(Op.EXPAND, one, _dims(build, u.shape))
+    one = build(Op.RESHAPE, _const(build, 0, u.dtype), shape_node(build, (1,) * len(u.shape)))
+    return build(Op.EXPAND, one, shape_node(build, u.shape))
 
 
 def pointer(build: Build, u: Node) -> Node:
@@ -224,7 +225,7 @@ def _elements(build: Build, u: Node) -> Node:
     offset = _index(build, u.src[1])
     if arg_of(u, PtrAddArg).unit is Unit.ELEMENTS or u.dtype.itemsize == 1:
         return offset
-    return build(Op.IDIV, offset, _const(build, u.dtype.itemsize, dtypes.index))
+    return build(Op.IDIV, offset, size_node(build, u.dtype.itemsize))
 
 
 def _index(build: Build, i: Node) -> Node:
@@ -236,15 +237,15 @@ def all_reduce(build: Build, u: Node) -> Node:
     arg, t = arg_of(u, AllReduceArg), u.src[0]
     places = cast("tuple[str, ...]", t.device)
     gathered = build(Op.LOAD, t, arg=LoadArg(places[0]))
-    rows = build(Op.RESHAPE, gathered, _dims(build, (len(places), *u.shape)))
+    rows = build(Op.RESHAPE, gathered, shape_node(build, (len(places), *u.shape)))
     folded = build(Op.REDUCE, rows, arg=ReduceArg(arg.op, (0,)))
     if not isinstance(arg.device, tuple):
-        one = build(Op.RESHAPE, folded, _dims(build, u.shape))
+        one = build(Op.RESHAPE, folded, shape_node(build, u.shape))
         return build(Op.LOAD, one, arg=LoadArg(arg.device))
-    copies = build(Op.EXPAND, folded, _dims(build, (len(arg.device), *u.shape)))
+    copies = build(Op.EXPAND, folded, shape_node(build, (len(arg.device), *u.shape)))
     handed = build(Op.LOAD, copies, arg=LoadArg(arg.device))
     one = build(Op.REPLICATED, handed, arg=ReplicatedArg((0,)))
-    return build(Op.RESHAPE, one, _dims(build, u.shape))
+    return build(Op.RESHAPE, one, shape_node(build, u.shape))
 
 
 def _rebuilt(
@@ -265,7 +266,3 @@ def _like(build: Build, u: Node, src: list[Node]) -> Node:
 
 def _const(build: Build, value: Number, dtype: DType) -> Node:
     return build(Op.CONST, arg=ConstArg.of(value, dtype))
-
-
-def _dims(build: Build, values: Iterable[int]) -> Node:
-    return build(Op.STACK, *(_const(build, v, dtypes.index) for v in values))

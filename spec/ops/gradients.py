@@ -8,7 +8,7 @@ shape of u: the caller sums over the axes along which the operand was broadcast.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from uop.spec.args import (
@@ -27,6 +27,7 @@ from uop.spec.args import (
 from uop.spec.dtype import Number, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
+from uop.spec.ops.sizes import shape_node, size_node
 from uop.spec.properties.shape import fixed
 
 if TYPE_CHECKING:
@@ -156,18 +157,18 @@ def expand(build: Build, u: Node, g: Node) -> Parts:
 
 
 def pad(build: Build, u: Node, g: Node) -> Parts:
-    return build(Op.SHRINK, g, u.src[1], _dims(build, u.src[0].shape)), None, None
+    return build(Op.SHRINK, g, u.src[1], shape_node(build, u.src[0].shape)), None, None
 
 
 def shrink(build: Build, u: Node, g: Node) -> Parts:
-    size = _dims(build, u.src[0].shape)
+    size = shape_node(build, u.src[0].shape)
     return build(Op.PAD, g, u.src[1], size, arg=PadArg(PadFill.ZERO)), None, None
 
 
 def replicated(build: Build, u: Node, g: Node) -> Parts:
     """The gradient goes to the first copy, which represents all of them."""
     shape = u.src[0].shape
-    start, size = _dims(build, [0] * len(shape)), _dims(build, shape)
+    start, size = shape_node(build, [0] * len(shape)), shape_node(build, shape)
     return (build(Op.PAD, g, start, size, arg=PadArg(PadFill.ZERO)),)
 
 
@@ -197,7 +198,7 @@ def _put(build: Build, g: Node, i: Node, left: int, size: int) -> Node:
 
 
 def stack(build: Build, u: Node, g: Node) -> Parts:
-    return [build(Op.INDEX, g, _index(build, k)) for k, _ in enumerate(u.src)]
+    return [build(Op.INDEX, g, size_node(build, k)) for k, _ in enumerate(u.src)]
 
 
 def reduce(build: Build, u: Node, g: Node) -> Parts:
@@ -208,7 +209,7 @@ def reduce(build: Build, u: Node, g: Node) -> Parts:
 
 
 def _of_sum(build: Build, u: Node, g: Node) -> Node:
-    return build(Op.EXPAND, g, _dims(build, u.src[0].shape))
+    return build(Op.EXPAND, g, shape_node(build, u.src[0].shape))
 
 
 def _of_max(build: Build, u: Node, g: Node) -> Node:
@@ -260,7 +261,7 @@ def _on_devices_of(build: Build, g: Node, like: Node) -> Node:
         return build(Op.LOAD, g, arg=target)
     if axis is None:
         wide = _reshape(build, g, (1, *g.shape))
-        copies = build(Op.EXPAND, wide, _dims(build, (len(like.device), *g.shape)))
+        copies = build(Op.EXPAND, wide, shape_node(build, (len(like.device), *g.shape)))
         whole = build(Op.LOAD, copies, arg=target)
         return _reshape(build, build(Op.REPLICATED, whole, arg=ReplicatedArg((0,))), g.shape)
     rest = [k for k in range(len(g.shape)) if k != axis]
@@ -278,16 +279,8 @@ def _const(build: Build, like: Node, value: Number) -> Node:
     return build(Op.CONST, arg=ConstArg.of(value, like.dtype))
 
 
-def _index(build: Build, value: int) -> Node:
-    return build(Op.CONST, arg=ConstArg.of(value, dtypes.index))
-
-
-def _dims(build: Build, shape: Iterable[int | Node]) -> Node:
-    return build(Op.STACK, *(_index(build, d) if isinstance(d, int) else d for d in shape))
-
-
 def _reshape(build: Build, t: Node, shape: Sizes) -> Node:
-    return t if t.shape == shape else build(Op.RESHAPE, t, _dims(build, shape))
+    return t if t.shape == shape else build(Op.RESHAPE, t, shape_node(build, shape))
 
 
 def _sum(build: Build, t: Node, axes: Sequence[int]) -> Node:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from uop.spec.args import ConstArg, DTypeArg, ReplicatedArg, SliceArg, arg_of
+from uop.spec.args import DTypeArg, ReplicatedArg, SliceArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.movement import OF_T
 from uop.spec.ops.names import Op
 from uop.spec.ops.sharding import is_sharded, shard_axis_kept
+from uop.spec.ops.sizes import shape_node, size_node
 from uop.spec.properties import addrspace, axis, dtype, min_max, shape
 from uop.spec.properties.shape import index_value, size_of
 from uop.spec.registry import Clause, Constraint, OpDef, define
 from uop.spec.text.codec import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from uop.spec.registry import Build, Node
 
 
@@ -36,25 +35,15 @@ def _first_copy(build: Build, u: Node) -> Node | None:
     if axis.shards(t) > 1 and t.axis in axes:
         return None
     kept = (1 if a in axes else size for a, size in enumerate(t.shape))
-    first = build(Op.SHRINK, t, _dims(build, [0] * len(t.shape)), _dims(build, kept))
+    first = build(Op.SHRINK, t, shape_node(build, [0] * len(t.shape)), shape_node(build, kept))
     return first if t.addrspace is None else build(Op.CONTIGUOUS, first)
-
-
-def _dims(build: Build, values: Iterable[int | Node]) -> Node:
-    return build(Op.STACK, *(_size(build, v) for v in values))
-
-
-def _size(build: Build, value: int | Node) -> Node:
-    if isinstance(value, int):
-        return build(Op.CONST, arg=ConstArg.of(value, dtypes.index))
-    return value
 
 
 def _times(build: Build, a: int | Node, b: int | Node) -> int | Node:
     """The product of two sizes: a number if both are."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
-    return build(Op.MUL, _size(build, a), _size(build, b))
+    return build(Op.MUL, size_node(build, a), size_node(build, b))
 
 
 def _no_offset(u: Node) -> str | None:
@@ -87,14 +76,15 @@ def _slice_by_views(build: Build, u: Node) -> Node:
     """SLICE by views: SHRINK in elements of the smaller dtype, then BITCAST."""
     t, arg = u.src[0], arg_of(u, SliceArg)
     old, new, start = t.dtype.itemsize, arg.dtype.itemsize, size_of(u.src[1])
-    count: int | Node = 1
+    whole: int | Node = 1
     for size in t.shape:
-        count = _times(build, count, size)
-    flat = build(Op.RESHAPE, t, _dims(build, [count]))
+        whole = _times(build, whole, size)
+    flat = build(Op.RESHAPE, t, shape_node(build, [whole]))
     if arg.dtype is not t.dtype and new < old:
         flat = build(Op.BITCAST, flat, arg=DTypeArg(arg.dtype))
         start, old = _times(build, start, old // new), new
-    part = build(Op.SHRINK, flat, _dims(build, [start]), _dims(build, [-(-arg.size * new // old)]))
+    begin, count = shape_node(build, [start]), shape_node(build, [-(-arg.size * new // old)])
+    part = build(Op.SHRINK, flat, begin, count)
     return part if part.dtype is arg.dtype else build(Op.BITCAST, part, arg=DTypeArg(arg.dtype))
 
 
