@@ -39,5 +39,7 @@ class ReportedOptions:
     skip_dtypes: tuple[str, ...] = ()
     skip_causes: tuple[str, ...] = ()
     """The signatures of failures that do not fail the run."""
+    shard: str = ""
+    """The part of the cases that a run judges: `3/8` is the third of eight, empty means all."""
     edition: str = ""
     """The edition of the user's own cases; empty where they name it, or are in the core."""

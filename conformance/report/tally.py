@@ -250,7 +250,7 @@ class Tally:
             verdict=verdict,
             interrupted=interrupted,
             lost=lost,
-            open_because=_why_open(lost, missing) if verdict is Conclusion.INCONCLUSIVE else "",
+            open_because=why_open(lost, missing) if verdict is Conclusion.INCONCLUSIVE else "",
             programs=self.programs,
             checks=self.checks,
             elements=self.elements,
@@ -296,7 +296,7 @@ def group_name(id: CaseId) -> str:
     return f"{id.level}/{id.op}/{id.dtype}/{id.group}"
 
 
-def _why_open(lost: str, missing: tuple[str, ...]) -> str:
+def why_open(lost: str, missing: tuple[str, ...]) -> str:
     """Why a run without failures is inconclusive."""
     few = "; ".join(missing[:MOST_MISSING])
     more = len(missing) - MOST_MISSING

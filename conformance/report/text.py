@@ -66,7 +66,8 @@ def summary(report: Report, most_lines: int) -> list[str]:
 
 def verdict_line(report: Report) -> str:
     name, conclusion = report.backend.name, report.conclusion
-    early = " so far (interrupted)" if report.summary.interrupted else ""
+    early = f" in shard {report.options.shard}" if report.options.shard else ""
+    early += " so far (interrupted)" if report.summary.interrupted else ""
     is_fuzz = report.options.effort == FUZZ
     match conclusion:
         case Conclusion.CONFORMS:
@@ -85,13 +86,15 @@ def verdict_line(report: Report) -> str:
 
 def figures_line(report: Report) -> str:
     sums = report.summary
+    # Files of reports do not have it.
+    graphs = f"{report.graphs:,} distinct graphs; " if report.graphs else ""
     memory = f", {sums.peak_bytes >> 20:,} MiB" if sums.peak_bytes else ""
     return (
         f"{progress_of(sums.programs, sums.elements, sums.wrong)}; {sums.checks:,} checks, "
         f"{sums.again:,} again, "
         f"{percent(sums.constrained_share, sums.elements)} constrained, "
         f"{percent(sums.single_share, sums.elements)} single, "
-        f"{report.graphs:,} distinct graphs; {sums.seconds:.1f} s{memory}"
+        f"{graphs}{sums.seconds:.1f} s{memory}"
     )
 
 

@@ -22,7 +22,7 @@ from uop.conformance.run.options import Options
 from uop.conformance.run.order import in_turns
 from uop.conformance.run.replay import conclusions
 from uop.conformance.run.run import Run
-from uop.conformance.run.selection import groups_of, is_narrowed, selected
+from uop.conformance.run.selection import groups_of, in_shard, is_narrowed, selected
 from uop.conformance.run.tasks import Observe, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import further
@@ -49,9 +49,10 @@ class Conformance(Run):
 
     def select(self, hello: Hello) -> None:
         """Select the cases that the options ask for and the backend lists."""
-        self.ids = selected(self.options, self.vocabulary, hello, self.own.ids)
+        ids = selected(self.options, self.vocabulary, hello, self.own.ids)
         is_part = is_narrowed(self.options) or not self.vocabulary.is_whole
-        self.ledger = Ledger(tuple(self.ids), is_part)
+        self.ledger = Ledger(tuple(ids), is_part)
+        self.ids = in_shard(ids, self.options.shard)
 
     @property
     def expected(self) -> int:
@@ -70,7 +71,7 @@ class Conformance(Run):
             self.card = pool.ask(Observe())
 
     def report(self, hello: Hello, options: Options, *, tries: bool) -> Report:
-        known = self._known()
+        known, missing = self._known(), self.ledger.missing(hello, self.tally)
         report = self.tally.report(
             self.backend,
             self.options.profile,
@@ -82,10 +83,12 @@ class Conformance(Run):
             interrupted=self.interrupted,
             peak=self.peak,
             untried=untried(hello, self.tally),
-            missing=self.ledger.missing(hello, self.tally),
+            missing=() if options.shard else missing,
             profile_from=self.profile_from,
             vocabulary=self.vocabulary,
         )
+        # What one shard lacks another one may have: `uop merge` decides.
+        report = replace(report, summary=replace(report.summary, missing=missing))
         ledger, strength = self.ledger.sums(self.tally), self._strength(hello)
         return replace(report, ledger=ledger, strength=strength)
 
@@ -107,7 +110,8 @@ class Conformance(Run):
 
     def _known(self) -> tuple[KnownFailure, ...]:
         """Run the programs of the known failures; returns the state of each entry."""
-        narrowed = is_narrowed(self.options) or self.options.levels != LEVELS
+        options = self.options
+        narrowed = is_narrowed(options) or options.levels != LEVELS or bool(options.shard)
         entries = self.known_failures.selected({str(id) for id in self.ids} if narrowed else None)
         now: dict[Path, Conclusion] = {}
         if entries and not self.lost and not self.interrupted:
@@ -125,7 +129,7 @@ class Conformance(Run):
     def _judge_further(self, pool: AnyPool, size: int) -> list[CaseId]:
         """Judge more cases for points that the ledger lacks, until it gains none; returns ids."""
         stops = self.options.fail_fast and self.failed
-        if self.options.cases or self.options.examples or stops:
+        if self.options.cases or self.options.examples or self.options.shard or stops:
             return []
         room, judged = FURTHER[self.options.effort], list[CaseId]()
         gaps: set[Point] = set()

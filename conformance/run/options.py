@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from uop.conformance.suite.vocabulary import Skips, Vocabulary
 
 
+SHARD_LENGTH = 11
+"""The most characters of a shard."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options(ReportedOptions):
     """The options of a run, from the command line or from Python."""
@@ -59,6 +63,7 @@ class Options(ReportedOptions):
             one_of(option, names or (), [*Op.__members__, MIXED])
         for option, names in (("--dtype", self.dtypes), ("--skip-dtype", self.skip_dtypes)):
             one_of(option, names or (), [*DTYPES, MIXED])
+        shard_of(self.shard)
         self._require_cases_left()
         one_of("--edition", [self.edition] if self.edition else [], EDITIONS)
         one_of("--effort", (self.effort,), EFFORTS)
@@ -138,6 +143,17 @@ class Options(ReportedOptions):
         """Whether no option leaves out cases."""
         chosen = self.ops or self.dtypes or self.cases or self.examples or self.skips
         return not chosen and self.levels == LEVELS and self.effort != EFFORTS[0]
+
+
+def shard_of(text: str) -> tuple[int, int]:
+    """Parse `3/8` into the number of a shard, from 1, and the count; empty is the one of one."""
+    number, slash, count = text.partition("/")
+    digits = number.isdecimal() and count.isdecimal() and len(text) <= SHARD_LENGTH
+    if not text:
+        return 1, 1
+    if not (slash and digits and 1 <= int(number) <= int(count)):
+        raise OptionError(f"--shard: expected K/N such as 3/8, with K of 1 to N; found {text!r}")
+    return int(number), int(count)
 
 
 def profile_of_run(profile: str, hello: Hello) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from zlib import crc32
 
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
-from uop.conformance.run.options import Options
+from uop.conformance.run.options import Options, shard_of
 from uop.conformance.suite.case import LEVELS, OWN, CaseId
 from uop.conformance.suite.generate import AnyGroup, group_of, groups
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -48,6 +49,12 @@ def groups_of(options: Options, vocabulary: Vocabulary | None = None) -> list[An
         and group.op not in options.skip_ops
         and group.dtype not in options.skip_dtypes
     ]
+
+
+def in_shard(ids: Sequence[CaseId], shard: str) -> list[CaseId]:
+    """The cases of a shard: by a hash of the id, so that each level, op and dtype is spread."""
+    number, count = shard_of(shard)
+    return [id for id in ids if crc32(str(id).encode()) % count == number - 1]
 
 
 def is_narrowed(options: Options) -> bool:

@@ -15,6 +15,7 @@ COMMANDS = {
     "backends": (SUITE, "List the backends and say which can be used here."),
     "fuzz": (SUITE, "Judge random programs on a backend until the time is over."),
     "conform": (SUITE, "Judge a backend, or several, by the conformance suite."),
+    "merge": (SUITE, "Join the reports of the shards of a run."),
     "diff": (SUITE, "Compare two reports: what is better now, and what is worse."),
     "explain": ("uop.cli", "Explain an op, a label, a decision or a word, or what a case demands."),
     "eval": (PROGRAMS, "Evaluate one expression and print what a backend may return."),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +11,7 @@ import click
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name, NameList
 from uop.cli.suite.debugging import begin, judge_here, log_option, words
+from uop.cli.suite.known import known_file, update
 from uop.cli.suite.options import (
     fail_fast_option,
     report_files,
@@ -21,19 +19,12 @@ from uop.cli.suite.options import (
     several,
     timeout_option,
 )
+from uop.cli.suite.outcome import exit_code, shown
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
-    from uop.conformance.report.display import Display
-    from uop.conformance.report.model import Report
     from uop.conformance.run.options import Options
 
-CODES = {
-    "conforms": Exit.OK,
-    "does not conform": Exit.FAILED,
-    "inconclusive": Exit.INCONCLUSIVE,
-}
-"""The exit code of each verdict."""
 GRAVITY = (
     Exit.INTERRUPTED,
     Exit.USAGE,
@@ -117,6 +108,12 @@ GRAVITY = (
     help="Judge for this time, and stop: 30s, 5m, 1h. Levels, ops and dtypes share it from the "
     "start, those cases first that tell most; what is judged at its end does not count.",
 )
+@click.option(
+    "--shard",
+    default="",
+    metavar="K/N",
+    help="Judge the K-th of N parts of the cases; `uop merge` joins the reports of all parts.",
+)
 @fail_fast_option
 @timeout_option
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
@@ -188,6 +185,7 @@ def command(
     examples: int | None,
     effort: str,
     duration: float | None,
+    shard: str,
     fail_fast: bool,
     timeout: float | None,
     workers: int | None,
@@ -241,6 +239,7 @@ def command(
         skip_dtypes=skip_dtypes or (),
         skip_causes=skip_causes,
         edition=edition,
+        shard=shard,
         workers=cores() if workers is None else workers,
         fail_fast=fail_fast,
         json=json,
@@ -260,49 +259,6 @@ def command(
             raise OptionError("--update-known: expected one backend")
         return update(options, form, known or KNOWN_FILE)
     return judge(options, form) if len(backends) == 1 else vote(options, backends, form)
-
-
-def known_file(known: Path | None, is_written: bool) -> Path | None:
-    """The file of known failures that a run reads; a file named by the option must exist."""
-    from uop.conformance.checks import KNOWN_FILE
-
-    path = known or KNOWN_FILE
-    return path if path.is_file() or (known is not None and not is_written) else None
-
-
-def update(options: Options, form: str, known: Path) -> Exit:
-    """Run the suite, then update the file of known failures."""
-    from uop.conformance.checks import writable
-    from uop.conformance.run.conform import conform
-    from uop.conformance.run.known_update import require_editable
-
-    writable(known)
-    require_editable(known)
-    with shown(form) as display:
-        return updated(conform(options, display()), options, known)
-
-
-def updated(report: Report, options: Options, known: Path) -> Exit:
-    """Enter the failures of a run in the file of known failures; the exit code follows from it."""
-    from uop.conformance.checks import OptionError
-    from uop.conformance.run.known_update import by_updated, write_known
-    from uop.conformance.suite.case import ALL_LEVELS
-
-    if report.summary.interrupted or report.summary.lost:
-        click.echo(f"{known} stays as it is: the run did not end", err=True)
-        return exit_code(report)
-    done = write_known(known, report, options.backend)
-    if done.problems:
-        raise OptionError("\n".join(done.problems))
-    for failure in report.failures:
-        if failure.level not in ALL_LEVELS:
-            click.echo(f"not written: {failure.signature}: declare a profile")
-    for key in done.joined:
-        click.echo(f"joined: {key}")
-    for key in done.removed:
-        click.echo(f"removed, passes now: {key}")
-    click.echo(f"written: {known}")
-    return CODES[by_updated(report)]
 
 
 def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
@@ -355,42 +311,3 @@ def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
     codes |= {Exit.USAGE} if poll.problems else set()
     codes |= {Exit.NO_BACKEND} if poll.report.vote.missing else set()
     return next(code for code in GRAVITY if code in codes)
-
-
-@contextmanager
-def shown(form: str) -> Iterator[Callable[[], Display]]:
-    """A factory of displays of runs; restores the terminal at the end.
-
-    Raises OSError at the end if a display could not print.
-    """
-    from rich.console import Console
-
-    from uop.conformance.report.github import GitHub
-    from uop.conformance.report.terminal import Lasting, Log, Screen
-
-    console, screens, made = Console(), ExitStack(), list[Lasting]()
-
-    def display() -> Display:
-        if form == "github":
-            summary = os.environ.get("GITHUB_STEP_SUMMARY")
-            return GitHub(click.echo, Path(summary) if summary else None)
-        if not console.is_terminal:
-            return Log(click.echo)
-        screen = Screen(console)
-        screens.callback(screen.stop)
-        return screen
-
-    def lasting() -> Display:
-        made.append(Lasting(display()))
-        return made[-1]
-
-    with screens:
-        yield lasting
-    for one in made:
-        if one.refused is not None:
-            raise one.refused
-
-
-def exit_code(report: Report) -> Exit:
-    """The exit code of a run."""
-    return Exit.INTERRUPTED if report.summary.interrupted else CODES[report.conclusion]

@@ -9,8 +9,8 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, NameList
-from uop.cli.suite.conform import exit_code, known_file, shown
 from uop.cli.suite.debugging import begin, words
+from uop.cli.suite.known import known_file
 from uop.cli.suite.options import (
     fail_fast_option,
     report_files,
@@ -18,6 +18,7 @@ from uop.cli.suite.options import (
     several,
     timeout_option,
 )
+from uop.cli.suite.outcome import exit_code, shown
 
 MINUTE = 60.0
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from uop.cli.suite.conform import exit_code
 from uop.cli.suite.debugging import words
 from uop.cli.suite.options import report_files
+from uop.cli.suite.outcome import exit_code
 
 SHOWN = 20
 LINES = 60

@@ -11,8 +11,8 @@ import click
 
 from uop.cli.names import BACKEND
 from uop.cli.programs.files import edition_option
-from uop.cli.suite.conform import CODES
 from uop.cli.suite.debugging import begin, log_option
+from uop.cli.suite.outcome import CODES
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:

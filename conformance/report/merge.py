@@ -1,0 +1,231 @@
+"""Merges the reports of the shards of a run into the report of the whole run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, TypeVar
+
+from uop.conformance.checks import OptionError
+from uop.conformance.report.model import (
+    Cell,
+    Evidence,
+    Failure,
+    KindSums,
+    KnownFailure,
+    LedgerSums,
+    LeftOut,
+    Report,
+    Strength,
+    Summary,
+    conclusion_of,
+)
+from uop.conformance.report.tally import NOT_RUN, main_reason, why_open
+
+ALIKE: dict[str, Callable[[Report], Any]] = {
+    "suite": lambda r: r.suite,
+    "backend": lambda r: r.backend,
+    "profile": lambda r: r.profile,
+    "generator": lambda r: r.generator,
+    "options": lambda r: replace(r.options, shard=""),
+}
+"""What the reports of the shards of one run share."""
+FIRST = 2
+"""The number of case ids listed as evidence of a point."""
+SUMMED = ("programs", "checks", "elements", "passed", "failed", "skipped", "crashed", "known",
+          "seconds", "searching", "again")  # fmt: skip
+T = TypeVar("T")
+
+
+def merged(reports: Sequence[Report]) -> Report:
+    """Merge the reports of all shards of a run, given in any order.
+
+    OptionError where they are not of one run, or a shard is missing or occurs twice. Seconds are
+    those of all shards together.
+    """
+    for what, of in ALIKE.items():
+        for report in reports[1:]:
+            if of(report) != of(reports[0]):
+                found = f"{of(reports[0])} and {of(report)}"
+                raise OptionError(f"expected reports of one run, found another {what}: {found}")
+    _require_all([report.options.shard for report in reports])
+    reports = sorted(reports, key=lambda r: int(r.options.shard.partition("/")[0]))
+    first = reports[0]
+    ledger = _ledger([r.ledger for r in reports if r.ledger is not None])
+    failures = _failures(failure for report in reports for failure in report.failures)
+    known = tuple(reduce(_worse, group) for group in _grouped(_key, _all(reports, "known")))
+    missing = _in_all([report.summary.missing for report in reports])
+    return replace(
+        first,
+        options=replace(first.options, shard=""),
+        summary=_summary([r.summary for r in reports], failures, known, missing),
+        cells=tuple(reduce(_joined, group) for group in _grouped(_place, _all(reports, "cells"))),
+        failures=failures,
+        known=known,
+        unexplained=tuple(id for report in reports for id in report.unexplained),
+        cases=_cases(reports),
+        card=next((report.card for report in reports if report.card is not None), None),
+        ledger=ledger,
+        strength=_strength([r.strength for r in reports if r.strength is not None], len(missing)),
+        rules=dict(sum((Counter(r.rules or {}) for r in reports), Counter())) or None,
+    )
+
+
+def _require_all(shards: Sequence[str]) -> None:
+    """OptionError unless these are the shards 1/n to n/n."""
+    count = len(shards)
+    expected = {f"{k}/{count}" for k in range(1, count + 1)}
+    if set(shards) != expected:
+        found = ", ".join(shard or "a report of a whole run" for shard in shards)
+        raise OptionError(
+            f"expected each shard of a run once, 1/{count} to {count}/{count}; found {found}"
+        )
+
+
+def _all(reports: Iterable[Report], name: str) -> Iterable[Any]:
+    return (item for report in reports for item in getattr(report, name))
+
+
+def _grouped(key: Callable[[T], Any], items: Iterable[T]) -> Iterable[list[T]]:
+    """The items with the same key, in order of the keys."""
+    groups: dict[Any, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return (groups[k] for k in sorted(groups))
+
+
+def _place(cell: Cell) -> tuple[str, ...]:
+    return cell.place
+
+
+def _key(known: KnownFailure) -> str:
+    return known.key
+
+
+def _joined(a: Cell, b: Cell) -> Cell:
+    """One cell for the programs of two."""
+    elements = a.elements + b.elements
+    constrained = a.constrained_share * a.elements + b.constrained_share * b.elements
+    skipped = dict(sorted((Counter(a.skipped) + Counter(b.skipped)).items()))
+    histogram = a.histogram or b.histogram
+    if a.histogram and b.histogram:
+        histogram = tuple(x + y for x, y in zip(a.histogram, b.histogram, strict=True))
+    largest = [one for one in (a.largest, b.largest) if one is not None]
+    return replace(
+        a,
+        programs=a.programs + b.programs,
+        elements=elements,
+        constrained_share=constrained / elements if elements else 1.0,
+        failed=a.failed + b.failed,
+        known=a.known + b.known,
+        skipped_reason=main_reason(skipped),
+        skipped=skipped,
+        max_ulp=max(a.max_ulp, b.max_ulp),
+        largest=min(largest, key=lambda one: (-one.ulp, one.id), default=None),
+        histogram=histogram,
+    )
+
+
+def _failures(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """One failure for each signature: the first, with the cases of all."""
+    causes: dict[str, Failure] = {}
+    for failure in failures:
+        known = causes.setdefault(failure.signature, failure)
+        cases = tuple(dict.fromkeys((*known.cases, *failure.cases)))
+        causes[failure.signature] = replace(known, cases=cases)
+    return tuple(causes.values())
+
+
+def _worse(a: KnownFailure, b: KnownFailure) -> KnownFailure:
+    """A line of the file of known failures by both runs: stale if either says so."""
+    cases = tuple(sorted({*a.cases, *b.cases}))
+    return replace(b if b.stale else a, cases=cases, note="" if cases else a.note)
+
+
+def _in_all(every: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The places without evidence in any shard; without `3 of 9 ops and dtypes`, which differs."""
+    left = set.intersection(*({text.partition(":")[0] for text in one} for one in every))
+    places = {place for place in left if " of " not in place}
+    return tuple(text for text in every[0] if text.partition(":")[0] in places)
+
+
+def _summary(
+    every: Sequence[Summary],
+    failures: Sequence[Failure],
+    known: Sequence[KnownFailure],
+    missing: tuple[str, ...],
+) -> Summary:
+    sums = {name: sum(getattr(one, name) for one in every) for name in SUMMED}
+    lost = next((one.lost for one in every if one.lost), "")
+    failed = bool(failures) or any(k.stale for k in known) or sums["failed"] or sums["crashed"]
+    verdict = conclusion_of(failed, lost or missing, sums["passed"] + sums["known"])
+    elements = sums["elements"] or 1
+    return replace(
+        every[0],
+        **sums,
+        verdict=verdict,
+        interrupted=any(one.interrupted for one in every),
+        lost=lost,
+        open_because=why_open(lost, missing) if verdict == "inconclusive" else "",
+        constrained_share=sum(s.constrained_share * s.elements for s in every) / elements,
+        single_share=sum(s.single_share * s.elements for s in every) / elements,
+        peak_bytes=max(one.peak_bytes for one in every),
+        untried=tuple(t for t in every[0].untried if all(t in one.untried for one in every)),
+        missing=missing,
+        liberties={knob: shown for one in every for knob, shown in one.liberties.items()},
+    )
+
+
+def _cases(reports: Sequence[Report]) -> dict[str, str]:
+    """The marks of all cases, each from the shard that has it."""
+    marks: dict[str, list[str]] = {}
+    for report in reports:
+        for name, own in report.cases.items():
+            row = marks.setdefault(name, [])
+            row += [NOT_RUN] * (len(own) - len(row))
+            for k, mark in enumerate(own):
+                row[k] = mark if mark != NOT_RUN else row[k]
+    return {name: "".join(row) for name, row in sorted(marks.items())}
+
+
+def _ledger(every: Sequence[LedgerSums]) -> LedgerSums | None:
+    """The points that any shard covered; each shard names all that the run was to cover."""
+    if not every:
+        return None
+    evidence: dict[str, Evidence] = {}
+    for ledger in every:
+        for point, one in ledger.evidence.items():
+            known = evidence.get(point, Evidence(0, ()))
+            evidence[point] = Evidence(
+                known.checks + one.checks, (*known.first, *one.first)[:FIRST]
+            )
+    reasons: dict[str, list[str]] = {}
+    for point, why in {
+        p: left.reason for one in every for left in one.unchecked for p in left.points
+    }.items():
+        if point not in evidence:
+            reasons.setdefault(why, []).append(point)
+    left = sum(map(len, reasons.values()))
+    uncovered = Counter(p.partition(" ")[0] for points in reasons.values() for p in points)
+    kinds = {
+        name: KindSums(kind.says, kind.total, kind.total - uncovered[name])
+        for name, kind in every[0].kinds.items()
+    }
+    return replace(
+        every[0],
+        checked=every[0].total - left,
+        kinds=kinds,
+        unchecked=tuple(LeftOut(why, tuple(reasons[why])) for why in sorted(reasons)),
+        evidence=dict(sorted(evidence.items())),
+    )
+
+
+def _strength(every: Sequence[Strength], missing: int) -> Strength | None:
+    if not every:
+        return None
+    first = every[0]
+    return replace(
+        first, judged=first.listed - missing, programs=sum(one.programs for one in every)
+    )

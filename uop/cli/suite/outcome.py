@@ -1,0 +1,63 @@
+"""What a run shows while it lasts, and its exit code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uop.conformance.run.exits import Exit
+
+if TYPE_CHECKING:
+    from uop.conformance.report.display import Display
+    from uop.conformance.report.model import Report
+
+CODES = {
+    "conforms": Exit.OK,
+    "does not conform": Exit.FAILED,
+    "inconclusive": Exit.INCONCLUSIVE,
+}
+"""The exit code of each verdict."""
+
+
+@contextmanager
+def shown(form: str) -> Iterator[Callable[[], Display]]:
+    """A factory of displays of runs; restores the terminal at the end.
+
+    Raises OSError at the end if a display could not print.
+    """
+    from rich.console import Console
+
+    from uop.conformance.report.github import GitHub
+    from uop.conformance.report.terminal import Lasting, Log, Screen
+
+    console, screens, made = Console(), ExitStack(), list[Lasting]()
+
+    def display() -> Display:
+        if form == "github":
+            summary = os.environ.get("GITHUB_STEP_SUMMARY")
+            return GitHub(click.echo, Path(summary) if summary else None)
+        if not console.is_terminal:
+            return Log(click.echo)
+        screen = Screen(console)
+        screens.callback(screen.stop)
+        return screen
+
+    def lasting() -> Display:
+        made.append(Lasting(display()))
+        return made[-1]
+
+    with screens:
+        yield lasting
+    for one in made:
+        if one.refused is not None:
+            raise one.refused
+
+
+def exit_code(report: Report) -> Exit:
+    """The exit code of a run."""
+    return Exit.INTERRUPTED if report.summary.interrupted else CODES[report.conclusion]
