@@ -14,7 +14,7 @@ from uop.conformance.fuzz.stream import drawn
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
-from uop.conformance.report.files import write_reports, write_repros
+from uop.conformance.report.files import write_reports, write_repros, written_to
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.run.causes import AnyPool
 from uop.conformance.run.options import Options
@@ -106,7 +106,16 @@ class Fuzz(Run):
             self.ledger.forget()
             self._compare(rest)
             self.find_causes(pool, min(rest, 2 * time.monotonic() - begun))
+            self._write_causes()
         self.find_causes(pool, rest)
+
+    def _write_causes(self) -> None:
+        """Write the repros found so far: a process that is killed loses none of them.
+
+        Errors of writing are reported at the end, when all are written again.
+        """
+        if self.baseline is None:
+            write_repros(written_to(one, self.options.output) for one in self.causes.results())
 
     def _compare(self, deadline: float) -> None:
         """Count the failing cases as known that the baseline does not pass either."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.fuzz.stream import SHARES, drawn
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report.tally import MOST_DIGESTS, Distinct, Tally
+from uop.conformance.run.replay import replay
 from uop.conformance.suite.case import LEVELS, Case, CaseId
 from uop.conformance.suite.generate import FURTHEST, case_by_id, groups, random_groups
 from uop.conformance.suite.vocabulary import whole
@@ -80,7 +83,6 @@ def test_a_right_backend_shows_no_failure(fuzz: Callable[..., tuple[int, str]]) 
 def test_a_fault_is_found_and_its_repro_fails_alone(
     fuzz: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
-    from uop.conformance.run.replay import replay
 
     report = tmp_path / "report.json"
     name = "backends_for_tests:Inaccurate"
@@ -173,3 +175,28 @@ def test_fail_fast_ends_judging_at_the_first_failure(
     code, said = fuzz("backends_for_tests:Inaccurate", *words)
     assert code == 1, said
     assert time.monotonic() - begun < 300
+
+
+def test_a_killed_run_has_left_what_it_has_found(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    words = ("backends_for_tests:Inaccurate", "--seed", "1", "--time", "10m", "--level", "graph")
+    command = (sys.executable, "-P", "-m", "uop", "fuzz", *words, "-n", "1", "--output", found)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=tmp_path) as process:
+        deadline = time.monotonic() + 300
+        while time.monotonic() < deadline and not list(found.glob("*.uop")):
+            time.sleep(0.2)
+        process.kill()
+    repros = list(found.glob("*.uop"))
+    assert repros
+    verdicts = replay(repros, "backends_for_tests:Inaccurate")
+    assert {one.verdict.status for one in verdicts} == {Status.FAILED}
+
+
+def test_a_full_disk_is_named_and_the_verdict_is_shown(
+    fuzz: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "found").write_text("a file where the folder should be")
+    words = ("--seed", 1, "--time", "8s", "--level", "graph", "--fail-fast")
+    code, said = fuzz("backends_for_tests:Inaccurate", *words)
+    assert code == 2, said
+    assert "found" in said.splitlines()[-1]
