@@ -9,6 +9,7 @@ from enum import StrEnum
 from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.profile.card import Observation
+from uop.conformance.report.comparison import Against, Vote
 from uop.conformance.report.options import ReportedOptions
 from uop.conformance.report.origin import Origin
 from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
@@ -263,47 +264,6 @@ class Strength:
     programs: int
     suite: int
     opens: Mapping[str, int]
-
-
-class Outcome(StrEnum):
-    """The result of the votes on a case."""
-
-    SUSPECT = "interpreter suspect"
-    ODD = "odd one out"
-    NONE = "no majority"
-
-
-@dataclass(frozen=True, slots=True)
-class VotedCase:
-    """A case that some backend failed: the answer of each backend, and those in the minority."""
-
-    id: str
-    says: Mapping[str, str]
-    verdict: Outcome
-    odd: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Vote:
-    """The cases that failed on one of several backends; `missing` are those that did not start."""
-
-    backends: tuple[str, ...]
-    missing: tuple[str, ...]
-    cases: tuple[VotedCase, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Against:
-    """The backend that a fuzz run compares with: failing programs that do not count.
-
-    `shared` fail on it too, `skipped` it does not take; `flaky` are the signatures of failures
-    that did not repeat.
-    """
-
-    backend: str
-    shared: int
-    skipped: int
-    flaky: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from uop.conformance.judging.verdict import CaseFailure, Status
-from uop.conformance.report.model import Outcome, Report, Vote, VotedCase
+from uop.conformance.report.comparison import Outcome, Vote, VotedCase
+from uop.conformance.report.model import Report
 from uop.conformance.report.tally import STATUSES, group_name
 from uop.conformance.suite.case import CaseId
 

@@ -1,0 +1,48 @@
+"""What a report says of other backends: votes on failing cases, and a backend compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """The result of the votes on a case."""
+
+    SUSPECT = "interpreter suspect"
+    ODD = "odd one out"
+    NONE = "no majority"
+
+
+@dataclass(frozen=True, slots=True)
+class VotedCase:
+    """A case that some backend failed: the answer of each backend, and those in the minority."""
+
+    id: str
+    says: Mapping[str, str]
+    verdict: Outcome
+    odd: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The cases that failed on one of several backends; `missing` are those that did not start."""
+
+    backends: tuple[str, ...]
+    missing: tuple[str, ...]
+    cases: tuple[VotedCase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The backend that a fuzz run compares with: failing programs that do not count.
+
+    `shared` fail on it too, `skipped` it does not take; `flaky` are the signatures of failures
+    that did not repeat.
+    """
+
+    backend: str
+    shared: int
+    skipped: int
+    flaky: tuple[str, ...]
