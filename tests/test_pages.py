@@ -80,8 +80,10 @@ case "$2" in list) echo 7 ;; download) mkdir main; cp on-main.json main/report.j
 
 
 def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:
-    (workflow,) = blocks(DOCS / "ci.md", "yaml")
+    workflow, nightly = blocks(DOCS / "ci.md", "yaml")
     install, judge, compare = steps(workflow.text)
+    again, replay, fuzz = steps(nightly.text)
+    assert install == again
     assert install.startswith("pip install")
     (tmp_path / "gh").write_text(GH)
     (tmp_path / "gh").chmod(0o755)
@@ -100,6 +102,11 @@ def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "report.json", tmp_path / "on-main.json")
     compared = bash(f"set -eo pipefail\n{compare}", tmp_path, **given)
     assert compared.returncode == Exit.OK, compared.stdout
+    for step in (replay, fuzz):
+        done = bash(f"set -eo pipefail\n{step}", tmp_path, TIME="8s", **given)
+        assert done.returncode == Exit.OK, done.stdout
+    assert (tmp_path / "fuzz.json").is_file()
+    assert "has shown no failure" in (tmp_path / "summary.md").read_text("utf-8")
 
 
 def steps(workflow: str) -> list[str]:

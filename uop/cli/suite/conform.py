@@ -14,6 +14,7 @@ from uop.cli.suite.debugging import begin, judge_here, log_option, words
 from uop.cli.suite.known import known_file, update
 from uop.cli.suite.options import (
     fail_fast_option,
+    format_option,
     report_files,
     seconds,
     several,
@@ -152,14 +153,7 @@ GRAVITY = (
     help="After the run, add the failures to that file and remove the lines whose programs pass. "
     "The exit code is that of a run with the edited file.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "github"]),
-    default="text",
-    show_default=True,
-    help="Print lines only, or also annotations and a summary for GitHub.",
-)
+@format_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path),

@@ -13,6 +13,7 @@ from uop.cli.suite.debugging import begin, words
 from uop.cli.suite.known import known_file
 from uop.cli.suite.options import (
     fail_fast_option,
+    format_option,
     report_files,
     seconds,
     several,
@@ -58,6 +59,7 @@ MINUTE = 60.0
     metavar="FILE",
     help="The file of known failures, by default uop-known.toml if it exists.",
 )
+@format_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -82,6 +84,7 @@ def command(
     junit: Path | None,
     html: Path | None,
     known: Path | None,
+    form: str,
     output: Path,
 ) -> int:
     """Judge random programs on a backend until the time is over.
@@ -118,7 +121,7 @@ def command(
     from uop.conformance.fuzz.against import Baseline
     from uop.conformance.fuzz.fuzz import fuzz
 
-    with shown("text") as display:
+    with shown(form) as display:
         if against is None:
             return exit_code(fuzz(options, display(), pool))
         with Baseline.started(against, options) as baseline:

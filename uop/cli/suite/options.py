@@ -48,6 +48,16 @@ fail_fast_option = click.option(
 )
 
 
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "github"]),
+    default="text",
+    show_default=True,
+    help="Print lines only, or also annotations and a summary for GitHub.",
+)
+
+
 def report_files(command: F) -> F:
     """The options for the files of a report."""
     for name, help in reversed(REPORT_FILES.items()):
