@@ -127,7 +127,7 @@ def test_a_point_is_checked_by_what_was_judged() -> None:
     found.add(PASSED, shown)
     found.add(replace(PASSED, id=SIN), replace(NOTHING, values={"SIN float32": BIT["zero"]}))
     points = found.points()
-    assert points[Point("cell", "ADD", "float32")] == Checks(1, (0,))
+    assert points[Point("cell", "ADD", "float32")] == Checks(1, ((0, ID),))
     assert points[Point("value", "ADD", "float32", "nan")].checks == 1
     # Of a sum the bits of a NaN are free; of a sine that of ordinary values is.
     assert points[Point("latitude", "ADD", "float32")].checks == 1
@@ -155,7 +155,8 @@ def test_the_order_and_division_of_checks_do_not_matter() -> None:
     for id in reversed(ids):
         two.add(replace(PASSED, id=id), replace(NOTHING, values={"ADD float32": 3}))
     assert one.points() == two.points()
-    assert one.points()[Point("value", "ADD", "float32", "zero")] == Checks(5, (0, 1))
+    shown = one.points()[Point("value", "ADD", "float32", "zero")]
+    assert shown == Checks(5, ((0, ids[0]), (1, ids[1])))
 
 
 def tally(*verdicts: Verdict) -> Tally:
