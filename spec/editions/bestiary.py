@@ -78,7 +78,6 @@ WORDS = by_name(
     Word("STORE", ("index", "value", "ranges*"), m.read_store),
     Word("SINK", ("sources*",), r.read_sink, b.KernelArg),
     Word("CALL", ("body", "args*"), calls.read_call, b.CallArg),
-    Word("KERNEL", ("body", "args*"), calls.read_call, b.CallArg),
     Word("FUNCTION", ("body", "args*"), calls.read_function, b.CallArg),
     Word("GET_TUPLE", ("src",), r.read_element, b.ElementArg),
     Word(

@@ -73,8 +73,12 @@ class TreeEdition(Edition):
         return TreeScope(self, path)
 
     def word(self, name: str) -> Word:
-        """The word of a name, which may be that of the structure: GetTuple for GET_TUPLE."""
-        if name not in self.words:
+        """The word of a name, which may be that of the structure: GetTuple for GET_TUPLE; in the
+        document's sketch of an order KERNEL is a CALL.
+        """
+        if name == "KERNEL":
+            name = "CALL"
+        elif name not in self.words:
             plain = name.replace("_", "").upper()
             name = next((own for own in self.words if own.replace("_", "") == plain), name)
         return Edition.word(self, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -87,7 +88,8 @@ def test_every_word_is_explained_and_leads_on() -> None:
 
 
 def test_the_legend_has_every_figure_under_a_verdict() -> None:
-    printed = re.findall(r"(?:[\d,.]+%?|-) ([a-z][a-z ]+)", figures_line(failing()))
+    line = figures_line(replace(failing(), graphs=3))
+    printed = re.findall(r"(?:[\d,.]+%?|-) ([a-z][a-z ]+)", line)
     assert len(printed) == 8
     counted = {glossary.terms()[name] for name in (*printed, *KINDS)}
     assert counted <= set(glossary.legend().terms)

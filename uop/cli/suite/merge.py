@@ -18,9 +18,10 @@ LINES = 60
 def command(
     reports: tuple[Path, ...], json: Path | None, junit: Path | None, html: Path | None
 ) -> int:
-    """Join the reports of the shards of a run, as `uop conform --shard K/N --json` wrote them.
+    """Join the reports of the shards of a run.
 
-    The verdict and the exit code are those of the whole run.
+    `uop conform --shard K/N --json FILE` writes them. The verdict and the exit code are those of
+    the whole run.
     """
     from uop.conformance.checks import OptionError, require_files
     from uop.conformance.report.files import write_reports
