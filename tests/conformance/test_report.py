@@ -173,6 +173,7 @@ def test_the_json_is_as_the_shipped_schema_says(made: Report) -> None:
 
 
 OPTIONAL = {
+    "against",
     "unexplained",
     "card",
     "generator",
