@@ -103,7 +103,7 @@ def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:
     compared = bash(f"set -eo pipefail\n{compare}", tmp_path, **given)
     assert compared.returncode == Exit.OK, compared.stdout
     for step in (replay, fuzz):
-        done = bash(f"set -eo pipefail\n{step}", tmp_path, TIME="8s", **given)
+        done = bash(f"set -eo pipefail\n{step}", tmp_path, TIME="30s", **given)
         assert done.returncode == Exit.OK, done.stdout
     assert (tmp_path / "fuzz.json").is_file()
     assert "has shown no failure" in (tmp_path / "summary.md").read_text("utf-8")

@@ -24,6 +24,7 @@ from uop.conformance.suite.generate import FURTHEST, case_by_id, groups, random_
 from uop.conformance.suite.vocabulary import whole
 from uop.spec.text.program import print_program
 
+UNTIL_ONE_FAILS = ("--level", "graph", "--time", "10m", "--fail-fast")
 BY_LEVEL = {level: random_groups(level, whole()) for level in LEVELS}
 
 
@@ -73,7 +74,7 @@ def fuzz(uop: Any, tmp_path: Path) -> Callable[..., tuple[int, str]]:
 
 
 def test_a_right_backend_shows_no_failure(fuzz: Callable[..., tuple[int, str]]) -> None:
-    code, said = fuzz("interpreter", "--seed", 1, "--time", "6s")
+    code, said = fuzz("interpreter", "--seed", 1, "--time", "15s")
     assert code == 0, said
     assert "fuzzing interpreter" in said
     assert "verdict: interpreter has shown no failure under the profile strict" in said
@@ -86,7 +87,8 @@ def test_a_fault_is_found_and_its_repro_fails_alone(
 
     report = tmp_path / "report.json"
     name = "backends_for_tests:Inaccurate"
-    code, said = fuzz(name, "--seed", 1, "--time", "15s", "--level", "graph", "--json", report)
+    words = ("--seed", 1, *UNTIL_ONE_FAILS, "--json", report)
+    code, said = fuzz(name, *words)
     assert code == 1, said
     assert "verdict: Inaccurate fails" in said
     repros = list((tmp_path / "found").glob("*.uop"))
@@ -100,7 +102,8 @@ def test_a_fault_is_found_and_its_repro_fails_alone(
 
 def test_against_itself_no_failure_counts(fuzz: Callable[..., tuple[int, str]]) -> None:
     name = "backends_for_tests:Inaccurate"
-    code, said = fuzz(name, "--against", name, "--seed", 1, "--time", "12s", "--level", "graph")
+    words = ("--against", name, "--seed", 1, "--time", "40s", "--level", "graph")
+    code, said = fuzz(name, *words)
     assert code == 0, said
     assert f"fail on {name} too" in said
     assert "of the failing programs 0 fail" not in said
@@ -110,7 +113,7 @@ def test_against_a_right_backend_every_failure_counts(
     fuzz: Callable[..., tuple[int, str]],
 ) -> None:
     name = "backends_for_tests:Inaccurate"
-    words = ("--against", "interpreter", "--seed", 1, "--time", "15s", "--level", "graph")
+    words = ("--against", "interpreter", "--seed", 1, *UNTIL_ONE_FAILS)
     code, said = fuzz(name, *words)
     assert code == 1, said
     assert "of the failing programs 0 fail on interpreter too" in said
@@ -121,7 +124,7 @@ def test_what_does_not_repeat_does_not_count(
 ) -> None:
     monkeypatch.setenv("ALTERNATING", str(tmp_path / "mark"))
     name = "backends_for_tests:Alternating"
-    words = ("--against", "interpreter", "--seed", 1, "--time", "15s", "--level", "graph")
+    words = ("--against", "interpreter", "--seed", 1, *UNTIL_ONE_FAILS)
     code, said = fuzz(name, *words)
     assert code == 0, said
     assert "flaky, so it does not count: result " in said
@@ -171,8 +174,7 @@ def test_fail_fast_ends_judging_at_the_first_failure(
     fuzz: Callable[..., tuple[int, str]],
 ) -> None:
     begun = time.monotonic()
-    words = ("--seed", 1, "--time", "10m", "--level", "graph", "--fail-fast")
-    code, said = fuzz("backends_for_tests:Inaccurate", *words)
+    code, said = fuzz("backends_for_tests:Inaccurate", "--seed", 1, *UNTIL_ONE_FAILS)
     assert code == 1, said
     assert time.monotonic() - begun < 300
 
@@ -196,7 +198,6 @@ def test_a_full_disk_is_named_and_the_verdict_is_shown(
     fuzz: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
     (tmp_path / "found").write_text("a file where the folder should be")
-    words = ("--seed", 1, "--time", "8s", "--level", "graph", "--fail-fast")
-    code, said = fuzz("backends_for_tests:Inaccurate", *words)
+    code, said = fuzz("backends_for_tests:Inaccurate", "--seed", 1, *UNTIL_ONE_FAILS)
     assert code == 2, said
     assert "found" in said.splitlines()[-1]
