@@ -299,7 +299,7 @@ class Report:
     """For each rule of the compiler, as `stage/rule`, the number of programs it fired in."""
     case_failures: Mapping[str, CaseFailure] = field(default_factory=dict)
     """The failure of each failed case. Not written to files, nor is `graphs`."""
-    graphs: int = 0
+    graphs: int | None = None
 
     @property
     def conclusion(self) -> Conclusion:

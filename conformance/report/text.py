@@ -87,7 +87,7 @@ def verdict_line(report: Report) -> str:
 def figures_line(report: Report) -> str:
     sums = report.summary
     # Files of reports do not have it.
-    graphs = f"{report.graphs:,} distinct graphs; " if report.graphs else ""
+    graphs = "" if report.graphs is None else f"{report.graphs:,} distinct graphs; "
     memory = f", {sums.peak_bytes >> 20:,} MiB" if sums.peak_bytes else ""
     return (
         f"{progress_of(sums.programs, sums.elements, sums.wrong)}; {sums.checks:,} checks, "

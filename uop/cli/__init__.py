@@ -82,6 +82,7 @@ Exit codes:
   2    bad usage or bad input
   3    the backend could not be started
   4    inconclusive: too little was checked, or the backend was lost
+  125  replay --bisect: not judged
   130  interrupted
 
 \b
