@@ -210,6 +210,13 @@ def test_two_devices_do_not_meet(op: Op, label: str) -> None:
     assert caught.value.label == label
 
 
+@pytest.mark.parametrize("space", AddrSpace)
+def test_memory_is_where_its_arg_says(space: AddrSpace) -> None:
+    assert buffer((2,), addrspace=space).addrspace is space
+    placeholder = UOp(Op.PARAM, dims((2,)), arg=ParamArg(0, dtypes.int8, None, space))
+    assert placeholder.addrspace is space
+
+
 def test_a_location_has_an_addrspace_and_a_value_has_none() -> None:
     local = buffer((2, 2), addrspace=AddrSpace.LOCAL)
     store = UOp(Op.STORE, local, values((2, 2)))
