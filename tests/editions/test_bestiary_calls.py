@@ -8,7 +8,7 @@ from bestiary_lines import read
 
 from uop.interpreter.evaluate import evaluate
 from uop.spec.editions import parse, print_program
-from uop.spec.errors import InvalidError, UnsupportedError
+from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError
 from uop.spec.graph import slots_of
 
 MEMORY = (
@@ -118,3 +118,17 @@ def test_what_joins_values_of_symbolic_sizes_wants_numbers() -> None:
     )
     with pytest.raises(UnsupportedError, match=r"SIZES\.c2"):
         read(*lines)
+
+
+def test_a_loop_around_a_call_is_refused_by_name() -> None:
+    around = (
+        *FIRST[:16],
+        "%16 = CONST {value=3, dtype=index}",
+        "%17 = RANGE %16 {axis_id=1, axis_type=Loop}",
+        "%18 = END %15, %17",
+        "%19 = SINK %18",
+    )
+    lines = [line.replace("{bound}", "3").replace("{argument}", "") for line in around]
+    inputs = {0: np.zeros(1, np.int32), 1: np.arange(1, 6, dtype=np.int32)}
+    with pytest.raises(UndefinedError, match=r"CALL\.u1: .*\n.*RANGE"):
+        evaluate(read(*lines), inputs)
