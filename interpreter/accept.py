@@ -8,11 +8,12 @@ from uop.interpreter.accepted.kernels import accepted_of_kernels
 from uop.interpreter.accepted.liberties import looks_around
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.tensors import accepted_of_tensors
+from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.values import Value
 from uop.spec.args import PadArg, PadFill, arg_of
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import inlined, kind_of
+from uop.spec.graph import inlined, kind_of, slots_of
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -37,6 +38,20 @@ def accept(
         return accepted_of_kernels(root, values, profile)
     with np.errstate(all="ignore"):
         return accepted_of_tensors(root, values, profile)
+
+
+def reference(root: UOp, inputs: Inputs | None = None) -> tuple[Accepted, ...]:
+    """Return the reference alone of each output: a part of what `accept` returns under STRICT.
+
+    Raises UndefinedError for a program without meaning.
+    """
+    result = evaluate_full(root, inputs)
+    if isinstance(result, dict):
+        buffers = slots_of(root)
+        return tuple(Accepted(buffers[slot].dtype, result[slot]) for slot in sorted(result))
+    if isinstance(result, tuple):
+        return tuple(Accepted(u.dtype, v) for u, v in zip(root.src, result, strict=True))
+    return (Accepted(root.dtype, result),)
 
 
 def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp, Value]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
 import numpy as np
 
 from uop.conformance.suite.case import Batch, Case
-from uop.interpreter.accept import TRUNCATED, accept
+from uop.interpreter.accept import TRUNCATED, accept, reference
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array, np_dtype
@@ -21,8 +21,11 @@ from uop.spec.latitude import Profile
 from uop.spec.ops.names import DIVISIONS, FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp
 
+Results = tuple[Accepted, ...]
+"""The accepted results of each output of a program on one batch."""
 
-def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...]:
+
+def accepted_on(case: Case, batch: int, profile: Profile) -> Results:
     """Compute the accepted set of each output of a case on one batch.
 
     A lowered case has the sets of its source: the source leaves orders of reductions and some
@@ -30,10 +33,23 @@ def accepted_on(case: Case, batch: int, profile: Profile) -> tuple[Accepted, ...
     Raises UndefinedError for a program or source without meaning, UnsupportedError where the
     spec does not define the accepted sets.
     """
+    return _as_outputs(case, batch, lambda root, inputs: _accepted(root, inputs, profile))
+
+
+def reference_on(case: Case, batch: int) -> Results:
+    """The reference of each output alone, without the sets around it, which take longer.
+
+    The strict profile accepts it. Raises UndefinedError for a program or source without meaning.
+    """
+    return _as_outputs(case, batch, _referenced)
+
+
+def _as_outputs(case: Case, batch: int, results: Callable[[UOp, Batch], Results]) -> Results:
+    """The results of a case, or of its source for the buffers of the case."""
     if case.source is None:
-        return _accepted(case.root, case.batches[batch], profile)
+        return results(case.root, case.batches[batch])
     source = case.source
-    sets = _accepted(source.root, source.batches[batch], profile)
+    sets = results(source.root, source.batches[batch])
     if source.root.op is not Op.SINK:
         return sets
     by_slot = dict(zip(written_buffers(source.root), sets, strict=True))
@@ -81,9 +97,14 @@ def truncates(root: UOp, profile: Profile) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _accepted(root: UOp, batch: Batch, profile: Profile) -> tuple[Accepted, ...]:
+def _accepted(root: UOp, batch: Batch, profile: Profile) -> Results:
     """Cached because the twins of a case share its batches and follow it directly."""
     return accept(root, batch.inputs, profile)
+
+
+@lru_cache(maxsize=4)
+def _referenced(root: UOp, batch: Batch) -> Results:
+    return reference(root, batch.inputs)
 
 
 def written_buffers(root: UOp) -> dict[int, UOp]:

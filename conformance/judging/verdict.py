@@ -78,6 +78,8 @@ class Verdict:
     status: Status
     checks: int = 0
     elements: int = 0
+    measured: int = 0
+    """The elements whose accepted sets were computed, of which `single` and `constrained` are."""
     single: int = 0
     constrained: int = 0
     max_ulp: float = 0.0
@@ -103,6 +105,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
         status=worst.status,
         checks=sum(v.checks for v in judged),
         elements=sum(v.elements for v in judged),
+        measured=sum(v.measured for v in judged),
         single=sum(v.single for v in judged),
         constrained=sum(v.constrained for v in judged),
         max_ulp=max(v.max_ulp for v in judged),
@@ -191,6 +194,7 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
         status=Status.PASSED if failure is None else Status.FAILED,
         checks=len(compared),
         elements=sum(c.elements for c in compared),
+        measured=sum(c.elements for c in compared),
         single=sum(c.single for c in compared),
         constrained=sum(c.constrained for c in compared),
         max_ulp=max((c.max_ulp for c in compared), default=0.0),

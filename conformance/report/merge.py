@@ -34,8 +34,8 @@ ALIKE: dict[str, Callable[[Report], Any]] = {
 """What the reports of the shards of one run share."""
 FIRST = 2
 """The number of case ids listed as evidence of a point."""
-SUMMED = ("programs", "checks", "elements", "passed", "failed", "skipped", "crashed", "known",
-          "seconds", "searching", "again")  # fmt: skip
+SUMMED = ("programs", "checks", "elements", "measured", "passed", "failed", "skipped", "crashed",
+          "known", "seconds", "searching", "again")  # fmt: skip
 T = TypeVar("T")
 
 
@@ -106,8 +106,8 @@ def _key(known: KnownFailure) -> str:
 
 def _joined(a: Cell, b: Cell) -> Cell:
     """One cell for the programs of two."""
-    elements = a.elements + b.elements
-    constrained = a.constrained_share * a.elements + b.constrained_share * b.elements
+    measured = a.measured + b.measured
+    constrained = a.constrained_share * a.measured + b.constrained_share * b.measured
     skipped = dict(sorted((Counter(a.skipped) + Counter(b.skipped)).items()))
     histogram = a.histogram or b.histogram
     if a.histogram and b.histogram:
@@ -116,8 +116,9 @@ def _joined(a: Cell, b: Cell) -> Cell:
     return replace(
         a,
         programs=a.programs + b.programs,
-        elements=elements,
-        constrained_share=constrained / elements if elements else 1.0,
+        elements=a.elements + b.elements,
+        measured=measured,
+        constrained_share=constrained / measured if measured else 1.0,
         failed=a.failed + b.failed,
         known=a.known + b.known,
         skipped_reason=main_reason(skipped),
@@ -161,7 +162,7 @@ def _summary(
     lost = next((one.lost for one in every if one.lost), "")
     failed = bool(failures) or any(k.stale for k in known) or sums["failed"] or sums["crashed"]
     verdict = conclusion_of(failed, lost or missing, sums["passed"] + sums["known"])
-    elements = sums["elements"] or 1
+    measured = sums["measured"] or 1
     return replace(
         every[0],
         **sums,
@@ -169,8 +170,8 @@ def _summary(
         interrupted=any(one.interrupted for one in every),
         lost=lost,
         open_because=why_open(lost, missing) if verdict == "inconclusive" else "",
-        constrained_share=sum(s.constrained_share * s.elements for s in every) / elements,
-        single_share=sum(s.single_share * s.elements for s in every) / elements,
+        constrained_share=sum(s.constrained_share * s.measured for s in every) / measured,
+        single_share=sum(s.single_share * s.measured for s in every) / measured,
         peak_bytes=max(one.peak_bytes for one in every),
         untried=tuple(t for t in every[0].untried if all(t in one.untried for one in every)),
         missing=missing,

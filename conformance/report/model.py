@@ -69,6 +69,8 @@ class Summary:
     """The number of judged programs."""
     checks: int
     elements: int
+    measured: int = 0
+    """The elements whose accepted sets were computed; the two shares are of these."""
     constrained_share: float
     single_share: float
     passed: int
@@ -117,6 +119,8 @@ class Cell:
     dtype: str
     programs: int
     elements: int
+    measured: int = 0
+    """As in `Summary`."""
     constrained_share: float
     failed: int
     known: int

@@ -52,6 +52,7 @@ class Sums:
     dtype: str
     programs: int = 0
     elements: int = 0
+    measured: int = 0
     constrained: int = 0
     failed: int = 0
     known: int = 0
@@ -64,6 +65,7 @@ class Sums:
         """Count a judged case."""
         self.programs += 1
         self.elements += verdict.elements
+        self.measured += verdict.measured
         self.constrained += verdict.constrained
         self.failed += verdict.status.is_failure
         self.known += verdict.status is Status.KNOWN
@@ -89,7 +91,8 @@ class Sums:
             dtype=self.dtype,
             programs=self.programs,
             elements=self.elements,
-            constrained_share=share(self.constrained, self.elements),
+            measured=self.measured,
+            constrained_share=share(self.constrained, self.measured),
             failed=self.failed,
             known=self.known,
             skipped_reason=main_reason(self.skipped),
@@ -133,6 +136,7 @@ class Tally:
     """Whether the report lists all cases: a run without an end would need ever more memory."""
     checks: int = 0
     elements: int = 0
+    measured: int = 0
     single: int = 0
     constrained: int = 0
     graphs: Distinct = field(default_factory=Distinct)
@@ -158,6 +162,7 @@ class Tally:
         sums.add(verdict)
         self.checks += verdict.checks
         self.elements += verdict.elements
+        self.measured += verdict.measured
         self.single += verdict.single
         self.constrained += verdict.constrained
         if verdict.digest:
@@ -254,8 +259,9 @@ class Tally:
             programs=self.programs,
             checks=self.checks,
             elements=self.elements,
-            constrained_share=share(self.constrained, self.elements),
-            single_share=share(self.single, self.elements),
+            measured=self.measured,
+            constrained_share=share(self.constrained, self.measured),
+            single_share=share(self.single, self.measured),
             passed=counts[Status.PASSED],
             failed=counts[Status.FAILED],
             skipped=counts[Status.SKIPPED],

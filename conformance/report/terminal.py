@@ -132,13 +132,14 @@ class Screen(Display):
         for level in ALL_LEVELS:
             cells = [cell for cell in tally.cells.values() if cell.level == level]
             elements = sum(cell.elements for cell in cells)
-            constrained = share(sum(cell.constrained for cell in cells), elements)
+            measured = sum(cell.measured for cell in cells)
+            constrained = share(sum(cell.constrained for cell in cells), measured)
             failed = sum(cell.failed for cell in cells)
             table.add_row(
                 level,
                 f"{sum(cell.programs for cell in cells):,}",
                 f"{elements:,}",
-                percent(constrained, elements),
+                percent(constrained, measured),
                 f"{failed:,}",
                 style="red" if failed else None,
             )

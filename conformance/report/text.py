@@ -92,8 +92,8 @@ def figures_line(report: Report) -> str:
     return (
         f"{progress_of(sums.programs, sums.elements, sums.wrong)}; {sums.checks:,} checks, "
         f"{sums.again:,} again, "
-        f"{percent(sums.constrained_share, sums.elements)} constrained, "
-        f"{percent(sums.single_share, sums.elements)} single, "
+        f"{percent(sums.constrained_share, sums.measured)} constrained, "
+        f"{percent(sums.single_share, sums.measured)} single, "
         f"{graphs}{sums.seconds:.1f} s{memory}"
     )
 

@@ -80,6 +80,16 @@ class Scope:
 
     def read_text(self, text: str, number: int) -> None:
         """Read the text of a line."""
+        # Half of the tokens of a line are its derived part: as it is printed, it needs none.
+        head, mark, stated = text.partition(" : ")
+        if mark and not ('"' in head or ";" in head):
+            line = Line(head, number, self._path)
+            column = line.peek().column
+            defined, name, src, arg = self._define(line)
+            u = self._build(name, src, arg, None, line, column)
+            if derived(u)[2:] == stated:
+                self.nodes[defined] = u
+                return
         self.read(Line(text, number, self._path))
 
     def read(self, line: Line) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from uop.compiler.pipeline import lower
+from uop.compiler.stages.optimize import optimize
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.conformance.suite import values
@@ -72,10 +73,10 @@ def _neutral(dtype: DType, ops: Sequence[Op], choices: Choices, index: int) -> G
     folds = [fold(op, rows, (1,)) for op in ops]
     effects = [store(buffer(k, u.shape, dtype), u) for k, u in enumerate(folds, 1)]
     source = Source(UOp(Op.SINK, *effects), (Batch({0: data}),))
-    plain = calls(lower(source.root, "optimize"))
-    sequences = [_sequence(call.src[0], factor, index + k) for k, call in enumerate(plain)]
-    root = lower(source.root, "optimize", optimizations=sequences)
-    return program(root, *source.batches, source=source)
+    ranged = lower(source.root, "rangeify")
+    kernels = enumerate(calls(optimize(ranged)))
+    sequences = [_sequence(call.src[0], factor, index + k) for k, call in kernels]
+    return program(optimize(ranged, sequences=sequences), *source.batches, source=source)
 
 
 def _rows(dtype: DType, length: int, choices: Choices) -> Array:

@@ -11,7 +11,7 @@ from math import prod
 
 from uop.compiler.pipeline import lower
 from uop.compiler.simplify import int_value
-from uop.compiler.stages.optimize import Sequences
+from uop.compiler.stages.optimize import optimize
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.conformance.suite.case import Batch, Source
@@ -86,13 +86,14 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 def random_sequence(choices: Choices, body: UOp) -> tuple[Optimization, ...]:
     """Return random optimizations that a kernel allows, one after the other."""
     sequence: list[Optimization] = []
+    optimized = body
     for _ in range(between(choices, 1, STEPS)):
-        order = axes(body if not sequence else apply(body, sequence))
+        order = axes(optimized)
         optimization = _random(choices, order) if order else NoLocals()
         if not _fits(optimization, order):
             continue
         try:
-            apply(body, [*sequence, optimization])
+            optimized = apply(body, [*sequence, optimization])
         except InvalidError:
             continue
         sequence.append(optimization)
@@ -221,7 +222,8 @@ def _lengthened(dtype: DType, choices: Choices, index: int) -> Generated:
     sequence: list[Optimization] = [PadTo(0, rows), PadTo(1, 2 * columns)]
     if op is not None:
         sequence.append(Split(1, 2, AxisType.GROUP_REDUCE))
-    return _optimized_by(source.root, source, [sequence])
+    root = lower(source.root, "optimize", optimizations=[sequence])
+    return program(root, *source.batches, source=source)
 
 
 def _stored(value: UOp, inputs: Sequence[UOp], choices: Choices) -> Source:
@@ -235,10 +237,7 @@ def _stored(value: UOp, inputs: Sequence[UOp], choices: Choices) -> Source:
 
 
 def _with_sequences(graph: UOp, source: Source, choices: Choices) -> Generated:
-    plain = calls(lower(graph, "optimize"))
-    return _optimized_by(graph, source, [random_sequence(choices, c.src[0]) for c in plain])
-
-
-def _optimized_by(graph: UOp, source: Source, sequences: Sequences) -> Generated:
-    root = lower(graph, "optimize", optimizations=sequences)
-    return program(root, *source.batches, source=source)
+    ranged = lower(graph, "rangeify")
+    kernels = calls(optimize(ranged))
+    sequences = [random_sequence(choices, kernel.src[0]) for kernel in kernels]
+    return program(optimize(ranged, sequences=sequences), *source.batches, source=source)
