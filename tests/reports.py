@@ -25,7 +25,9 @@ expect 0 = [2]
 """A program that the interpreter passes."""
 LARGEST = Element("output 0[3]", ("0x1p+0",), "0x1.8p+0", "0x1p+0 to 0x1.8p+0")
 ERRORS = Errors((90, 0, 0, 0, 0, 0, 0, 0, 10, 0), 1.0, LARGEST)
-PASSED = Verdict("op/EXP2/float32/edges/0@2", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS)
+PASSED = Verdict(
+    "op/EXP2/float32/edges/0@2", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS, measured=100
+)
 WRONG = Element("output 0[]", ("0x0p+0",), "0x1p+1", "0x1p+0")
 FAILED = replace(
     PASSED,

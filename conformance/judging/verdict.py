@@ -78,8 +78,6 @@ class Verdict:
     status: Status
     checks: int = 0
     elements: int = 0
-    measured: int = 0
-    """The elements whose accepted sets were computed, of which `single` and `constrained` are."""
     single: int = 0
     constrained: int = 0
     max_ulp: float = 0.0
@@ -87,6 +85,8 @@ class Verdict:
     failure: CaseFailure | None = None
     digest: str = ""
     errors: Errors | None = None
+    measured: int = 0
+    """The elements whose accepted sets were computed, of which `single` and `constrained` are."""
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:

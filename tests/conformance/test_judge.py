@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.judging.judge import ALONE_PASSES, CONFIRMED, Judge
+from uop.conformance.judging.judge import ALONE_PASSES, CONFIRMED, MEASURED, Judge
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.types import (
@@ -145,6 +145,37 @@ def test_a_value_of_the_most_elements_is_judged() -> None:
     for elements, status in ((3, Status.PASSED), (2, Status.SKIPPED)):
         (verdict,) = judged(lambda outcomes: None, case(PLUS), elements=elements)
         assert verdict.status is status
+
+
+SINE = UOp(Op.SIN, param(0, (3,), dtypes.float32))
+SINES = [
+    Case(
+        CaseId("graph", "MIXED", "float32", "random", k),
+        SINE,
+        (Batch({0: np.array([k, 0.5, 2], np.float32)}),),
+    )
+    for k in range(1, 4)
+]
+
+
+@pytest.mark.parametrize(
+    ("ulps", "passes", "measured"), [(0, True, 0), (1, True, 3), (1 << 12, False, 3)]
+)
+def test_sets_are_computed_where_a_result_is_not_the_reference(
+    ulps: int, passes: bool, measured: int
+) -> None:
+    def fault(outcomes: list[Outcome]) -> None:
+        for k, outcome in enumerate(outcomes):
+            outcomes[k] = changed(outcome, 0, 0, lambda a: (a.view(np.int32) + ulps).view(a.dtype))
+
+    verdicts = judged(fault, *SINES)
+    assert [v.status is Status.PASSED for v in verdicts] == [passes] * len(SINES)
+    assert [v.measured for v in verdicts] == [measured] * len(SINES)
+
+
+def test_the_sets_of_some_cases_are_always_computed() -> None:
+    measured = [v.measured for v in judged(lambda _: None, *(case(X, k) for k in range(17)))]
+    assert measured == [9 * (k % MEASURED == 0) for k in range(17)]
 
 
 def test_a_case_of_void_needs_no_dtype() -> None:

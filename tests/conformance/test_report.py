@@ -38,7 +38,9 @@ HELLO = Hello("some", "1", "device", frozenset(), frozenset())
 OPTIONS = Options("some")
 LARGEST = Element("output 0[3]", ("0x1p+0",), "0x1.8p+0", "0x1p+0 to 0x1.8p+0")
 ERRORS = Errors((90, 0, 0, 0, 0, 0, 0, 0, 10, 0), 1.0, LARGEST)
-PASSED = Verdict("op/ADD/int8/edges/0@2", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS)
+PASSED = Verdict(
+    "op/ADD/int8/edges/0@2", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS, measured=100
+)
 FAILED = replace(
     PASSED,
     id="op/ADD/int8/edges/1@2",
@@ -109,6 +111,7 @@ def test_sums() -> None:
         "programs": 2,
         "checks": 4,
         "elements": 200,
+        "measured": 200,
         "constrained_share": 0.95,
         "single_share": 0.9,
         "passed": 1,
@@ -186,6 +189,7 @@ OPTIONAL = {
 }
 """Parts that only some reports have, or none did at first."""
 OF_LATER = {
+    "measured",
     "variant",
     "note",
     "cases",
