@@ -14,6 +14,8 @@ from uop.spec.args import (
     AddrSpace,
     BinaryArg,
     BufferArg,
+    CustomArg,
+    CustomFunctionArg,
     SourceArg,
     SpecialArg,
     StageArg,
@@ -131,9 +133,9 @@ def test_what_a_kernel_is_made_of_has_its_word() -> None:
     assert [u.op for u in listed.src] == [Op.SPECIAL, Op.CAST]
     for name in ("CUSTOM", "CUSTOMI"):
         u = read(F, f'%1 = {name} %0 {{fmt="f({{0}})", dtype=float32, shape=(3)}}')
-        assert (u.op, u.shape) == (Op.CUSTOM, (3,))
+        assert (u.op, u.arg) == (Op.CUSTOM, CustomArg("f({0})", dtypes.float32, (3,)))
     named = read('%0 = CUSTOM_FUNCTION {name="EncDec"}')
-    assert named.op is Op.CUSTOMFUNCTION
+    assert (named.op, named.arg) == (Op.CUSTOMFUNCTION, CustomFunctionArg("EncDec"))
 
 
 def test_a_value_passes_through_a_barrier() -> None:
@@ -201,8 +203,15 @@ def product(said: str = "", dims: str = "8,16,16") -> UOp:
 
 def test_the_sizes_and_dtypes_of_a_matrix_product_are_kept_columns_first() -> None:
     assert product().arg == WmmaArg(16, 8, 16, dtypes.float16, dtypes.float32)
-    with pytest.raises(InvalidError, match=r"WMMA\.c"):
-        product(dims="16,8,16")
+    for sizes in ("16,8,16", "8,32,8"):
+        with pytest.raises(InvalidError, match=r"WMMA\.c"):
+            product(dims=sizes)
+    short = [line.replace("size=8", "size=4").replace("slot=1, dtype=float16, size=4",
+                                                       "slot=1, dtype=float16, size=2")
+             for line in FRAGMENTS]  # fmt: skip
+    core = "dims=(8,16,8), dtype_in=float16, dtype_out=float32"
+    found = read(*short, f"%3 = WMMA %0, %1, %2 {{{core}}}")
+    assert found.arg == WmmaArg(16, 8, 8, dtypes.float16, dtypes.float32)
 
 
 @pytest.mark.parametrize(
@@ -250,6 +259,10 @@ def test_each_option_of_what_is_materialized_is_kept(said: str, expected: StageA
     assert u.device == expected.device
     assert parse(print_program(u, "bestiary")) is u
     assert value(lines, {0: DATA}) == [-3.0, 1.0, -2.0]
+    here = read('%0 = DEVICE {device="B"}', "%1 = PARAM [3], %0 {slot=0, dtype=float32}",
+                "%2 = RANGE 3 {axis_id=0}", "%3 = INDEX %1, %2",
+                f"%4 = BUFFERIZE %3, %2 {said}")  # fmt: skip
+    assert here.device == ("B" if expected.device is None else expected.device)
 
 
 def test_a_buffer_of_one_parameter_serves_any_other() -> None:

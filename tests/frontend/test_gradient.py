@@ -41,6 +41,16 @@ def loaded(x: Tensor, y: Tensor) -> Tensor:
     return Tensor.of(Op.LOAD, x, y, y < 1.0, arg=LoadArg())
 
 
+@function
+def both(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return a * a * b, a - b
+
+
+@function(precompiled=True)
+def once(a: Tensor, b: Tensor) -> Tensor:
+    return a * a - b
+
+
 # x is (2, 3), y is (3,): every operand of every op that has a rule, also broadcast.
 RATIONAL: dict[str, Build] = {
     "add": lambda x, y: x + y,
@@ -87,6 +97,8 @@ RATIONAL: dict[str, Build] = {
     "scatter_add": lambda x, y: compositions.scatter_add(y, Tensor([1, 1, 0]), x[1]) * x,
     "windows": lambda x, y: neural.windows(x * x, 2, 2) * x[0, 1],
     "function": lambda x, y: function(lambda a, b: (a * b, [b * b]))(x, y)[1][0] * x,
+    "both results of a function": lambda x, y: both(x, y)[0] * both(y, x)[1],
+    "function, precompiled": lambda x, y: once(y, x) * x,
     "nested functions": lambda x, y: function(lambda a: function(lambda b: b * a)(a * a))(x) * y,
 }
 

@@ -175,6 +175,15 @@ def test_a_function_sees_its_arguments_and_may_nest() -> None:
     assert value_of(root, {3: ints(3, -4)}).data.tolist() == [36, 64]
 
 
+def test_each_placeholder_is_the_argument_of_its_slot() -> None:
+    a, b, c = (param(slot, (2,), I32) for slot in range(3))
+    body = UOp(Op.TUPLE, UOp(Op.SUB, UOp(Op.MUL, a, b), c))
+    turned = UOp(Op.FUNCTION, body, b, c, UOp(Op.NEG, a))
+    given = {0: ints(2, 3), 1: ints(5, 7), 2: ints(11, 13)}
+    found = value_of(UOp(Op.GETTUPLE, turned, arg=GetTupleArg(0)), given)
+    assert found.data.tolist() == [5 * 11 + 2, 7 * 13 + 3]
+
+
 def test_roots_give_an_array_a_tuple_or_a_dict() -> None:
     x, out = param(0, (2,), I32), buffer(1, (2,))
     inputs = {0: ints(1, 2)}
@@ -251,8 +260,9 @@ def test_unordered_accesses_to_one_element_are_a_race() -> None:
     fine = evaluate(UOp(Op.SINK, low, high), given)
     assert isinstance(fine, dict)
     assert fine[1].tolist() == [1, 1, 2, 2]
-    with pytest.raises(UndefinedError, match=r"race.*element 1 "):
-        evaluate(UOp(Op.SINK, low, across), given)
+    for together in (UOp(Op.SINK, low, across), UOp(Op.SINK, UOp(Op.GROUP, low, across))):
+        with pytest.raises(UndefinedError, match=r"race.*element 1 "):
+            evaluate(together, given)
     reads = UOp(Op.NEG, out), UOp(Op.NEG, UOp(Op.AFTER, out, low))
     for order in (reads, reads[::-1]):
         with pytest.raises(UndefinedError, match="race"):

@@ -275,6 +275,18 @@ def test_a_program_runs_through_its_linear() -> None:
     assert result[0].tolist() == [5, 6, 7, 0, 0, 0, 0, 0]
 
 
+def test_what_stands_behind_a_branch_runs_in_every_item() -> None:
+    listing = Listing()
+    with listing.where(below(LANE, 3)):
+        listing.do(store(kernel_param(0, SIZE), LANE, int32(add(LANE, 5))))
+    listing.do(store(kernel_param(1, SIZE), LANE, int32(LANE)))
+    given = {slot: np.full(SIZE, -1, np.int32) for slot in range(2)}
+    result = evaluate(program(listing.body, SIZE, SIZE), given)
+    assert isinstance(result, dict)
+    assert result[0].tolist() == [5, 6, 7, *[-1] * (SIZE - 3)]
+    assert result[1].tolist() == list(range(SIZE))
+
+
 def test_a_value_index_out_of_bounds_has_no_meaning() -> None:
     pair = vector([int32(1), int32(2)])
     body = UOp(Op.SINK, store(kernel_param(0, SIZE), LANE, UOp(Op.INDEX, pair, LANE)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from uop.interpreter.kernel.program import run_program
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import AddrSpace, AxisType, BufferArg, WmmaArg
-from uop.spec.dtype import dtypes
+from uop.spec.dtype import FLOATS, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
@@ -57,6 +58,26 @@ def test_lane_maps_are_bijections_onto_the_matrix(arg: WmmaArg) -> None:
         assert places == {(lane, e) for lane in range(WARP) for e in range(elements)}
         matrix = np.arange(size[0] * size[1]).reshape(size)
         assert np.array_equal(found.gather(found.scatter(matrix)), matrix)
+
+
+EXISTING = {
+    (16, 8, 16, "float16", "float32"), (16, 8, 16, "float16", "float16"),
+    (16, 8, 16, "bfloat16", "float32"),
+    (16, 8, 8, "float16", "float32"), (16, 8, 8, "float16", "float16"),
+    (16, 8, 8, "float32", "float32"),
+    (16, 8, 32, "fp8e4m3", "float32"), (16, 8, 32, "fp8e5m2", "float32"),
+}  # fmt: skip
+"""The sizes and dtypes of the lane maps, by hand from the tables of PTX."""
+
+
+def test_these_products_exist_and_no_others() -> None:
+    for m, n, k, a, acc in product(*[(8, 16, 32)] * 3, FLOATS, FLOATS):
+        arg = WmmaArg(m, n, k, a, acc)
+        if (m, n, k, a.name, acc.name) in EXISTING:
+            assert fragments_of(arg).a.lane.shape == (m, k)
+            continue
+        with pytest.raises(UnsupportedError, match="no lane map of WMMA"):
+            fragments_of(arg)
 
 
 KNOWN = {

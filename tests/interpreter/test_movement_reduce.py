@@ -16,7 +16,7 @@ from oracles.exact import specials
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype, to_bits
 from uop.spec.args import Arg, DTypeArg, FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
-from uop.spec.dtype import FLOATS, DType, Scalar, dtypes
+from uop.spec.dtype import FLOATS, INTS, DType, Scalar, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, param
 
@@ -185,6 +185,23 @@ def test_an_integer_reduce_wraps(dtype: DType, data: st.DataObject) -> None:
         result = evaluate(UOp(Op.REDUCE, t, arg=ReduceArg(op, (0,))), given_values)
         assert isinstance(result, np.ndarray)
         assert (int(result[0]) - exact) % modulus == 0
+
+
+LOWEST = {dtypes.bool: False, dtypes.fp8e4m3: -448.0} | {
+    d: -(1 << d.bits - 1) if d.is_signed else 0 for d in INTS
+}
+
+
+@pytest.mark.parametrize("dtype", [*INTS, *FLOATS, dtypes.bool], ids=repr)
+def test_an_empty_fold_is_what_the_fold_starts_from(dtype: DType) -> None:
+    lowest = LOWEST.get(dtype, -math.inf)
+    highest = True if dtype is dtypes.bool else -lowest if dtype.is_float else ~int(lowest)
+    if dtype.is_int and not dtype.is_signed:
+        highest = (1 << dtype.bits) - 1
+    t, data = param(0, (0,), dtype), np.zeros(0, np_dtype(dtype))
+    for op, start in ((Op.ADD, 0), (Op.MUL, 1), (Op.MAX, lowest), (Op.MIN, highest)):
+        result = evaluate(UOp(Op.REDUCE, t, arg=ReduceArg(op, (0,))), {0: data})
+        assert np.asarray(result).tolist() == [start], op
 
 
 def test_the_order_of_a_reduce_is_row_major_over_its_axes() -> None:

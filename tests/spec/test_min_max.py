@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from strategies import bits_of
 
-from uop.spec.args import ConstArg, DTypeArg, PadArg, PadFill, ReduceArg
+from uop.spec.args import BufferArg, ConstArg, DTypeArg, PadArg, PadFill, ReduceArg
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval, dtype_range
+from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, dims, index_const, param
 
 Rule = Callable[[int, int], int | None]
@@ -310,6 +311,23 @@ def test_structural_rules() -> None:
     assert UOp(Op.REDUCE, v, arg=ReduceArg(Op.MAX, (0,))).min_max == Interval(-128, 9)
     assert UOp(Op.SINK).min_max is None
     assert dtype_range(dtypes.void) is None
+
+
+@pytest.mark.parametrize("dtype", VALUES, ids=repr)
+def test_what_no_rule_narrows_is_all_of_the_dtype(dtype: DType) -> None:
+    t = param(0, (2,), dtype)
+    count = param(1, (2,), dtypes.int8)
+    found = [t, UOp(Op.BUFFER, dims((2,)), arg=BufferArg(0, dtype))]
+    for op in (Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.POW, Op.RECIP, Op.DIV, Op.THREEFRY):
+        if dtype in (declared := DECLARATIONS[op]).dtypes:
+            found.append(UOp(op, *[t] * len(declared.src)))
+    if dtype.is_int:
+        found += [UOp(Op.SHL, t, count), UOp(Op.ADD, t, t), UOp(Op.MULACC, t, t, t)]
+    if dtype.kind is not Kind.INDEX:
+        found.append(UOp(Op.BITCAST, t, arg=DTypeArg(dtype)))
+        found.append(UOp(Op.REDUCE, t, arg=ReduceArg(Op.ADD, (0,))))
+    for u in found:
+        assert u.min_max == Interval(dtype.min, dtype.max, dtype.is_float), u.op
 
 
 def test_where_joins_unless_its_condition_is_known() -> None:

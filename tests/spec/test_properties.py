@@ -23,9 +23,10 @@ from uop.spec.args import (
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
+from uop.spec.properties.interval import Interval
 from uop.spec.properties.shape import broadcast_shapes
 from uop.spec.registry import DECLARATIONS, OpDef
-from uop.spec.uop import UOp, const, dims, index_const, param
+from uop.spec.uop import UOp, const, dims, index_const, param, variable
 
 TWO = ("A", "B")
 
@@ -58,6 +59,7 @@ SHAPES = [
     (UOp(Op.INDEX, X, dims((0,)), index_const(2), dims((0, 2))), (1, 2)),
     (UOp(Op.STACK, X, X, X), (3, 2, 3, 4)),
     (UOp(Op.STACK), (0,)),
+    (const(1, dtypes.int8), ()),
     (UOp(Op.BITCAST, X, arg=DTypeArg(dtypes.uint8)), (2, 3, 16)),
     (UOp(Op.BITCAST, X, arg=DTypeArg(dtypes.float64)), (2, 3, 2)),
     (UOp(Op.BITCAST, X, arg=DTypeArg(dtypes.int32)), (2, 3, 4)),
@@ -69,6 +71,7 @@ SHAPES = [
     (UOp(Op.WHERE, values((2, 1), dtypes.bool), values((3,)), values(())), (2, 3)),
     (UOp(Op.BINARY, arg=BinaryArg(b"abc")), (3,)),
     (UOp(Op.STORE, buffer((2,)), values((2,))), ()),
+    (UOp(Op.LOAD, values((4, 3)), arg=LoadArg(TWO)), (4, 3)),
     (UOp(Op.SINK), ()),
     (UOp(Op.RANGE, index_const(4), arg=RangeArg(0)), ()),
 ]
@@ -96,6 +99,37 @@ def test_broadcasting_is_right_aligned(
     shapes: tuple[tuple[int, ...], ...], expected: tuple[int, ...] | None
 ) -> None:
     assert broadcast_shapes(*shapes) == expected
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=repr)
+def test_a_leaf_has_what_its_arg_says_and_may_have_any_value(dtype: DType) -> None:
+    if dtype.kind is Kind.VOID:
+        return
+    any_value = Interval(dtype.min, dtype.max, dtype.is_float)
+    for leaf in (buffer((4, 3), dtype, TWO), values((4, 3), dtype, TWO)):
+        assert (leaf.dtype, leaf.shape, leaf.device) == (dtype, (4, 3), TWO)
+        assert (leaf.min_max, leaf.axis) == (any_value, 0)
+
+
+def test_a_variable_has_its_bounds() -> None:
+    for low, high in ((0, 5), (-7, -7), (3, 1 << 40)):
+        assert variable(0, low, high).min_max == Interval(low, high)
+
+
+def test_a_write_has_no_value_and_is_where_its_location_is() -> None:
+    here = buffer((4, 2), dtypes.int8, TWO)
+    u = UOp(Op.STORE, here, values((4, 2), dtypes.int8))
+    assert (u.dtype, u.shape, u.device) == (dtypes.void, (), TWO)
+    assert (u.addrspace, u.min_max, u.axis) == (None, None, None)
+
+
+def test_waiting_changes_no_property() -> None:
+    few = UOp(Op.STACK, const(-3, dtypes.int8), const(5, dtypes.int8))
+    turned = UOp(Op.PERMUTE, buffer((4, 2), device=TWO), arg=PermuteArg((1, 0)))
+    for u in (few, turned, buffer((2,), dtypes.bool, "A", AddrSpace.REG)):
+        after = UOp(Op.AFTER, u, UOp(Op.SINK))
+        assert (after.dtype, after.shape, after.device) == (u.dtype, u.shape, u.device)
+        assert (after.addrspace, after.min_max, after.axis) == (u.addrspace, u.min_max, u.axis)
 
 
 COMPARISONS = {Op.CMPLT, Op.CMPNE, Op.CMPGT, Op.CMPGE, Op.CMPLE, Op.CMPEQ}
@@ -199,6 +233,17 @@ def test_elements_are_computed_where_an_operand_is(op: Op) -> None:
         assert UOp(op, *src, arg=arg).device == "GPU"
 
 
+@pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
+def test_elements_are_split_as_an_operand_is(op: Op) -> None:
+    declared = DECLARATIONS[op]
+    arg = DTypeArg(dtypes.int8) if op is Op.CAST else None
+    given = [dtypes.bool if name == "P" else declared.dtypes[0] for name in declared.src]
+    for place in range(len(given)):
+        src = [values((2,), d, TWO if k == place else None) for k, d in enumerate(given)]
+        src[place] = UOp(Op.RESHAPE, src[place], dims((1, 2)))
+        assert UOp(op, *src, arg=arg).axis == 1
+
+
 @pytest.mark.parametrize(
     ("op", "label"),
     [(Op.ADD, "ADD.c4"), (Op.STACK, "STACK.c3"), (Op.LOAD, "LOAD.c5"), (Op.STORE, "STORE.c5")],
@@ -232,6 +277,7 @@ def test_a_location_has_an_addrspace_and_a_value_has_none() -> None:
         UOp(Op.AFTER, local, store),
     ]
     assert [u.addrspace for u in locations] == [AddrSpace.LOCAL] * len(locations)
+    assert UOp(Op.INDEX, local, index_const(1)).dtype is local.dtype
     for u in (
         values((2,)),
         const(1, dtypes.int8),
@@ -292,6 +338,12 @@ AXES = [
     (UOp(Op.LOAD, values((4,), device="A"), arg=LoadArg(TWO)), 0),
     (UOp(Op.CONTIGUOUS, SHARDED), 0),
     (UOp(Op.SINK), None),
+    (const(1, dtypes.int8), None),
+    (UOp(Op.BINARY, arg=BinaryArg(b"abcd")), None),
+    (UOp(Op.SPECIAL, index_const(2), arg=SpecialArg("g")), None),
+    (UOp(Op.RANGE, index_const(4), arg=RangeArg(0)), None),
+    (buffer((4, 6), device=TWO), 0),
+    (buffer((4, 6), device="A"), None),
 ]
 
 

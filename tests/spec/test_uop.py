@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 
 import uop.spec.args
-from uop.spec.args import Arg, ConstArg, FlipArg, PadArg, PadFill, PermuteArg, RangeArg
+from uop.spec.args import (
+    Arg,
+    BinaryArg,
+    ConstArg,
+    FlipArg,
+    PadArg,
+    PadFill,
+    PermuteArg,
+    RangeArg,
+    SourceArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
@@ -67,6 +77,21 @@ def test_a_nan_constant_equals_itself_and_no_other_payload() -> None:
 def test_a_constant_outside_its_dtype_is_refused(value: float, dtype: object) -> None:
     with pytest.raises(ValueError, match=r"u?int8"):
         const(value, dtype)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("op", "arg"),
+    [
+        (Op.CONST, ConstArg(1, dtypes.int8)),
+        (Op.BINARY, BinaryArg(b"x")),
+        (Op.SOURCE, SourceArg("k")),
+    ],
+    ids=lambda x: getattr(x, "name", None),
+)
+def test_a_leaf_takes_no_operands(op: Op, arg: Arg) -> None:
+    assert UOp(op, arg=arg).src == ()
+    with pytest.raises(InvalidError, match=rf"{op.name}\.arity"):
+        UOp(op, const(1, dtypes.int8), arg=arg)
 
 
 def test_an_unused_node_is_forgotten() -> None:
