@@ -173,6 +173,15 @@ def test_rational_graphs_have_the_derivatives_of_dual_fractions(name: str) -> No
             np.testing.assert_array_equal(found.numpy(), wanted)
 
 
+def test_through_a_function_each_argument_has_its_own() -> None:
+    """By hand, since the other tests inline functions as the gradient does."""
+    x, y = tensor([2.0, -3.0]), tensor([5.0, 0.5])
+    square, difference = both(y, x)
+    found = gradient((square + difference * 7.0 + once(x, y)).sum(), [x, y])
+    a, b = np.array(x.tolist()), np.array(y.tolist())
+    assert values(found) == [(b * b - 7 + 2 * a).tolist(), (2 * a * b + 7 - 1).tolist()]
+
+
 @given(st.lists(st.sampled_from(range(len(STEPS))), min_size=2, max_size=4))
 @settings(max_examples=40, deadline=None)
 def test_any_steps_have_the_derivatives_of_dual_fractions(steps: list[int]) -> None:

@@ -215,6 +215,20 @@ def test_every_op_is_reached() -> None:
         assert Tensor.of(declaration.op, *operands).uop is UOp(declaration.op, *operands)
 
 
+OPERATORS: dict[Op, Callable[[Any, Any], Any]] = {
+    Op.ADD: operator.add, Op.SUB: operator.sub, Op.MUL: operator.mul, Op.IDIV: operator.floordiv,
+    Op.MOD: operator.mod, Op.AND: operator.and_, Op.OR: operator.or_, Op.XOR: operator.xor,
+    Op.SHL: operator.lshift, Op.SHR: operator.rshift, Op.CMPLT: operator.lt, Op.CMPLE: operator.le,
+    Op.CMPGT: operator.gt, Op.CMPGE: operator.ge, Op.CMPEQ: operator.eq, Op.CMPNE: operator.ne,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.name)
+def test_an_operator_makes_one_op(op: Op) -> None:
+    x, y = (param(k, (2,), dtypes.int32) for k in range(2))
+    assert OPERATORS[op](Tensor(x), Tensor(y)).uop is UOp(op, x, y)
+
+
 def test_a_tensor_of_a_node() -> None:
     t = Tensor(const(3, dtypes.int8))
     assert (t.ndim, t.size, t.device, t.axis, t.item()) == (0, 1, None, None, 3)

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from oracles import exact
 from oracles.rules import array, run, run_bits, values
 
+from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import FLOATS, INTS, DType, dtypes
 from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+from uop.spec.uop import UOp, param
 
 NARROW = [d for d in FLOATS if d.bits <= 16]
 COMPARISONS = {
@@ -104,6 +107,43 @@ def test_ints_wrap(dtype: DType) -> None:
     ):
         assert result.dtype == np_dtype(dtype)
         assert result.tolist() == [exact.wrapped(dtype, meaning(*t)) for t in triples]
+
+
+MADE_OF = {
+    Op.NEG: {Op.MUL},
+    Op.SUB: {Op.ADD, Op.NEG},
+    Op.DIV: {Op.MUL, Op.RECIP},
+    Op.CMPGT: {Op.CMPLT},
+    Op.CMPGE: {Op.CMPLT, Op.CMPNE},
+    Op.CMPLE: {Op.CMPLT, Op.CMPNE},
+    Op.CMPEQ: {Op.CMPNE},
+    Op.NOT: {Op.CMPNE},
+    Op.SQRT: {Op.EXP2, Op.LOG2, Op.MUL},
+    Op.POW: {Op.EXP2, Op.LOG2, Op.MUL},
+    Op.MULACC: {Op.MUL, Op.ADD},
+}
+"""The ops of each decomposition, as the documents list them."""
+EXACT = ([4, 1, 16, 2], [2, 1, 4, 8], [3, 5, 7, 0])
+"""Operands in every order, with powers, roots and quotients that nothing rounds."""
+
+
+@pytest.mark.parametrize(
+    "dtype", [dtypes.bool, dtypes.uint8, dtypes.int32, dtypes.float32, dtypes.float64], ids=repr
+)
+@pytest.mark.parametrize("op", MADE_OF, ids=lambda op: op.name)
+def test_a_decomposition_computes_its_op(op: Op, dtype: DType) -> None:
+    declared = DECLARATIONS[op]
+    if dtype not in declared.dtypes:
+        return
+    u = UOp(op, *(param(k, (4,), dtype) for k in range(len(declared.src))))
+    given = {k: np.array(EXACT[k]).astype(np_dtype(dtype)) for k in range(len(declared.src))}
+    if dtype is dtypes.bool:
+        bits = [[0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 0, 1]]
+        given = {k: np.array(bits[k], np.bool_) for k in given}
+    plain = u.decompose()
+    assert plain is not None
+    assert {v.op for v in plain.toposort()} - {Op.PARAM, Op.STACK, Op.CONST} == MADE_OF[op]
+    np.testing.assert_array_equal(np.asarray(evaluate(plain, given)), evaluate(u, given))
 
 
 def test_index_arithmetic() -> None:

@@ -6,10 +6,12 @@ from collections import Counter
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels import (
     add,
+    after,
     at,
     below,
     int32,
@@ -27,13 +29,40 @@ from oracles.naive_machine import NoMeaningError, run_body
 
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import AddrSpace
+from uop.spec.args import AddrSpace, AxisType
 from uop.spec.errors import UndefinedError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
 SIZE = 24
 WORDS = 8
+
+
+IN_A_GRID = (AxisType.GLOBAL, AxisType.THREAD)
+IN_A_GROUP = (AxisType.LOCAL, AxisType.WARP, AxisType.GROUP_REDUCE)
+
+
+def turned(outer: AxisType, inner: AxisType) -> list[int]:
+    """Each item takes what its neighbour on the inner axis has put into LOCAL memory."""
+    group, lane = loop(0, 3, outer), loop(1, 4, inner)
+    here, tile = add(times(group, 4), lane), memory(AddrSpace.LOCAL, 4)
+    put = UOp(Op.BARRIER, store(tile, lane, load(kernel_param(1, 12), here)))
+    taken = load(after(tile, put), UOp(Op.MOD, add(lane, 1), index_const(4)))
+    ends = UOp(Op.END, UOp(Op.END, store(kernel_param(0, 12), here, taken), lane), group)
+    given = {0: np.zeros(12, np.int32), 1: np.arange(12, dtype=np.int32)}
+    result = evaluate(program(UOp(Op.SINK, ends), 12, 12), given)
+    assert isinstance(result, dict)
+    return list(result[0].tolist())
+
+
+@pytest.mark.parametrize("outer", IN_A_GRID)
+@pytest.mark.parametrize("inner", [*IN_A_GROUP, *IN_A_GRID])
+def test_items_share_local_memory_and_groups_do_not(outer: AxisType, inner: AxisType) -> None:
+    if inner in IN_A_GROUP:
+        assert turned(outer, inner) == [1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8]
+        return
+    with pytest.raises(UndefinedError, match="read before it is written"):
+        turned(outer, inner)
 
 
 class Writer:
