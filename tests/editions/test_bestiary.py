@@ -133,12 +133,20 @@ def test_every_op_of_the_tables_is_a_word(name: str) -> None:
         (("%1 = BUFFER_VIEW %0 {size=2, offset=1, dtype=float32}",), [2.0, 4.0]),
         (("%1 = UNROLL %0 {unroll_axes=((0,4))}", "%2 = MUL %1, %1",
           "%3 = CONTRACT %2 {upcast_ranges=((0,4))}"), [1.0, 4.0, 16.0, 64.0]),
+        (("%1 = NEG %0", "%2 = GEP %1 {indices=(0,1)}", "%3 = CAT %0, %2",
+          "%4 = UNROLL %3 {unroll_axes=((4,2),(2,3))}",
+          "%5 = CONTRACT %4 {upcast_ranges=((2,3),(4,2))}"), [1.0, 8.0, 2.0, -1.0, 4.0, -2.0]),
         (("%1 = RANGE 4 {axis_id=0, axis_type=GLOBAL}", "%2 = INDEX %0, %1", "%3 = NEG %2",
           "%4 = BUFFERIZE %3, %1 {addrspace=GLOBAL, removable=false}"), [-1.0, -2.0, -4.0, -8.0]),
     ],
 )  # fmt: skip
 def test_what_sugar_means(lines: tuple[str, ...], expected: object) -> None:
     assert value(V, *lines) == expected
+
+
+def test_a_copy_is_on_its_device() -> None:
+    u = read(V, '%1 = DEVICE {device="GPU"}', "%2 = COPY %0, %1")
+    assert (u.device, u.src[0].device) == ("GPU", None)
 
 
 def test_constants_of_a_vector_are_written_as_those_of_a_const() -> None:

@@ -118,6 +118,26 @@ def test_a_variable_keeps_its_name_and_its_slot() -> None:
         read('%0 = DEFINE_VAR {name="v3", min=1, max=8}', "%1 = BIND %0, 9")
 
 
+def test_a_gated_store_under_an_if_wants_both() -> None:
+    u = read(
+        "%0 = PARAM [] {slot=0, dtype=bool}",
+        "%1 = PARAM [] {slot=1, dtype=bool}",
+        "%2 = UNIQUE {id=2}",
+        "%3 = BUFFER %2 {size=1, dtype=int8}",
+        "%4 = INDEX %3, 0, %1 {gated=true}",
+        "%5 = CONST {value=5, dtype=int8}",
+        "%6 = STORE %4, %5",
+        "%7 = IF %0, %6",
+        "%8 = ENDIF %7",
+        "%9 = SINK %8",
+    )
+    for a, b in ((False, False), (False, True), (True, False), (True, True)):
+        given = {0: np.array(a), 1: np.array(b), 2: np.array([1], np.int8)}
+        result = evaluate(u, given)
+        assert isinstance(result, dict)
+        assert result[2].tolist() == [5 if a and b else 1]
+
+
 BOUNDED = """\
 SINK
 └── CALL
