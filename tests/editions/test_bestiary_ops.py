@@ -295,9 +295,10 @@ def test_a_read_of_grouped_pointers_comes_back_as_one() -> None:
 
 def test_a_write_to_grouped_pointers_comes_back_as_one() -> None:
     lines = (*UNIQUE, "%2 = CONST {value=true, dtype=bool}", "%3 = INDEX %1, 1",
-             "%4 = INDEX %1, 4, %2 {gated=true}", "%5 = PTRCAT %3, %4",
-             "%6 = VCONST {values=(7,9), dtype=int32}", "%7 = STORE %5, %6",
-             "%8 = SINK %7")  # fmt: skip
+             "%4 = INDEX %1, 4, %2 {gated=true}", "%5 = CONST {value=false, dtype=bool}",
+             "%6 = INDEX %1, 0, %5 {gated=true}", "%7 = PTRCAT %3, %4, %6",
+             "%8 = VCONST {values=(7,9,11), dtype=int32}", "%9 = STORE %7, %8",
+             "%10 = SINK %9")  # fmt: skip
     assert value(lines, {0: INTS}) == {0: [1, 7, 4, 8, 9, 32]}
     u = read(*lines)
     text = print_program(u, "bestiary")
