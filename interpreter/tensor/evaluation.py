@@ -224,7 +224,7 @@ class Evaluation(Generic[V]):
         memory.enter(u)
         # Last the first operand: it is not read where the gate, the last one, is false.
         for s in reversed(reads_of(u)):
-            is_gated = u.op is Op.LOAD and len(u.src) > 2 and s is u.src[0]
+            is_gated = u.op is Op.LOAD and len(u.src) > 2 and s not in u.src[1:]
             values[s] = memory.read(s, u, values[u.src[2]] if is_gated else None)
         if u.addrspace is not None:
             memory.view(u, [values[i] for i in u.src[1:]] if u.op is Op.INDEX else [])

@@ -294,6 +294,15 @@ def test_load_takes_alt_where_the_gate_is_false_or_absent() -> None:
     assert value.data.tolist() == [1, 8, 9]
 
 
+def test_a_location_may_be_its_own_gate() -> None:
+    place = UOp(Op.BUFFER, dims((3,)), arg=BufferArg(0, dtypes.bool))
+    bits = np.array([True, False, True])
+    assert value_of(UOp(Op.LOAD, place, place, place), {0: bits}).data.tolist() == bits.tolist()
+    alt = param(1, (3,), dtypes.bool)
+    value = value_of(UOp(Op.LOAD, place, alt, place), {0: bits, 1: ~bits})
+    assert value.data.tolist() == [True, True, True]
+
+
 def test_a_false_gate_accesses_nothing() -> None:
     out, at, gate = buffer(1, (4,)), param(0, (2,), I32), param(2, (2,), dtypes.bool)
     place = UOp(Op.INDEX, out, at)
