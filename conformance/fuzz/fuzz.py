@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 
 from uop.conformance.checks import OptionError
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.fuzz.against import Baseline
+from uop.conformance.fuzz.corpus import Corpus
 from uop.conformance.fuzz.stream import drawn
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
@@ -18,11 +19,15 @@ from uop.conformance.report.files import write_reports, write_repros, written_to
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.run.causes import AnyPool
 from uop.conformance.run.options import Options
+from uop.conformance.run.order import in_turns
 from uop.conformance.run.run import Run
-from uop.conformance.run.tasks import tasks_of
+from uop.conformance.run.tasks import Explore, Judged, tasks_of
 from uop.conformance.suite.case import FUZZ, LEVELS, CaseId
 from uop.conformance.suite.generate import random_groups
+from uop.conformance.suite.own_cases import OwnCases
 
+REPLAYING = 0.25
+"""The part of the time in which the programs of the corpus are chosen."""
 JUDGING, SEARCHING = 0.85, 0.97
 """The parts of the time after which judging ends, and the search for causes."""
 WITH_BASELINE = (0.65, 0.8)
@@ -38,16 +43,20 @@ def fuzz(
     display: Display | None = None,
     pool: AnyPool | None = None,
     baseline: Baseline | None = None,
+    corpus: Corpus | None = None,
 ) -> Report:
     """Fuzz a backend for `options.seconds`, with `pool` where one has been started.
 
-    With a baseline only failures count that it does not share. Ctrl-C ends the run early, with the
-    results so far. OptionError where a file could not be written; the results are shown before.
+    With a baseline only failures count that it does not share. The programs of a corpus are judged
+    first, and those that reach something new are added. Ctrl-C ends the run early, with the results
+    so far. OptionError where a file could not be written; the results are shown before.
     """
     shown = display or Display()
-    report = Fuzz(replace(options, effort=FUZZ), shown, baseline=baseline).result(pool)
+    run = Fuzz(replace(options, effort=FUZZ), shown, baseline=baseline, corpus=corpus)
+    report = run.result(pool)
     try:
         problems = write_repros(report.failures)
+        problems += [corpus.problem] if corpus is not None and corpus.problem else []
         problems += write_reports(report, options.json, options.junit, options.html)
     finally:
         shown.finished(report)
@@ -62,6 +71,13 @@ class Fuzz(Run):
 
     stream: Iterator[CaseId] = field(default_factory=lambda: iter(()))
     baseline: Baseline | None = None
+    corpus: Corpus | None = None
+
+    def prepare(self) -> None:
+        super(Fuzz, self).prepare()
+        if self.corpus is not None:
+            programs = self.corpus.programs.items()
+            self.own = OwnCases.of_texts((name, one.text) for name, one in programs)
 
     def select(self, hello: Hello) -> None:
         """Take the groups that the options ask for and the backend lists.
@@ -87,7 +103,7 @@ class Fuzz(Run):
             )
         self.ledger = Ledger((), narrowed=True)
         self.tally.keeps_cases = False
-        self.stream = drawn(groups, self.options.seed)
+        self.stream = chain(self._of_corpus(), drawn(groups, self.options.seed))
 
     @property
     def expected(self) -> int | None:
@@ -98,6 +114,7 @@ class Fuzz(Run):
         end, rest = map(self.clock.at, parts)
         assert end is not None
         assert rest is not None
+        self._explore(pool)
         while time.monotonic() < end and not (self.options.fail_fast and self.failed):
             begun = time.monotonic()
             ids = list(islice(self.stream, self._next_round()))
@@ -108,6 +125,28 @@ class Fuzz(Run):
             self.find_causes(pool, min(rest, 2 * time.monotonic() - begun))
             self._write_causes()
         self.find_causes(pool, rest)
+
+    def _explore(self, pool: AnyPool) -> None:
+        """Let the judging processes know the corpus, and say from now on what is new."""
+        if self.corpus is not None:
+            for each in (pool, *([self.baseline.pool] if self.baseline else [])):
+                each.ask_all(Explore(self.corpus.programs))
+
+    def _of_corpus(self) -> Iterator[CaseId]:
+        """The programs of the corpus, in an order that the seed chooses, for a part of the time."""
+        begun, deadline = time.monotonic(), self.clock.deadline
+        assert deadline is not None
+        end = begun + REPLAYING * (deadline - begun)
+        for id in in_turns(self.own.ids, self.options.seed):
+            if time.monotonic() >= end:
+                return
+            yield id
+
+    def note(self, judged: Judged) -> None:
+        """Add the programs to the corpus that reach something new."""
+        if self.corpus is not None:
+            for one in judged.reaching:
+                self.corpus.add(one)
 
     def _write_causes(self) -> None:
         """Write the repros found so far: a process that is killed loses none of them.

@@ -25,7 +25,7 @@ from uop.conformance.run.options import Options, profile_of_run
 from uop.conformance.run.order import to_send_again
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import passing
-from uop.conformance.run.tasks import Judge, JudgeBy, Observe, tasks_again
+from uop.conformance.run.tasks import Judge, JudgeBy, Judged, Observe, tasks_again
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import groups
 from uop.conformance.suite.own_cases import OwnCases
@@ -123,6 +123,9 @@ class Run:
         """
         raise NotImplementedError
 
+    def note(self, judged: Judged) -> None:
+        """Take what a task has shown beside its verdicts."""
+
     @property
     def expected(self) -> int | None:
         """The number of cases that will be judged; None where the time decides."""
@@ -190,6 +193,7 @@ class Run:
         for judged in pool.answers(tasks, deadline):
             self.peak = max(self.peak, judged.peak)
             self.tally.fired.update(judged.fired)
+            self.note(judged)
             for verdict, shown in zip(judged.verdicts, judged.exercised, strict=True):
                 self._add(verdict, shown)
             self.display.progress(self.tally, self.clock.seconds)

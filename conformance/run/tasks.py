@@ -17,6 +17,14 @@ from uop.conformance.suite.vocabulary import NO_SKIPS, Skips, Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
+class Reaching:
+    """A program as the text of a file, and the points that it reaches."""
+
+    text: str
+    points: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """For each case its verdict and the points it exercises; the peak memory of the backend.
 
@@ -28,6 +36,8 @@ class Judged:
     peak: int
     fired: Mapping[str, int] = field(default_factory=dict)
     """For each rule of the backend the number of programs it fired in."""
+    reaching: tuple[Reaching, ...] = ()
+    """After a task `Explore` the programs that passed and reached something new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +115,18 @@ class Observe(Task[Card]):
     answer = Card
 
 
-TASKS = (Judge, Shrink, Explain, JudgeBy, Observe)
+@dataclass(frozen=True, slots=True)
+class Explore(Task[Done]):
+    """Take the programs of a corpus, by the names of their files, as the user's own cases.
+
+    From now on say which programs reach something that none before them did.
+    """
+
+    corpus: Mapping[str, Reaching]
+    answer = Done
+
+
+TASKS = (Judge, Shrink, Explain, JudgeBy, Observe, Explore)
 ALONE, TOGETHER = 4, 32
 """The most cases of a task that judges again."""
 CHUNKS = (4, 8, 16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from uop.spec.case import FileCase, UopFile, outputs
 from uop.spec.errors import InvalidError, LabelledError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.nearest import did_you_mean
-from uop.spec.text.uop_file import print_file, read_file
+from uop.spec.text.uop_file import parse_file, print_file, read_file
 from uop.spec.uop import UOp
 
 SUFFIX = ".uop"
@@ -53,10 +53,23 @@ class OwnCases:
             return cls()
         if not folder.exists():
             raise OptionError(f"--cases: no folder {folder}")
+        return cls.of(
+            (path.relative_to(folder).as_posix() if path != folder else path.name, cases)
+            for path in files_of([folder])
+            for cases in [read_cases(path, edition)]
+        )
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[tuple[str, str]]) -> OwnCases:
+        """Read the texts of files, each with the name of its file; the errors of `parse_file`."""
+        return cls.of((name, parse_file(text, name).cases) for name, text in texts)
+
+    @classmethod
+    def of(cls, cases_of_files: Iterable[tuple[str, Iterable[FileCase]]]) -> OwnCases:
+        """Take the cases of files, with the names of these."""
         files: dict[str, FileCase] = {}
-        for path in files_of([folder]):
-            name = path.relative_to(folder).as_posix() if path != folder else path.name
-            for case in read_cases(path, edition):
+        for name, cases in cases_of_files:
+            for case in cases:
                 id = CaseId(OWN, name, MIXED, f"{name}/{case.id or ONLY}", 0)
                 files[str(id)] = case
         made = {id: suite_case(CaseId.parse(id), case) for id, case in files.items()}
@@ -65,6 +78,10 @@ class OwnCases:
     @property
     def ids(self) -> list[CaseId]:
         return [CaseId.parse(id) for id in self.files]
+
+    @property
+    def by_case(self) -> dict[AnyCase, FileCase]:
+        return {self.made[id]: file for id, file in self.files.items()}
 
     def find(self, id: str) -> AnyCase | None:
         """Return the case of an id, None for one of the suite.

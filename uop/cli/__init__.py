@@ -14,6 +14,7 @@ COMMANDS = {
     ),
     "backends": (SUITE, "List the backends and say which can be used here."),
     "fuzz": (SUITE, "Judge random programs on a backend until the time is over."),
+    "corpus": (SUITE, "Join or thin out the programs that `uop fuzz --corpus` keeps."),
     "conform": (SUITE, "Judge a backend, or several, by the conformance suite."),
     "merge": (SUITE, "Join the reports of the shards of a run."),
     "diff": (SUITE, "Compare two reports: what is better now, and what is worse."),

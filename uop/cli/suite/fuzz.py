@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, NameList
+from uop.cli.suite.corpus import left_alone
 from uop.cli.suite.debugging import begin, words
 from uop.cli.suite.known import known_file
 from uop.cli.suite.options import (
@@ -20,6 +24,9 @@ from uop.cli.suite.options import (
     timeout_option,
 )
 from uop.cli.suite.outcome import exit_code, shown
+
+if TYPE_CHECKING:
+    from uop.conformance.fuzz.corpus import Corpus
 
 MINUTE = 60.0
 
@@ -68,6 +75,13 @@ MINUTE = 60.0
     metavar="FOLDER",
     help="Where failing programs are written.",
 )
+@click.option(
+    "--corpus",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Judge the programs of this folder first, and add those that reach something new.",
+)
 def command(
     backend: str,
     duration: float | None,
@@ -86,18 +100,21 @@ def command(
     known: Path | None,
     form: str,
     output: Path,
+    folder: Path | None,
 ) -> int:
     """Judge random programs on a backend until the time is over.
 
     Every run draws other programs; --seed repeats a run. Each cause of failure is shrunk and
     written as a file for `uop replay`.
     """
-    from uop.conformance.checks import cores
+    from uop.conformance.checks import cores, writable
     from uop.conformance.run.options import Options, profile_named
     from uop.conformance.run.pool import Pool
     from uop.conformance.suite.case import LEVELS
 
     begin(None, backend)
+    if folder is not None:
+        writable(folder / "program.uop")
     options = Options(
         backend,
         secrets.randbelow(1 << 31) if seed is None else seed,
@@ -119,10 +136,32 @@ def command(
     pool = Pool.start(options.checked())
     # Imported late: it takes as long to load as a backend takes to start.
     from uop.conformance.fuzz.against import Baseline
+    from uop.conformance.fuzz.corpus import Corpus
     from uop.conformance.fuzz.fuzz import fuzz
 
-    with shown(form) as display:
-        if against is None:
-            return exit_code(fuzz(options, display(), pool))
-        with Baseline.started(against, options) as baseline:
-            return exit_code(fuzz(options, display(), pool, baseline))
+    corpus = None if folder is None else Corpus.read(folder)
+    for line in earlier(output, corpus):
+        click.echo(line)
+    with shown(form) as display, ExitStack() as last:
+        if corpus is not None:
+            last.callback(say_added, corpus)
+        old = None if against is None else Baseline.started(against, options)
+        baseline = None if old is None else last.enter_context(old)
+        return exit_code(fuzz(options, display(), pool, baseline, corpus))
+
+
+def earlier(output: Path, corpus: Corpus | None) -> Iterator[str]:
+    """Lines that say what earlier runs have left, also those that were killed."""
+    repros = len(list(output.glob("*.uop")))
+    if repros:
+        yield f"of earlier runs: {repros:,} repros in {output}"
+    if corpus is not None:
+        if corpus.programs:
+            yield f"of earlier runs: {len(corpus.programs):,} programs in {corpus.folder}"
+        yield from left_alone(corpus)
+
+
+def say_added(corpus: Corpus) -> None:
+    click.echo(
+        f"corpus: {corpus.added:,} programs added, {len(corpus.programs):,} in {corpus.folder}"
+    )

@@ -1,0 +1,78 @@
+"""`uop corpus`: joins and thins out the programs that `uop fuzz --corpus` keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uop.cli import Suggesting
+from uop.cli.names import BACKEND
+from uop.conformance.run.exits import Exit
+
+if TYPE_CHECKING:
+    from uop.conformance.fuzz.corpus import Corpus
+
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+MOST_LINES = 20
+
+
+@click.group("corpus", cls=Suggesting)
+def command() -> None:
+    """Join or thin out the programs that `uop fuzz --corpus` keeps.
+
+    Each file is one program with its inputs, and its name the sha256 of its text.
+    """
+
+
+@command.command("merge")
+@click.argument("folders", nargs=-1, required=True, type=FOLDER, metavar="FOLDER...")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FOLDER",
+    help="Where the programs of all are written; it may have some already.",
+)
+def merge(folders: tuple[Path, ...], output: Path) -> int:
+    """Write the programs of all folders to one."""
+    from uop.conformance.checks import writable
+    from uop.conformance.fuzz.corpus import merge
+
+    writable(output / "program.uop")
+    merged = merge(folders, output)
+    for line in left_alone(merged):
+        click.echo(line, err=True)
+    click.echo(f"{len(merged.programs):,} programs in {output}, {merged.added:,} of them new")
+    return Exit.OK
+
+
+@command.command("minimize")
+@click.argument("folder", type=FOLDER)
+@click.argument("backend", required=False, type=BACKEND)
+def minimize(folder: Path, backend: str | None) -> int:
+    """Remove the programs that reach nothing but what the others reach.
+
+    With a BACKEND the rules that its compiler fires count too, so that programs which alone fire
+    one stay.
+    """
+    from uop.conformance.fuzz.corpus import Corpus, minimize
+    from uop.conformance.fuzz.reached import rules_on
+
+    corpus = Corpus.read(folder)
+    for line in left_alone(corpus):
+        click.echo(line, err=True)
+    with rules_on(backend) as fired:
+        removed = minimize(corpus, fired)
+    left = len(corpus.programs) - removed
+    click.echo(f"{left:,} of {len(corpus.programs):,} programs reach what all of them reach")
+    return Exit.OK
+
+
+def left_alone(corpus: Corpus) -> Iterator[str]:
+    """A line for each file that is no program of a corpus, and what became of it."""
+    yield from (f"left alone: {line}" for line in corpus.left_alone[:MOST_LINES])
+    if more := corpus.left_alone[MOST_LINES:]:
+        yield f"left alone: {len(more):,} more files"
