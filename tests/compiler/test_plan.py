@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from math import prod
+
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
 from uop.spec.graph import base_of
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import fixed
 from uop.spec.uop import UOp, param
 
 
@@ -39,6 +43,17 @@ def test_a_chain_needs_few_buffers() -> None:
     x = np.arange(9, dtype=np.int32).reshape(3, 3) % 5
     results = [evaluate(stage, {0: x}) for stage in (before, after)]
     np.testing.assert_array_equal(results[0][1], results[1][1])  # type: ignore[index]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_there_are_as_many_buffers_as_hold_something_at_once(steps: int) -> None:
+    stages = compile(running_maximum(steps)).stages
+    lives = lifetimes([u for u in stages["linearize"].toposort() if u.op is Op.CALL])
+    most: Counter[tuple[object, int]] = Counter()
+    for at in range(1 + max(life.last for life in lives)):
+        alive = [life.buffer for life in lives if life.first <= at <= life.last]
+        most |= Counter((u.dtype, prod(fixed(u))) for u in alive)
+    assert len(temporaries(stages["plan"])) == most.total()
 
 
 def test_what_is_read_later_keeps_its_memory() -> None:
