@@ -45,9 +45,17 @@ def test_a_chain_needs_few_buffers() -> None:
     np.testing.assert_array_equal(results[0][1], results[1][1])  # type: ignore[index]
 
 
-@pytest.mark.parametrize("steps", [1, 2, 5])
-def test_there_are_as_many_buffers_as_hold_something_at_once(steps: int) -> None:
-    stages = compile(running_maximum(steps)).stages
+def fold_of_folds(steps: int) -> UOp:
+    """Each kernel reads the temporary of the one before and no other."""
+    x = row = param(0, (3, 3), dtypes.int32)
+    for _ in range(steps):
+        row = UOp(Op.REDUCE, UOp(Op.MUL, x, row), arg=ReduceArg(Op.ADD, (0,)))
+    return row
+
+
+@pytest.mark.parametrize("program", [running_maximum(2), running_maximum(5), fold_of_folds(6)])
+def test_there_are_as_many_buffers_as_hold_something_at_once(program: UOp) -> None:
+    stages = compile(program).stages
     lives = lifetimes([u for u in stages["linearize"].toposort() if u.op is Op.CALL])
     most: Counter[tuple[object, int]] = Counter()
     for at in range(1 + max(life.last for life in lives)):

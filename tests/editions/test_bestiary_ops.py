@@ -144,6 +144,8 @@ def test_a_value_passes_through_a_barrier() -> None:
              "%6 = BARRIER %0, %5")  # fmt: skip
     assert (u.op, u.src[0].op, u.src[1].op) == (Op.AFTER, Op.PARAM, Op.BARRIER)
     assert [s.op for s in u.src[1].src] == [Op.STORE]
+    alone = read("%0 = SINK", "%1 = BARRIER %0")
+    assert (alone.op, [s.op for s in alone.src]) == (Op.BARRIER, [Op.SINK])
 
 
 def test_the_mark_of_a_kernel_tells_one_root_from_another() -> None:
