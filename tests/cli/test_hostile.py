@@ -190,3 +190,23 @@ def test_an_interrupt_is_its_own_exit_code(tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
     assert (running.returncode, said.strip()) == (130, b"interrupted")
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("conform", "opencl", "--op", "NEG", "--dtype", "int32", "--effort", "smoke"), "conforms"),
+        (("fuzz", "opencl", "--time", "10s", "-n", "1"), "fuzzing opencl"),
+    ],
+)
+def test_a_home_that_cannot_be_written_has_no_cache(
+    words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    without = {"HOME": os.devnull, "XDG_CACHE_HOME": "", "POCL_CACHE_DIR": ""}
+    done = subprocess.run(
+        [*COMMAND, *words], capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, **without}, check=False,
+    )  # fmt: skip
+    assert said in done.stdout, done.stderr
+    assert done.returncode in (0, 4), done.stdout
