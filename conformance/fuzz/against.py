@@ -60,13 +60,13 @@ class Baseline:
     def not_only_of_other(self, ids: Sequence[str], deadline: float) -> list[str]:
         """Judge cases that fail on the other; returns those that do not pass on this one.
 
-        What is not judged at the deadline counts as passed.
+        What is not judged at the deadline is among them: it is not known to pass.
         """
         new = [CaseId.parse(id) for id in ids if id not in self.statuses]
         tasks = tasks_of(new, self.hello.limits.programs)
         for judged in self.pool.answers(tasks, deadline):
             self.statuses |= {verdict.id: verdict.status for verdict in judged.verdicts}
-        return [id for id in ids if self.statuses.get(id, Status.PASSED) is not Status.PASSED]
+        return [id for id in ids if self.statuses.get(id) is not Status.PASSED]
 
     def passing(self, failures: Sequence[Failure]) -> set[str]:
         """The signatures of failures whose repros pass on this backend."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -179,7 +180,9 @@ def test_fail_fast_ends_judging_at_the_first_failure(
     assert time.monotonic() - begun < 300
 
 
-def test_a_killed_run_has_left_what_it_has_found(tmp_path: Path) -> None:
+def test_a_killed_run_has_left_what_it_has_found(
+    tmp_path: Path, fuzz: Callable[..., tuple[int, str]]
+) -> None:
     found = tmp_path / "found"
     words = ("backends_for_tests:Inaccurate", "--seed", "1", "--time", "10m", "--level", "graph")
     command = (sys.executable, "-P", "-m", "uop", "fuzz", *words, "-n", "1", "--output", found)
@@ -192,6 +195,8 @@ def test_a_killed_run_has_left_what_it_has_found(tmp_path: Path) -> None:
     assert repros
     verdicts = replay(repros, "backends_for_tests:Inaccurate")
     assert {one.verdict.status for one in verdicts} == {Status.FAILED}
+    _, said = fuzz("interpreter", "--time", "5s")
+    assert re.search(rf"of earlier runs: {len(repros)} repros? in {found}\n", said)
 
 
 def test_a_full_disk_is_named_and_the_verdict_is_shown(

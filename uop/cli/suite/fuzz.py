@@ -152,16 +152,18 @@ def command(
 
 def earlier(output: Path, corpus: Corpus | None) -> Iterator[str]:
     """Lines that say what earlier runs have left, also those that were killed."""
-    repros = len(list(output.glob("*.uop")))
-    if repros:
-        yield f"of earlier runs: {repros:,} repros in {output}"
+    from uop.conformance.report.model import counted
+
+    if repros := len(list(output.glob("*.uop"))):
+        yield f"of earlier runs: {counted(repros, 'repro')} in {output}"
+    if corpus is not None and corpus.programs:
+        yield f"of earlier runs: {counted(len(corpus.programs), 'program')} in {corpus.folder}"
     if corpus is not None:
-        if corpus.programs:
-            yield f"of earlier runs: {len(corpus.programs):,} programs in {corpus.folder}"
         yield from left_alone(corpus)
 
 
 def say_added(corpus: Corpus) -> None:
-    click.echo(
-        f"corpus: {corpus.added:,} programs added, {len(corpus.programs):,} in {corpus.folder}"
-    )
+    from uop.conformance.report.model import counted
+
+    added = counted(corpus.added, "program")
+    click.echo(f"corpus: {added} added, {len(corpus.programs):,} in {corpus.folder}")
