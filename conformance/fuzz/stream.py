@@ -41,10 +41,13 @@ class Urn:
         return self.groups[bisect_right(self.sums, place)]
 
 
-def drawn(groups: Mapping[str, Sequence[Group]], seed: int) -> Iterator[CaseId]:
-    """Yield ids of cases of these groups by level: a function of the seed and the groups alone."""
+def drawn(groups: Mapping[str, Sequence[Group]], seed: int, shard: str = "") -> Iterator[CaseId]:
+    """Yield ids of cases of these groups by level: a function of the arguments alone.
+
+    Each shard of a run has a stream of its own.
+    """
     urns = [(Urn.of(own), SHARES[level]) for level, own in groups.items() if own]
-    choices = CountedChoices(seed, "fuzz")
+    choices = CountedChoices(seed, f"fuzz {shard}" if shard else "fuzz")
     while urns:
         urn = weighted(choices, urns)
         yield urn.at(choices.below(urn.sums[-1])).id(choices.below(FURTHEST))

@@ -45,13 +45,21 @@ def merged(reports: Sequence[Report]) -> Report:
     OptionError where they are not of one run, or a shard is missing or occurs twice. Seconds are
     those of all shards together.
     """
-    for what, of in ALIKE.items():
-        for report in reports[1:]:
-            if of(report) != of(reports[0]):
-                found = f"{of(reports[0])} and {of(report)}"
-                raise OptionError(f"expected reports of one run, found another {what}: {found}")
+    for report in reports[1:]:
+        if difference := unlike(reports[0], report):
+            raise OptionError(f"expected reports of one run, found another {difference}")
     _require_all([report.options.shard for report in reports])
-    reports = sorted(reports, key=lambda r: int(r.options.shard.partition("/")[0]))
+    return joined(sorted(reports, key=lambda r: int(r.options.shard.partition("/")[0])))
+
+
+def unlike(a: Report, b: Report) -> str:
+    """In what two reports cannot be of one run, and both of it; empty where they can."""
+    found = (f"{what}: {of(a)} and {of(b)}" for what, of in ALIKE.items() if of(a) != of(b))
+    return next(found, "")
+
+
+def joined(reports: Sequence[Report]) -> Report:
+    """Join reports of parts of one run."""
     first = reports[0]
     ledger = _ledger([r.ledger for r in reports if r.ledger is not None])
     failures = _failures(failure for report in reports for failure in report.failures)
@@ -61,7 +69,7 @@ def merged(reports: Sequence[Report]) -> Report:
         first,
         options=replace(first.options, shard=""),
         summary=_summary([r.summary for r in reports], failures, known, missing),
-        cells=tuple(reduce(_joined, group) for group in _grouped(_place, _all(reports, "cells"))),
+        cells=tuple(reduce(_one_cell, group) for group in _grouped(_place, _all(reports, "cells"))),
         failures=failures,
         known=known,
         unexplained=tuple(id for report in reports for id in report.unexplained),
@@ -74,7 +82,12 @@ def merged(reports: Sequence[Report]) -> Report:
 
 
 def _require_all(shards: Sequence[str]) -> None:
-    """OptionError unless these are the shards 1/n to n/n."""
+    """OptionError unless these are the shards 1/n to n/n, or each another one of a fuzz run.
+
+    Those have a number alone, as no shard of such a run is the last.
+    """
+    if all(map(str.isdecimal, shards)) and len(set(shards)) == len(shards):
+        return
     count = len(shards)
     expected = {f"{k}/{count}" for k in range(1, count + 1)}
     if set(shards) != expected:
@@ -104,7 +117,7 @@ def _key(known: KnownFailure) -> str:
     return known.key
 
 
-def _joined(a: Cell, b: Cell) -> Cell:
+def _one_cell(a: Cell, b: Cell) -> Cell:
     """One cell for the programs of two."""
     measured = a.measured + b.measured
     constrained = a.constrained_share * a.measured + b.constrained_share * b.measured

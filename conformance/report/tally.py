@@ -274,6 +274,30 @@ class Tally:
         )
 
 
+def shown_by(report: Report) -> Tally:
+    """The totals of a report that displays of progress show."""
+    tally, summary = Tally(), report.summary
+    tally.counts |= {
+        Status.PASSED: summary.passed,
+        Status.FAILED: summary.failed,
+        Status.SKIPPED: summary.skipped,
+        Status.CRASHED: summary.crashed,
+        Status.KNOWN: summary.known,
+    }
+    tally.elements = summary.elements
+    for cell in report.cells:
+        tally.cells[cell.level, cell.op, cell.dtype] = Sums(
+            cell.level,
+            cell.op,
+            cell.dtype,
+            programs=cell.programs,
+            elements=cell.elements,
+            constrained=round(cell.constrained_share * cell.elements),
+            failed=cell.failed,
+        )
+    return tally
+
+
 def untried(hello: Hello, tally: Tally) -> tuple[str, ...]:
     """The listed ops without a judged program, with the reasons."""
     cells: dict[str, list[Sums]] = {}

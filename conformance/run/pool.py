@@ -6,7 +6,7 @@ import select
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import Hello
@@ -103,7 +103,7 @@ class Pool:
     """Processes that are ending, as their tasks took too long."""
 
     @classmethod
-    def start(cls, options: Options) -> Pool:
+    def start(cls, options: Options) -> Self:
         """Start the first process only: others would slow down its start."""
         own = (options.folder, options.edition)
         rest = (str(option or "") for option in (options.timeout, options.log, *own))
