@@ -16,7 +16,7 @@ from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
 from uop.conformance.report.files import write_reports, write_repros, written_to
-from uop.conformance.report.model import Failure, Report
+from uop.conformance.report.model import Failure, LedgerSums, Report
 from uop.conformance.run.causes import AnyPool
 from uop.conformance.run.options import Options
 from uop.conformance.run.order import in_turns
@@ -54,9 +54,17 @@ def fuzz(
     shown = display or Display()
     run = Fuzz(replace(options, effort=FUZZ), shown, baseline=baseline, corpus=corpus)
     report = run.result(pool)
+    problems = write_repros(report.failures)
+    problems += [corpus.problem] if corpus is not None and corpus.problem else []
+    return written(report, problems, options, shown)
+
+
+def written(report: Report, problems: list[str], options: Options, shown: Display) -> Report:
+    """Write the files of a report and show it.
+
+    OptionError where a file could not be written; `problems` are those of other files.
+    """
     try:
-        problems = write_repros(report.failures)
-        problems += [corpus.problem] if corpus is not None and corpus.problem else []
         problems += write_reports(report, options.json, options.junit, options.html)
     finally:
         shown.finished(report)
@@ -72,6 +80,8 @@ class Fuzz(Run):
     stream: Iterator[CaseId] = field(default_factory=lambda: iter(()))
     baseline: Baseline | None = None
     corpus: Corpus | None = None
+    most: int | None = None
+    """The most programs of the run; None where the time alone ends it."""
 
     def prepare(self) -> None:
         super(Fuzz, self).prepare()
@@ -103,7 +113,8 @@ class Fuzz(Run):
             )
         self.ledger = Ledger((), narrowed=True)
         self.tally.keeps_cases = False
-        self.stream = chain(self._of_corpus(), drawn(groups, self.options.seed))
+        shard = drawn(groups, self.options.seed, self.options.shard)
+        self.stream = chain(self._of_corpus(), islice(shard, self.most))
 
     @property
     def expected(self) -> int | None:
@@ -118,12 +129,14 @@ class Fuzz(Run):
         while time.monotonic() < end and not (self.options.fail_fast and self.failed):
             begun = time.monotonic()
             ids = list(islice(self.stream, self._next_round()))
+            if not ids:
+                break
             self.ledger.expect(ids)
             self.judge_cases(pool, tasks_of(ids, size, self._in_time), end)
             self.ledger.forget()
             self._compare(rest)
             self.find_causes(pool, min(rest, 2 * time.monotonic() - begun))
-            self._write_causes()
+            self.write_causes()
         self.find_causes(pool, rest)
 
     def _explore(self, pool: AnyPool) -> None:
@@ -148,7 +161,7 @@ class Fuzz(Run):
             for one in judged.reaching:
                 self.corpus.add(one)
 
-    def _write_causes(self) -> None:
+    def write_causes(self) -> None:
         """Write the repros found so far: a process that is killed loses none of them.
 
         Errors of writing are reported at the end, when all are written again.
@@ -204,4 +217,8 @@ class Fuzz(Run):
             vocabulary=self.vocabulary,
         )
         against = None if self.baseline is None else self.baseline.summary
-        return replace(report, ledger=self.ledger.sums(self.tally), against=against)
+        return replace(report, ledger=self.covered(), against=against)
+
+    def covered(self) -> LedgerSums | None:
+        """The ledger as part of the report."""
+        return self.ledger.sums(self.tally)

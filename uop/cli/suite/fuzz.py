@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +30,12 @@ from uop.cli.suite.outcome import exit_code, shown
 
 if TYPE_CHECKING:
     from uop.conformance.fuzz.corpus import Corpus
+    from uop.conformance.run.options import Options
 
 MINUTE = 60.0
+URL = "://"
+NO_FOLDER = Path()
+"""The folder of repros where a store gets them."""
 
 
 @click.command("fuzz")
@@ -46,6 +53,12 @@ MINUTE = 60.0
     metavar="OLD",
     help="Count only failures that this backend, such as the build before, does not share, and "
     "that repeat three times alone. Both are judged by the profile of OLD.",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Spread the run over the processes of this Dask scheduler, such as tcp://host:8786; each "
+    "must have the same uop and the backend.",
 )
 @click.option("--seed", type=int, help="Chooses the programs; by default another one each time.")
 @several("--skip-op", NameList(listed.ops), "Draw no programs with these ops.")
@@ -69,11 +82,11 @@ MINUTE = 60.0
 @format_option
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
-    default=Path("uop-failures"),
+    default="uop-failures",
     show_default=True,
     metavar="FOLDER",
-    help="Where failing programs are written.",
+    help="Where failing programs are written; with --scheduler also a URL such as s3://bucket/x, "
+    "which gets the report of each shard too.",
 )
 @click.option(
     "--corpus",
@@ -86,6 +99,7 @@ def command(
     backend: str,
     duration: float | None,
     against: str | None,
+    scheduler: str | None,
     seed: int | None,
     skip_ops: tuple[str, ...] | None,
     skip_dtypes: tuple[str, ...] | None,
@@ -99,7 +113,7 @@ def command(
     html: Path | None,
     known: Path | None,
     form: str,
-    output: Path,
+    output: str,
     folder: Path | None,
 ) -> int:
     """Judge random programs on a backend until the time is over.
@@ -107,7 +121,7 @@ def command(
     Every run draws other programs; --seed repeats a run. Each cause of failure is shrunk and
     written as a file for `uop replay`.
     """
-    from uop.conformance.checks import cores, writable
+    from uop.conformance.checks import OptionError, cores, writable
     from uop.conformance.run.options import Options, profile_named
     from uop.conformance.run.pool import Pool
     from uop.conformance.suite.case import LEVELS
@@ -128,11 +142,18 @@ def command(
         workers=cores() if workers is None else workers,
         json=json,
         fail_fast=fail_fast,
-        output=output,
+        output=Path(output),
         junit=junit,
         html=html,
         command=words(),
     )
+    if scheduler is not None:
+        for option, value in (("--against", against), ("--corpus", folder)):
+            if value is not None:
+                raise OptionError(f"{option}: expected no --scheduler: it is for one machine")
+        return on_cluster(scheduler, options, output, form)
+    if URL in output:
+        raise OptionError(f"--output: expected a folder, or --scheduler too; found {output!r}")
     pool = Pool.start(options.checked())
     # Imported late: it takes as long to load as a backend takes to start.
     from uop.conformance.fuzz.against import Baseline
@@ -140,7 +161,7 @@ def command(
     from uop.conformance.fuzz.fuzz import fuzz
 
     corpus = None if folder is None else Corpus.read(folder)
-    for line in earlier(output, corpus):
+    for line in earlier(options.output, corpus):
         click.echo(line)
     with shown(form) as display, ExitStack() as last:
         if corpus is not None:
@@ -167,3 +188,20 @@ def say_added(corpus: Corpus) -> None:
 
     added = counted(corpus.added, "program")
     click.echo(f"corpus: {added} added, {len(corpus.programs):,} in {corpus.folder}")
+
+
+def on_cluster(scheduler: str, options: Options, output: str, form: str) -> int:
+    """Fuzz on a cluster. UnsupportedError without the extra."""
+    from uop.compiler.runtime.device import require
+
+    require("distributed", "cluster")
+    # What it would log of a lost scheduler is a traceback; the run says it in one line.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    from uop.conformance.fuzz.cluster import fuzz_on
+    from uop.conformance.fuzz.store import Store
+
+    store = Store.at(output) if URL in output else None
+    options = options if store is None else replace(options, output=NO_FOLDER)
+    with shown(form) as display:
+        say = partial(click.echo, err=True)
+        return exit_code(fuzz_on(scheduler, options.checked(), display(), say, store))

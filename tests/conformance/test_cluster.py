@@ -1,0 +1,220 @@
+"""A fuzz run over a cluster of real processes, some of which are killed: what counts, and once."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import pytest
+
+from uop.conformance.judging.verdict import Status
+from uop.conformance.report.display import Display
+from uop.conformance.report.format import read_report
+from uop.conformance.report.merge import joined
+from uop.conformance.report.model import Report
+from uop.conformance.report.tally import Tally
+from uop.conformance.run.exits import Exit
+from uop.conformance.run.options import Options
+from uop.conformance.run.replay import replay
+from uop.conformance.suite.case import FUZZ
+from uop.spec.errors import BackendError
+
+distributed = pytest.importorskip("distributed")
+cloudpickle = pytest.importorskip("cloudpickle")
+
+from uop.conformance.fuzz import cluster as on_cluster  # noqa: E402
+from uop.conformance.fuzz import shard  # noqa: E402
+from uop.conformance.fuzz.cluster import Campaign  # noqa: E402
+from uop.conformance.fuzz.shard import Here, Work  # noqa: E402
+from uop.conformance.fuzz.store import Store  # noqa: E402
+
+# The processes of the cluster cannot import this module: its functions are sent whole.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+SHARDS, PROGRAMS = 10, 4
+OPTIONS = Options("interpreter", 5, ("graph",), effort=FUZZ, seconds=600.0, workers=1)
+WORK = Work("test", OPTIONS, programs=PROGRAMS, seconds=600.0)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two processes, each with a nanny that starts it again."""
+    with pytest.MonkeyPatch.context() as patch:
+        paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as made:
+            yield made
+
+
+@pytest.fixture
+def client(cluster: Any) -> Iterator[Any]:
+    with distributed.Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2)
+        yield client
+
+
+class Killing(Display):
+    """Kills a process of the cluster at each of the first signs of progress."""
+
+    def __init__(self, cluster: Any, *victims: int) -> None:
+        self.cluster, self.victims = cluster, list(victims)
+
+    def progress(self, tally: Tally, seconds: float) -> None:
+        if self.victims:
+            os.kill(self.cluster.workers[self.victims.pop(0)].pid, signal.SIGKILL)
+
+
+def campaign(cluster: Any, display: Display, work: Work = WORK, shards: int = SHARDS) -> Any:
+    said: list[str] = []
+    report = Campaign(work, display, said.append, shards).result(cluster.scheduler_address)
+    return report, said
+
+
+def alone(shards: int) -> Report:
+    """The same shards, judged one after the other by this process."""
+    here = shard.RUNS[WORK.name] = Here(WORK, float("inf"), OPTIONS)
+    parts = [here.run(str(number), 600.0).report for number in range(shards)]
+    shard.drop(WORK.name)
+    return joined(parts)
+
+
+def totals(report: Report) -> object:
+    summary = report.summary
+    counts = (summary.programs, summary.passed, summary.skipped, summary.checks, summary.elements)
+    return counts, [(c.place, c.programs, c.elements, c.histogram) for c in report.cells]
+
+
+def test_processes_that_are_killed_lose_nothing_and_count_nothing_twice(
+    cluster: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_cluster, "STEP", 0.0)
+    display = Killing(cluster, 0, 1)
+    report, said = campaign(cluster, display)
+    assert (display.victims, said, report.summary.lost) == ([], [], "")
+    assert report.summary.programs + report.summary.skipped == SHARDS * PROGRAMS
+    assert totals(report) == totals(alone(SHARDS))
+
+
+def test_processes_with_other_code_and_shards_that_always_fail_are_named(
+    cluster: Any, client: Any
+) -> None:
+    one, other = client.scheduler_info()["workers"]
+    client.run(pretend, "0.0.9, code 123", workers=[one])
+    client.run(break_shard, "1", workers=[other])
+    report, said = campaign(cluster, Display(), replace(WORK, name="mixed"), 3)
+    wrong = f"expected uop {shard.own_code()}; found 0.0.9, code 123"
+    assert said == [f"refused: {one}: {wrong}"]
+    assert report.summary.lost == "shard 1 was lost 4 times, last as ZeroDivisionError: of a test"
+    assert report.summary.programs + report.summary.skipped == 2 * PROGRAMS
+    assert report.conclusion == "inconclusive"
+    absent = replace(WORK, options=replace(OPTIONS, backend="backends_for_tests:DeadAtStart"))
+    with pytest.raises(BackendError) as error:
+        campaign(cluster, Display(), absent, 2)
+    assert f"{one}: {wrong}" in str(error.value)
+    assert f"{other}: backend 'backends_for_tests:DeadAtStart' did not start" in str(error.value)
+    client.run(mend)
+
+
+def test_a_store_gets_repros_that_fail_alone_and_results_that_merge(
+    cluster: Any, client: Any, uop: Any, tmp_path: Path
+) -> None:
+    name = "backends_for_tests:Inaccurate"
+    work = replace(WORK, name="wrong", options=replace(OPTIONS, backend=name))
+    store = Store.at((tmp_path / "store").as_uri())
+    run = Campaign(work, Display(), print, 3, store)
+    report = run.result(cluster.scheduler_address)
+    assert (store.problems(), report.conclusion) == ([], "does not conform")
+    signatures = [failure.signature for failure in report.failures]
+    assert len(signatures) == len(set(signatures))
+    explained = {id for failure in report.failures for id in failure.cases}
+    assert len(explained) + len(report.unexplained) == report.summary.failed
+    repros = [Path(url2pathname(urlsplit(f.repro).path)) for f in report.failures]
+    assert {path.stem for path in repros} == {digest_of(path) for path in repros}
+    assert {one.verdict.status for one in replay(repros, name)} == {Status.FAILED}
+    results = sorted((tmp_path / "store" / "results").iterdir())
+    assert len(results) == 3
+    assert uop("merge", *results, "--json", tmp_path / "merged.json").code == Exit.FAILED
+    merged = read_report(tmp_path / "merged.json")
+    assert totals(merged) == totals(report)
+    assert uop("merge", *results, results[0]).code == Exit.USAGE
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+
+
+def test_the_command_ends_at_the_first_failure_and_writes_its_repro(
+    cluster: Any, client: Any, uop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_cluster, "Work", functools.partial(Work, programs=PROGRAMS))
+    name, found = "backends_for_tests:Inaccurate", tmp_path / "found"
+    words = ("--level", "graph", "--seed", 1, "--fail-fast", "--time", "10m", "--output", found)
+    outcome = uop("fuzz", name, "--scheduler", cluster.scheduler_address, *words)
+    assert outcome.code == Exit.FAILED, outcome.err
+    assert "verdict: Inaccurate fails" in outcome.out
+    assert list(found.glob("*.uop"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (("tcp://127.0.0.1:1",), 3, "no Dask scheduler answers at tcp://127.0.0.1:1"),
+        (("abc://127.0.0.1:1",), 2, "expected tcp://HOST:PORT, found 'abc://127.0.0.1:1'"),
+        (("tcp://127.0.0.1:1", "--against", "interpreter"), 2, "expected no --scheduler"),
+        (("tcp://127.0.0.1:1", "--corpus", "c"), 2, "--corpus: expected no --scheduler"),
+        (("tcp://127.0.0.1:1", "--output", "abc://x/y"), 2, "--output: cannot write to abc://x/y"),
+    ],
+)
+def test_without_a_scheduler_there_is_one_clear_error(
+    words: tuple[str, ...], code: int, error: str, uop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_cluster, "CONNECTING", 0.5)
+    outcome = uop("fuzz", "interpreter", "--time", "5s", "--scheduler", *words)
+    assert (outcome.code, error in outcome.err) == (code, True), outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_the_error_names_the_extra_that_is_missing(
+    uop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    outcome = uop("fuzz", "interpreter", "--scheduler", "tcp://127.0.0.1:1")
+    assert (outcome.code, 'pip install "uop[cluster]"' in outcome.err) == (2, True), outcome.err
+
+
+def test_a_url_needs_a_scheduler(uop: Any) -> None:
+    outcome = uop("fuzz", "interpreter", "--output", "memory://found")
+    assert (outcome.code, "expected a folder, or --scheduler" in outcome.err) == (2, True)
+
+
+def break_shard(which: str) -> None:
+    """Let a shard fail in this process."""
+    run = shard.Here.run
+
+    def broken(here: Here, number: str, seconds: float) -> Any:
+        if number == which:
+            raise ZeroDivisionError("of a test")
+        return run(here, number, seconds)
+
+    shard.Here.run = broken  # type: ignore[method-assign]
+
+
+def pretend(code: str) -> None:
+    """Let this process have other code."""
+    shard.own_code = lambda: code  # type: ignore[assignment]
+
+
+def mend() -> None:
+    """Let this process have what its files say."""
+    importlib.reload(shard)
