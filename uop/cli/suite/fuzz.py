@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from uop.conformance.run.options import Options
 
 MINUTE = 60.0
+LOGS = ("distributed", "distributed.client")
+"""The loggers of Dask in this process that have a level of their own."""
 URL = "://"
 NO_FOLDER = Path()
 """The folder of repros where a store gets them."""
@@ -196,7 +198,8 @@ def on_cluster(scheduler: str, options: Options, output: str, form: str) -> int:
 
     require("distributed", "cluster")
     # What it would log of a lost scheduler is a traceback; the run says it in one line.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in LOGS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     from uop.conformance.fuzz.cluster import fuzz_on
     from uop.conformance.fuzz.store import Store
 
