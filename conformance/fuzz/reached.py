@@ -34,19 +34,21 @@ class Reached:
     ) -> Iterator[Reaching]:
         """Yield the programs of cases that reach new points; `fired` counts their rules.
 
-        Where a rule is new they are judged once more, to see which program fires it.
+        Where a rule is new, those that reach nothing else new are judged once more, by halves, to
+        see which of them fires it.
         """
-        programs = [alone for case in cases for alone in _alone(case)]
         new = frozenset(rule for rule, count in fired.items() if count) - self.points
-        rules = by_program(judge, programs, new)
-        # No program that passed alone may fire it: then it is not looked for again.
-        self.points |= new
-        for program in programs:
-            own = rules.get(program, frozenset())
-            points = points_of(program) | own
-            if own or not points <= self.points:
+        rest: list[Case] = []
+        for program in (alone for case in cases for alone in _alone(case)):
+            points = points_of(program)
+            if points <= self.points:
+                rest.append(program)
+            else:
                 self.points |= points
                 yield Reaching(text_of(program), points)
+        for program, rules in by_program(judge, rest, new).items():
+            yield Reaching(text_of(program), points_of(program) | rules)
+        self.points |= new
 
 
 def by_program(
