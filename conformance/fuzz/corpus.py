@@ -18,8 +18,9 @@ from uop.conformance.fuzz.reached import is_native, points_of
 from uop.conformance.protocol.untrusted import in_one_line, sanitized
 from uop.conformance.report.files import write_file
 from uop.conformance.run.tasks import Reaching
-from uop.conformance.suite.case import MIXED, OWN, Case, CaseId, InvalidCase
+from uop.conformance.suite.case import MIXED, OWN, Case, CaseId
 from uop.conformance.suite.own_cases import SUFFIX, read_cases, suite_case
+from uop.spec.case import FileCase
 from uop.spec.errors import UopError
 
 NAME = re.compile(rf"[0-9a-f]{{64}}{re.escape(SUFFIX)}")
@@ -38,6 +39,8 @@ class Corpus:
     folder: Path
     programs: dict[str, Reaching] = field(default_factory=dict)
     """The programs by the names of their files."""
+    cases: dict[str, FileCase] = field(default_factory=dict)
+    """Those that were read, as cases of files."""
     left_alone: list[str] = field(default_factory=list)
     """A line for each other file: its path and the reason."""
     points: set[str] = field(default_factory=set)
@@ -57,7 +60,9 @@ class Corpus:
         # A file that is being written has a name with a dot.
         for path in (path for path in paths if not path.name.startswith(".")):
             try:
-                corpus.keep(path.name, _program(path))
+                text, case = _text(path), file_case_of(path)
+                corpus.keep(path.name, Reaching(text, points_of(_case(path.name, case))))
+                corpus.cases[path.name] = case
             except (OSError, UopError) as error:
                 reason = error.strerror if isinstance(error, OSError) else str(error)
                 corpus.left_alone.append(in_one_line(sanitized(f"{path}: {reason}")))
@@ -108,7 +113,7 @@ def minimize(corpus: Corpus, fired: Callable[[Case], frozenset[str]]) -> int:
     removed.
     """
     reach = {
-        name: program.points | fired(case_of(corpus.folder / name))
+        name: program.points | fired(_case(name, file_case_of(corpus.folder / name)))
         for name, program in corpus.programs.items()
     }
     redundant = reach.keys() - cover(reach)
@@ -137,21 +142,26 @@ def cover(reach: Mapping[str, frozenset[str]]) -> set[str]:
     return chosen
 
 
-def case_of(path: Path) -> Case:
+def file_case_of(path: Path) -> FileCase:
     """The case of a file. UopError where it is none that a corpus may have, OSError too."""
-    cases = read_cases(path)
-    made = suite_case(CaseId(OWN, path.name, MIXED, path.name, 0), cases[0])
-    if len(cases) > 1 or isinstance(made, InvalidCase):
+    case, *more = read_cases(path)
+    if more or case.root is None:
         raise NotOfCorpusError("expected one program")
-    if is_native(made.root):
+    if is_native(case.root):
         raise NotOfCorpusError(
             "it has source text or machine code, which a device runs as it stands; "
             f"to run it: uop replay {path}"
         )
+    return case
+
+
+def _case(name: str, file: FileCase) -> Case:
+    made = suite_case(CaseId(OWN, name, MIXED, name, 0), file)
+    assert isinstance(made, Case)
     return made
 
 
-def _program(path: Path) -> Reaching:
+def _text(path: Path) -> str:
     if NAME.fullmatch(path.name) is None or not path.is_file():
         raise NotOfCorpusError(f"no program of a corpus: expected a file SHA256{SUFFIX}")
     if path.stat().st_size > MOST_BYTES:
@@ -159,4 +169,7 @@ def _program(path: Path) -> Reaching:
     data = path.read_bytes()
     if sha256(data).hexdigest() != path.stem:
         raise NotOfCorpusError("damaged: its name is not the sha256 of its text")
-    return Reaching(data.decode(), points_of(case_of(path)))
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise NotOfCorpusError("expected UTF-8 text") from None

@@ -86,8 +86,8 @@ class Fuzz(Run):
     def prepare(self) -> None:
         super(Fuzz, self).prepare()
         if self.corpus is not None:
-            programs = self.corpus.programs.items()
-            self.own = OwnCases.of_texts((name, one.text) for name, one in programs)
+            cases = self.corpus.cases.items()
+            self.own = OwnCases.of((name, [case]) for name, case in cases)
 
     def select(self, hello: Hello) -> None:
         """Take the groups that the options ask for and the backend lists.

@@ -163,24 +163,27 @@ def test_other_files_are_named_and_left_alone(folder: Path, uop: Any, tmp_path: 
     (folder / "notes.txt").write_text("mine")
     (folder / "\x1b[2J.uop").mkdir()
     (folder / ".part").write_text("half")
-    text = "%0 = NEG\n"
-    wrong = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.uop"
-    wrong.write_text(text)
+    wrong, odd = (
+        folder / f"{hashlib.sha256(data).hexdigest()}.uop" for data in (b"%0 = NEG\n", b"\xff")
+    )
+    wrong.write_bytes(b"%0 = NEG\n")
+    odd.write_bytes(b"\xff")
     before = {path: path.is_file() and path.read_bytes() for path in folder.iterdir()}
     corpus = Corpus.read(folder)
     assert len(corpus.programs) == len(whole) - 1
-    assert len(corpus.left_alone) == 5
+    assert len(corpus.left_alone) == 6
     assert all(line.isprintable() for line in corpus.left_alone)
     for path, reason in (
         (cut, "damaged"),
         (renamed, "damaged"),
         (folder / "notes.txt", "SHA256.uop"),
         (wrong, "NEG.arity"),
+        (odd, "UTF-8"),
     ):
         assert any(str(path) in line and reason in line for line in corpus.left_alone), reason
     words = ("--corpus", folder, "--time", "5s", "-n", 1, "--output", tmp_path / "found")
     outcome = uop("fuzz", "interpreter", *words)
-    assert outcome.out.count("left alone: ") == 5
+    assert outcome.out.count("left alone: ") == 6
     assert f"of earlier runs: {len(whole) - 1} programs in {folder}" in outcome.out
     assert {path: path.is_file() and path.read_bytes() for path in before} == before
 
