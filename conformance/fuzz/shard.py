@@ -119,6 +119,10 @@ class Shard(Fuzz):
             {str(point): shown.checks for point, shown in self.ledger.points().items()},
         )
 
+    def failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
+        """The causes; no shard starts a process for their repros, of which most are in `sent`."""
+        return super(Shard, self).failures(hello, tries=False)
+
     def _new(self, failures: Sequence[Failure]) -> Iterator[Failure]:
         """The failures of this shard; of those that were sent the cases alone."""
         sent = {failure.signature for failure in self.sent}

@@ -87,7 +87,8 @@ class Run:
             self._judge(pool, hello)
         finally:
             pool.end()
-        report = self.report(hello, original, tries=started is None)
+        # In the process of a debugger it would be another backend.
+        report = self.report(hello, original, tries=isinstance(pool, Pool))
         summary = replace(report.summary, again=len(self.again), searching=round(self.searching, 3))
         if self.card is not None:
             liberties = {entry.liberty: entry.example for entry in self.card.liberties}

@@ -27,6 +27,7 @@ from uop.conformance.report.text import failure_lines
 from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
 from uop.conformance.run.order import AGAIN, to_send_again
+from uop.conformance.run.pool import Pool
 from uop.conformance.run.tasks import Judge, Judged, tasks_again, tasks_of
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.own_cases import OwnCases
@@ -128,7 +129,9 @@ def test_a_cheat_does_not_conform(cheat: type[Small], tmp_path: Path) -> None:
 
 
 def judged(name: str, folder: Path) -> Report:
-    return conform(options_for(name, folder))
+    """Judge as the command does, which starts the processes first."""
+    options = options_for(name, folder)
+    return conform(options, None, Pool.start(options))
 
 
 def options_for(name: str, folder: Path) -> Options:
