@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from uop.conformance.backends import names
 from uop.conformance.checks import OptionError
@@ -34,6 +36,7 @@ SUFFIX = ".uop"
 ONLY = "case"
 """The name of a case that is alone in its file and has none."""
 AnyCase = Case | InvalidCase
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +63,15 @@ class OwnCases:
         )
 
     @classmethod
-    def of_texts(cls, texts: Iterable[tuple[str, str]]) -> OwnCases:
-        """Read the texts of files, each with the name of its file; the errors of `parse_file`."""
-        return cls.of((name, parse_file(text, name).cases) for name, text in texts)
+    def of_texts(cls, texts: Mapping[str, str]) -> OwnCases:
+        """Take the texts of files of one case, by their names; each is parsed when it is needed."""
+        names = {str(_id(name, "")): name for name in texts}
+
+        def file(id: str) -> FileCase:
+            return parse_file(texts[names[id]], names[id]).cases[0]
+
+        files = Later(names, file)
+        return cls(files, Later(names, lambda id: suite_case(CaseId.parse(id), files[id])))
 
     @classmethod
     def of(cls, cases_of_files: Iterable[tuple[str, Iterable[FileCase]]]) -> OwnCases:
@@ -70,8 +79,7 @@ class OwnCases:
         files: dict[str, FileCase] = {}
         for name, cases in cases_of_files:
             for case in cases:
-                id = CaseId(OWN, name, MIXED, f"{name}/{case.id or ONLY}", 0)
-                files[str(id)] = case
+                files[str(_id(name, case.id))] = case
         made = {id: suite_case(CaseId.parse(id), case) for id, case in files.items()}
         return cls(files, made)
 
@@ -125,6 +133,24 @@ class OwnCases:
         return replace(spec, text=text)
 
 
+class Later(Mapping[str, T]):
+    """A mapping whose values are made when they are first asked for."""
+
+    def __init__(self, keys: Iterable[str], make: Callable[[str], T]) -> None:
+        self._keys, self._made = dict.fromkeys(keys), cache(make)
+
+    def __getitem__(self, key: str) -> T:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._made(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
 class FileJudge(Judge):
     """Judges a case by the accepted results that its file states."""
 
@@ -147,6 +173,11 @@ class FileJudge(Judge):
         except LabelledError as error:
             error.where = file.place_of(error.subjects)
             raise
+
+
+def _id(file: str, case: str | None) -> CaseId:
+    """Return the id of a case in a file."""
+    return CaseId(OWN, file, MIXED, f"{file}/{case or ONLY}", 0)
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
