@@ -24,8 +24,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-ELSEWHERE = {"worker-protocol.md", "corpus.md"}
-"""Pages whose blocks other tests run: test_worker_examples.py, conformance/test_corpus.py."""
+ELSEWHERE = {"worker-protocol.md", "suite-as-files.md"}
+"""Pages whose blocks other tests run: test_worker_examples.py, conformance/test_exported.py."""
 RUN = tuple(page for page in PAGES if page.name not in ELSEWHERE)
 ANY = "..."
 SECONDS = 240

@@ -22,7 +22,7 @@ SCHEMA = "uop-report/1"
 ADDED = ("card", "ledger", "origin", "strength", "others", "vote", "against", "rules")
 """Optional keys, left out if the value is None."""
 NOT_WRITTEN = ("case_failures", "graphs")
-ONLY_OF_FILES = ("corpus", "outputs")
+ONLY_OF_FILES = ("exported", "outputs")
 OF_FILES = ("backend", "timeout", *ONLY_OF_FILES, "seed")
 """The options in a report of `uop judge`."""
 TYPES: dict[str, tuple[type, ...]] = {
@@ -44,7 +44,7 @@ def as_json(report: Report) -> Json:
     """Convert a report to JSON."""
     document: Json = {"schema": SCHEMA, **to_json(replace(report, others=None, case_failures={}))}
     options = document["options"]
-    is_of_files = options["corpus"] is not None
+    is_of_files = options["exported"] is not None
     names = OF_FILES if is_of_files else [name for name in options if name not in ONLY_OF_FILES]
     document["options"] = {name: options[name] for name in names}
     if report.others is not None:

@@ -10,7 +10,7 @@ from uop.conformance.suite.case import LEVELS
 
 @dataclass(frozen=True, slots=True)
 class ReportedOptions:
-    """The options of a run in its report; `corpus` and `outputs` are options of `uop judge`.
+    """The options of a run in its report; `exported` and `outputs` are options of `uop judge`.
 
     None selects all; `examples` is per level, op, dtype and group.
     """
@@ -33,7 +33,7 @@ class ReportedOptions:
     """The folder of the user's own cases."""
     known: Path | None = None
     """The file of known failures."""
-    corpus: Path | None = None
+    exported: Path | None = None
     outputs: Path | None = None
     skip_ops: tuple[str, ...] = ()
     skip_dtypes: tuple[str, ...] = ()

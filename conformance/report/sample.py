@@ -44,7 +44,7 @@ def judged_again(report: Report, count: int, backend: str = "") -> list[Again]:
     Raises BackendError if the backend does not start. If it is lost later, the remaining cases
     say so.
     """
-    if not backend and report.options.corpus is not None:
+    if not backend and report.options.exported is not None:
         raise OptionError("a report of `uop judge` names no backend: expected one behind it")
     options = Options(
         backend or report.options.backend,

@@ -18,21 +18,21 @@ def uop_command(*words: object) -> str:
 
 def case_command(options: ReportedOptions, id: str) -> str:
     """The command that judges a case of a report again."""
-    if options.corpus is not None:
+    if options.exported is not None:
         return files_command(options)
     return conform_command(options, "--seed", options.seed, "--case", id)
 
 
 def repro_command(options: ReportedOptions, repro: str) -> str:
     """The command that judges the repro of a failure again."""
-    if options.corpus is not None:
+    if options.exported is not None:
         return files_command(options)
     return uop_command("replay", repro, options.backend)
 
 
 def lost_command(options: ReportedOptions) -> str:
     """The command that shows on which program the backend is lost, without probing its choices."""
-    if options.corpus is not None:
+    if options.exported is not None:
         return files_command(options)
     if options.backend.startswith(COMMAND):
         words = shlex.split(options.backend.removeprefix(COMMAND))
@@ -55,7 +55,7 @@ def more_command(options: ReportedOptions) -> str:
 
 def files_command(options: ReportedOptions) -> str:
     """The command that judges the output files of a report again."""
-    return uop_command("judge", options.corpus, options.outputs)
+    return uop_command("judge", options.exported, options.outputs)
 
 
 def conform_command(options: ReportedOptions, *words: object) -> str:

@@ -170,7 +170,7 @@ def _next(report: Report) -> Html:
         command, what = case_command(options, first_failed(report, failed[0])), again
     elif report.stale:
         command, what = report.stale[0], "Next, mend the file of known failures:"
-    elif options.corpus is not None:
+    elif options.exported is not None:
         command, what = files_command(options), "Next, judge the files again:"
     elif report.summary.lost:
         command, what = lost_command(options), "Next, see on which program it is lost:"

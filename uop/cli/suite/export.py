@@ -26,10 +26,10 @@ def command(folder: Path, seed: int, profile: str, size: float) -> int:
     """Write the suite as files, for checkers in any language.
 
     Writes one folder per case: the program, its inputs and the accepted results, as raw bits.
-    FOLDER must be empty. docs/corpus.md describes the files; `uop judge` judges outputs that anyone
-    has written for them.
+    FOLDER must be empty. docs/suite-as-files.md describes the files; `uop judge` judges outputs
+    that anyone has written for them.
     """
-    from uop.conformance.corpus.export import MEBIBYTE, cases_of_all, export
+    from uop.conformance.exported.export import MEBIBYTE, cases_of_all, export
 
     most = int(size * MEBIBYTE)
     done = export(folder, cases_of_all(seed), seed=seed, profile=profile, most_bytes=most)

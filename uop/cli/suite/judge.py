@@ -1,4 +1,4 @@
-"""`uop judge`: judges output files by an exported corpus."""
+"""`uop judge`: judges output files by an exported suite."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LINES = 60
 
 
 @click.command("judge")
-@click.argument("corpus", type=click.Path(path_type=Path))
+@click.argument("exported", type=click.Path(path_type=Path))
 @click.argument("outputs", type=click.Path(path_type=Path))
 @report_files
 def command(
-    corpus: Path,
+    exported: Path,
     outputs: Path,
     json: Path | None,
     junit: Path | None,
@@ -31,12 +31,12 @@ def command(
     without such a file is skipped.
     """
     from uop.conformance.checks import OptionError, require_files
-    from uop.conformance.corpus.score import score
+    from uop.conformance.exported.score import score
     from uop.conformance.report.files import write_reports
     from uop.conformance.report.text import figures_line, matrix, one_line, verdict_line
 
     require_files(json, junit, html)
-    report = score(corpus, outputs, words())
+    report = score(exported, outputs, words())
     problems = write_reports(report, json, junit, html)
     verdict = f"verdict: {verdict_line(report)}"
     for line in (verdict, figures_line(report), "", *matrix(report, LINES)):

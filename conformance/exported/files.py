@@ -1,4 +1,4 @@
-"""Reads and writes the files of a corpus: arrays and accepted sets as raw bits."""
+"""Reads and writes the files of an exported suite: arrays and accepted sets as raw bits."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Flag(IntFlag):
     """Only the bits in low, and those in high."""
 
 
-class CorpusError(UopError):
-    """A folder is not a corpus, or one of its files is missing or truncated."""
+class ExportError(UopError):
+    """A folder is not an exported suite, or one of its files is missing or truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def set_files(accepted: Sequence[Accepted]) -> Iterator[tuple[str, bytes]]:
 def read_sets(folder: Path, outputs: Sequence[Described], count: int) -> tuple[Accepted, ...]:
     """Read the accepted sets of a case, as `count` intervals for each element.
 
-    CorpusError where a file has another size.
+    ExportError where a file has another size.
     """
     rows = list(outputs) * count
     low = read_arrays(folder / LOW, rows)
@@ -121,18 +121,18 @@ def read_sets(folder: Path, outputs: Sequence[Described], count: int) -> tuple[A
 
 
 def read_arrays(path: Path, described: Sequence[Described]) -> list[Array]:
-    """Read consecutive arrays. CorpusError for another number of bytes."""
+    """Read consecutive arrays. ExportError for another number of bytes."""
     expected = sum(d.elements * np_dtype(d.dtype).itemsize for d in described)
     if path.exists() and not path.is_file():
         # A pipe or a device may have no end.
-        raise CorpusError(f"{path}: expected a file of {expected} bytes")
+        raise ExportError(f"{path}: expected a file of {expected} bytes")
     try:
         size = path.stat().st_size
         data = path.read_bytes() if size == expected else b""
     except OSError as error:
-        raise CorpusError(f"cannot read {path}: {error.strerror}") from error
+        raise ExportError(f"cannot read {path}: {error.strerror}") from error
     if len(data) != expected:
-        raise CorpusError(f"{path}: expected {expected} bytes, found {size}")
+        raise ExportError(f"{path}: expected {expected} bytes, found {size}")
     arrays, at = [], 0
     for d in described:
         storage = np_dtype(d.dtype)

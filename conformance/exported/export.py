@@ -1,4 +1,4 @@
-"""Writes a corpus: a folder per case, and at last the manifest."""
+"""Exports the suite: a folder per case, and at last the manifest."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.corpus.files import (
+from uop.conformance.exported.files import (
     GRAPH,
     INPUTS,
     MANIFEST,
     SCHEMA,
-    CorpusError,
     Described,
+    ExportError,
     count_of_intervals,
     dtype_table,
     joined,
@@ -54,11 +54,11 @@ def export(
 ) -> Exported:
     """Write as many cases as fit; the manifest states the seed that generated them.
 
-    CorpusError for a folder that is not empty or cannot be written; files written before that
+    ExportError for a folder that is not empty or cannot be written; files written before that
     stay, without a manifest.
     """
     if folder.exists() and any(folder.iterdir()):
-        raise CorpusError(f"{folder} is not empty")
+        raise ExportError(f"{folder} is not empty")
     lines: list[str] = []
     used = left_out = 0
     try:
@@ -73,7 +73,7 @@ def export(
                 left_out += 1
         _write(folder, [(MANIFEST, "\n".join([_header(seed, profile), *lines, ""]).encode())])
     except OSError as error:
-        raise CorpusError(f"cannot write {folder}: {error.strerror}") from error
+        raise ExportError(f"cannot write {folder}: {error.strerror}") from error
     return Exported(len(lines), used, left_out)
 
 

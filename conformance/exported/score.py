@@ -1,4 +1,4 @@
-"""Judges output files by the accepted sets of a corpus."""
+"""Judges output files by the accepted sets of an exported suite."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.corpus.files import (
+from uop.conformance.exported.files import (
     MANIFEST,
     OUTPUTS,
     READABLE,
-    CorpusError,
     Described,
+    ExportError,
     read_arrays,
     read_sets,
 )
@@ -37,68 +37,68 @@ HEADER = {"uop": str, "profile": str, "seed": int}
 
 
 @dataclass(frozen=True, slots=True)
-class CorpusCase:
-    """A case of a corpus, as its manifest describes it."""
+class ExportedCase:
+    """A case of an exported suite, as its manifest describes it."""
 
     id: str
     outputs: tuple[Described, ...]
     intervals: int = 1
 
 
-def score(corpus: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
-    """Judge every case of a corpus by the file `outputs/ID/outputs.bin`.
+def score(exported: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
+    """Judge every case of an exported suite by the file `outputs/ID/outputs.bin`.
 
-    A case without that file is skipped; a file of another size fails. CorpusError where the corpus
-    is missing or truncated.
+    A case without that file is skipped; a file of another size fails. ExportError where the
+    exported suite is missing or truncated.
     """
     begun = time.monotonic()
     if not outputs.is_dir():
-        raise CorpusError(f"{outputs} is not a folder")
-    header, entries = read_manifest(corpus)
+        raise ExportError(f"{outputs} is not a folder")
+    header, entries = read_manifest(exported)
     tally, failures = Tally(), []
     for entry in entries:
-        verdict = _verdict(corpus / entry.id, outputs / entry.id, entry)
+        verdict = _verdict(exported / entry.id, outputs / entry.id, entry)
         tally.add(verdict)
         if verdict.failure is not None:
-            failures.append(_failure(verdict, verdict.failure, corpus / entry.id))
+            failures.append(_failure(verdict, verdict.failure, exported / entry.id))
     info = BackendInfo(outputs.name or str(outputs), header["uop"], "files")
     seconds = time.monotonic() - begun
     options = ReportedOptions(
-        info.name, header["seed"], levels=(), effort="", corpus=corpus, outputs=outputs
+        info.name, header["seed"], levels=(), effort="", exported=exported, outputs=outputs
     )
     report = tally.report(info, header["profile"], options, seconds, tuple(failures))
     return replace(report, origin=Origin.now(command))
 
 
-def read_manifest(corpus: Path) -> tuple[dict[str, Any], list[CorpusCase]]:
-    """Read the header and the cases. CorpusError for another schema or a truncated file."""
-    path = corpus / MANIFEST
+def read_manifest(exported: Path) -> tuple[dict[str, Any], list[ExportedCase]]:
+    """Read the header and the cases. ExportError for another schema or a truncated file."""
+    path = exported / MANIFEST
     try:
         header, *lines = path.read_text(encoding="utf-8").splitlines()
         first = json.loads(header)
         if not isinstance(first, dict) or first.get("schema") not in READABLE:
-            raise CorpusError(f"{path}: expected the schema {' or '.join(READABLE)}")
+            raise ExportError(f"{path}: expected the schema {' or '.join(READABLE)}")
         for name, kind in HEADER.items():
             if type(first.get(name)) is not kind:
-                raise CorpusError(f"{path}: {name}: expected {kind.__name__}")
+                raise ExportError(f"{path}: {name}: expected {kind.__name__}")
         return first, list(_entries(lines))
     except OSError as error:
-        raise CorpusError(f"cannot read {path}: {error.strerror}") from error
+        raise ExportError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise CorpusError(f"{path} is not a manifest, or is truncated: {error}") from error
+        raise ExportError(f"{path} is not a manifest, or is truncated: {error}") from error
 
 
-def _entries(lines: list[str]) -> Iterator[CorpusCase]:
+def _entries(lines: list[str]) -> Iterator[ExportedCase]:
     for line in lines:
         entry = json.loads(line)
         outputs = tuple(Described.from_json(output) for output in entry["outputs"])
         count = entry.get("intervals", 1)
         if type(count) is not int or not 1 <= count <= MOST_GAPS + 1:
             raise ValueError(f"intervals: expected 1 to {MOST_GAPS + 1}, found {count}")
-        yield CorpusCase(str(CaseId.parse(str(entry["id"]))), outputs, count)
+        yield ExportedCase(str(CaseId.parse(str(entry["id"]))), outputs, count)
 
 
-def _verdict(case: Path, results: Path, entry: CorpusCase) -> Verdict:
+def _verdict(case: Path, results: Path, entry: ExportedCase) -> Verdict:
     skipped = results / SKIPPED
     if skipped.is_file():
         with skipped.open(encoding="utf-8", errors="replace") as file:
@@ -109,7 +109,7 @@ def _verdict(case: Path, results: Path, entry: CorpusCase) -> Verdict:
     accepted = read_sets(case, entry.outputs, entry.intervals)
     try:
         outputs = read_arrays(results / OUTPUTS, entry.outputs)
-    except CorpusError as error:
+    except ExportError as error:
         failure = CaseFailure(Symptom.VALUE, str(error))
         return Verdict(entry.id, Status.FAILED, 1, failure=failure)
     compared = compare(accepted, outputs)
@@ -121,6 +121,7 @@ def _verdict(case: Path, results: Path, entry: CorpusCase) -> Verdict:
         elements=compared.elements,
         single=compared.single,
         constrained=compared.constrained,
+        measured=compared.elements,
         max_ulp=compared.max_ulp,
         failure=None
         if wrong is None
