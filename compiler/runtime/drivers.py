@@ -6,15 +6,16 @@ opens a single driver, which `trials.py` has tried in a process of its own befor
 
 from __future__ import annotations
 
+import csv
 import ctypes
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, files
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 VENDORS = "OCL_ICD_VENDORS"
 """The variable with the user's list of drivers, which replaces that of the system."""
@@ -143,11 +144,14 @@ def _in_file(path: Path) -> Iterator[Driver]:
 def _of_wheel(wheel: Wheel) -> Iterator[Driver]:
     pattern = wheel.windows if sys.platform == "win32" else wheel.library
     try:
-        found = [file for file in files(wheel.name) or () if pattern and file.match(pattern)]
+        installed = distribution(wheel.name)
     except PackageNotFoundError:
         return
+    # `files` leaves out what is recorded and missing, from Python 3.12 on.
+    rows = csv.reader((installed.read_text("RECORD") or "").splitlines())
+    found = [row[0] for row in rows if row and pattern and PurePosixPath(row[0]).match(pattern)]
     for file in found[:1]:
-        located = Path(os.path.normpath(file.locate()))
-        elsewhere = Path(sys.prefix, "lib", file.name)
+        located = Path(os.path.normpath(str(installed.locate_file(file))))
+        elsewhere = Path(sys.prefix, "lib", located.name)
         library = elsewhere if elsewhere.exists() and not located.exists() else located
         yield Driver(str(library), wheel.name, wheel.variant)
