@@ -125,7 +125,6 @@ def command(
     """
     from uop.conformance.checks import OptionError, cores, writable
     from uop.conformance.run.options import Options, profile_named
-    from uop.conformance.run.pool import Pool
     from uop.conformance.suite.case import LEVELS
 
     begin(None, backend)
@@ -156,16 +155,25 @@ def command(
         return on_cluster(scheduler, options, output, form)
     if URL in output:
         raise OptionError(f"--output: expected a folder, or --scheduler too; found {output!r}")
-    pool = Pool.start(options.checked())
-    # Imported late: it takes as long to load as a backend takes to start.
-    from uop.conformance.fuzz.against import Baseline
-    from uop.conformance.fuzz.corpus import Corpus
-    from uop.conformance.fuzz.fuzz import fuzz
+    return on_this_machine(options, against, folder, form)
 
-    corpus = None if folder is None else Corpus.read(folder)
-    for line in earlier(options.output, corpus):
-        click.echo(line)
-    with shown(form) as display, ExitStack() as last:
+
+def on_this_machine(options: Options, against: str | None, folder: Path | None, form: str) -> int:
+    """Fuzz with processes of this machine."""
+    from uop.conformance.run.pool import Pool
+
+    with ExitStack() as last:
+        pool = Pool.start(options.checked())
+        last.callback(pool.end)
+        # Imported late: it takes as long to load as a backend takes to start.
+        from uop.conformance.fuzz.against import Baseline
+        from uop.conformance.fuzz.corpus import Corpus
+        from uop.conformance.fuzz.fuzz import fuzz
+
+        corpus = None if folder is None else Corpus.read(folder)
+        for line in earlier(options.output, corpus):
+            click.echo(line)
+        display = last.enter_context(shown(form))
         if corpus is not None:
             last.callback(say_added, corpus)
         old = None if against is None else Baseline.started(against, options)
