@@ -104,7 +104,10 @@ def _accepted(root: UOp, batch: Batch, profile: Profile) -> Results:
 
 @lru_cache(maxsize=4)
 def _referenced(root: UOp, batch: Batch) -> Results:
-    return reference(root, batch.inputs)
+    known = batch.evaluated
+    if known is None or known.root is not root:
+        return reference(root, evaluate_full(root, batch.inputs))
+    return reference(root, known.result)
 
 
 def written_buffers(root: UOp) -> dict[int, UOp]:

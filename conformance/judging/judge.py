@@ -36,7 +36,7 @@ CONFIRMED = 8
 """Failures of one call that run again alone; where more fail, batching is not the cause."""
 MEASURED_ALWAYS = frozenset({"op", OWN})
 """The levels whose cases all have their accepted sets computed."""
-MEASURED = 8
+MEASURED = 16
 """Of other cases one of so many: the share of constrained elements is that of a sample."""
 ALONE_PASSES = "only together with other programs: "
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import UopError
 from uop.spec.uop import UOp
+
+if TYPE_CHECKING:
+    from uop.interpreter.tensor.evaluation import FullOutput
 
 LEVELS = ("op", "invalid", "property", "function", "graph", "twin", "kernel", "schedule", "device")
 OWN = "cases"
@@ -79,10 +83,20 @@ class CaseId:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Evaluated:
+    """A program and its result on a batch."""
+
+    root: UOp
+    result: FullOutput
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Inputs by slot, in storage dtype: every PARAM, and each BUFFER that starts with contents."""
 
     inputs: Mapping[int, Array]
+    evaluated: Evaluated | None = None
+    """What the generator has evaluated on these inputs, so that a judge need not do it again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import Counter
 
 import numpy as np
@@ -12,6 +14,8 @@ from uop.conformance.suite.case import Batch, Case
 from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.levels.graph import random_graph as graph
 from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric.storage import Mask
+from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
@@ -61,7 +65,10 @@ def test_graphs_share_subgraphs(graphs: list[Case]) -> None:
 
 
 def outputs(case: Case) -> list[Value]:
-    full = evaluate_full(case.root, case.batches[0].inputs)
+    return listed(evaluate_full(case.root, case.batches[0].inputs))
+
+
+def listed(full: FullOutput) -> list[Value]:
     if isinstance(full, Value):
         return [full]
     return list(full.values()) if isinstance(full, dict) else list(full)
@@ -82,6 +89,36 @@ def test_almost_all_outputs_are_alive_and_specified(graphs: list[Case]) -> None:
             )
     assert constant <= total / 100
     assert gone <= elements / 100
+
+
+def test_what_was_evaluated_while_growing_is_the_result(graphs: list[Case]) -> None:
+    known = [
+        (batch, batch.evaluated)
+        for case in graphs
+        for batch in case.batches
+        if batch.evaluated is not None
+    ]
+    for batch, evaluated in known:
+        assert same(evaluated.result, evaluate_full(evaluated.root, batch.inputs))
+    assert len(known) > len(graphs) / 2
+
+
+def same(result: FullOutput, other: FullOutput) -> bool:
+    """Whether two results have the same elements, by their bits, and absent and open ones."""
+    one, two = listed(result), listed(other)
+    return len(one) == len(two) and all(
+        (a.data.shape, a.data.dtype) == (b.data.shape, b.data.dtype)
+        and a.data[~gone(a)].tobytes() == b.data[~gone(b)].tobytes()
+        and np.array_equal(gone(a), gone(b))
+        for a, b in zip(one, two, strict=True)
+    )
+
+
+def gone(value: Value) -> Mask:
+    """The elements without a value."""
+    none = np.zeros(value.data.shape, np.bool_)
+    masks = (m for m in (value.invalid, value.unspecified) if m is not None)
+    return functools.reduce(operator.or_, masks, none)
 
 
 @pytest.mark.parametrize(("is_padded", "most"), [(False, 1 / 25), (True, 1 / 4)])

@@ -17,7 +17,7 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric import storage
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.interpreter.rules.movement import data_sources
-from uop.interpreter.tensor.evaluation import meaning_of
+from uop.interpreter.tensor.evaluation import FullOutput, meaning_of
 from uop.interpreter.values import Value, either
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
@@ -173,6 +173,18 @@ class Growth:
         computed = [u for u in self.unused if u in self.live] or self.candidates[-1:]
         return computed[-MOST_OUTPUTS:]
 
+    def result(self, root: UOp) -> FullOutput | None:
+        """Return the result of a program on the first batch, where all its outputs are known.
+
+        A value that is read from memory is not: growing interprets nodes, not the order of STOREs.
+        """
+        if any(u.op is Op.BUFFER for u in root.toposort()):
+            return None
+        if root.op is not Op.TUPLE:
+            return self.known.get(root)
+        members = tuple(self.known[u] for u in root.src if u in self.known)
+        return members if len(members) == len(root.src) else None
+
     def take(self, fits: Callable[[UOp], bool] = lambda u: True) -> UOp | None:
         """Return a candidate that fits; three times in four one that is not used yet."""
         if self.choices.below(4):
@@ -245,12 +257,16 @@ def _is_alive(value: Value) -> bool:
 
 
 def has_meaning(root: UOp, inputs: Mapping[int, Array]) -> bool:
+    return result_on(root, inputs) is not None
+
+
+def result_on(root: UOp, inputs: Mapping[int, Array]) -> FullOutput | None:
+    """Return the result of a program; None where it has no meaning on these inputs."""
     used = slots_of(root)
     try:
-        evaluate_full(root, {slot: a for slot, a in inputs.items() if slot in used})
+        return evaluate_full(root, {slot: a for slot, a in inputs.items() if slot in used})
     except UndefinedError:
-        return False
-    return True
+        return None
 
 
 Step = Callable[[Growth], UOp | None]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
 
-from uop.conformance.suite.case import Batch, Source
+from uop.conformance.suite.case import Batch, Evaluated, Source
 from uop.conformance.suite.choices import Choices, between, chance, weighted
 from uop.conformance.suite.levels.graph import biases, steps, views
-from uop.conformance.suite.levels.graph.growth import Growth, Step, has_meaning
+from uop.conformance.suite.levels.graph.growth import Growth, Step, result_on
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import after, flip_all, outputs, shrink, store
 from uop.conformance.suite.values import Draw, draw_mixed, draw_special
 from uop.conformance.suite.vocabulary import Vocabulary, whole
+from uop.interpreter.numeric.storage import Array
+from uop.interpreter.tensor.evaluation import FullOutput
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
@@ -277,8 +279,15 @@ def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     """Return the data that the graph grew on, and other data on which it has a meaning."""
     used = [slot for slot in sorted(slots_of(root)) if slot in growth.inputs]
     first, second = ({slot: growth.inputs[slot][k] for slot in used} for k in range(2))
-    is_sure = not _may_lack_meaning(root) or has_meaning(root, second)
-    return (Batch(first), Batch(second)) if is_sure else (Batch(first),)
+    batch = _evaluated(first, root, growth.result(root))
+    if not _may_lack_meaning(root):
+        return batch, Batch(second)
+    other = _evaluated(second, root, result_on(root, second))
+    return (batch,) if other.evaluated is None else (batch, other)
+
+
+def _evaluated(inputs: Mapping[int, Array], root: UOp, result: FullOutput | None) -> Batch:
+    return Batch(inputs, None if result is None else Evaluated(root, result))
 
 
 def _may_lack_meaning(root: UOp) -> bool:
