@@ -136,6 +136,7 @@ class Fuzz(Run):
             self.ledger.forget()
             self._compare(rest)
             self.find_causes(pool, min(rest, 2 * time.monotonic() - begun))
+            self.display.explored(self.causes.results(), len(self.ledger.points()))
             self.write_causes()
         self.find_causes(pool, rest)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from uop.conformance.judging.verdict import Verdict
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.model import Report
+from uop.conformance.report.model import Failure, Report
 from uop.conformance.report.tally import Tally
 
 if TYPE_CHECKING:
@@ -21,5 +22,8 @@ class Display:
     def progress(self, tally: Tally, seconds: float) -> None: ...
 
     def failed(self, verdict: Verdict) -> None: ...
+
+    def explored(self, causes: Sequence[Failure], points: int) -> None:
+        """Show the causes that are known so far, and how many points of the spec were covered."""
 
     def finished(self, report: Report) -> None: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from rich.console import Console
@@ -12,7 +12,7 @@ from rich.table import Table
 from uop.conformance.judging.verdict import Verdict
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
-from uop.conformance.report.model import Conclusion, Report, share
+from uop.conformance.report.model import Conclusion, Failure, Report, share
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.text import (
     one_line,
@@ -24,6 +24,8 @@ from uop.conformance.run.options import Options
 from uop.conformance.suite.case import ALL_LEVELS
 
 MOST_LINES = 60
+MOST_CAUSES = 8
+"""The most causes that are shown while a run lasts; the report has all."""
 FIRST_STEP = 1.0
 
 
@@ -46,6 +48,9 @@ class Lasting(Display):
     def failed(self, verdict: Verdict) -> None:
         self._show(partial(self.display.failed, verdict))
 
+    def explored(self, causes: Sequence[Failure], points: int) -> None:
+        self._show(partial(self.display.explored, causes, points))
+
     def finished(self, report: Report) -> None:
         self._show(partial(self.display.finished, report))
 
@@ -63,6 +68,8 @@ class Log(Display):
     def __init__(self, write: Callable[[str], None]) -> None:
         self.write = write
         self.next_line, self.lines = 0.0, 0
+        self.causes: dict[str, None] = {}
+        """The signatures of the causes that have a line."""
 
     def started(self, hello: Hello, options: Options, cases: int | None) -> None:
         self._line(headline(hello, options, cases))
@@ -72,6 +79,13 @@ class Log(Display):
         if seconds >= self.next_line:
             self._line(f"{seconds:7.1f} s  {_progress(tally)}")
             self.next_line = max(FIRST_STEP, 2 * seconds)
+
+    def explored(self, causes: Sequence[Failure], points: int) -> None:
+        """Write a line for each new cause: whoever ends the run has read it."""
+        for cause in causes:
+            if cause.signature not in self.causes and len(self.causes) < MOST_CAUSES:
+                self.causes[cause.signature] = None
+                self._line(one_line(f"cause: {cause.signature}: {cause.message}"))
 
     def finished(self, report: Report) -> None:
         for line in summary(report, MOST_LINES - self.lines):
@@ -90,6 +104,8 @@ class Screen(Display):
         self.live = Live(console=console, transient=True, refresh_per_second=4)
         self.cases: int | None = 0
         self.last_failure = ""
+        self.causes: Sequence[Failure] = ()
+        self.points = 0
 
     def started(self, hello: Hello, options: Options, cases: int | None) -> None:
         self.cases = cases
@@ -102,6 +118,9 @@ class Screen(Display):
     def failed(self, verdict: Verdict) -> None:
         if verdict.failure is not None:
             self.last_failure = one_line(f"{verdict.id}: {verdict.failure.message}")
+
+    def explored(self, causes: Sequence[Failure], points: int) -> None:
+        self.causes, self.points = causes, points
 
     def stop(self) -> None:
         """Stop the live table; safe to call before it starts."""
@@ -125,8 +144,12 @@ class Screen(Display):
         done = sum(tally.counts.values())
         # Extra cases for gaps of the ledger are not in self.cases.
         of = "" if self.cases is None else f" of {max(self.cases, done):,}"
-        caption = f"{done:,}{of} cases, {seconds:.0f} s\n{self.last_failure}"
-        table = Table("level", caption=caption, caption_justify="left")
+        rate = f"{done / seconds:,.0f} a second" if seconds else ""
+        points = f", {self.points:,} points of the spec" if self.points else ""
+        lines = [f"{done:,}{of} cases, {seconds:.0f} s, {rate}{points}", self.last_failure]
+        often = sorted(self.causes, key=lambda cause: -len(cause.cases))[:MOST_CAUSES]
+        lines += [one_line(f"{len(c.cases):,} times {c.signature}") for c in often]
+        table = Table("level", caption="\n".join(lines), caption_justify="left")
         for name in ("programs", "elements", "constrained", "failed"):
             table.add_column(name, justify="right")
         for level in ALL_LEVELS:

@@ -23,7 +23,7 @@ from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, KnownFailure, Report
 from uop.conformance.report.rules import rules_text
 from uop.conformance.report.tally import Tally
-from uop.conformance.report.terminal import MOST_LINES, Log, Screen
+from uop.conformance.report.terminal import MOST_CAUSES, MOST_LINES, Log, Screen
 from uop.conformance.run.commands import more_command
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import Batch
@@ -308,6 +308,25 @@ def test_a_terminal_shows_the_same_verdict() -> None:
     screen.failed(FAILED)
     screen.finished(made)
     assert "does not conform" in stream.getvalue()
+
+
+def test_causes_are_shown_while_a_run_lasts_each_once() -> None:
+    lines: list[str] = []
+    log, stream = Log(lines.append), StringIO()
+    screen = Screen(Console(file=stream, force_terminal=True, width=100))
+    others = tuple(replace(FAILURE, signature=f"result ADD {k}") for k in range(99))
+    for display in (log, screen):
+        display.started(HELLO, OPTIONS, None)
+        for causes in ((FAILURE,), (FAILURE, *others)):
+            display.explored(causes, 1234)
+        display.progress(Tally(), 2.0)
+    screen.live.refresh()
+    screen.stop()
+    shown = [line for line in lines if line.startswith("cause: ")]
+    assert shown[0] == f"cause: {FAILURE.signature}: {FAILURE.message}"
+    assert len(shown) == len(set(shown)) == MOST_CAUSES
+    assert "1,234 points of the spec" in stream.getvalue()
+    assert f"times {FAILURE.signature}" in stream.getvalue()
 
 
 def test_bits_read_as_another_size_have_no_inputs_at_an_element() -> None:
