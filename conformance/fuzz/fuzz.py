@@ -11,7 +11,7 @@ from uop.conformance.checks import OptionError
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.fuzz.against import Baseline
 from uop.conformance.fuzz.corpus import Corpus
-from uop.conformance.fuzz.stream import drawn
+from uop.conformance.fuzz.stream import drawn, groups_to_draw
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
@@ -23,7 +23,6 @@ from uop.conformance.run.order import in_turns
 from uop.conformance.run.run import Run
 from uop.conformance.run.tasks import Explore, Judged, tasks_of
 from uop.conformance.suite.case import FUZZ, LEVELS, CaseId
-from uop.conformance.suite.generate import random_groups
 from uop.conformance.suite.own_cases import OwnCases
 
 REPLAYING = 0.25
@@ -92,7 +91,7 @@ class Fuzz(Run):
     def select(self, hello: Hello) -> None:
         """Take the groups that the options ask for and the backend lists.
 
-        OptionError where there is none.
+        Level op, which has an end, is no part of shards. OptionError where there is no group.
         """
         if self.baseline is not None:
             self.options = self.baseline.meet(hello, self.options)
@@ -100,11 +99,11 @@ class Fuzz(Run):
         groups = {
             level: [
                 group
-                for group in random_groups(level, self.vocabulary)
+                for group in groups_to_draw(level, self.vocabulary)
                 if not not_listed(group.id(0), hello)
             ]
             for level in LEVELS
-            if level in self.options.levels
+            if level in self.options.levels and not (level == "op" and self.options.shard)
         }
         if not any(groups.values()):
             raise OptionError(

@@ -115,8 +115,7 @@ def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
             "that names it holds that list: uop conform BACKEND --list REPORT.json --case ID"
         )
     group = _by_name(id.level, vocabulary).get((id.op, id.dtype, id.group))
-    most = FURTHEST if isinstance(group, Group) else max(group.counts) if group else 0
-    if group is None or id.index >= most:
+    if group is None or id.index >= group.most:
         raise NoSuchCaseError(f"no case {str(id)!r}")
     return group
 
@@ -136,7 +135,8 @@ def _groups(level: str, vocabulary: Vocabulary) -> tuple[AnyGroup, ...]:
 @cache
 def random_groups(level: str, vocabulary: Vocabulary) -> tuple[Group, ...]:
     """Return the groups of a level whose programs are drawn from a vocabulary."""
-    random = [group for module in RANDOM.get(level, ()) for group in module(vocabulary)]
+    made = (group for module in RANDOM.get(level, ()) for group in module(vocabulary))
+    random = [replace(group, furthest=FURTHEST) for group in made]
     if vocabulary.is_whole:
         return tuple(random)
     every = [group for module in RANDOM.get(level, ()) for group in module(whole())]

@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 
 from uop.conformance.coverage.ledger import Ledger
-from uop.conformance.fuzz.stream import SHARES, drawn
+from uop.conformance.fuzz.stream import SHARES, drawn, groups_to_draw
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report.tally import MOST_DIGESTS, Distinct, Tally
 from uop.conformance.run.replay import replay
-from uop.conformance.suite.case import LEVELS, Case, CaseId
-from uop.conformance.suite.generate import FURTHEST, case_by_id, groups, random_groups
+from uop.conformance.suite.case import LEVELS, Case, CaseId, NoSuchCaseError
+from uop.conformance.suite.generate import FURTHEST, case_by_id, groups
 from uop.conformance.suite.vocabulary import whole
 from uop.spec.text.program import print_program
 
 UNTIL_ONE_FAILS = ("--level", "graph", "--time", "10m", "--fail-fast")
-BY_LEVEL = {level: random_groups(level, whole()) for level in LEVELS}
+BY_LEVEL = {level: groups_to_draw(level, whole()) for level in LEVELS}
 
 
 def first(n: int, seed: int) -> list[CaseId]:
@@ -47,6 +47,32 @@ def test_levels_have_their_shares_and_programs_do_not_repeat() -> None:
         assert expected / 1.5 < counts[level] < expected * 1.5, level
     assert len(set(ids)) > 0.99 * len(ids)
     assert {id.index < 1000 for id in ids} == {True, False}
+
+
+def test_each_kind_of_program_comes_before_any_comes_often() -> None:
+    for level, most in {
+        "graph": 60,
+        "twin": 100,
+        "kernel": 80,
+        "schedule": 60,
+        "device": 60,
+    }.items():
+        names = {group.name for group in BY_LEVEL[level]}
+        ids = list(islice(drawn({level: BY_LEVEL[level]}, 3), most))
+        assert {id.group for id in ids} == names, level
+
+
+def test_level_op_is_drawn_once_an_op_at_a_time() -> None:
+    ids = list(drawn({"op": BY_LEVEL["op"]}, 4))
+    every = {group.op for group in BY_LEVEL["op"]}
+    assert {id.op for id in ids[: len(every)]} == every
+    assert len(set(ids)) == len(ids) == sum(group.counts[1] for group in BY_LEVEL["op"])
+
+
+def test_a_fixed_group_ends_where_its_programs_do() -> None:
+    group = BY_LEVEL["op"][0]
+    with pytest.raises(NoSuchCaseError, match="no case"):
+        case_by_id(f"{group.id(group.most)}")
 
 
 def test_an_id_of_any_index_names_one_program() -> None:
@@ -137,7 +163,6 @@ def test_what_does_not_repeat_does_not_count(
         (("interpreter", "--against", "abacus"), 2, "no backend 'abacus'"),
         (("interpreter", "--against", "backends_for_tests:DeadAtStart"), 3, "did not start"),
         (("interpreter", "--level", "invalid"), 2, "no random program of level invalid"),
-        (("interpreter", "--level", "op"), 2, "no random program of level op"),
         (("interpreter", "--time", "soon"), 2, "--time"),
         (("abacus",), 2, "no backend 'abacus'"),
     ],

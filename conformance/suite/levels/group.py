@@ -36,7 +36,8 @@ class Group:
     """Programs 0, 1, 2, ... of one kind; `counts` has the number that each effort runs.
 
     Each program holds every op of `needs`. If `shared`, the programs of all dtypes stand for one
-    another: a backend with few dtypes gets as many.
+    another: a backend with few dtypes gets as many. Random programs have indices up to `furthest`,
+    others only those of the efforts.
     """
 
     level: str
@@ -47,6 +48,12 @@ class Group:
     build: Build
     needs: tuple[Op, ...] = ()
     shared: bool = False
+    furthest: int = 0
+
+    @property
+    def most(self) -> int:
+        """Return how many programs there are."""
+        return max(self.furthest, *self.counts)
 
     def keyed(self, key: str) -> Group:
         """Return the group under the key of the vocabulary of its programs."""

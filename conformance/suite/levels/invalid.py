@@ -59,6 +59,11 @@ class InvalidGroup:
     def count(self, effort: str) -> int:
         return self.counts[EFFORTS.index(effort)]
 
+    @property
+    def most(self) -> int:
+        """Return how many programs there are."""
+        return max(self.counts)
+
     def id(self, index: int) -> CaseId:
         return CaseId(self.level, self.op, self.dtype, self.name, index)
 
