@@ -1,7 +1,8 @@
 """Prints the figures this project promises, as measured here.
 
 `python benchmarks/figures.py [PART...]`; the parts are command, machine, tensor, ledger, editions,
-interpreter, adversary, pushed, opencl, smoke, warm and full, without any all of them.
+interpreter, fuzz_programs, adversary, pushed, opencl, smoke, warm and full, without any all of
+them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from drawn import fuzz_programs
 from evaluation import machine, tensor
 from figure import Figure, at_least, at_most, equal
 from language import editions, ledger
@@ -211,6 +213,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
         ledger,
         editions,
         interpreter,
+        fuzz_programs,
         adversary,
         pushed,
         opencl,
