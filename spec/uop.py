@@ -187,6 +187,8 @@ class UOp:
         for pair in new.items():
             if not isinstance(pair[0], UOp) or not isinstance(pair[1], UOp):
                 raise NODE_C4.error("substitute", _repr(pair), users_line())
+        if not new:
+            return self
         done: dict[UOp, UOp] = dict(new)
         for u in toposort([self], lambda v: () if v in new else v.src):
             if u not in done:

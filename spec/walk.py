@@ -20,23 +20,28 @@ T = TypeVar("T")
 
 def toposort(roots: Iterable[N], sources: Callable[[N], Sequence[N]]) -> list[N]:
     """Every node under the roots once, in depth-first post-order: sources before users."""
-    order: dict[N, None] = {}
-    opened: set[N] = set()
-    stack = list(roots)[::-1]
-    while stack:
-        node = stack[-1]
-        if node in opened:
-            # Its sources are done. A node that is on the stack twice keeps its first position.
-            order[stack.pop()] = None
+    order: list[N] = []
+    seen: set[N] = set()
+    for root in roots:
+        if root in seen:
             continue
-        opened.add(node)
-        depth = len(stack)
-        for s in reversed(sources(node)):
-            if s not in opened:
-                stack.append(s)
-        if len(stack) == depth:
-            order[stack.pop()] = None
-    return list(order)
+        seen.add(root)
+        # The nodes on the way down, each with those of its sources that are left.
+        stack = [(root, iter(sources(root)))]
+        while stack:
+            node, left = stack[-1]
+            for s in left:
+                if s not in seen:
+                    seen.add(s)
+                    below = sources(s)
+                    if below:
+                        stack.append((s, iter(below)))
+                        break
+                    order.append(s)
+            else:
+                stack.pop()
+                order.append(node)
+    return order
 
 
 def kept_with_root(find: Callable[[N], T]) -> Callable[[N], T]:
