@@ -134,11 +134,12 @@ class Walk:
         return pick(self.choices, fresh if fresh and self.choices.below(4) else list(self.made))
 
     def other(self, u: UOp) -> UOp:
-        """Return a value that goes with u: of its shape, or a whole one of its last axes."""
+        """Return a value that goes with u: of its shape, or a whole one of fewer or more axes."""
         fits = [v for v in self.made if v.device == u.device and v.shape == u.shape and v is not u]
         if fits and chance(self.choices, 75):
             return pick(self.choices, fits)
-        whole = self.input(u.shape[1:] or (1,), None)
+        more = chance(self.choices, 25)
+        whole = self.input((2, *u.shape) if more else u.shape[1:] or (1,), None)
         return UOp(Op.CONTIGUOUS, whole) if whole.op is Op.BUFFER else whole
 
     def add_if_useful(self, u: UOp) -> None:
@@ -161,19 +162,18 @@ class Walk:
         results = results or [UOp(Op.CONTIGUOUS, next(iter(self.made)))]
         root = results[0] if len(results) == 1 else nodes.outputs(*results)
         if chance(self.choices, 30):
-            # A buffer is split along its first axis: not every value fits into one.
-            with suppress(InvalidError):
-                root = self._stored(results)
+            root = self._stored(results) or root
         return program(root, *self.batches())
 
-    def _stored(self, results: Sequence[UOp]) -> UOp:
-        """Store each value into a buffer on its devices."""
-        slots = range(len(self.inputs), len(self.inputs) + len(results))
-        targets = (
-            nodes.buffer(slot, u.shape, u.dtype, u.device)
-            for slot, u in zip(slots, results, strict=True)
-        )
-        return UOp(Op.SINK, *map(nodes.store, targets, results))
+    def _stored(self, results: Sequence[UOp]) -> UOp | None:
+        """Store each value into a buffer on its devices, where it fits into one."""
+        stores: list[UOp] = []
+        for u in results:
+            # A buffer is split along its first axis.
+            with suppress(InvalidError):
+                slot = len(self.inputs) + len(stores)
+                stores.append(nodes.store(nodes.buffer(slot, u.shape, u.dtype, u.device), u))
+        return UOp(Op.SINK, *stores) if stores else None
 
 
 def elementwise(w: Walk) -> UOp:
