@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
-from uop.conformance.judging.verdict import CaseFailure, Status
+from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.report.comparison import Outcome, Vote, VotedCase
 from uop.conformance.report.model import Report
 from uop.conformance.report.tally import STATUSES, group_name
@@ -16,25 +17,38 @@ INTERPRETER = "interpreter"
 AS_EXPECTED = "accepted"
 """The answer of a backend whose result is accepted."""
 MOST_LINES = 12
+Results: TypeAlias = Mapping[str, Verdict | None]
+"""By backend the verdict on a case; None where it was not judged."""
 
 
 def polled(reports: Sequence[Report], missing: Sequence[str] = ()) -> Report:
-    """Combine the reports on several backends: the first, with the others and the votes."""
+    """Combine the reports of runs over the same cases; all that failed on one are voted on."""
     failed = {id for report in reports for id in report.case_failures}
-    cases = tuple(voted(id, reports) for id in sorted(failed))
+    return combined(reports, {id: results_in(reports, id) for id in sorted(failed)}, missing)
+
+
+def combined(
+    reports: Sequence[Report], results: Mapping[str, Results], missing: Sequence[str] = ()
+) -> Report:
+    """The first report, with the others and the votes on cases, by the results of each."""
+    cases = tuple(voted(id, of) for id, of in results.items())
     first, *others = reports
     vote = Vote(tuple(report.options.backend for report in reports), tuple(missing), cases)
     return replace(first, others=tuple(others), vote=vote)
 
 
-def voted(id: str, reports: Sequence[Report]) -> VotedCase:
+def results_in(reports: Sequence[Report], id: str) -> dict[str, Verdict | None]:
+    """The results of a case in reports of this process."""
+    return {report.options.backend: _result(report, id) for report in reports}
+
+
+def voted(id: str, results: Results) -> VotedCase:
     """Count the votes on a case. The interpreter always has one vote."""
-    results = {r.options.backend: (_status(r, id), r.case_failures.get(id)) for r in reports}
-    says = {name: _said(*of) for name, of in results.items()}
+    says = {name: _said(verdict) for name, verdict in results.items()}
     answers = {
-        name: _answer(failure)
-        for name, (status, failure) in results.items()
-        if status not in (None, Status.SKIPPED)
+        name: _answer(verdict.failure)
+        for name, verdict in results.items()
+        if verdict is not None and verdict.status is not Status.SKIPPED
     }
     votes = Counter({**{INTERPRETER: AS_EXPECTED}, **answers}.values())
     against = [name for name, answer in answers.items() if answer != AS_EXPECTED]
@@ -85,11 +99,12 @@ def _head(case: VotedCase) -> str:
     return f"no majority on {about}, against the interpreter: {names}"
 
 
-def _status(report: Report, id: str) -> Status | None:
-    """The status of a case; None if it was not run."""
-    case = CaseId.parse(id)
+def _result(report: Report, id: str) -> Verdict | None:
+    """The status of a case and its failure; None if it was not run."""
+    case, failure = CaseId.parse(id), report.case_failures.get(id)
     mark = report.cases.get(group_name(case), "")[case.index : case.index + 1]
-    return STATUSES.get(mark)
+    status = STATUSES.get(mark, None if failure is None else Status.FAILED)
+    return None if status is None else Verdict(id, status, failure=failure)
 
 
 def _answer(failure: CaseFailure | None) -> str:
@@ -100,9 +115,10 @@ def _answer(failure: CaseFailure | None) -> str:
     return f"{failure.batch} {first.place} {first.got}" if first else _wrong(failure)
 
 
-def _said(status: Status | None, failure: CaseFailure | None) -> str:
-    if failure is not None:
-        return _wrong(failure)
+def _said(verdict: Verdict | None) -> str:
+    if verdict is not None and verdict.failure is not None:
+        return _wrong(verdict.failure)
+    status = None if verdict is None else verdict.status
     return AS_EXPECTED if status is Status.PASSED else str(status or "not run")
 
 

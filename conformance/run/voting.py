@@ -1,10 +1,11 @@
-"""Judges several backends on the same cases, about the ops and dtypes that all of them list."""
+"""Judges several backends one after the other, about the ops and dtypes that all of them list."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from uop.conformance.checks import OptionError
 from uop.conformance.report.display import Display
@@ -14,6 +15,7 @@ from uop.conformance.report.vote import polled
 from uop.conformance.run.conform import Conformance
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
+from uop.conformance.run.run import Run
 from uop.conformance.suite.vocabulary import vocabulary_of
 from uop.spec.errors import BackendError, UnsupportedError
 
@@ -28,13 +30,39 @@ class Poll:
     """Whether one was not judged to the end, nor those behind it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The reports on several backends, and why there is none on others; the rest as of `Poll`."""
+
+    every: Sequence[Report]
+    missing: Sequence[str]
+    problems: Sequence[str]
+    interrupted: bool
+
+    def poll(self, report: Report, options: Options) -> Poll:
+        """The report on all backends, written to the files of the options."""
+        problems = write_reports(report, options.json, options.junit, options.html)
+        return Poll(report, (*self.problems, *problems), self.interrupted)
+
+
 def conform_all(
     options: Options, backends: Sequence[str], display: Callable[[], Display] = Display
 ) -> Poll:
-    """Judge several backends on the same cases.
+    """Judge several backends on the same cases; raises the errors of `reports_on`."""
+    found = reports_on(options, backends, display, Conformance)
+    return found.poll(polled(found.every, found.missing), options)
 
-    The report names those that do not start; BackendError where none does. After Ctrl-C no other
-    is judged: the report is on those that were.
+
+def reports_on(
+    options: Options,
+    backends: Sequence[str],
+    display: Callable[[], Display],
+    run: Callable[[Options, Display], Run],
+) -> Reports:
+    """Run each of several backends, which share the vocabulary of random programs.
+
+    Those that do not start are named; BackendError where none does. After Ctrl-C no other is
+    judged.
     """
     every = [replace(options, backend=name).checked() for name in backends]
     if len(set(backends)) < len(backends):
@@ -45,10 +73,10 @@ def conform_all(
     with _all_started(every) as (pools, missing):
         shared = vocabulary_of([pool.hello(1) for pool in pools.values()], options.skips)
         for one, pool in pools.items():
-            shown, folder = display(), options.output / in_names(one.backend)
+            shown, folder = display(), folder_of(one.backend, options)
             own = replace(one, output=folder, vocabulary=one.vocabulary or shared)
             try:
-                report = Conformance(own, shown).result(pool)
+                report = run(own, shown).result(pool)
             except (BackendError, UnsupportedError) as error:
                 missing.append(f"{one.backend}: {error}")
                 continue
@@ -65,9 +93,12 @@ def conform_all(
                 break
     if not reports:
         raise BackendError("\n".join(missing))
-    report = polled(reports, missing)
-    problems += write_reports(report, options.json, options.junit, options.html)
-    return Poll(report, tuple(problems), interrupted)
+    return Reports(reports, missing, problems, interrupted)
+
+
+def folder_of(backend: str, options: Options) -> Path:
+    """Where the repros of one of several backends are written."""
+    return options.output / in_names(backend)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from reports import CRASHED, FAILED, PASSED, SKIPPED, report
 from uop.conformance.judging.verdict import Verdict
 from uop.conformance.report.comparison import Outcome
 from uop.conformance.report.format import as_json
-from uop.conformance.report.vote import polled, vote_lines, voted
+from uop.conformance.report.vote import polled, results_in, vote_lines, voted
 
 ID = FAILED.id
 RIGHT = replace(PASSED, id=ID)
@@ -46,15 +46,15 @@ ONE, TWO = wrong("1"), wrong("2")
 )
 def test_the_votes_on_a_case(verdicts: list[Verdict], outcome: Outcome, odd: str) -> None:
     reports = [report(v, backend=name) for name, v in zip("abcd", verdicts, strict=False)]
-    found = voted(ID, reports)
+    found = voted(ID, results_in(reports, ID))
     assert (found.verdict, found.odd) == (outcome, tuple(odd))
 
 
 def test_the_interpreter_has_one_vote_itself_judged_or_not() -> None:
     reports = [report(RIGHT, backend="interpreter"), report(ONE, backend="a")]
-    assert voted(ID, reports).verdict is Outcome.NONE
+    assert voted(ID, results_in(reports, ID)).verdict is Outcome.NONE
     reports.append(report(RIGHT, backend="b"))
-    assert voted(ID, reports).verdict is Outcome.ODD
+    assert voted(ID, results_in(reports, ID)).verdict is Outcome.ODD
 
 
 def test_a_poll_tells_every_case_that_failed_somewhere() -> None:

@@ -13,7 +13,7 @@ COMMANDS = {
         "Compile a program and print its source, or the program that a stage leaves.",
     ),
     "backends": (SUITE, "List the backends and say which can be used here."),
-    "fuzz": (SUITE, "Judge random programs on a backend until the time is over."),
+    "fuzz": (SUITE, "Judge random programs on a backend, or several, until the time is over."),
     "corpus": (SUITE, "Join or thin out the programs that `uop fuzz --corpus` keeps."),
     "conform": (SUITE, "Judge a backend, or several, by the conformance suite."),
     "merge": (SUITE, "Join the reports of the shards of a run."),

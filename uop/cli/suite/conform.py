@@ -20,21 +20,11 @@ from uop.cli.suite.options import (
     several,
     timeout_option,
 )
-from uop.cli.suite.outcome import exit_code, shown
+from uop.cli.suite.outcome import exit_code, gravest, shown
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.run.options import Options
-
-GRAVITY = (
-    Exit.INTERRUPTED,
-    Exit.USAGE,
-    Exit.FAILED,
-    Exit.NO_BACKEND,
-    Exit.INCONCLUSIVE,
-    Exit.OK,
-)
-"""The order of precedence among several exit codes."""
 
 
 @click.command("conform")
@@ -290,18 +280,8 @@ def judge(options: Options, form: str = "text") -> Exit:
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
     """Run the suite on each backend, then report which backend differs from the others."""
-    from uop.conformance.report.vote import vote_lines
     from uop.conformance.run.voting import conform_all
 
     with shown(form) as display:
         poll = conform_all(options, backends, display)
-    assert poll.report.vote is not None
-    for line in vote_lines(poll.report.vote):
-        click.echo(line)
-    for problem in poll.problems:
-        click.echo(f"error: {problem}", err=True)
-    codes = set(map(exit_code, poll.report.every))
-    codes |= {Exit.INTERRUPTED} if poll.interrupted else set()
-    codes |= {Exit.USAGE} if poll.problems else set()
-    codes |= {Exit.NO_BACKEND} if poll.report.vote.missing else set()
-    return next(code for code in GRAVITY if code in codes)
+    return gravest(poll)

@@ -26,7 +26,7 @@ from uop.cli.suite.options import (
     several,
     timeout_option,
 )
-from uop.cli.suite.outcome import exit_code, shown
+from uop.cli.suite.outcome import exit_code, gravest, shown
 
 if TYPE_CHECKING:
     from uop.conformance.fuzz.corpus import Corpus
@@ -41,13 +41,14 @@ NO_FOLDER = Path()
 
 
 @click.command("fuzz")
-@click.argument("backend", type=BACKEND, metavar="BACKEND")
+@click.argument("backends", nargs=-1, required=True, type=BACKEND, metavar="BACKEND...")
 @click.option(
     "--time",
     "duration",
     metavar="TIME",
     callback=seconds,
-    help="How long to fuzz: 30s, 5m, 48h; starting and shrinking included.  [default: 60s]",
+    help="How long to fuzz: 30s, 5m, 48h; starting and shrinking included. Several backends share "
+    "it.  [default: 60s]",
 )
 @click.option(
     "--against",
@@ -98,7 +99,7 @@ NO_FOLDER = Path()
     help="Judge the programs of this folder first, and add those that reach something new.",
 )
 def command(
-    backend: str,
+    backends: tuple[str, ...],
     duration: float | None,
     against: str | None,
     scheduler: str | None,
@@ -118,20 +119,22 @@ def command(
     output: str,
     folder: Path | None,
 ) -> int:
-    """Judge random programs on a backend until the time is over.
+    """Judge random programs on a backend, or several, until the time is over.
 
     Every run draws other programs; --seed repeats a run. Each cause of failure is shrunk and
-    written as a file for `uop replay`.
+    written as a file for `uop replay`. Several backends get the same programs, one backend after
+    the other; the case of each cause is judged on all of them, and a line says which backend
+    differs from the others.
     """
     from uop.conformance.checks import OptionError, cores, writable
     from uop.conformance.run.options import Options, profile_named
     from uop.conformance.suite.case import LEVELS
 
-    begin(None, backend)
+    begin(None, *backends)
     if folder is not None:
         writable(folder / "program.uop")
     options = Options(
-        backend,
+        backends[0],
         secrets.randbelow(1 << 31) if seed is None else seed,
         levels or LEVELS,
         skip_ops=skip_ops or (),
@@ -148,6 +151,8 @@ def command(
         html=html,
         command=words(),
     )
+    if len(backends) > 1:
+        require_none({"--against": against, "--corpus": folder, "--scheduler": scheduler}, backends)
     if scheduler is not None:
         for option, value in (("--against", against), ("--corpus", folder)):
             if value is not None:
@@ -155,7 +160,31 @@ def command(
         return on_cluster(scheduler, options, output, form)
     if URL in output:
         raise OptionError(f"--output: expected a folder, or --scheduler too; found {output!r}")
+    if len(backends) > 1:
+        return on_several(options, backends, form)
     return on_this_machine(options, against, folder, form)
+
+
+def require_none(given: dict[str, object], backends: tuple[str, ...]) -> None:
+    """OptionError where an option is given that is for one backend."""
+    from uop.conformance.checks import OptionError
+
+    for option, value in given.items():
+        if value is not None:
+            raise OptionError(f"{option}: expected one backend, found {', '.join(backends)}")
+
+
+def on_several(options: Options, backends: tuple[str, ...], form: str) -> int:
+    """Fuzz one backend after the other, then report which differs from the others."""
+    from uop.conformance.fuzz.several import fuzz_all
+    from uop.conformance.run.voting import folder_of
+
+    for backend in backends:
+        for line in earlier(folder_of(backend, options), None):
+            click.echo(line)
+    with shown(form) as display:
+        poll = fuzz_all(options, backends, display)
+    return gravest(poll)
 
 
 def on_this_machine(options: Options, against: str | None, folder: Path | None, form: str) -> int:

@@ -15,6 +15,7 @@ from uop.conformance.run.exits import Exit
 if TYPE_CHECKING:
     from uop.conformance.report.display import Display
     from uop.conformance.report.model import Report
+    from uop.conformance.run.voting import Poll
 
 CODES = {
     "conforms": Exit.OK,
@@ -22,6 +23,15 @@ CODES = {
     "inconclusive": Exit.INCONCLUSIVE,
 }
 """The exit code of each verdict."""
+GRAVITY = (
+    Exit.INTERRUPTED,
+    Exit.USAGE,
+    Exit.FAILED,
+    Exit.NO_BACKEND,
+    Exit.INCONCLUSIVE,
+    Exit.OK,
+)
+"""The order of precedence among several exit codes."""
 
 
 @contextmanager
@@ -61,3 +71,19 @@ def shown(form: str) -> Iterator[Callable[[], Display]]:
 def exit_code(report: Report) -> Exit:
     """The exit code of a run."""
     return Exit.INTERRUPTED if report.summary.interrupted else CODES[report.conclusion]
+
+
+def gravest(poll: Poll) -> Exit:
+    """The exit code of runs on several backends; prints the votes and what went wrong."""
+    from uop.conformance.report.vote import vote_lines
+
+    assert poll.report.vote is not None
+    for line in vote_lines(poll.report.vote):
+        click.echo(line)
+    for problem in poll.problems:
+        click.echo(f"error: {problem}", err=True)
+    codes = set(map(exit_code, poll.report.every))
+    codes |= {Exit.INTERRUPTED} if poll.interrupted else set()
+    codes |= {Exit.USAGE} if poll.problems else set()
+    codes |= {Exit.NO_BACKEND} if poll.report.vote.missing else set()
+    return next(code for code in GRAVITY if code in codes)
