@@ -16,6 +16,7 @@ from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.codec import Json, from_json, to_json
 from uop.conformance.report.model import Report, listed_id
 from uop.conformance.report.tally import STATUSES
+from uop.conformance.suite.case import ALL_LEVELS, FUZZ
 from uop.conformance.suite.vocabulary import Vocabulary
 
 SCHEMA = "uop-report/1"
@@ -92,15 +93,22 @@ def parse_report(text: str, name: str) -> Report:
 def failed_in(path: Path) -> Failed:
     """Read the cases that failed in a report. Raises OptionError where none did."""
     report = read_report(path)
-    failed = tuple(
-        listed_id(name, index, report.generator.version)
-        for name, marks in report.cases.items()
-        for index, mark in enumerate(marks)
-        if STATUSES.get(mark, Status.SKIPPED).is_failure
-    )
+    failed = tuple(dict.fromkeys(id for one in report.every for id in _failed(one)))
     if not failed:
         raise OptionError(f"--last-failed: no case of {path} has failed")
     return Failed(failed, report.options.seed)
+
+
+def _failed(report: Report) -> Iterator[str]:
+    """The cases that failed. Of those of a fuzz run a report has what its causes explain."""
+    for name, marks in report.cases.items():
+        for index, mark in enumerate(marks):
+            if STATUSES.get(mark, Status.SKIPPED).is_failure:
+                yield listed_id(name, index, report.generator.version)
+    for failure in report.failures:
+        if report.options.effort == FUZZ and failure.level in ALL_LEVELS:
+            yield from failure.cases or (failure.id,)
+    yield from report.unexplained
 
 
 def listed_in(path: Path) -> Vocabulary:

@@ -9,6 +9,7 @@ from functools import reduce
 from typing import Any, TypeVar
 
 from uop.conformance.checks import OptionError
+from uop.conformance.report.comparison import Against
 from uop.conformance.report.model import (
     Cell,
     Evidence,
@@ -30,6 +31,7 @@ ALIKE: dict[str, Callable[[Report], Any]] = {
     "profile": lambda r: r.profile,
     "generator": lambda r: r.generator,
     "options": lambda r: replace(r.options, shard=""),
+    "baseline": lambda r: r.against and r.against.backend,
 }
 """What the reports of the shards of one run share."""
 FIRST = 2
@@ -76,6 +78,7 @@ def joined(reports: Sequence[Report]) -> Report:
         cases=_cases(reports),
         card=next((report.card for report in reports if report.card is not None), None),
         ledger=ledger,
+        against=_against([r.against for r in reports if r.against is not None]),
         strength=_strength([r.strength for r in reports if r.strength is not None], len(missing)),
         rules=dict(sum((Counter(r.rules or {}) for r in reports), Counter())) or None,
     )
@@ -233,6 +236,17 @@ def _ledger(every: Sequence[LedgerSums]) -> LedgerSums | None:
         kinds=kinds,
         unchecked=tuple(LeftOut(why, tuple(reasons[why])) for why in sorted(reasons)),
         evidence=dict(sorted(evidence.items())),
+    )
+
+
+def _against(every: Sequence[Against]) -> Against | None:
+    if not every:
+        return None
+    return Against(
+        every[0].backend,
+        sum(one.shared for one in every),
+        sum(one.skipped for one in every),
+        tuple(dict.fromkeys(signature for one in every for signature in one.flaky)),
     )
 
 

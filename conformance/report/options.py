@@ -41,6 +41,6 @@ class ReportedOptions:
     """The signatures of failures that do not fail the run."""
     shard: str = ""
     """The part of the cases that a run judges: `3/8` is the third of eight, empty means all. Of a
-    fuzz run over a cluster `3` is the shard of this number, which has a stream of its own."""
+    fuzz run each part has a stream of its own; over a cluster `3` is the one of this number."""
     edition: str = ""
     """The edition of the user's own cases; empty where they name it, or are in the core."""

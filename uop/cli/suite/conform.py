@@ -80,7 +80,8 @@ if TYPE_CHECKING:
     "--last-failed",
     type=click.Path(path_type=Path),
     metavar="REPORT",
-    help="Only the cases that failed in this JSON report, with its seed and its list.",
+    help="Only the cases that failed in this JSON report, also one of `uop fuzz`, with its seed and "
+    "its list.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
 @click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")

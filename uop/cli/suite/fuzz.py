@@ -64,6 +64,13 @@ NO_FOLDER = Path()
     "must have the same uop and the backend.",
 )
 @click.option("--seed", type=int, help="Chooses the programs; by default another one each time.")
+@click.option(
+    "--shard",
+    default="",
+    metavar="K/N",
+    help="Be the K-th of N machines, each with a stream of programs of its own; expects the --seed "
+    "that all have. `uop merge` joins the N reports.",
+)
 @several("--skip-op", NameList(listed.ops), "Draw no programs with these ops.")
 @several("--skip-dtype", NameList(listed.dtypes), "Draw no programs with these dtypes.")
 @several("--level", NameList(listed.levels, shown=True), "Only these levels, separated by commas.")
@@ -104,6 +111,7 @@ def command(
     against: str | None,
     scheduler: str | None,
     seed: int | None,
+    shard: str,
     skip_ops: tuple[str, ...] | None,
     skip_dtypes: tuple[str, ...] | None,
     levels: tuple[str, ...] | None,
@@ -125,6 +133,9 @@ def command(
     written as a file for `uop replay`. Several backends get the same programs, one backend after
     the other; the case of each cause is judged on all of them, and a line says which backend
     differs from the others.
+
+    `uop conform BACKEND --last-failed REPORT.json` judges again what failed in the report of a
+    run, also of one with --shard.
     """
     from uop.conformance.checks import OptionError, cores, writable
     from uop.conformance.run.options import Options, profile_named
@@ -137,6 +148,7 @@ def command(
         backends[0],
         secrets.randbelow(1 << 31) if seed is None else seed,
         levels or LEVELS,
+        shard=shard,
         skip_ops=skip_ops or (),
         skip_dtypes=skip_dtypes or (),
         seconds=duration or MINUTE,
@@ -151,12 +163,14 @@ def command(
         html=html,
         command=words(),
     )
+    if shard and seed is None:
+        raise OptionError("--shard: expected --seed: shards of one run draw by the same seed")
+    for_one = {"--against": against, "--corpus": folder, "--shard": shard}
     if len(backends) > 1:
-        require_none({"--against": against, "--corpus": folder, "--scheduler": scheduler}, backends)
+        found = ", ".join(backends)
+        require_none({**for_one, "--scheduler": scheduler}, f"one backend, found {found}")
     if scheduler is not None:
-        for option, value in (("--against", against), ("--corpus", folder)):
-            if value is not None:
-                raise OptionError(f"{option}: expected no --scheduler: it is for one machine")
+        require_none(for_one, "no --scheduler: it is for one machine")
         return on_cluster(scheduler, options, output, form)
     if URL in output:
         raise OptionError(f"--output: expected a folder, or --scheduler too; found {output!r}")
@@ -165,13 +179,13 @@ def command(
     return on_this_machine(options, against, folder, form)
 
 
-def require_none(given: dict[str, object], backends: tuple[str, ...]) -> None:
-    """OptionError where an option is given that is for one backend."""
+def require_none(given: dict[str, object], expected: str) -> None:
+    """OptionError where one of the options is given."""
     from uop.conformance.checks import OptionError
 
     for option, value in given.items():
-        if value is not None:
-            raise OptionError(f"{option}: expected one backend, found {', '.join(backends)}")
+        if value:
+            raise OptionError(f"{option}: expected {expected}")
 
 
 def on_several(options: Options, backends: tuple[str, ...], form: str) -> int:

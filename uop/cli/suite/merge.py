@@ -20,8 +20,9 @@ def command(
 ) -> int:
     """Join the reports of the shards of a run.
 
-    `uop conform --shard K/N --json FILE` writes them, and `uop fuzz --scheduler` to its store. The
-    verdict and the exit code are those of the whole run.
+    `uop conform --shard K/N --json FILE` writes them, and `uop fuzz` with the same options;
+    `uop fuzz --scheduler` writes them to its store. The verdict and the exit code are those of the
+    whole run.
     """
     from uop.conformance.checks import OptionError, require_files
     from uop.conformance.report.files import write_reports
