@@ -73,6 +73,7 @@ def notes(a: Report, b: Report) -> list[str]:
         ("suite", a.suite, b.suite),
         ("backend", _who(a), _who(b)),
         ("profile", a.profile, b.profile),
+        ("signatures", a.signatures, b.signatures),
         *((name, getattr(a.options, name), getattr(b.options, name)) for name in options),
         ("other backends", *(tuple(_by_backend(report))[1:] for report in (a, b))),
         ("cut short", a.summary.interrupted, b.summary.interrupted),

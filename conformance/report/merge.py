@@ -30,6 +30,7 @@ ALIKE: dict[str, Callable[[Report], Any]] = {
     "backend": lambda r: r.backend,
     "profile": lambda r: r.profile,
     "generator": lambda r: r.generator,
+    "signatures": lambda r: r.signatures,
     "options": lambda r: replace(r.options, shard=""),
     "baseline": lambda r: r.against and r.against.backend,
 }

@@ -280,6 +280,8 @@ class Report:
     profile_from: str
     """`declared` or `observed`; under an observed profile contradicting choices fail."""
     generator: Generator = Generator()
+    signatures: int = 1
+    """The version of the signatures of failures; 1 where a file does not name it."""
     options: ReportedOptions
     summary: Summary
     cells: tuple[Cell, ...]

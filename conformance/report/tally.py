@@ -23,6 +23,7 @@ from uop.conformance.report.model import (
     share,
 )
 from uop.conformance.report.options import ReportedOptions
+from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import GENERATOR, OWN, CaseId
 from uop.conformance.suite.vocabulary import Vocabulary, whole
 from uop.spec.distribution import own_version
@@ -222,6 +223,7 @@ class Tally:
             profile=profile,
             profile_from=profile_from,
             generator=Generator(GENERATOR, vocabulary or whole()),
+            signatures=SIGNATURES,
             options=options,
             summary=self._summary(fails, lost, interrupted, seconds, peak, untried, missing),
             cells=tuple(sums.cell() for _, sums in sorted(self.cells.items())),

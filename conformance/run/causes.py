@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 from uop.conformance.judging.compare import Symptom
@@ -17,6 +17,7 @@ from uop.conformance.judging.verdict import Verdict
 from uop.conformance.report.model import Failure
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.tasks import Explain, Shrink, Unexplained
+from uop.conformance.shrink.signature import numbered
 from uop.conformance.suite.case import LEVELS, CaseId
 
 if TYPE_CHECKING:
@@ -59,14 +60,9 @@ class Causes:
     def add(self, id: str, shrunk: Failure, known: Failure | None) -> None:
         """Record what the failure of a case was shrunk to, and the known cause that explains it."""
         if known is None:
-            self.found.append(replace(shrunk, signature=self._numbered(shrunk.signature)))
+            taken = {cause.signature for cause in self.found}
+            self.found.append(replace(shrunk, signature=numbered(shrunk.signature, taken)))
         self.explains[id] = (known or shrunk).id
-
-    def _numbered(self, signature: str) -> str:
-        """A signature of its own: two causes may show in the same ops, dtypes and symptom."""
-        taken = {cause.signature for cause in self.found}
-        numbered = (f"{signature} #{number}" for number in count(2))
-        return next(one for one in chain([signature], numbered) if one not in taken)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

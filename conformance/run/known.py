@@ -15,12 +15,15 @@ from typing import Any
 
 from uop.conformance.checks import KNOWN_FILE
 from uop.conformance.report.model import SKIPPED, BackendInfo, Conclusion, KnownFailure
+from uop.conformance.run.commands import uop_command
+from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import CaseId
 from uop.spec.errors import UopError
 from uop.spec.text.uop_file import parse_file
 
 TEXTS = ("case", "signature", "reason", "link", "repro", "backend")
 EXPIRES = "expires"
+VERSION = "signatures"
 ENTRY = re.compile(r"^\s*(\{|\[\[known\]\])")
 
 
@@ -60,6 +63,13 @@ class KnownFile:
 
     path: Path = KNOWN_FILE
     entries: tuple[KnownLine, ...] = ()
+    signatures: int = SIGNATURES
+    """The version of the signatures; 1 where the file does not name it."""
+
+    @property
+    def is_old(self) -> bool:
+        """Whether failures may have other signatures today."""
+        return self.signatures < SIGNATURES
 
     def of(self, backend: BackendInfo, named: str) -> KnownFile:
         """The entries about a backend, where `named` is its name on the command line."""
@@ -84,20 +94,45 @@ def read_known(path: Path) -> KnownFile:
         raise KnownError(f"{path}: expected text in UTF-8: {error}") from None
 
 
+def old_line(file: KnownFile, backend: str) -> str:
+    """Says that a file is of an older version, and what to do about it."""
+    return (
+        f"{file.path}: its signatures are of version {file.signatures}, this uop makes version "
+        f"{SIGNATURES}: run {uop_command('known', 'migrate', backend, '--known', file.path)}"
+    )
+
+
 def known_in(text: str, path: Path) -> KnownFile:
     """Parse the text of the file at a path. KnownError where it is malformed."""
     try:
-        return KnownFile(path, _entries(tomllib.loads(text), path, text))
+        table = tomllib.loads(text)
+        return KnownFile(path, _entries(table, path, text), _version(table, path))
     except tomllib.TOMLDecodeError as error:
         raise KnownError(f"{path}: expected TOML: {error}") from None
 
 
+def _version(table: Mapping[str, Any], path: Path) -> int:
+    """The version of the signatures. KnownError where it is none, or newer than ours."""
+    found = table.get(VERSION, 1)
+    # isinstance would accept a bool too.
+    if type(found) is not int or found < 1:
+        raise KnownError(f"{path}: {VERSION}: expected a version such as 1, found {found!r}")
+    if found > SIGNATURES:
+        raise KnownError(
+            f"{path}: expected signatures of version {SIGNATURES}, which this uop makes, or of an "
+            f"older one; found version {found}"
+        )
+    return found
+
+
 def _entries(table: Mapping[str, Any], path: Path, text: str) -> tuple[KnownLine, ...]:
     lines = [n for n, line in enumerate(text.splitlines(), 1) if ENTRY.match(line)]
-    unknown = sorted(table.keys() - {"known"})
+    unknown = sorted(table.keys() - {"known", VERSION})
     if unknown or "known" not in table:
         wrong = f"found {', '.join(unknown)}" if unknown else "it is missing: is the file cut off?"
-        raise KnownError(f"{path}: expected the one key 'known'; {wrong}")
+        raise KnownError(
+            f"{path}: expected the optional key {VERSION!r} and the key 'known'; {wrong}"
+        )
     rows = table["known"]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise KnownError(f"{path}: known: expected a list of tables, found {rows!r}")

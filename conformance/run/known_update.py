@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
@@ -17,25 +17,31 @@ from uop.conformance.report.model import Conclusion, Report, conclusion_of
 from uop.conformance.run.known import (
     EXPIRES,
     TEXTS,
+    VERSION,
     KnownError,
     KnownFile,
     KnownLine,
     known_in,
+    old_line,
     read_known,
 )
+from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import ALL_LEVELS
 
 UNEXPLAINED = "not explained yet: "
-EMPTY = """\
+EMPTY = f"""\
 # Known failures, one line for each: a case id or a signature, the reason, and the program that
 # shows it. A link and the last day on which it is accepted (expires = 2030-12-31) may follow.
 # A line whose program passes fails the run, and has to be removed.
+{VERSION} = {SIGNATURES}
 known = [
 ]
 """
 OPENING = re.compile(r"\s*known\s*=\s*\[\s*(#.*)?$")
 NO_ENTRY = re.compile(r"^([ \t]*known[ \t]*=[ \t]*\[)[ \t]*\](.*)$", re.MULTILINE)
 TABLE = "[[known]]"
+NAMED = re.compile(r"""(\bsignature[ \t]*=[ \t]*)(?:"(?:[^"\\]|\\.)*"|'[^']*')""")
+VERSIONED = re.compile(rf"^({VERSION}[ \t]*=[ \t]*)\d+", re.MULTILINE)
 NOT_OF_AN_ENTRY = ("#", "]")
 """Lines that begin with these are comments, or end the list."""
 NOT_EDITABLE = "expected a line `known = [` and each entry on a line below it"
@@ -53,6 +59,8 @@ class Update:
 def require_editable(path: Path) -> None:
     """KnownError unless entries can be added to the file and removed from it."""
     text, old = _text_and_entries(path)
+    if old.is_old:
+        raise KnownError(old_line(old, "BACKEND"))
     sample = KnownLine("", "a signature", "a reason", "a program")
     try:
         longer = tomllib.loads(_edited(text, old, (), [sample])).get("known", [])
@@ -91,6 +99,20 @@ def write_known(path: Path, report: Report, backend: str) -> Update:
         return Update(problems=tuple(filter(None, problems)))
     _remove_programs(path, {e.repro for e in fixed} - {e.repro for e in (*rest, *new)})
     return Update(tuple(e.key for e in new), tuple(e.key for e in old.entries if e in fixed))
+
+
+def rename(path: Path, new: Mapping[KnownLine, str], version: int) -> str:
+    """Give entries of the file other signatures, and the file a version; all else stays.
+
+    Returns the problem, empty if none. A file in which nothing changes is not written.
+    """
+    text, old = _text_and_entries(path)
+    renamed = _renamed(text, old, new)
+    if version != old.signatures:
+        renamed, found = VERSIONED.subn(rf"\g<1>{version}", renamed, count=1)
+        renamed = renamed if found else f"{VERSION} = {version}\n{renamed}"
+    entries = [replace(e, signature=new.get(e, e.signature)) for e in old.entries]
+    return _write(path, renamed, entries) if new or version != old.signatures else ""
 
 
 def by_updated(report: Report) -> Conclusion:
@@ -146,6 +168,23 @@ def _edited(
     top = 1 + next(n for n, line in enumerate(lines) if OPENING.match(line))
     lines[top:top] = [f"  {{ {', '.join(_pairs(e))} }},\n" for e in new]
     return "".join(lines)
+
+
+def _renamed(text: str, old: KnownFile, new: Mapping[KnownLine, str]) -> str:
+    """The text with other signatures in the lines of some entries."""
+    lines = text.splitlines(keepends=True)
+    ends = [entry.line - 1 for entry in old.entries[1:]] + [len(lines)]
+    for entry, end in zip(old.entries, ends, strict=True):
+        for n in _written(lines, entry.line - 1, end) if entry in new and entry.line else ():
+            before, lines[n] = lines[n], _named(lines[n], new[entry])
+            if lines[n] != before:
+                break
+    return "".join(lines)
+
+
+def _named(line: str, signature: str) -> str:
+    """The line with another value of the key `signature`, where it has that key."""
+    return NAMED.sub(lambda key: key[1] + _quoted(signature), line, count=1)
 
 
 def _written(lines: Sequence[str], start: int, end: int) -> Iterator[int]:

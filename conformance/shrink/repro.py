@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from uop.conformance.judging.compare import Symptom
@@ -26,6 +26,7 @@ from uop.conformance.shrink.kernels import reduce_kernels
 from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_axes, reduce_elements
 from uop.conformance.shrink.ordinary import in_ordinary_values
 from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
+from uop.conformance.shrink.signature import signature_of
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import computed
 from uop.interpreter.accept import accept
@@ -129,7 +130,6 @@ def written(
     profile: Profile,
 ) -> Failure:
     """Write the repro of a failing program."""
-    nodes = [u for u in candidate.root.toposort() if is_computing(u)] or [candidate.root]
     case = FileCase(
         str(id),
         candidate.root,
@@ -138,11 +138,14 @@ def written(
         profile=profile,
         comment=failure.message,
     )
-    ops = tuple(sorted({u.op.name for u in nodes}))
-    text = print_file(UopFile((case,)))
-    kinds = _dtypes_of(candidate.root)
-    cause = _failure(id, failure, failure.symptom.value, ops, kinds, text)
+    about = _about(Case(id, candidate.root, ()), failure)
+    cause = _failure(id, failure, about, print_file(UopFile((case,))))
     return replace(cause, ordinary=not special_classes(candidate))
+
+
+def signature_now(case: Case | InvalidCase, failure: CaseFailure) -> str:
+    """The signature of a failure of a case that was shrunk before."""
+    return _about(case, failure).signature(failure)
 
 
 def _failures(
@@ -193,22 +196,40 @@ def _rejection(case: InvalidCase, failure: CaseFailure) -> Failure:
     *nodes, broken = case.text.strip().splitlines()
     comment = f"; {failure.message}".splitlines()[0]
     text = "\n".join([f"case {case.id}", comment, *nodes, f"invalid {case.label}", broken]) + "\n"
-    return _failure(case.id, failure, case.label, (case.op,), (case.dtype,), text)
+    return _failure(case.id, failure, _about(case, failure), text)
 
 
-def _failure(
-    id: CaseId,
-    failure: CaseFailure,
-    label: str,
-    ops: tuple[str, ...],
-    dtypes: tuple[str, ...],
-    text: str,
-) -> Failure:
-    """Build a failure with its signature, which failures of one cause should share."""
-    broken = "" if label == failure.symptom else label
-    signature = " ".join(
-        filter(None, (failure.symptom.kind, broken, "+".join(ops), "+".join(dtypes)))
-    )
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a signature is made of, beside the kind of the symptom."""
+
+    label: str
+    ops: tuple[str, ...]
+    dtypes: tuple[str, ...]
+
+    def signature(self, failure: CaseFailure) -> str:
+        return signature_of(failure.symptom, self.label, self.ops, self.dtypes)
+
+
+def _about(case: Case | InvalidCase, failure: CaseFailure) -> About:
+    if isinstance(case, InvalidCase):
+        return About(case.label, (case.op,), (case.dtype,))
+    nodes = [u for u in case.root.toposort() if is_computing(u)] or [case.root]
+    ops = tuple(sorted({u.op.name for u in nodes}))
+    return About(failure.symptom.value, ops, _dtypes_of(case.root))
+
+
+def _failure(id: CaseId, failure: CaseFailure, about: About, text: str) -> Failure:
+    """Build a failure with its signature."""
     return Failure(
-        str(id), signature, label, id.level, ops, dtypes, failure.message, "", text, failure.values
+        str(id),
+        about.signature(failure),
+        about.label,
+        id.level,
+        about.ops,
+        about.dtypes,
+        failure.message,
+        "",
+        text,
+        failure.values,
     )

@@ -215,6 +215,15 @@ class Raising(Faulty):
         raise KeyError("boo")
 
 
+class Gullible(Faulty):
+    """Accepts whatever folds."""
+
+    trigger = "REDUCE"
+
+    def misbehave(self, program: Program) -> Outcome:
+        return Outputs(((),))
+
+
 class UnknownKnob(InterpreterBackend):
     def hello(self) -> Hello:
         return replace(super().hello(), profile="mood=good")

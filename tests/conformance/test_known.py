@@ -297,7 +297,7 @@ def test_known_failures_end_a_run_well_until_they_are_fixed(
     right = ("conform", "interpreter", *CHOSEN, "--profile", "strict")
     assert main([*right]) == Exit.FAILED
     assert (
-        "uop-known.toml:5: result ADD int8 passes now: remove this line" in capsys.readouterr().out
+        "uop-known.toml:6: result ADD int8 passes now: remove this line" in capsys.readouterr().out
     )
     assert main([*right, "--update-known"]) == Exit.OK
     assert "removed, passes now: result ADD int8" in capsys.readouterr().out

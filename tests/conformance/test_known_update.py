@@ -62,7 +62,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     done = write_known(path, report(failure("one", strange), failure("two")), "b")
     assert (done.joined, done.removed, done.problems) == (("one", "two"), (), ())
     one, two = read_known(path).entries
-    assert (one.case, one.signature, one.backend, one.line) == (CASE, "one", "b", 5)
+    assert (one.case, one.signature, one.backend, one.line) == (CASE, "one", "b", 6)
     assert one.reason.startswith('not explained yet: a "quote" \\; two lines')
     assert (tmp_path / two.repro).read_text() == REPRO
 

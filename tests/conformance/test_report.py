@@ -180,6 +180,7 @@ OPTIONAL = {
     "unexplained",
     "card",
     "generator",
+    "signatures",
     "ledger",
     "origin",
     "others",

@@ -24,6 +24,7 @@ COMMANDS = {
     "judge": (SUITE, "Judge outputs in files for the cases that `uop export` wrote."),
     "mutants": (SUITE, "Measure the suite: seed faults and count which ones it finds."),
     "profile": (SUITE, "Show or write what a backend does where the spec leaves a choice."),
+    "known": (SUITE, "Keep a file of known failures up to date."),
     "report": (SUITE, "Print a failure as a bug report in Markdown."),
     "worker": (SUITE, "Check that an executable keeps to the protocol for backends."),
     "replay": (SUITE, "Judge programs in files again, or some cases of a report."),

@@ -80,8 +80,8 @@ if TYPE_CHECKING:
     "--last-failed",
     type=click.Path(path_type=Path),
     metavar="REPORT",
-    help="Only the cases that failed in this JSON report, also one of `uop fuzz`, with its seed and "
-    "its list.",
+    help="Only the cases that failed in this JSON report, which may be one of `uop fuzz`, with its "
+    "seed and its list.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
 @click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")
@@ -219,7 +219,7 @@ def command(
         timeout,
         "" if profile is None else profile_named(profile),
         folder,
-        known_file(known, update_known),
+        known_file(known, update_known, backends[0]),
         skip_ops=skip_ops or (),
         skip_dtypes=skip_dtypes or (),
         skip_causes=skip_causes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -154,7 +154,7 @@ def command(
         seconds=duration or MINUTE,
         timeout=timeout,
         profile="" if profile is None else profile_named(profile),
-        known=known_file(known, False),
+        known=known_file(known, False, backends[0]),
         workers=cores() if workers is None else workers,
         json=json,
         fail_fast=fail_fast,
@@ -179,7 +179,7 @@ def command(
     return on_this_machine(options, against, folder, form)
 
 
-def require_none(given: dict[str, object], expected: str) -> None:
+def require_none(given: Mapping[str, object], expected: str) -> None:
     """OptionError where one of the options is given."""
     from uop.conformance.checks import OptionError
 

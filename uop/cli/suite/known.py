@@ -1,4 +1,4 @@
-"""The file of known failures on the command line: which one is read, and how it is updated."""
+"""`uop known`, and the file of known failures in other commands: which one is read, its update."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from uop.cli import Suggesting
+from uop.cli.names import BACKEND
 from uop.cli.suite.outcome import CODES, exit_code, shown
 from uop.conformance.run.exits import Exit
 
@@ -15,12 +17,58 @@ if TYPE_CHECKING:
     from uop.conformance.run.options import Options
 
 
-def known_file(known: Path | None, is_written: bool) -> Path | None:
-    """The file of known failures that a run reads; a file named by the option must exist."""
+@click.group("known", cls=Suggesting)
+def command() -> None:
+    """Keep a file of known failures up to date."""
+
+
+@command.command("migrate")
+@click.argument("backend", type=BACKEND)
+@click.option(
+    "--known",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The file, by default uop-known.toml.",
+)
+def migrate(backend: str, known: Path | None) -> int:
+    """Give lines about a backend the signatures that this release of uop makes.
+
+    The program of each line is judged. Where its failure has another signature today, that is
+    rewritten; the reason, link, expiry, comments and order stay. Lines whose program passes or is
+    not judged are named and left alone, and so are two that would have one signature then.
+    """
+    from uop.conformance.checks import KNOWN_FILE, OptionError
+    from uop.conformance.run.known_migrate import migrate
+
+    done, problem = migrate(known or KNOWN_FILE, backend)
+    for entry, why in done.left.items():
+        click.echo(f"left alone: {done.path}:{entry.line}: {entry.signature}: {why}")
+    if problem:
+        raise OptionError(problem)
+    for entry, signature in done.renamed.items():
+        click.echo(f"{entry.signature} -> {signature}")
+    click.echo(
+        f"{done.path}, signatures of version {done.version}: {len(done.renamed)} changed, "
+        f"{done.same} as before, {len(done.left)} left alone, {done.others} about other backends"
+    )
+    return Exit.OK
+
+
+def known_file(known: Path | None, is_written: bool, backend: str) -> Path | None:
+    """The file of known failures that a run reads; a file named by the option must exist.
+
+    Says where its signatures are of an older version.
+    """
     from uop.conformance.checks import KNOWN_FILE
+    from uop.conformance.run.known import old_line, read_known
 
     path = known or KNOWN_FILE
-    return path if path.is_file() or (known is not None and not is_written) else None
+    if not path.is_file() and (known is None or is_written):
+        return None
+    file = read_known(path)
+    if file.is_old:
+        click.echo(old_line(file, backend), err=True)
+    return path
 
 
 def update(options: Options, form: str, known: Path) -> Exit:
