@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from uop.spec.case import FileCase
 from uop.spec.distribution import own_version
 from uop.spec.nearest import did_you_mean
 from uop.spec.text.uop_file import parse_file
-
-PLACE = re.compile(r"output (?P<output>\d+)\[(?P<place>[\d,]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +47,16 @@ class FailingCase:
     @property
     def output(self) -> int:
         """The number of the first wrong output."""
-        return int(self._match["output"]) if self._match else 0
+        return self._at[0] if self._at else 0
 
     @property
     def place(self) -> tuple[int, ...] | None:
         """The indices of the first wrong element; None if no element is known."""
-        if self._match is None:
-            return None
-        return tuple(int(i) for i in self._match["place"].split(",") if i)
+        return self._at[1] if self._at else None
 
     @property
-    def _match(self) -> re.Match[str] | None:
-        return PLACE.fullmatch(self.values[0].place) if self.values else None
+    def _at(self) -> tuple[int, tuple[int, ...]] | None:
+        return self.values[0].at if self.values else None
 
 
 def of_file(path: Path, backend: str) -> FailingCase:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from uop.conformance.checks import OBSERVED
 from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.comparison import Against
+from uop.conformance.report.comparison import Against, Flaky
 from uop.conformance.report.model import Conclusion, Failure
 from uop.conformance.run.options import Options, profile_of_run
 from uop.conformance.run.pool import Pool
@@ -34,8 +34,8 @@ class Baseline:
     profile: str
     statuses: dict[str, Status] = field(default_factory=dict)
     """The verdicts on it, by the ids of cases that fail on the other."""
-    flaky: list[str] = field(default_factory=list)
-    """The signatures of failures that do not repeat."""
+    flaky: list[Flaky] = field(default_factory=list)
+    """The failures that do not repeat."""
 
     @classmethod
     @contextmanager
@@ -80,13 +80,13 @@ class Baseline:
 
     def steady(self, failures: Sequence[Failure], options: Options) -> tuple[Failure, ...]:
         """Those whose repros fail on the other every time; each time a new process runs all."""
-        left = tuple(failure for failure in failures if failure.repeats)
+        tried = failures
         for _ in range(1, TIMES):
-            passed = set(passing(left, options.backend, options.log, None)) if left else set()
-            left = tuple(failure for failure in left if failure.signature not in passed)
-        kept = {failure.signature for failure in left}
-        self.flaky += [f.signature for f in failures if f.signature not in kept]
-        return left
+            left = [failure for failure in tried if failure.repeats]
+            anew = dict(passing(left, options.backend, options.log, None)) if left else {}
+            tried = [failure.tried(anew) for failure in tried]
+        self.flaky += [failure.flaky for failure in tried if not failure.repeats]
+        return tuple(failure for failure in tried if failure.repeats)
 
     @property
     def summary(self) -> Against:

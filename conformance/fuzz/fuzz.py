@@ -182,7 +182,7 @@ class Fuzz(Run):
         if self.baseline is None or not self.failed:
             return found
         passing = self.baseline.passing(found)
-        whole = [f if f.signature in passing else self._whole(f) for f in found]
+        whole = [f if f.signature in passing or not f.repeats else self._whole(f) for f in found]
         kept = self.baseline.steady(whole, self.options)
         for id in self.failed.keys() - {id for f in kept for id in (f.id, *f.cases)}:
             self.tally.accept(id)

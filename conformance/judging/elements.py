@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ BINS = PARTS + 2
 """One bin for results equal to the reference, one per part, one for results outside."""
 MOST_VALUES = 4
 """A failure describes at most this many wrong elements."""
+PLACE = re.compile(r"output (?P<output>\d+)\[(?P<place>[\d,]*)\]")
 IN_PLACE = frozenset({Op.PARAM, Op.CONST, Op.BITCAST})
 Outputs = Sequence[Array]
 Sets = Sequence[Accepted]
@@ -41,6 +43,22 @@ class Element:
     inputs: tuple[str, ...]
     got: str
     accepted: str
+
+    @property
+    def at(self) -> tuple[int, tuple[int, ...]] | None:
+        """The number of its output, and its indices; None for another text, as a file may have."""
+        found = PLACE.fullmatch(self.place)
+        if found is None:
+            return None
+        return int(found["output"]), tuple(int(i) for i in found["place"].split(",") if i)
+
+    def value_in(self, outputs: Outputs) -> str:
+        """What stands at its place in other outputs of the same program."""
+        assert self.at is not None
+        position, indices = self.at
+        output = outputs[position]
+        flat = int(np.ravel_multi_index(indices, output.shape)) if indices else 0
+        return element_text(STORED[output.dtype], output, flat)
 
 
 @dataclass(frozen=True, slots=True)

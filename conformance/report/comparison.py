@@ -35,14 +35,27 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
+class Flaky:
+    """A failure that does not repeat: what came in the run, and in a new process."""
+
+    signature: str
+    then: str
+    now: str
+
+    @property
+    def text(self) -> str:
+        """Both results, in a line."""
+        return f"in the run: {self.then}; in the new process: {self.now}"
+
+
+@dataclass(frozen=True, slots=True)
 class Against:
     """The backend that a fuzz run compares with: failing programs that do not count.
 
-    `shared` fail on it too, `skipped` it does not take; `flaky` are the signatures of failures
-    that did not repeat.
+    `shared` fail on it too, `skipped` it does not take; `flaky` did not repeat.
     """
 
     backend: str
     shared: int
     skipped: int
-    flaky: tuple[str, ...]
+    flaky: tuple[Flaky, ...]

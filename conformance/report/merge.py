@@ -247,7 +247,7 @@ def _against(every: Sequence[Against]) -> Against | None:
         every[0].backend,
         sum(one.shared for one in every),
         sum(one.skipped for one in every),
-        tuple(dict.fromkeys(signature for one in every for signature in one.flaky)),
+        tuple({flaky.signature: flaky for one in every for flaky in one.flaky}.values()),
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.profile.card import Observation
-from uop.conformance.report.comparison import Against, Vote
+from uop.conformance.report.comparison import Against, Flaky, Vote
 from uop.conformance.report.options import ReportedOptions
 from uop.conformance.report.origin import Origin
 from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
@@ -29,6 +29,7 @@ class Conclusion(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
+ACCEPTED = "an accepted result"
 PASSES_ANEW = "the repro passes alone in a new process: what ran before has a part in the failure"
 
 
@@ -170,11 +171,29 @@ class Failure:
     """That the adapter composes the op of a repro of one op, and of which ops; else empty."""
     repeats: bool = True
     """Whether the repro fails alone in a new process too, as far as that was tried."""
+    anew: str = ""
+    """Where it does not, its first wrong element there; empty where none was wrong."""
+
+    def tried(self, anew: Mapping[str, str]) -> Failure:
+        """The same after a trial in a new process: by signatures of repros that pass what came."""
+        if self.signature not in anew:
+            return self
+        return replace(self, repeats=False, anew=anew[self.signature])
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What else is known of it, a sentence each."""
-        return tuple(filter(None, (self.composed, "" if self.repeats else PASSES_ANEW)))
+        passes = () if self.repeats else (PASSES_ANEW, self.flaky.text)
+        return tuple(filter(None, (self.composed, *passes)))
+
+    @property
+    def flaky(self) -> Flaky:
+        """What came in the run and in a new process, where the repro passes."""
+        if not self.anew:
+            return Flaky(self.signature, self.message.partition("\n")[0], ACCEPTED)
+        first = self.values[0]
+        then, now = (f"{first.place} is {value}" for value in (first.got, self.anew))
+        return Flaky(self.signature, then, now)
 
     @property
     def details(self) -> str:

@@ -153,7 +153,7 @@ def failure_lines(report: Report) -> list[str]:
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {detail}"))
         if len(failure.cases) > 1:
             lines.append("       " + one_line(explained(failure)))
-        lines += [f"       {remark}" for remark in failure.remarks]
+        lines += ["       " + one_line(remark) for remark in failure.remarks]
         lines.append(f"       {repro_command(report.options, failure.repro)}")
     more = len(report.failures) - MOST_FAILURES
     if more > 0:
@@ -205,7 +205,8 @@ def against_lines(report: Report) -> list[str]:
         f"of the failing programs {other.shared:,} fail on {other.backend} too, and it does not "
         f"take {other.skipped:,}: they do not count"
     ]
-    return lines + [one_line(f"flaky, so it does not count: {key}") for key in other.flaky]
+    shown = (f"{flaky.signature}: {flaky.text}" for flaky in other.flaky)
+    return lines + [one_line(f"flaky, so it does not count: {line}") for line in shown]
 
 
 def known_lines(report: Report) -> list[str]:

@@ -11,10 +11,11 @@ from uop.conformance.backends import COMMAND
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP
 from uop.conformance.checks import OptionError, require_lines
 from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.judge import Prepared, Reference
 from uop.conformance.judging.lowering import submission_of
-from uop.conformance.judging.verdict import Status, Verdict, skipped
+from uop.conformance.judging.verdict import AllSets, Status, Verdict, skipped
 from uop.conformance.protocol import messages
-from uop.conformance.protocol.types import Hello
+from uop.conformance.protocol.types import Hello, Outcome, Outputs
 from uop.conformance.report.model import Conclusion, Failure, conclusion_of
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.own_cases import (
@@ -74,19 +75,20 @@ def conclusions(
 
 def passing(
     failures: Iterable[Failure], backend: str, log: Path | None, deadline: float | None
-) -> Iterator[str]:
-    """Yield the signatures of failures whose repros pass alone, in one new process, until then.
+) -> Iterator[tuple[str, str]]:
+    """Run the repros of failures alone, in one new process, until a deadline.
 
-    A repro that hangs is not run again.
+    Yields the signatures of those that pass, each with what now is the first element that was
+    wrong. A repro that hangs is not run again.
     """
     with started(backend, log) as session:
         for failure in failures:
             if deadline is not None and time.monotonic() >= deadline:
                 return
             if failure.kind != Symptom.HANG:
-                cases = parse_file(failure.text).cases
-                if all(v.status is Status.PASSED for v in judge_files(cases, session)):
-                    yield failure.signature
+                judge, verdicts = _judged(parse_file(failure.text).cases, session)
+                if all(verdict.status is Status.PASSED for verdict in verdicts):
+                    yield failure.signature, judge.value_of(failure)
 
 
 def requests(
@@ -126,11 +128,16 @@ def _hello_of(backend: str) -> Hello:
 
 def judge_files(cases: Sequence[FileCase], session: Session) -> list[Verdict]:
     """One verdict per case: by the results that the file states, else by the spec."""
+    return _judged(cases, session)[1]
+
+
+def _judged(cases: Sequence[FileCase], session: Session) -> tuple[_TellingJudge, list[Verdict]]:
+    """The verdicts, and the judge that has seen the results."""
     suite_cases = [_suite_case(number, case) for number, case in enumerate(cases)]
     judge = _TellingJudge(session, STRICT, dict(zip(suite_cases, cases, strict=True)))
     defined = [suite for suite, case in zip(suite_cases, cases, strict=True) if not case.undefined]
     verdicts = dict(zip(defined, judge.judge(defined), strict=True))
-    return [
+    return judge, [
         verdicts.get(suite) or skipped(suite, why_undefined(case))
         for suite, case in zip(suite_cases, cases, strict=True)
     ]
@@ -144,7 +151,22 @@ def conclusion(verdicts: Iterable[Verdict]) -> Conclusion:
 
 
 class _TellingJudge(FileJudge):
-    """Gives more details of cases that are not judged: a file has few cases."""
+    """Gives more details of cases that are not judged: a file has few cases. Keeps the result."""
+
+    result: Outcome | None = None
+    """The last result of the backend."""
+
+    def value_of(self, failure: Failure) -> str:
+        """What the first wrong element of a failure is in the last result; empty without one."""
+        if not failure.values or not isinstance(self.result, Outputs):
+            return ""
+        return failure.values[0].value_in(self.result.batches[0])
+
+    def _verdict_on(
+        self, p: Prepared, expected: AllSets | Reference | UopError, outcome: Outcome
+    ) -> Verdict:
+        self.result = outcome
+        return super()._verdict_on(p, expected, outcome)
 
     def not_judged(self, error: UopError) -> str:
         """The reason, with the value found and the line of the file."""

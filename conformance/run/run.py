@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -233,27 +233,25 @@ class Run:
             causes = [self._unshrunk(v) for v in one_of_each_op(self._unexplained())[:UNSHRUNK]]
         by_signature = {failure.signature: failure for failure in reversed(causes)}
         failures = [written_to(f, self.options.output) for f in reversed(by_signature.values())]
-        passing = self._passing(failures) if tries else frozenset()
-        failures = [
-            replace(_blamed(f, hello), repeats=f.signature not in passing) for f in failures
-        ]
+        anew = self._passing(failures) if tries else {}
+        failures = [_blamed(failure, hello).tried(anew) for failure in failures]
         choices = [failure_at(entry, self.options.output) for entry in self._wrong_choices()]
         known = self.known_failures
         return (*failures, *(f for f in choices if not known.covers(f.signature, ())))
 
-    def _passing(self, failures: Sequence[Failure]) -> frozenset[str]:
-        """The signatures of failures whose repros pass in a new process."""
+    def _passing(self, failures: Sequence[Failure]) -> Mapping[str, str]:
+        """By signatures of failures whose repros pass in a new process, what came there."""
         if self.lost or self.interrupted or not failures:
-            return frozenset()
+            return {}
         backend, log = self.options.backend, self.options.log
-        found: list[str] = []
+        found: dict[str, str] = {}
         try:
-            found.extend(passing(failures, backend, log, self.clock.deadline))
+            found.update(passing(failures, backend, log, self.clock.deadline))
         except KeyboardInterrupt:
             self.interrupted = True
         except BackendError as error:
             self.lost = f"the repros cannot be run in a new process: {error}"
-        return frozenset(found)
+        return found
 
     def _wrong_choices(self) -> tuple[Observation, ...]:
         """The choices that fail the run: those made in two ways, and liberties under strict.

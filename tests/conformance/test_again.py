@@ -22,6 +22,7 @@ from uop.conformance.protocol.types import (
     ProblemKind,
     Program,
 )
+from uop.conformance.report.html.page import page
 from uop.conformance.report.model import PASSES_ANEW, Conclusion, Report
 from uop.conformance.report.text import failure_lines
 from uop.conformance.run.conform import conform
@@ -273,7 +274,18 @@ def test_what_no_new_process_repeats_is_told(tmp_path: Path) -> None:
     report = judged("RightOnce", tmp_path)
     assert report.summary.again > 0
     assert not any(failure.repeats for failure in report.failures)
-    assert any(PASSES_ANEW in line for line in failure_lines(report))
+    lines = failure_lines(report)
+    assert any(PASSES_ANEW in line for line in lines)
+    for failure in report.failures:
+        first = failure.values[0]
+        assert failure.anew not in ("", first.got)
+        both = (
+            f"in the run: {first.place} is {first.got}; "
+            f"in the new process: {first.place} is {failure.anew}"
+        )
+        assert both in failure.remarks
+        assert f"{both}." in page(report)
+    assert any("in the new process: output 0[" in line for line in lines)
     report = judged("WrongAlone", tmp_path)
     assert all(failure.repeats for failure in report.failures)
 

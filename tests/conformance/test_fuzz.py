@@ -18,6 +18,7 @@ import pytest
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.fuzz.stream import SHARES, drawn, groups_to_draw
 from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.report.format import read_report
 from uop.conformance.report.tally import MOST_DIGESTS, Distinct, Tally
 from uop.conformance.run.replay import replay
 from uop.conformance.suite.case import LEVELS, Case, CaseId, NoSuchCaseError
@@ -151,10 +152,18 @@ def test_what_does_not_repeat_does_not_count(
 ) -> None:
     monkeypatch.setenv("ALTERNATING", str(tmp_path / "mark"))
     name = "backends_for_tests:Alternating"
-    words = ("--against", "interpreter", "--seed", 1, *UNTIL_ONE_FAILS)
+    report = tmp_path / "report.json"
+    words = ("--against", "interpreter", "--seed", 1, *UNTIL_ONE_FAILS, "--json", report)
     code, said = fuzz(name, *words)
     assert code == 0, said
     assert "flaky, so it does not count: result " in said
+    against = read_report(report).against
+    assert against is not None
+    for flaky in against.flaky:
+        place, then = flaky.then.split(" is ")
+        assert re.fullmatch(r"output \d+\[[\d,]*\]", place)
+        assert flaky.now.startswith(f"{place} is ")
+        assert not flaky.now.endswith(f" is {then}")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from reports import OPTIONS, report
 
 from uop.conformance.fuzz.stream import drawn
-from uop.conformance.report.comparison import Against
+from uop.conformance.report.comparison import Against, Flaky
 from uop.conformance.report.format import failed_in, read_report, report_text
 from uop.conformance.report.merge import merged
 from uop.conformance.report.model import Report
@@ -19,6 +19,7 @@ from uop.conformance.suite.case import LEVELS
 from uop.conformance.suite.generate import random_groups
 from uop.conformance.suite.vocabulary import whole
 
+A, B = Flaky("a", "1", "2"), Flaky("b", "3", "4")
 WRONG = "backends_for_tests:Inaccurate"
 
 
@@ -78,7 +79,7 @@ def test_only_shards_of_one_seed_and_one_baseline_merge(uop: Any, tmp_path: Path
     assert "verdict: interpreter has shown no failure under the profile strict" in outcome.out
     before = read_report(second)
     elsewhere = replace(before, options=replace(before.options, seed=2))
-    compared = replace(before, against=Against("old", 1, 2, ("a",)))
+    compared = replace(before, against=Against("old", 1, 2, (A,)))
     for another, said in ((elsewhere, "another options"), (compared, "another baseline")):
         second.write_text(report_text(another))
         outcome = uop("merge", first, second)
@@ -88,9 +89,9 @@ def test_only_shards_of_one_seed_and_one_baseline_merge(uop: Any, tmp_path: Path
 def test_comparisons_of_shards_are_summed() -> None:
     first, second = (
         replace(report(), options=replace(OPTIONS, shard=f"{k}/2"), against=against)
-        for k, against in ((1, Against("old", 1, 2, ("a",))), (2, Against("old", 3, 5, ("b", "a"))))
+        for k, against in ((1, Against("old", 1, 2, (A,))), (2, Against("old", 3, 5, (B, A))))
     )
-    assert merged([second, first]).against == Against("old", 4, 7, ("a", "b"))
+    assert merged([second, first]).against == Against("old", 4, 7, (A, B))
     assert merged([replace(first, against=None), replace(second, against=None)]).against is None
 
 

@@ -200,6 +200,7 @@ OF_LATER = {
     "liberties",
     "composed",
     "repeats",
+    "anew",
 }
 """Keys that reports of before lack."""
 
