@@ -37,6 +37,12 @@ SAMPLE = 100
     "--emit-requests", is_flag=True, help="Print what a worker would read on stdin instead."
 )
 @click.option(
+    "--emit-python",
+    is_flag=True,
+    help="Print the one program of FILE as a script of uop's Python API instead, with its inputs "
+    "by bits: it runs by the interpreter, or by BACKEND where that is a target of `uop compile`.",
+)
+@click.option(
     "--bisect",
     is_flag=True,
     help="For `git bisect run`: exit with 125, which skips a commit, where nothing can be judged.",
@@ -47,6 +53,7 @@ def command(
     arguments: tuple[str, ...],
     sample: int | None,
     emit_requests: bool,
+    emit_python: bool,
     bisect: bool,
     edition: str,
     log: Path | None,
@@ -63,6 +70,7 @@ def command(
     if sample is not None or Path(arguments[0]).suffix == REPORT:
         for_programs = {
             "--emit-requests": emit_requests,
+            "--emit-python": emit_python,
             "--log-protocol": log is not None,
             "--edition": bool(edition),
             "--bisect": bisect,
@@ -82,11 +90,26 @@ def command(
         for line in requests([Path(path) for path in paths], named, leave_out, edition):
             click.echo(line, nl=False)
         return Exit.OK
+    if emit_python:
+        click.echo(script(paths, backend if is_backend else "interpreter", edition), nl=False)
+        return Exit.OK
     begin(log, backend)
     files = [Path(path) for path in paths]
     if bisect:
         return for_bisect(files, backend, log, edition)
     return print_results(replay(files, backend, log, edition), backend)
+
+
+def script(paths: Sequence[str], backend: str, edition: str) -> str:
+    """The one program of a file as a script."""
+    from uop.conformance.bug_report.python_script import python_script
+    from uop.conformance.suite.own_cases import files_of, read_cases
+
+    files = files_of([Path(path) for path in paths])
+    cases = [case for path in files for case in read_cases(path, edition)]
+    if len(cases) != 1:
+        raise click.UsageError(f"--emit-python: expected one program, found {len(cases)}")
+    return python_script(cases[0], backend)
 
 
 def for_bisect(files: list[Path], backend: str, log: Path | None, edition: str) -> Exit:
