@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
 
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.choices import Choices, CountedChoices, shuffled, weighted
@@ -57,14 +58,19 @@ def drawn(groups: Mapping[str, Sequence[Group]], seed: int, shard: str = "") -> 
 
 
 def _once(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
-    """Each program of a default run once; the ops take turns."""
-    by_op: dict[str, list[CaseId]] = {}
+    """Each program of a default run once; the ops take turns, and so do the kinds of each op."""
+    by_op: dict[str, dict[str, list[CaseId]]] = {}
     for group in groups:
-        by_op.setdefault(group.op, []).extend(map(group.id, range(group.counts[DEFAULT])))
-    left = [shuffled(choices, ids) for ids in by_op.values()]
-    while left:
-        yield from (ids.pop() for ids in shuffled(choices, left))
-        left = [ids for ids in left if ids]
+        ids = by_op.setdefault(group.op, {}).setdefault(group.name, [])
+        ids += map(group.id, range(group.counts[DEFAULT]))
+    streams = [
+        chain.from_iterable(zip_longest(*(shuffled(choices, ids) for ids in by_name.values())))
+        for by_name in by_op.values()
+    ]
+    # A kind that has ended leaves gaps.
+    ops = [filter(None, stream) for stream in streams]
+    for turn in zip_longest(*ops):
+        yield from filter(None, shuffled(choices, turn))
 
 
 def _in_turns(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
