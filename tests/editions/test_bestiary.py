@@ -121,6 +121,7 @@ def test_every_op_of_the_tables_is_a_word(name: str) -> None:
           "%3 = ADD %0, %2"), [1.0, 3.0, 6.0, 263.0]),
         (("%1 = PAD %0, [1], [2]",), [0.0, 1.0, 2.0, 4.0, 8.0, 0.0, 0.0]),
         (("%1 = SHRINK %0, [1], [3]",), [2.0, 4.0]),
+        (("%1 = RESHAPE %0, [2,2]", "%2 = SHRINK %1, [0,1], [2,2]"), [[2.0], [8.0]]),
         (("%1 = FLIP %0 {axes=(true)}",), [8.0, 4.0, 2.0, 1.0]),
         (("%1 = RESHAPE %0, [2,2]", "%2 = PERMUTE %1 {axes=(1,0)}"), [[1.0, 4.0], [2.0, 8.0]]),
         (("%1 = RESHAPE %0, [1,2,2]", "%2 = PERMUTE %1 {axes=(2,0,1)}"),
@@ -199,16 +200,17 @@ def test_a_stage_without_the_one_before_is_refused(operands: str) -> None:
 def test_a_call_of_a_function_is_one_with_arguments_of_its_own() -> None:
     u = read(
         "%0 = PARAM {slot=0, dtype=int8, size=2}",
-        "%1 = NEG %0",
-        "%2 = TUPLE %1",
-        "%3 = FUNCTION %2, %0",
-        "%4 = ADD %0, %0",
-        '%5 = CALL %3, %4 {name="negated"}',
-        "%6 = GET_TUPLE %5 {index=0}",
+        "%1 = PARAM {slot=1, dtype=int8, size=2}",
+        "%2 = SUB %0, %1",
+        "%3 = TUPLE %2",
+        "%4 = FUNCTION %3, %0, %1",
+        "%5 = ADD %0, %0",
+        '%6 = CALL %4, %1, %5 {name="difference"}',
+        "%7 = GET_TUPLE %6 {index=0}",
     )
     assert u.src[0].op is Op.FUNCTION
-    got = evaluate(u, {0: np.array([1, -3], np.int8)})
-    assert np.asarray(got).tolist() == [-2, 6]
+    got = evaluate(u, {0: np.array([1, -3], np.int8), 1: np.array([10, 20], np.int8)})
+    assert np.asarray(got).tolist() == [8, 26]
 
 
 def test_a_matrix_instruction_keeps_what_it_computes() -> None:
@@ -242,8 +244,11 @@ def test_renumbered_axes_are_others_and_deps_come_first() -> None:
     one = read("%0 = RANGE 4 {axis_id=0}")
     other = read("%0 = RANGE 4 {axis_id=0, renumbered=false}")
     assert one is not other
-    u = read("%0 = RANGE 4 {axis_id=0}", "%1 = RANGE 3, %0 {axis_id=1}")
+    u = read(
+        "%0 = RANGE 4 {axis_id=0}", "%1 = RANGE 4 {axis_id=1}", "%2 = RANGE 3, %0, %1 {axis_id=2}"
+    )
     assert (u.op, u.src[0].op, u.src[0].src[1]) == (Op.RANGE, Op.AFTER, one)
+    assert u.src[0].src[2:] == (read("%0 = RANGE 4 {axis_id=1}"),)
 
 
 def test_queries_on_nodes() -> None:
