@@ -177,11 +177,11 @@ def test_a_function_sees_its_arguments_and_may_nest() -> None:
 
 def test_each_placeholder_is_the_argument_of_its_slot() -> None:
     a, b, c = (param(slot, (2,), I32) for slot in range(3))
-    body = UOp(Op.TUPLE, UOp(Op.SUB, UOp(Op.MUL, a, b), c))
+    body = UOp(Op.TUPLE, UOp(Op.SUB, UOp(Op.MUL, c, a), b))
     turned = UOp(Op.FUNCTION, body, b, c, UOp(Op.NEG, a))
     given = {0: ints(2, 3), 1: ints(5, 7), 2: ints(11, 13)}
     found = value_of(UOp(Op.GETTUPLE, turned, arg=GetTupleArg(0)), given)
-    assert found.data.tolist() == [5 * 11 + 2, 7 * 13 + 3]
+    assert found.data.tolist() == [-2 * 5 - 11, -3 * 7 - 13]
 
 
 def test_roots_give_an_array_a_tuple_or_a_dict() -> None:

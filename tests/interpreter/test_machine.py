@@ -311,6 +311,16 @@ def test_no_work_items_and_no_iterations() -> None:
     assert result[0].tolist() == [1]
 
 
+def test_a_fold_takes_its_value_in_every_iteration_of_its_loops() -> None:
+    """Also of a loop that the value does not depend on."""
+    i, k = loop(0, 3, AxisType.REDUCE), loop(1, 4, AxisType.REDUCE)
+    total = UOp(Op.REDUCE, load(kernel_param(1, 3), i), i, k, arg=ReduceArg(Op.ADD))
+    body = UOp(Op.SINK, UOp(Op.STORE, at(kernel_param(0, 1), 0), total))
+    result = evaluate(program(body, 1, 3), {1: np.array([1, 10, 100], np.int32)})
+    assert isinstance(result, dict)
+    assert result[0].tolist() == [444]
+
+
 def test_an_effect_in_a_loop_that_some_items_skip_does_not_happen_in_them() -> None:
     """It does not depend on the loop, nor on the items that run it."""
     out, g = kernel_param(0, 4), special(2)

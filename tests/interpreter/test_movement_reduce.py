@@ -141,6 +141,16 @@ def test_no_movement_computes(dtype: DType) -> None:
         assert to_bits(result).tolist() == expected, u.op
 
 
+@pytest.mark.parametrize("op", [Op.CONTIGUOUS, Op.CONTIGUOUSBACKWARD, Op.DETACH])
+def test_no_marker_moves_or_fills_an_element(op: Op) -> None:
+    t = param(0, (2, 3), dtypes.int32)
+    data = np.array([[1, 20, 3], [4, 5, 60]], np.int32)
+    assert np.asarray(evaluate(UOp(op, t), {0: data})).tolist() == data.tolist()
+    marked = UOp(op, UOp(Op.PAD, t, dims((1, 0)), dims((4, 3))))
+    product = UOp(Op.REDUCE, marked, arg=ReduceArg(Op.MUL, (0,)))
+    assert np.asarray(evaluate(product, {0: data})).tolist() == [[4, 100, 180]]
+
+
 def fold_exactly(op: Op, dtype: DType, values: list[Scalar]) -> Scalar:
     """One rounding a step, by fractions; infinities and NaN by Python floats."""
     result = values[0]
