@@ -130,6 +130,14 @@ def test_functions_are_inlined_inside_functions() -> None:
     np.testing.assert_array_equal(run(program, s0=x)[1], (x + 2 + 1) * 2)
 
 
+def test_each_argument_is_inlined_for_the_placeholder_of_its_slot() -> None:
+    """The body uses PARAM 1 before PARAM 0."""
+    p, q = (param(slot, (3,), dtypes.int32) for slot in range(2))
+    program = get(UOp(Op.FUNCTION, UOp(Op.TUPLE, UOp(Op.SUB, q, p)), q, p), 0)
+    a, b = np.array([1, 2, 3], np.int32), np.array([50, 70, 110], np.int32)
+    np.testing.assert_array_equal(run(program, s0=a, s1=b)[2], [-49, -68, -107])
+
+
 def test_a_function_as_root_gives_each_of_its_results() -> None:
     p = param(0, (3,), dtypes.int32)
     function = UOp(Op.FUNCTION, UOp(Op.TUPLE, p, UOp(Op.NEG, p)), p)

@@ -230,6 +230,25 @@ def test_a_nest_beside_one_that_never_runs_runs() -> None:
     assert (found[0].tolist(), found[1].tolist()) == ([8] * ROWS, DATA.tolist())
 
 
+@pytest.mark.usefixtures("opencl")
+def test_what_stands_behind_a_branch_runs_in_every_item() -> None:
+    i = UOp(Op.SPECIAL, index_const(ROWS), arg=SpecialArg("lidx0"))
+    gate = UOp(Op.CMPLT, i, index_const(1))
+    inside, behind = (
+        UOp(Op.STORE, at(memory(slot, n), i), const(8 + slot, dtypes.int32))
+        for slot, n in enumerate((ROWS, ROWS * INNER))
+    )
+    branch = UOp(Op.IF, gate)
+    before = [
+        u for u in UOp(Op.SINK, branch, inside, behind).toposort() if u.dtype is not dtypes.void
+    ]
+    listed = UOp(Op.LINEAR, *before, branch, inside, UOp(Op.ENDIF, branch), behind)
+    found = compile(program(listed)).run({0: DATA[:ROWS], 1: DATA})
+    assert isinstance(found, dict)
+    assert found[0].tolist() == [8, *DATA[1:ROWS].tolist()]
+    assert found[1].tolist() == [9, 9, 9, *DATA[ROWS:].tolist()]
+
+
 def test_a_body_that_mixes_forms_is_refused_with_what_is_wrong() -> None:
     mixed = UOp(Op.SINK, *of_ranges().src, *of_registers().src)
     with pytest.raises(UnsupportedError, match="in no form"):

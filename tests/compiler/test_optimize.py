@@ -113,6 +113,7 @@ def test_each_has_its_axes_and_no_other_result(text: str) -> None:
         ("NOLOCALS.c1", "SPLIT(0, 3, LOCAL, INNER); NOLOCALS()"),
         ("NOLOCALS.c1", "SPLIT(1, 2, GROUP_REDUCE, INNER); NOLOCALS()"),
         ("TC.c1", "PADTO(0, 4); TC(1, m16n8k16)"),
+        ("TC.c1", "NOLOCALS(); TC(1, m16n8k16)"),
     ],
 )
 def test_what_is_illegal_is_refused_by_its_label(label: str, text: str) -> None:

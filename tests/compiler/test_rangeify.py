@@ -45,7 +45,9 @@ def test_elementwise_and_movement_are_one_kernel() -> None:
 def test_each_fold_is_a_kernel_of_its_own() -> None:
     total = UOp(Op.REDUCE, X, arg=ReduceArg(Op.ADD, (0, 2)))
     first, second = kernels(UOp(Op.SUB, X, total))
-    assert [u.arg.op for u in first.src[0].toposort() if isinstance(u.arg, ReduceArg)] == [Op.ADD]
+    (fold,) = (u for u in first.src[0].toposort() if u.op is Op.REDUCE)
+    assert fold.arg == ReduceArg(Op.ADD)
+    assert [(r.op, r.src[0]) for r in fold.src[1:]] == [(Op.RANGE, index_const(n)) for n in (2, 4)]
     assert first.src[1].tag == TEMPORARY
     # The second one runs after the first.
     assert any(a.op is Op.AFTER and a.src[1] is first for a in second.src[1:])
