@@ -54,6 +54,7 @@ def wide_place() -> UOp:
 @pytest.mark.parametrize(
     ("form", "program", "label"),
     [
+        (CALLIFIED, UOp(Op.SINK, UOp(Op.FUNCTION, UOp(Op.TUPLE, R))), "ops"),
         (RANGED, GOOD.src[0], "root"),
         (RANGED, UOp(Op.SINK, UOp(Op.STORE, buffer(0), buffer(1))), "around"),
         (RANGED, linear(), "body"),

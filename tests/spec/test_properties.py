@@ -352,6 +352,14 @@ def test_axes(u: UOp, axis: int | None) -> None:
     assert u.axis == axis
 
 
+def test_a_reshape_starts_an_axis_where_the_shards_start() -> None:
+    turned = UOp(Op.PERMUTE, SHARDED, arg=PermuteArg((1, 0)))
+    assert UOp(Op.RESHAPE, turned, dims((3, 2, 4))).axis == 2
+    for shape in ((12, 2), (24,), (4, 2, 3)):
+        with pytest.raises(InvalidError, match=r"RESHAPE\.c3"):
+            UOp(Op.RESHAPE, turned, dims(shape))
+
+
 def test_an_index_in_front_of_the_shard_axis_moves_it() -> None:
     moved = UOp(Op.PERMUTE, values((4, 6, 8), device=TWO), arg=PermuteArg((1, 2, 0)))
     assert moved.axis == 2
