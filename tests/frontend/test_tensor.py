@@ -227,6 +227,23 @@ OPERATORS: dict[Op, Callable[[Any, Any], Any]] = {
 def test_an_operator_makes_one_op(op: Op) -> None:
     x, y = (param(k, (2,), dtypes.int32) for k in range(2))
     assert OPERATORS[op](Tensor(x), Tensor(y)).uop is UOp(op, x, y)
+    if not op.name.startswith("CMP"):
+        assert OPERATORS[op](7, Tensor(y)).uop is UOp(op, const(7, dtypes.int32), y)
+
+
+METHODS: dict[Op, Callable[..., Tensor]] = {
+    Op.NEG: operator.neg, Op.DIV: operator.truediv, Op.POW: operator.pow, Op.MAX: Tensor.maximum,
+    Op.MULACC: Tensor.mulacc, Op.RECIP: Tensor.recip, Op.TRUNC: Tensor.trunc, Op.SQRT: Tensor.sqrt,
+    Op.SIN: Tensor.sin, Op.EXP2: Tensor.exp2, Op.LOG2: Tensor.log2,
+    Op.CONTIGUOUS: Tensor.contiguous, Op.CONTIGUOUSBACKWARD: Tensor.contiguous_backward,
+    Op.DETACH: Tensor.detach,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", METHODS, ids=lambda op: op.name)
+def test_a_method_makes_one_op(op: Op) -> None:
+    operands = [param(k, (2,), dtypes.float32) for k in range(len(DECLARATIONS[op].src))]
+    assert METHODS[op](*map(Tensor, operands)).uop is UOp(op, *operands)
 
 
 def test_a_tensor_of_a_node() -> None:
