@@ -98,6 +98,13 @@ def test_every_op_has_a_row() -> None:
     assert [op.name for op in DECLARATIONS if not rows_of(op.name)] == []
 
 
+def test_the_figures_count_the_rows() -> None:
+    figures = (ROOT / "benchmarks" / "README.md").read_text()
+    counts = Counter(row.standing for row in ROWS)
+    assert f"| rows of the ledger: of {len(ROWS)}, without" in figures
+    assert f"out of scope | | {', '.join(str(counts[s]) for s in Standing)} |" in figures
+
+
 def test_a_status_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="found 'done'"):
         ledger._status("done")
