@@ -6,11 +6,12 @@ A read of a vector at a dynamic index becomes a choice between its elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from uop.compiler.simplify import int_value
 from uop.compiler.validity import identity
-from uop.spec.args import DTypeArg, InsArg, ReduceArg, arg_of
+from uop.spec.args import DTypeArg, InsArg, RangeArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import LEAVES, WRITES, base_of, kernels
@@ -37,7 +38,8 @@ def in_scalars(body: UOp) -> UOp:
         return body
     is_list = body.op is Op.LINEAR
     reads = () if is_list else (u.src[0] for u in order if u.op is Op.LOAD)
-    elements = _Elements(set(map(base_of, reads)))
+    next_id = 1 + max((arg_of(u, RangeArg).id for u in order if u.op is Op.RANGE), default=-1)
+    elements = _Elements(set(map(base_of, reads)), next_id)
     for u in order:
         elements.take(u)
     if is_list:
@@ -58,10 +60,12 @@ def _is_constant(u: UOp) -> bool:
 class _Elements:
     """The new nodes so far, and the elements of each old node in them."""
 
-    def __init__(self, read: set[UOp]) -> None:
-        """`read` is the memory that is read in no order but that of data."""
+    def __init__(self, read: set[UOp], next_id: int) -> None:
+        """`read` is the memory that is read in no order but that of data; RANGEs have lower ids
+        than `next_id`.
+        """
         self.listing = Listing()
-        self._read = read
+        self._read, self._next_id = read, next_id
         self.of: dict[UOp, tuple[UOp, ...]] = {}
 
     def take(self, u: UOp) -> None:
@@ -128,7 +132,22 @@ class _Elements:
         if not ranges:
             return parts
         closed = [self._one(r) for r in ranges]
-        return tuple(self._list(UOp(Op.REDUCE, p, *closed, arg=ReduceArg(arg.op))) for p in parts)
+        folds = [UOp(Op.REDUCE, p, *closed, arg=ReduceArg(arg.op)) for p in parts]
+        return tuple(
+            self._list(f if k == 0 else self._in_own_loops(f)) for k, f in enumerate(folds)
+        )
+
+    def _in_own_loops(self, fold: UOp) -> UOp:
+        """A fold over RANGEs of its own, since a RANGE is closed once; effects are not repeated."""
+        order = fold.toposort()
+        if any(u.dtype is dtypes.void for u in order):
+            return fold
+        own: dict[UOp, UOp] = {}
+        for r in dict.fromkeys(r for u in order if u.op is Op.REDUCE for r in u.src[1:]):
+            arg = replace(arg_of(r, RangeArg), id=self._next_id)
+            own[r] = UOp(Op.RANGE, *r.src, arg=arg, tag=r.tag)
+            self._next_id += 1
+        return fold.substitute(own)
 
     def _picked(self, u: UOp) -> tuple[UOp, ...]:
         """The elements of a vector at an index."""

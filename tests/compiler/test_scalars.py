@@ -117,6 +117,15 @@ def folded() -> UOp:
     return UOp(Op.SINK, UOp(Op.STORE, UOp(Op.INDEX, memory(0), index_const(2)), value))
 
 
+def folded_apart() -> UOp:
+    """A fold of each element of a vector, one of which is a fold itself."""
+    k, j = loop(0, 3, AxisType.REDUCE), loop(1, 2, AxisType.REDUCE)
+    one, two = (UOp(Op.LOAD, UOp(Op.INDEX, memory(1), i)) for i in (k, UOp(Op.ADD, k, j)))
+    inner = UOp(Op.REDUCE, two, j, arg=ReduceArg(Op.ADD))
+    total = UOp(Op.REDUCE, UOp(Op.STACK, one, inner), k, arg=ReduceArg(Op.ADD))
+    return UOp(Op.SINK, UOp(Op.STORE, UOp(Op.INDEX, memory(0), places(6, 1)), total))
+
+
 def added() -> UOp:
     """Each item adds a vector of its elements to a vector of places."""
     value = UOp(Op.LOAD, UOp(Op.INDEX, memory(1), UOp(Op.STACK, ITEM, index_const(5))))
@@ -128,6 +137,7 @@ GRAPHS = {
     "loop": (exchanged(loop(0, 4, AxisType.LOOP)), [4, 3, 6, 5, 8, 7, 10, 9]),
     "work items": (exchanged(loop(0, 4, AxisType.LOCAL)), [4, 3, 6, 5, 8, 7, 10, 9]),
     "fold": (folded(), [3, 4, 63, 6, 7, 8, 9, 10]),
+    "folds": (folded_apart(), [3, 63, 5, 6, 7, 8, 21, 10]),
     "sums": (added(), [3, 4 + 3 * 35, 5, 6, 7, 8, 9 + 21, 10]),
 }
 
@@ -142,6 +152,19 @@ def test_vectors_of_a_graph(name: str) -> None:
     found = compile(root).run(data)
     assert isinstance(found, dict)
     assert found[0].tolist() == right
+
+
+def test_an_effect_inside_a_fold_of_a_vector_is_not_repeated_for_each_element() -> None:
+    k = loop(0, 3, AxisType.REDUCE)
+    one = UOp(Op.LOAD, UOp(Op.INDEX, memory(1), k))
+    effect = UOp(Op.ATOMICADD, UOp(Op.INDEX, memory(0), index_const(0)), one)
+    read = UOp(Op.LOAD, UOp(Op.INDEX, UOp(Op.AFTER, memory(1), effect), k))
+    total = UOp(Op.REDUCE, UOp(Op.STACK, one, read), k, arg=ReduceArg(Op.ADD))
+    body = UOp(Op.SINK, UOp(Op.STORE, UOp(Op.INDEX, memory(0), places(6, 1)), total))
+    root = UOp(Op.SINK, UOp(Op.CALL, body, *BUFFERS))
+    assert results(root, DATA)[0].tolist() == [20, 21, -1, -1, -1, -1, 21, -1]
+    with pytest.raises(UnsupportedError, match="in no form"):
+        compile(root)
 
 
 def test_a_vector_index_out_of_a_fold_of_a_list_is_its_elements() -> None:
