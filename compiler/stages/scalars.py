@@ -26,8 +26,15 @@ MEMORY = (Op.PARAM, Op.BUFFER, Op.AFTER)
 
 
 def graphs_in_scalars(root: UOp) -> UOp:
-    """Scalarize the bodies of a kernel program that are graphs; `linearize` does the lists."""
-    graphs = (body for body in kernels(root) if body.op is Op.SINK)
+    """Scalarize the bodies of a kernel program that are graphs; `linearize` does the lists.
+
+    A body with WMMA stays as it is: the stage that it enters refuses it by what the target lacks.
+    """
+    graphs = (
+        body
+        for body in kernels(root)
+        if body.op is Op.SINK and not any(u.op is Op.WMMA for u in body.toposort())
+    )
     return root.substitute({body: in_scalars(body) for body in graphs})
 
 

@@ -125,3 +125,5 @@ def test_what_it_does_not_fit_is_refused_by_its_label(label: str, root: UOp, tex
 def test_targets_have_no_matrix_instruction() -> None:
     with pytest.raises(UnsupportedError, match="no target of this compiler has a matrix"):
         compile(gemm(dtypes.float16), optimizations=[parse_optimizations("TC(2, m16n8k16)")])
+    with pytest.raises(UnsupportedError, match="opencl has no matrix instruction for WMMA"):
+        compile(tiled(gemm(dtypes.float16), "TC(2, m16n8k16)"))
