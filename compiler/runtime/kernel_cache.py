@@ -7,13 +7,15 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
+from uop.compiler.runtime.cache import user_caches
+
 VARIABLE = "POCL_CACHE_DIR"
 KERNEL = 1 << 20
 """The size of a test file, larger than any kernel."""
 
 
 def use_cache_dir(folder: Path) -> None:
-    """Set PoCL's kernel cache to `folder`. Processes with the same folder wait for each other.
+    """Set PoCL's kernel cache to `folder`; processes may share it.
 
     Call it before the first device is opened: PoCL reads the variable once.
     """
@@ -29,8 +31,7 @@ def why_it_keeps_nothing() -> str:
     if named := os.environ.get(VARIABLE, ""):
         refusal = refusal_of(Path(named))
         return f"{VARIABLE}={named}: {refusal}" if refusal else ""
-    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if not refusal_of(Path(folder, "pocl", "kcache")):
+    if not refusal_of(user_caches() / "pocl" / "kcache"):
         return ""
     try:
         own = _own()

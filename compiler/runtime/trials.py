@@ -1,8 +1,8 @@
 """Tries each OpenCL driver in a process of its own, and chooses a device.
 
-A trial takes longer than opening the device. So results are cached in the user's cache folder until
-the driver, the processor or the environment variables of drivers change. Without a writable cache
-folder every process tries again.
+A trial takes longer than opening the device. So results are cached in the cache folder until the
+driver, the processor or the environment variables of drivers change. Where that folder cannot be
+written every process tries again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from uop.compiler.runtime.cache import DRIVERS, cache_folder, keep
 from uop.compiler.runtime.drivers import DEFAULTS, WHEELS, Driver, embedded, listed, loader
 from uop.compiler.runtime.kernel_cache import VARIABLE as KERNELS
 from uop.compiler.runtime.kernel_cache import refusal_of, why_it_keeps_nothing
@@ -117,9 +118,14 @@ def by_number(trials: Iterable[Trial]) -> dict[str, ChosenDevice]:
 def trial_of(driver: Driver) -> Trial:
     """The cached trial of a driver in its present state; tries the driver if there is none."""
     with suppress(OSError, ValueError, TypeError, LookupError):
-        cached = json.loads(_place(driver).read_text("utf-8"))
+        path = _place(driver)
+        cached = json.loads(path.read_text("utf-8"))
         if cached["content"] == _content(driver):
-            return _read(driver, cached["found"])
+            trial = _read(driver, cached["found"])
+            with suppress(OSError):
+                # What was used longest ago goes first.
+                os.utime(path)
+            return trial
     return try_anew(driver)
 
 
@@ -131,14 +137,17 @@ def try_anew(driver: Driver) -> Trial:
             return Trial(driver, (), f"cannot be tried in {folder}: {refusal}")
         trial = _tried(driver, folder)
     found = {"devices": [asdict(seen) for seen in trial.devices], "failure": trial.failure}
-    path = _place(driver)
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-            json.dump({"content": _content(driver), "found": found}, file)
-        # Replaced atomically, because other processes read it.
-        os.replace(file.name, path)
+    keep(_place(driver), json.dumps({"content": _content(driver), "found": found}))
     return trial
+
+
+def processor() -> list[str]:
+    """The identity of this processor, which drivers build for."""
+    try:
+        first, _, _ = PROCESSOR.read_text("utf-8", "replace").partition("\n\n")
+    except OSError:
+        return [platform.machine()]
+    return [line for line in first.splitlines() if line.partition("\t")[0] in IDENTITY]
 
 
 def _preferred(name: str) -> Iterator[Trial]:
@@ -198,9 +207,8 @@ def _ending(done: subprocess.CompletedProcess[str]) -> str:
 
 def _place(driver: Driver) -> Path:
     """The cache file of a driver."""
-    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     name = hashlib.sha256(repr(driver).encode()).hexdigest()[:16]
-    return Path(folder, "uop", "drivers", f"{name}.json")
+    return cache_folder() / DRIVERS / f"{name}.json"
 
 
 def _content(driver: Driver) -> str:
@@ -211,7 +219,7 @@ def _content(driver: Driver) -> str:
     about = [
         [_state(path) for path in paths],
         sorted(item for item in variables if item[0] != KERNELS),
-        _processor(),
+        processor(),
         [sys.version, own_version()],
     ]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
@@ -232,12 +240,3 @@ def _state(path: str) -> tuple[str, int, int] | None:
     except (OSError, ValueError):
         return None
     return path, found.st_size, found.st_mtime_ns
-
-
-def _processor() -> list[str]:
-    """The identity of this processor, which drivers build for."""
-    try:
-        first, _, _ = PROCESSOR.read_text("utf-8", "replace").partition("\n\n")
-    except OSError:
-        return [platform.machine()]
-    return [line for line in first.splitlines() if line.partition("\t")[0] in IDENTITY]

@@ -16,6 +16,7 @@ from uop.conformance.report.format import read_report
 
 PROGRAM = "%0 = PARAM [2] {slot=0, dtype=int32}\n%1 = NEG %0\ninput 0 = [1,2]\n"
 COMMAND = [sys.executable, "-P", "-m", "uop"]
+ONE_OP = ("--op", "NEG", "--dtype", "int32", "--level", "op", "--effort", "smoke", "-n", "1")
 
 
 @pytest.fixture
@@ -194,16 +195,18 @@ def test_an_interrupt_is_its_own_exit_code(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "said", "cache"),
     [
-        (("conform", "opencl", "--op", "NEG", "--dtype", "int32", "--effort", "smoke"), "conforms"),
-        (("fuzz", "opencl", "--time", "10s", "-n", "1"), "fuzzing opencl"),
+        (("conform", "opencl", *ONE_OP), "conforms", ""),
+        (("conform", "opencl", *ONE_OP), "conforms", "/dev/null/cache"),
+        (("fuzz", "opencl", "--time", "10s", "-n", "1"), "fuzzing opencl", ""),
     ],
 )
 def test_a_home_that_cannot_be_written_has_no_cache(
-    words: tuple[str, ...], said: str, tmp_path: Path
+    words: tuple[str, ...], said: str, cache: str, tmp_path: Path
 ) -> None:
-    without = {"HOME": os.devnull, "XDG_CACHE_HOME": "", "POCL_CACHE_DIR": ""}
+    home = {"HOME": os.devnull, "XDG_CACHE_HOME": ""}
+    without = {**home, "POCL_CACHE_DIR": "", "UOP_CACHE": cache}
     done = subprocess.run(
         [*COMMAND, *words], capture_output=True, text=True, cwd=tmp_path,
         env={**os.environ, **without}, check=False,

@@ -38,6 +38,7 @@ print(open_opencl(*sys.argv[1:]).variant)
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("UOP_CACHE", raising=False)
     monkeypatch.delenv(VENDORS, raising=False)
     monkeypatch.delenv(trials.PLATFORM_VARIABLE, raising=False)
 
@@ -251,6 +252,36 @@ def test_what_is_kept_and_damaged_is_tried_anew(
     path.write_text(kept)
     assert trial_of(driver) == first
     assert json.loads(path.read_text())["found"]["failure"] == first.failure
+
+
+def test_what_is_kept_and_cut_off_is_tried_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it ends; and it is read where no file can be written."""
+    driver = Driver("libabsent.so", "test")
+    first = trial_of(driver)
+    (path,) = (tmp_path / "cache" / "uop" / "drivers").iterdir()
+    whole = path.read_text()
+    tries: list[Driver] = []
+
+    def tried(driver: Driver, folder: str) -> Trial:
+        tries.append(driver)
+        return first
+
+    monkeypatch.setattr(trials, "_tried", tried)
+    for length in range(0, len(whole), 7):
+        path.write_text(whole[:length])
+        assert trial_of(driver) == first
+        assert len(tries) == length // 7 + 1
+        assert path.read_text() == whole
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "utime", os.rmdir)
+        assert trial_of(driver) == first
+    os.utime(path, (1000, 1000))
+    tries.clear()
+    assert trial_of(driver) == first
+    assert not tries
+    assert path.stat().st_mtime > 1000, "it was used now"
 
 
 def test_without_room_for_a_trial_nothing_is_kept(

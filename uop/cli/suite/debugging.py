@@ -21,10 +21,12 @@ log_option = click.option(
 
 
 def begin(log: Path | None, *backends: str) -> None:
-    """Start the log of messages for backends that exchange JSON lines, if the option is set."""
+    """Use the cache until the command ends, and start the log of messages if the option is set."""
     from uop.conformance.checks import require_lines
     from uop.conformance.protocol.log import begin_log
+    from uop.conformance.run.cache import cache_in_use
 
+    click.get_current_context().with_resource(cache_in_use())
     for backend in backends:
         require_lines(log, backend)
     if log is not None:
