@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from importlib.resources import files
 from pathlib import Path
 
@@ -73,40 +74,89 @@ def test_both_commands_are_one_line_each() -> None:
     assert [block.text.count("\n") for block in blocks(ROOT / "README.md", "sh")] == [1, 1]
 
 
+TIME = "8s"
+"""What the jobs have: enough for a worker of one op."""
+WORKER = '#!/bin/sh\nexec python3 "$(dirname "$0")/worker.py"\n'
+WRONG = """%0 = PARAM [1] {slot=0, dtype=float32}
+%1 = NEG %0
+input 0 = [1.0]
+expect 0 = [1.0]
+"""
 GH = """#!/bin/sh
 # What the workflow asks of GitHub: the last run on main, and its artifact.
 case "$2" in list) echo 7 ;; download) mkdir main; cp on-main.json main/report.json ;; esac
 """
 
 
-def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The folder of a job: a worker of one op, whose runs take little."""
+    text = (ROOT / "examples" / "workers" / "worker.py").read_text("utf-8")
+    fewer = re.sub("^MEANING = .*", 'MEANING = {"NEG": operator.neg}', text, flags=re.MULTILINE)
+    assert fewer != text
+    (tmp_path / "worker.py").write_text(fewer)
+    for name, script in (("worker", WORKER), ("gh", GH)):
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+def test_the_steps_of_the_workflow_run(checkout: Path) -> None:
     workflow, nightly = blocks(DOCS / "ci.md", "yaml")
     install, judge, compare = steps(workflow.text)
     again, replay, fuzz = steps(nightly.text)
     assert install == again
     assert install.startswith("pip install")
-    (tmp_path / "gh").write_text(GH)
-    (tmp_path / "gh").chmod(0o755)
-    shutil.copy(ROOT / "examples" / "workers" / "worker.py", tmp_path)
-    (tmp_path / "worker").write_text('#!/bin/sh\nexec python3 "$(dirname "$0")/worker.py"\n')
-    (tmp_path / "worker").chmod(0o755)
     given = {
         "BACKEND": "command:./worker",
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-        "PATH": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(checkout / "summary.md"),
+        "PATH": str(checkout),
+        "TIME": TIME,
+        "UOP_CACHE": cached(workflow.text),
     }
-    judged = bash(f"set -eo pipefail\n{judge}", tmp_path, **given)
+    judged = bash(f"set -eo pipefail\n{judge}", checkout, **given)
     assert judged.returncode == Exit.OK, judged.stdout
-    assert "conforms" in (tmp_path / "summary.md").read_text("utf-8")
-    assert (tmp_path / "report.html").is_file()
-    shutil.copy(tmp_path / "report.json", tmp_path / "on-main.json")
-    compared = bash(f"set -eo pipefail\n{compare}", tmp_path, **given)
+    assert "conforms" in (checkout / "summary.md").read_text("utf-8")
+    assert (checkout / "report.html").is_file()
+    shutil.copy(checkout / "report.json", checkout / "on-main.json")
+    compared = bash(f"set -eo pipefail\n{compare}", checkout, **given)
     assert compared.returncode == Exit.OK, compared.stdout
     for step in (replay, fuzz):
-        done = bash(f"set -eo pipefail\n{step}", tmp_path, TIME="30s", **given)
+        done = bash(f"set -eo pipefail\n{step}", checkout, **given)
         assert done.returncode == Exit.OK, done.stdout
-    assert (tmp_path / "fuzz.json").is_file()
-    assert "has shown no failure" in (tmp_path / "summary.md").read_text("utf-8")
+    assert (checkout / "fuzz.json").is_file()
+    assert "has shown no failure" in (checkout / "summary.md").read_text("utf-8")
+    assert (checkout / cached(nightly.text)).is_dir()
+
+
+def cached(workflow: str) -> str:
+    """The cache folder of a workflow, which each of its steps about a cache names."""
+    (folder,) = re.findall(r"^  UOP_CACHE: (\S+)", workflow, re.MULTILINE)
+    uses = re.findall(r"uses: actions/cache\S*\n((?:        .*\n)*)", workflow)
+    assert uses
+    assert all(folder in said for said in uses)
+    return str(folder)
+
+
+def test_the_script_for_other_systems_runs(checkout: Path) -> None:
+    (script,) = blocks(DOCS / "ci.md", "sh")
+    (checkout / script.name).write_text(script.text)
+
+    def job(words: str) -> subprocess.CompletedProcess[str]:
+        return bash(f"sh {script.name} {words}", checkout, TIME=TIME, KEPT="kept", FOUND="found")
+
+    assert job("weekly").returncode == Exit.USAGE
+    judged = job("pull-request")
+    assert judged.returncode == Exit.OK, judged.stdout
+    assert "conforms" in judged.stdout
+    (checkout / "regressions").mkdir()
+    (checkout / "regressions" / "wrong.uop").write_text(WRONG)
+    fuzzed = job("nightly")
+    assert "has shown no failure" in fuzzed.stdout
+    assert fuzzed.returncode == Exit.FAILED, "a step that fails decides, whatever the others say"
+    assert list((checkout / "kept" / "corpus").glob("*.uop"))
+    assert (checkout / "kept" / "cache").is_dir()
+    assert {path.name for path in (checkout / "found").iterdir()} == {"report.json", "report.xml"}
 
 
 def steps(workflow: str) -> list[str]:

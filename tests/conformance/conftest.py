@@ -1,19 +1,21 @@
 """Fixtures: backends that can be imported, and files of known failures."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from reports import REPRO
 
 
-@pytest.fixture(autouse=True)
-def _faulty_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _faulty_backends() -> Iterator[None]:
     """Makes the faulty backends importable by the processes of workers."""
     there = os.environ.get("PYTHONPATH")
     paths = [str(Path(__file__).parent), *([there] if there else [])]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        yield
 
 
 @pytest.fixture

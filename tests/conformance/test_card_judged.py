@@ -63,13 +63,14 @@ def test_what_a_backend_shows_is_what_its_graphs_may_do(
         levels=("op", "graph"),
         ops=ops,
         dtypes=("float16", "float32", "int32", "MIXED"),
+        examples=12,
         effort="smoke",
         workers=1,
         output=tmp_path,
     )
     report = conform(options)
     assert report.conclusion is Conclusion.CONFORMS
-    strict = conform(replace(options, profile="strict"))
+    strict = conform(replace(options, profile="strict", fail_fast=True))
     assert strict.conclusion is Conclusion.DOES_NOT
 
 

@@ -8,14 +8,22 @@ from typing import Any
 
 import pytest
 
+from uop.__main__ import main
 from uop.conformance.run.exits import Exit
 
-WRONG, SELECTED = "backends_for_tests:Inaccurate", ("--op", "ADD,SUB,MUL")
+WRONG = "backends_for_tests:Inaccurate"
+DTYPES = "int8,int16,int32,int64,uint8,uint32,float32"
+SELECTED = ("--effort", "smoke", "--op", "ADD,SUB", "--dtype", DTYPES, "--seed", "5")
+ALONE = ("-n", "1", "--output")
 
 
-def conform(uop: Any, folder: Path, *words: object) -> Any:
-    output = ("--output", folder / "found", "-n", 1)
-    return uop("conform", WRONG, "--effort", "smoke", *SELECTED, *output, *words)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run that judges all."""
+    report = tmp_path_factory.mktemp("whole") / "report.json"
+    words = ("conform", WRONG, *SELECTED, "--json", str(report), *ALONE, str(report.parent))
+    assert main([*words]) == Exit.FAILED
+    return report
 
 
 def judged(report: Path) -> dict[str, Any]:
@@ -27,20 +35,19 @@ def wrong(report: Path) -> int:
     return int(judged(report)["failed"] + judged(report)["crashed"])
 
 
-def test_a_run_that_fails_fast_judges_fewer_programs(uop: Any, tmp_path: Path) -> None:
-    every, few = tmp_path / "every.json", tmp_path / "few.json"
-    assert conform(uop, tmp_path, "--json", every).code == Exit.FAILED
-    assert conform(uop, tmp_path, "--json", few, "--fail-fast").code == Exit.FAILED
-    assert 0 < judged(few)["failed"] < judged(every)["failed"]
-    assert judged(few)["programs"] < judged(every)["programs"]
+def test_a_run_that_fails_fast_judges_fewer_programs(uop: Any, tmp_path: Path, whole: Path) -> None:
+    few = tmp_path / "few.json"
+    words = (*SELECTED, "--json", few, "--fail-fast", *ALONE, tmp_path / "found")
+    assert uop("conform", WRONG, *words).code == Exit.FAILED
+    assert 0 < judged(few)["failed"] < judged(whole)["failed"]
+    assert judged(few)["programs"] < judged(whole)["programs"]
 
 
-def test_what_failed_is_judged_again(uop: Any, tmp_path: Path) -> None:
-    first, second = tmp_path / "first.json", tmp_path / "second.json"
-    conform(uop, tmp_path, "--json", first, "--seed", 5)
-    again = ("--last-failed", first, "--json", second, "--output", tmp_path / "found", "-n", 1)
+def test_what_failed_is_judged_again(uop: Any, tmp_path: Path, whole: Path) -> None:
+    second = tmp_path / "second.json"
+    again = ("--last-failed", whole, "--json", second, *ALONE, tmp_path / "found")
     assert uop("conform", WRONG, *again).code == Exit.FAILED
-    assert judged(second)["programs"] == wrong(second) == wrong(first) > 0
+    assert judged(second)["programs"] == wrong(second) == wrong(whole) > 0
     assert json.loads(second.read_text())["options"]["seed"] == 5
     assert uop("conform", "interpreter", *again).code == Exit.OK
     outcome = uop("conform", WRONG, "--last-failed", second)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from uop.__main__ import main
 from uop.conformance.run.exits import Exit
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import in_shard, selected
 
-WORDS = ("--op", "ADD,MUL,CMPLT", "--effort", "smoke", "--profile", "strict", "-n", 1)
+STRICT = ("--effort", "smoke", "--profile", "strict", "-n", "1")
+WORDS = ("--op", "ADD,CMPLT", "--dtype", "int8,float32", *STRICT)
+RIGHT, WRONG = "interpreter", "backends_for_tests:Inaccurate"
 SAME = ("programs", "elements", "passed", "failed", "skipped", "crashed", "known", "missing",
         "verdict", "checks", "untried")  # fmt: skip
 
@@ -25,27 +30,29 @@ def test_each_case_is_in_one_shard() -> None:
     assert in_shard(ids, "") == in_shard(ids, "1/1") == ids
 
 
-def judged(uop: Any, folder: Path, backend: str, count: int) -> list[Path]:
-    """The reports of the shards of a run; of the whole run for a count of 0."""
-    files = []
-    for k in range(1, count + 1) if count else (0,):
-        files.append(folder / f"{k}-{count}.json")
-        shard = ("--shard", f"{k}/{count}") if count else ()
-        uop("conform", backend, *WORDS, *shard, "--json", files[-1], "--output", folder / "found")
-    return files
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    """The report of a shard of a run, or of the whole run; each is judged once."""
+    folder = tmp_path_factory.mktemp("shards")
+
+    @cache
+    def report(backend: str, shard: str) -> Path:
+        path = folder / f"{backend.partition(':')[0]}-{shard.replace('/', '-of-')}.json"
+        words = ("--shard", shard, "--json", str(path), "--output", str(folder / "found"))
+        main(["conform", backend, *WORDS, *words])
+        return path
+
+    return report
 
 
-@pytest.mark.parametrize(
-    ("backend", "code"),
-    [("interpreter", Exit.OK), ("backends_for_tests:Inaccurate", Exit.FAILED)],
-)
+@pytest.mark.parametrize(("backend", "code"), [(RIGHT, Exit.OK), (WRONG, Exit.FAILED)])
 def test_shards_merge_to_the_report_of_the_whole_run(
-    backend: str, code: Exit, uop: Any, tmp_path: Path
+    backend: str, code: Exit, uop: Any, tmp_path: Path, reports: Callable[[str, str], Path]
 ) -> None:
-    (whole,) = judged(uop, tmp_path, backend, 0)
-    shards = judged(uop, tmp_path, backend, 3)
+    whole = reports(backend, "")
+    shards = [reports(backend, f"{k}/3") for k in (3, 2, 1)]
     joined = tmp_path / "joined.json"
-    outcome = uop("merge", *reversed(shards), "--json", joined)
+    outcome = uop("merge", *shards, "--json", joined)
     assert outcome.code == code, outcome.out + outcome.err
     one, other = (json.loads(path.read_text()) for path in (whole, joined))
     assert {k: one["summary"][k] for k in SAME} == {k: other["summary"][k] for k in SAME}
@@ -60,7 +67,7 @@ def test_shards_merge_to_the_report_of_the_whole_run(
 
 
 def test_a_shard_says_so_and_lacks_no_evidence(uop: Any, tmp_path: Path) -> None:
-    outcome = uop("conform", "interpreter", *WORDS, "--shard", "2/9", "--output", tmp_path)
+    outcome = uop("conform", RIGHT, "--op", "ADD", *STRICT, "--shard", "2/9", "--output", tmp_path)
     assert outcome.code == Exit.OK
     assert "verdict: interpreter conforms in shard 2/9 under the profile strict" in outcome.out
 
@@ -71,20 +78,18 @@ def test_a_wrong_shard_is_bad_usage(shard: str, uop: Any) -> None:
     assert (outcome.code, "--shard: expected K/N such as 3/8" in outcome.err) == (Exit.USAGE, True)
 
 
-def test_only_all_shards_of_one_run_merge(uop: Any, tmp_path: Path) -> None:
-    first, second = judged(uop, tmp_path, "interpreter", 2)
-    (whole,) = judged(uop, tmp_path, "interpreter", 0)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (other,) = judged(uop, elsewhere, "backends_for_tests:Inaccurate", 1)
+def test_only_all_shards_of_one_run_merge(
+    uop: Any, tmp_path: Path, reports: Callable[[str, str], Path]
+) -> None:
+    whole, first, second = (reports(RIGHT, shard) for shard in ("", "1/3", "2/3"))
     cut = tmp_path / "cut.json"
     cut.write_text(first.read_text()[:-100])
     for files, said in (
-        ((first,), "expected each shard of a run once, 1/1 to 1/1; found 1/2"),
-        ((first, first), "found 1/2, 1/2"),
+        ((first,), "expected each shard of a run once, 1/1 to 1/1; found 1/3"),
+        ((first, first), "found 1/3, 1/3"),
         ((first, second, first), "expected each shard of a run once, 1/3 to 3/3"),
-        ((whole, second), "found a report of a whole run, 2/2"),
-        ((first, other), "expected reports of one run, found another backend"),
+        ((whole, second), "found a report of a whole run, 2/3"),
+        ((first, reports(WRONG, "2/3")), "expected reports of one run, found another backend"),
         ((first, cut), "the file is cut off"),
         ((first, tmp_path / "none.json"), "cannot read"),
     ):
