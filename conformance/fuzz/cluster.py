@@ -25,8 +25,9 @@ from distributed.comm import resolve_address
 
 from uop.conformance.checks import OptionError
 from uop.conformance.coverage.ledger import Ledger
-from uop.conformance.fuzz.fuzz import written
-from uop.conformance.fuzz.shard import Met, Part, Work, judge, leave, meet, own_code
+from uop.conformance.fuzz.corpus import Corpus
+from uop.conformance.fuzz.fuzz import REPLAYING, written
+from uop.conformance.fuzz.shard import Met, News, Part, Work, judge, leave, meet, own_code
 from uop.conformance.fuzz.store import Store
 from uop.conformance.report.display import Display
 from uop.conformance.report.files import write_repros
@@ -37,6 +38,7 @@ from uop.conformance.report.tally import Tally, shown_by
 from uop.conformance.run.clock import Clock
 from uop.conformance.run.known import KnownFile, read_known
 from uop.conformance.run.options import Options
+from uop.conformance.run.order import in_turns
 from uop.conformance.suite.case import FUZZ
 from uop.spec.errors import BackendError
 
@@ -48,6 +50,8 @@ AHEAD = 1
 """The shards that wait at each process, so that it never waits for the network."""
 TRIES = 4
 """How often a shard may end with an error, or be lost with its process."""
+HANDED = 64
+"""The programs of the corpus that a shard judges first, at most."""
 STEP = 1.0
 """The seconds for which results are collected before they are joined and shown."""
 
@@ -58,27 +62,31 @@ def fuzz_on(
     display: Display,
     say: Callable[[str], None],
     store: Store | None = None,
+    corpus: Corpus | None = None,
 ) -> Report:
     """Fuzz a backend for `options.seconds` on the cluster of a scheduler (`tcp://host:8786`).
 
     `say` gets a line for each process that is refused. What is found goes to a store, else the
-    repros to `options.output`. BackendError where no scheduler answers or no process can judge;
+    repros to `options.output`. The programs of a corpus are judged first, and those that reach
+    something new are added. BackendError where no scheduler answers or no process can judge;
     OptionError where a file could not be written.
     """
     options = replace(options, effort=FUZZ)
     known = KnownFile() if options.known is None else read_known(options.known)
-    work = Work(secrets.token_hex(8), options, known)
-    report = Campaign(work, display, say, store=store).result(scheduler)
+    work = Work(secrets.token_hex(8), options, known, explores=corpus is not None)
+    report = Campaign(work, display, say, store=store, corpus=corpus).result(scheduler)
     problems = write_repros(report.failures) if store is None else store.problems()
+    problems += [] if corpus is None else corpus.problems()
     return written(report, problems, options, display)
 
 
 @dataclass(slots=True, eq=False)
 class Process:
-    """A process of the cluster that judges shards, and how many causes it has been sent."""
+    """A process of the cluster that judges shards, and how much news it has been sent."""
 
     address: str
-    sent: int = 0
+    causes: int = 0
+    points: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +99,11 @@ class Campaign:
     shards: int | None = None
     """The number of shards; None where the time alone ends the run."""
     store: Store | None = None
+    corpus: Corpus | None = None
+    reached: list[str] = field(default_factory=list)
+    """What the corpus reaches, in the order in which it came."""
+    old: list[str] = field(default_factory=list)
+    """The names of the programs that the corpus had at the start, in the order of judging."""
     clock: Clock = field(init=False)
     origin: Origin = field(init=False)
     client: Any = None
@@ -120,6 +133,9 @@ class Campaign:
         self.clock = Clock(self.work.options.seconds)
         self.origin = Origin.now(self.work.options.command)
         self.fresh = count() if self.shards is None else iter(range(self.shards))
+        if self.corpus is not None:
+            self.reached += sorted(self.corpus.points)
+            self.old = [id.op for id in in_turns(self.corpus.ids, self.work.options.seed)]
 
     def result(self, scheduler: str) -> Report:
         """Run until the time is over; Ctrl-C ends the run early, with the results so far."""
@@ -247,15 +263,29 @@ class Campaign:
                 return
             why = "its process was lost"
             try:
-                new = list(self.causes.values())[process.sent :]
-                process.sent += len(new)
+                news = self._news(process, number)
                 data = await self._ask(
-                    process.address, judge, self.work.name, number, new, self._left
+                    process.address, judge, self.work.name, number, news, self._left
                 )
                 why = self._take(process, data)
             finally:
                 if why:
                     self._return(number, why)
+
+    def _news(self, process: Process, number: int) -> News:
+        """What a process has not been sent yet, and the programs of the corpus for a shard.
+
+        A shard has the same ones each time, but none once their part of the time is over.
+        """
+        causes = list(self.causes.values())[process.causes :]
+        points = self.reached[process.points :]
+        process.causes += len(causes)
+        process.points += len(points)
+        over = self.clock.at(REPLAYING)
+        assert over is not None
+        own = self.old[number * HANDED :][:HANDED] if time.monotonic() < over else []
+        corpus = self.corpus.programs if self.corpus is not None else {}
+        return News(causes, frozenset(points), {name: corpus[name].text for name in own})
 
     def _return(self, number: int, why: str) -> None:
         """Have a shard judged again, unless it is lost each time."""
@@ -285,6 +315,9 @@ class Campaign:
                     write_repros([failure])
         self.parts.append(report)
         self.points.update(part.points)
+        for program in part.reaching:
+            assert self.corpus is not None
+            self.reached += self.corpus.add(program)
         self.done += 1
         self.fails |= report.conclusion is Conclusion.DOES_NOT
         if self._is_stopped:

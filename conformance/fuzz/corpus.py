@@ -1,7 +1,8 @@
-"""A corpus: a folder of programs that reached something new, each named by the sha256 of its text.
+"""A corpus: programs that reached something new, in a folder, each named by the sha256 of its text.
 
-A file holds a program with its inputs, so that it stays the same program when the generator
-changes. Runs that write at the same time write the same bytes under the same name.
+The folder may be a URL. A file holds a program with its inputs, so that it stays the same program
+when the generator changes. Runs that write at the same time write the same bytes under the same
+name.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from heapq import heapify, heappop, heappush
 from pathlib import Path
 
 from uop.conformance.checks import OptionError
+from uop.conformance.fuzz.folders import Folder, folder_at
 from uop.conformance.fuzz.reached import is_native, points_of
 from uop.conformance.protocol.untrusted import in_one_line, sanitized
-from uop.conformance.report.files import write_file
 from uop.conformance.run.tasks import Reaching
 from uop.conformance.suite.case import MIXED, OWN, Case, CaseId
-from uop.conformance.suite.own_cases import SUFFIX, read_cases, suite_case
+from uop.conformance.suite.own_cases import SUFFIX, cases_of, suite_case
 from uop.spec.case import FileCase
 from uop.spec.errors import UopError
 
@@ -36,7 +37,8 @@ class NotOfCorpusError(UopError):
 class Corpus:
     """The programs of a folder, and what they reach."""
 
-    folder: Path
+    folder: Folder | None
+    """None in a process of a cluster, where nothing is written."""
     programs: dict[str, Reaching] = field(default_factory=dict)
     """The programs by the names of their files."""
     cases: dict[str, FileCase] = field(default_factory=dict)
@@ -46,41 +48,60 @@ class Corpus:
     points: set[str] = field(default_factory=set)
     """What the programs reach."""
     added: int = 0
-    problem: str = ""
-    """Why a program could not be written; none is written after it."""
 
     @classmethod
-    def read(cls, folder: Path) -> Corpus:
-        """Read a folder; a missing one is empty. OptionError where it cannot be read."""
+    def read(cls, place: str | Path) -> Corpus:
+        """Read a folder or URL; a missing one is empty. OptionError where it cannot be read."""
+        folder = folder_at(place, "--corpus")
         corpus = cls(folder)
-        try:
-            paths = sorted(folder.iterdir()) if folder.exists() else []
-        except OSError as error:
-            raise OptionError(f"cannot read the corpus {folder}: {error.strerror}") from None
         # A file that is being written has a name with a dot.
-        for path in (path for path in paths if not path.name.startswith(".")):
+        every = [name for name in folder.names() if not name.startswith(".")]
+        names = [name for name in every if NAME.fullmatch(name)]
+        for name in every:
+            if NAME.fullmatch(name) is None:
+                corpus._leave(name, f"no program of a corpus: expected a file SHA256{SUFFIX}")
+        for name, found in zip(names, folder.contents(names, MOST_BYTES + 1), strict=True):
             try:
-                text, case = _text(path), file_case_of(path)
-                corpus.keep(path.name, Reaching(text, points_of(_case(path.name, case))))
-                corpus.cases[path.name] = case
-            except (OSError, UopError) as error:
-                reason = error.strerror if isinstance(error, OSError) else str(error)
-                corpus.left_alone.append(in_one_line(sanitized(f"{path}: {reason}")))
+                text = _text(name, found)
+                case = file_case_of(text, f"{folder}/{name}")
+                corpus.keep(name, Reaching(text, points_of(_case(name, case))))
+                corpus.cases[name] = case
+            except UopError as error:
+                corpus._leave(name, str(error))
         return corpus
+
+    @classmethod
+    def sent(cls, texts: Mapping[str, str], points: Iterable[str]) -> Corpus:
+        """Programs that another process has read, and what is reached there."""
+        cases = {name: file_case_of(text, name) for name, text in texts.items()}
+        programs = {name: Reaching(text, frozenset()) for name, text in texts.items()}
+        return cls(None, programs, cases, points=set(points))
+
+    @property
+    def ids(self) -> list[CaseId]:
+        """The ids of the programs as cases of files."""
+        return [_id(name) for name in self.programs]
 
     def keep(self, name: str, program: Reaching) -> None:
         self.programs[name] = program
         self.points |= program.points
 
-    def add(self, program: Reaching) -> None:
-        """Write a program that reaches something new; where that fails, set the problem."""
-        name = name_of(program.text)
-        if program.points <= self.points or len(program.text.encode()) > MOST_BYTES:
-            return
-        if name not in self.programs:
-            self.problem = self.problem or write_file(self.folder / name, program.text)
-            self.added += not self.problem
+    def add(self, program: Reaching) -> frozenset[str]:
+        """Keep a program that reaches something new, and write it; returns what is new."""
+        name, new = name_of(program.text), program.points - self.points
+        if not new or len(program.text.encode()) > MOST_BYTES:
+            return frozenset()
+        if name not in self.programs and self.folder is not None:
+            self.added += self.folder.write(name, program.text)
         self.keep(name, program)
+        return new
+
+    def problems(self) -> list[str]:
+        """Wait until all programs are written; returns error messages."""
+        return [] if self.folder is None else self.folder.problems()
+
+    def _leave(self, name: str, reason: str) -> None:
+        self.left_alone.append(in_one_line(sanitized(f"{self.folder}/{name}: {reason}")))
 
 
 def name_of(text: str) -> str:
@@ -88,21 +109,22 @@ def name_of(text: str) -> str:
     return sha256(text.encode()).hexdigest() + SUFFIX
 
 
-def merge(folders: Iterable[Path], out: Path) -> Corpus:
+def merge(places: Iterable[str | Path], out: str | Path) -> Corpus:
     """Write the programs of all folders to one; returns that corpus.
 
     OptionError where a folder cannot be read, or the new one not written.
     """
     merged = Corpus.read(out)
-    for corpus in map(Corpus.read, folders):
+    assert merged.folder is not None
+    for corpus in map(Corpus.read, places):
         merged.left_alone += corpus.left_alone
         for name, program in corpus.programs.items():
-            if name in merged.programs:
-                continue
-            if problem := write_file(out / name, program.text):
-                raise OptionError(problem)
-            merged.keep(name, program)
-            merged.added += 1
+            if name not in merged.programs:
+                merged.folder.write(name, program.text)
+                merged.keep(name, program)
+                merged.added += 1
+    if problems := merged.problems():
+        raise OptionError("\n".join(problems))
     return merged
 
 
@@ -112,16 +134,14 @@ def minimize(corpus: Corpus, fired: Callable[[Case], frozenset[str]]) -> int:
     `fired` says which rules of a backend a program fires. OptionError where a file cannot be
     removed.
     """
+    assert corpus.folder is not None
     reach = {
-        name: program.points | fired(_case(name, file_case_of(corpus.folder / name)))
+        name: program.points | fired(_case(name, file_case_of(program.text, name)))
         for name, program in corpus.programs.items()
     }
     redundant = reach.keys() - cover(reach)
     for name in redundant:
-        try:
-            (corpus.folder / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise OptionError(f"cannot remove {corpus.folder / name}: {error.strerror}") from None
+        corpus.folder.remove(name)
     return len(redundant)
 
 
@@ -142,9 +162,9 @@ def cover(reach: Mapping[str, frozenset[str]]) -> set[str]:
     return chosen
 
 
-def file_case_of(path: Path) -> FileCase:
-    """The case of a file. UopError where it is none that a corpus may have, OSError too."""
-    case, *more = read_cases(path)
+def file_case_of(text: str, path: str) -> FileCase:
+    """The case of a file. UopError where it is none that a corpus may have."""
+    case, *more = cases_of(text, path)
     if more or case.root is None:
         raise NotOfCorpusError("expected one program")
     if is_native(case.root):
@@ -155,21 +175,25 @@ def file_case_of(path: Path) -> FileCase:
     return case
 
 
+def _id(name: str) -> CaseId:
+    return CaseId(OWN, name, MIXED, name, 0)
+
+
 def _case(name: str, file: FileCase) -> Case:
-    made = suite_case(CaseId(OWN, name, MIXED, name, 0), file)
+    made = suite_case(_id(name), file)
     assert isinstance(made, Case)
     return made
 
 
-def _text(path: Path) -> str:
-    if NAME.fullmatch(path.name) is None or not path.is_file():
-        raise NotOfCorpusError(f"no program of a corpus: expected a file SHA256{SUFFIX}")
-    if path.stat().st_size > MOST_BYTES:
+def _text(name: str, found: bytes | str) -> str:
+    """The text of a file by what was read of it."""
+    if isinstance(found, str):
+        raise NotOfCorpusError(found)
+    if len(found) > MOST_BYTES:
         raise NotOfCorpusError(f"expected at most {MOST_BYTES} bytes")
-    data = path.read_bytes()
-    if sha256(data).hexdigest() != path.stem:
+    if sha256(found).hexdigest() + SUFFIX != name:
         raise NotOfCorpusError("damaged: its name is not the sha256 of its text")
     try:
-        return data.decode()
+        return found.decode()
     except UnicodeDecodeError:
         raise NotOfCorpusError("expected UTF-8 text") from None

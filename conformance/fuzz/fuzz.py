@@ -54,7 +54,7 @@ def fuzz(
     run = Fuzz(replace(options, effort=FUZZ), shown, baseline=baseline, corpus=corpus)
     report = run.result(pool)
     problems = write_repros(report.failures)
-    problems += [corpus.problem] if corpus is not None and corpus.problem else []
+    problems += [] if corpus is None else corpus.problems()
     return written(report, problems, options, shown)
 
 
@@ -142,8 +142,9 @@ class Fuzz(Run):
     def _explore(self, pool: AnyPool) -> None:
         """Let the judging processes know the corpus, and say from now on what is new."""
         if self.corpus is not None:
+            texts = {name: program.text for name, program in self.corpus.programs.items()}
             for each in (pool, *([self.baseline.pool] if self.baseline else [])):
-                each.ask_all(Explore(self.corpus.programs))
+                each.ask_all(Explore(texts, frozenset(self.corpus.points)))
 
     def _of_corpus(self) -> Iterator[CaseId]:
         """The programs of the corpus, in an order that the seed chooses, for a part of the time."""

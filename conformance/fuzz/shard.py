@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from uop.conformance.fuzz.corpus import Corpus
 from uop.conformance.fuzz.fuzz import Fuzz
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
@@ -25,6 +26,7 @@ from uop.conformance.run.causes import Causes
 from uop.conformance.run.known import KnownFailures, KnownFile
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool, Task
+from uop.conformance.run.tasks import Judged, Reaching
 from uop.spec.distribution import own_version
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import BackendError
@@ -50,6 +52,19 @@ class Work:
     known: KnownFile = field(default_factory=KnownFile)
     programs: int = 256
     seconds: float = 20.0
+    explores: bool = False
+    """Whether the run has a corpus."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a process is sent with a shard: what has been found since the last one."""
+
+    causes: Sequence[Failure] = ()
+    points: frozenset[str] = frozenset()
+    """What the corpus has come to reach."""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """Programs of the corpus that the shard judges first: texts by the names of their files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +82,8 @@ class Part:
 
     report: Report
     points: Mapping[str, int]
+    reaching: tuple[Reaching, ...] = ()
+    """The programs that reach something which the corpus did not."""
 
 
 class Kept(Pool):
@@ -78,8 +95,9 @@ class Kept(Pool):
         """Stay."""
 
     def ask_all(self, task: Task[Any]) -> None:
-        """Send a task to every process that has not had it."""
+        """Send a task to every process that has not had it; it replaces the last of its kind."""
         if task not in self.settings:
+            self.settings[:] = [one for one in self.settings if type(one) is not type(task)]
             super().ask_all(task)
 
 
@@ -89,12 +107,18 @@ class Shard(Fuzz):
 
     work: Work = field(kw_only=True)
     sent: Sequence[Failure] = ()
+    reaching: list[Reaching] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super(Shard, self).__post_init__()
         self.most = self.work.programs
         self.known_failures = KnownFailures(self.work.known)
         self.causes = Causes(list(self.sent))
+
+    def note(self, judged: Judged) -> None:
+        """Collect the programs that reach something new."""
+        if self.corpus is not None:
+            self.reaching += [one for one in judged.reaching if self.corpus.add(one)]
 
     def write_causes(self) -> None:
         """Write nothing here: the result has the repros."""
@@ -117,6 +141,7 @@ class Shard(Fuzz):
                 graphs=None,
             ),
             {str(point): shown.checks for point, shown in self.ledger.points().items()},
+            tuple(self.reaching),
         )
 
     def failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
@@ -144,9 +169,11 @@ class Here:
     """Those of the run; once the backend has been met, with its profile and vocabulary."""
     idle: list[Kept] = field(default_factory=list)
     causes: list[Failure] = field(default_factory=list)
+    points: set[str] = field(default_factory=set)
+    """What the corpus and the programs of this process reach."""
 
-    def run(self, shard: str, seconds: float) -> Part:
-        """Judge a shard with a pool that no other thread uses."""
+    def run(self, shard: str, seconds: float, programs: Mapping[str, str] | None = None) -> Part:
+        """Judge a shard, some programs of the corpus first, with a pool that no thread uses."""
         try:
             pool = self.idle.pop()
         except IndexError:
@@ -154,8 +181,11 @@ class Here:
         with ExitStack() as unless_kept:
             unless_kept.callback(Pool.end, pool)
             options = replace(self.options, shard=shard, seconds=seconds, workers=1)
-            part = Shard(options, Display(), work=self.work, sent=tuple(self.causes)).part(pool)
+            corpus = Corpus.sent(programs or {}, self.points) if self.work.explores else None
+            sent = tuple(self.causes)
+            part = Shard(options, Display(), corpus=corpus, work=self.work, sent=sent).part(pool)
             unless_kept.pop_all()
+        self.points.update(*(program.points for program in part.reaching))
         self.idle.append(pool)
         if RUNS.get(self.work.name) is not self:
             self.close()
@@ -193,11 +223,10 @@ def meet(code: str, work: bytes, left: float) -> Met | str:
     return Met(hello, report, get_worker().state.nthreads)
 
 
-def judge(name: str, number: int, causes: Sequence[Failure], left: float) -> bytes | None:
+def judge(name: str, number: int, news: News, left: float) -> bytes | None:
     """Judge a shard of a run that has begun here; None where its time is over.
 
-    `causes` are new ones, found elsewhere; `left` are the seconds that the run had when it asked.
-    BackendError where the backend is lost.
+    `left` are the seconds that the run had when it asked. BackendError where the backend is lost.
     """
     here = RUNS[name]
     here.end = min(here.end, time.monotonic() + left)
@@ -205,8 +234,10 @@ def judge(name: str, number: int, causes: Sequence[Failure], left: float) -> byt
     if left < SHORTEST:
         return None
     known = {cause.signature for cause in here.causes}
-    here.causes.extend(cause for cause in causes if cause.signature not in known)
-    return zlib.compress(pickle.dumps(here.run(str(number), min(here.work.seconds, left))))
+    here.causes.extend(cause for cause in news.causes if cause.signature not in known)
+    here.points |= news.points
+    part = here.run(str(number), min(here.work.seconds, left), news.programs)
+    return zlib.compress(pickle.dumps(part))
 
 
 async def leave(name: str) -> None:

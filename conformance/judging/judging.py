@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -95,8 +95,11 @@ class Tasks:
                 self.judge.skips = skips
                 self.vocabulary = vocabulary
                 return Done()
-            case Explore(corpus=corpus):
-                self._explore(corpus)
+            case Explore(texts=texts, points=points):
+                self.own = OwnCases.of_texts(texts)
+                # These files state no results, so the spec alone decides.
+                self.judge.files = {}
+                self.reached = Reached(set(points))
                 return Done()
             case Shrink(failing=one, causes=causes):
                 with self._sending(again=one.failure.again):
@@ -130,13 +133,6 @@ class Tasks:
         with self._sending(again=one.failure.again):
             seen = {} if one.failure.again else self.seen
             return explained_by(self.judge, self._failing(one), causes, seen)
-
-    def _explore(self, corpus: Mapping[str, Reaching]) -> None:
-        """Judge the programs of a corpus as own cases from now on, and note what is reached."""
-        self.own = OwnCases.of_texts({name: one.text for name, one in corpus.items()})
-        # These files state no results, so the spec alone decides.
-        self.judge.files = {}
-        self.reached = Reached(set[str]().union(*(one.points for one in corpus.values())))
 
     def _case(self, id: str, *, again: bool) -> AnyCase:
         return self.own.find(id) or case_to_send(id, self.seed, self.vocabulary, again=again)

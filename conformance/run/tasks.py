@@ -117,12 +117,14 @@ class Observe(Task[Card]):
 
 @dataclass(frozen=True, slots=True)
 class Explore(Task[Done]):
-    """Take the programs of a corpus, by the names of their files, as the user's own cases.
+    """Take the programs of a corpus, texts by the names of their files, as the user's own cases.
 
-    From now on say which programs reach something that none before them did.
+    From now on say which programs reach something that is none of these points, and that none
+    before them did.
     """
 
-    corpus: Mapping[str, Reaching]
+    texts: Mapping[str, str]
+    points: frozenset[str]
     answer = Done
 
 

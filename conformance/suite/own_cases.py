@@ -202,10 +202,19 @@ def read_cases(path: Path, edition: str = "") -> list[FileCase]:
     Raises MalformedError for what is no file of cases, OptionError where it cannot be read.
     """
     try:
-        cases = list(read_file(path, edition).cases)
+        return _fitting(read_file(path, edition))
     except OSError as error:
         raise OptionError(f"cannot read {path}: {error.strerror}") from None
-    for case in cases:
+
+
+def cases_of(text: str, path: str) -> list[FileCase]:
+    """Return the cases of the text of a file; raises the errors of `read_cases`."""
+    return _fitting(parse_file(text, path))
+
+
+def _fitting(file: UopFile) -> list[FileCase]:
+    """Return the cases of a file. Raises InvalidError where inputs do not fit their program."""
+    for case in file.cases:
         try:
             if case.root is not None:
                 bind_inputs(*with_numbers(case.root, inputs_of(case)))
@@ -213,7 +222,7 @@ def read_cases(path: Path, edition: str = "") -> list[FileCase]:
             place = case.place_of(error.subjects)
             error.where = f"{place}, case {case.id}" if case.id else place
             raise
-    return cases
+    return list(file.cases)
 
 
 def suite_case(id: CaseId, case: FileCase) -> AnyCase:

@@ -17,12 +17,14 @@ from urllib.request import url2pathname
 
 import pytest
 
+from uop.conformance.fuzz.corpus import Corpus, name_of
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.display import Display
 from uop.conformance.report.format import read_report
 from uop.conformance.report.merge import joined
 from uop.conformance.report.model import Report
 from uop.conformance.report.tally import Tally
+from uop.conformance.run.clock import Clock
 from uop.conformance.run.exits import Exit
 from uop.conformance.run.options import Options
 from uop.conformance.run.replay import replay
@@ -31,11 +33,12 @@ from uop.spec.errors import BackendError
 
 distributed = pytest.importorskip("distributed")
 cloudpickle = pytest.importorskip("cloudpickle")
+url_to_fs = pytest.importorskip("fsspec.core").url_to_fs
 
 from uop.conformance.fuzz import cluster as on_cluster  # noqa: E402
 from uop.conformance.fuzz import shard  # noqa: E402
-from uop.conformance.fuzz.cluster import Campaign  # noqa: E402
-from uop.conformance.fuzz.shard import Here, Work  # noqa: E402
+from uop.conformance.fuzz.cluster import Campaign, Process  # noqa: E402
+from uop.conformance.fuzz.shard import Here, Part, Work  # noqa: E402
 from uop.conformance.fuzz.store import Store  # noqa: E402
 
 # The processes of the cluster cannot import this module: its functions are sent whole.
@@ -43,18 +46,16 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 SHARDS, PROGRAMS = 10, 4
 OPTIONS = Options("interpreter", 5, ("graph",), effort=FUZZ, seconds=600.0, workers=1)
 WORK = Work("test", OPTIONS, programs=PROGRAMS, seconds=600.0)
+EXPLORING = replace(WORK, name="exploring", explores=True)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Two processes, each with a nanny that starts it again."""
-    with pytest.MonkeyPatch.context() as patch:
-        paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0"
-        ) as made:
-            yield made
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0"
+    ) as made:
+        yield made
 
 
 @pytest.fixture
@@ -75,18 +76,24 @@ class Killing(Display):
             os.kill(self.cluster.workers[self.victims.pop(0)].pid, signal.SIGKILL)
 
 
-def campaign(cluster: Any, display: Display, work: Work = WORK, shards: int = SHARDS) -> Any:
+def campaign(
+    cluster: Any,
+    display: Display,
+    work: Work = WORK,
+    shards: int = SHARDS,
+    corpus: Corpus | None = None,
+) -> Any:
     said: list[str] = []
-    report = Campaign(work, display, said.append, shards).result(cluster.scheduler_address)
-    return report, said
+    run = Campaign(work, display, said.append, shards, corpus=corpus)
+    return run.result(cluster.scheduler_address), said
 
 
-def alone(shards: int) -> Report:
+def alone(shards: int, work: Work = WORK) -> list[Part]:
     """The same shards, judged one after the other by this process."""
-    here = shard.RUNS[WORK.name] = Here(WORK, float("inf"), OPTIONS)
-    parts = [here.run(str(number), 600.0).report for number in range(shards)]
-    shard.drop(WORK.name)
-    return joined(parts)
+    here = shard.RUNS[work.name] = Here(work, float("inf"), work.options)
+    parts = [here.run(str(number), 600.0) for number in range(shards)]
+    shard.drop(work.name)
+    return parts
 
 
 def totals(report: Report) -> object:
@@ -103,7 +110,7 @@ def test_processes_that_are_killed_lose_nothing_and_count_nothing_twice(
     report, said = campaign(cluster, display)
     assert (display.victims, said, report.summary.lost) == ([], [], "")
     assert report.summary.programs + report.summary.skipped == SHARDS * PROGRAMS
-    assert totals(report) == totals(alone(SHARDS))
+    assert totals(report) == totals(joined([part.report for part in alone(SHARDS)]))
 
 
 def test_processes_with_other_code_and_shards_that_always_fail_are_named(
@@ -150,6 +157,67 @@ def test_a_store_gets_repros_that_fail_alone_and_results_that_merge(
     assert uop("merge", *results, results[0]).code == Exit.USAGE
 
 
+@pytest.fixture(params=["folder", "memory://corpus"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str | Path]:
+    """An empty folder, or one behind a URL."""
+    if request.param == "folder":
+        yield tmp_path / "corpus"
+    else:
+        yield request.param
+        url_to_fs(request.param)[0].store.clear()
+
+
+def test_a_corpus_is_judged_first_and_gets_what_reaches_something_new(
+    cluster: Any, client: Any, place: str | Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed loses none of it."""
+    monkeypatch.setattr(on_cluster, "STEP", 0.0)
+    monkeypatch.setattr(on_cluster, "HANDED", 8)
+    corpus = Corpus.read(place)
+    display = Killing(cluster, 0)
+    report, _ = campaign(cluster, display, EXPLORING, 5, corpus)
+    assert (display.victims, report.summary.lost, corpus.problems()) == ([], "", [])
+    kept = Corpus.read(place)
+    assert (kept.programs, kept.left_alone) == (corpus.programs, [])
+    assert corpus.added == len(kept.programs) <= 5 * PROGRAMS
+    reaching = [program for part in alone(5, EXPLORING) for program in part.reaching]
+    assert kept.points == set[str]().union(*(program.points for program in reaching))
+    other = replace(EXPLORING, name="again", options=replace(OPTIONS, seed=6))
+    again = Corpus.read(place)
+    client.wait_for_workers(2)
+    report, _ = campaign(cluster, Display(), other, 5, again)
+    judged = [cell for cell in report.cells if cell.level == "cases"]
+    assert {cell.op: cell.programs for cell in judged} == dict.fromkeys(kept.programs, 1)
+    assert report.summary.programs + report.summary.skipped == 5 * PROGRAMS + len(kept.programs)
+    assert again.problems() == []
+    assert Corpus.read(place).points == again.points > kept.points
+
+
+def test_two_runs_fill_one_corpus(cluster: Any, client: Any, tmp_path: Path) -> None:
+    """Each with what the folder had when it began."""
+    both = [Corpus.read(tmp_path / "corpus") for _ in range(2)]
+    for seed, corpus in enumerate(both):
+        options = replace(OPTIONS, seed=seed)
+        campaign(cluster, Display(), replace(EXPLORING, name=str(seed), options=options), 2, corpus)
+    found = Corpus.read(tmp_path / "corpus")
+    assert found.programs == both[0].programs | both[1].programs
+    assert found.left_alone == []
+
+
+def test_a_process_says_nothing_twice_and_judges_the_corpus_in_its_part_of_the_time() -> None:
+    here = shard.RUNS[EXPLORING.name] = Here(EXPLORING, float("inf"), OPTIONS)
+    first, second = (here.run("1", 600.0) for _ in range(2))
+    assert first.reaching
+    assert not second.reaching
+    programs = {name_of(one.text): one.text for one in first.reaching}
+    again = here.run("1", 600.0, programs)
+    assert again.report.summary.programs == first.report.summary.programs + len(programs)
+    shard.drop(EXPLORING.name)
+    late = Campaign(EXPLORING, Display(), print, corpus=Corpus(None))
+    late.old, late.clock = ["a"], Clock(-1.0)
+    assert late._news(Process(""), 0).programs == {}
+
+
 def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
 
@@ -159,11 +227,14 @@ def test_the_command_ends_at_the_first_failure_and_writes_its_repro(
 ) -> None:
     monkeypatch.setattr(on_cluster, "Work", functools.partial(Work, programs=PROGRAMS))
     name, found = "backends_for_tests:Inaccurate", tmp_path / "found"
-    words = ("--level", "graph", "--seed", 1, "--fail-fast", "--time", "10m", "--output", found)
+    words = ("--level", "graph", "--seed", 1, "--fail-fast", "--time", "10m", "--output", found,
+             "--corpus", tmp_path / "corpus")  # fmt: skip
     outcome = uop("fuzz", name, "--scheduler", cluster.scheduler_address, *words)
     assert outcome.code == Exit.FAILED, outcome.err
     assert "verdict: Inaccurate fails" in outcome.out
     assert list(found.glob("*.uop"))
+    kept = len(list((tmp_path / "corpus").glob("*.uop")))
+    assert f"added, {kept} in {tmp_path / 'corpus'}\n" in outcome.out
 
 
 @pytest.mark.parametrize(
@@ -172,8 +243,8 @@ def test_the_command_ends_at_the_first_failure_and_writes_its_repro(
         (("tcp://127.0.0.1:1",), 3, "no Dask scheduler answers at tcp://127.0.0.1:1"),
         (("abc://127.0.0.1:1",), 2, "expected tcp://HOST:PORT, found 'abc://127.0.0.1:1'"),
         (("tcp://127.0.0.1:1", "--against", "interpreter"), 2, "expected no --scheduler"),
-        (("tcp://127.0.0.1:1", "--corpus", "c"), 2, "--corpus: expected no --scheduler"),
-        (("tcp://127.0.0.1:1", "--output", "abc://x/y"), 2, "--output: cannot write to abc://x/y"),
+        (("tcp://127.0.0.1:1", "--corpus", "abc://x/y"), 2, "--corpus: cannot use abc://x/y"),
+        (("tcp://127.0.0.1:1", "--output", "abc://x/y"), 2, "--output: cannot use abc://x/y"),
     ],
 )
 def test_without_a_scheduler_there_is_one_clear_error(
@@ -202,10 +273,10 @@ def break_shard(which: str) -> None:
     """Let a shard fail in this process."""
     run = shard.Here.run
 
-    def broken(here: Here, number: str, seconds: float) -> Any:
+    def broken(here: Here, number: str, *rest: Any) -> Any:
         if number == which:
             raise ZeroDivisionError("of a test")
-        return run(here, number, seconds)
+        return run(here, number, *rest)
 
     shard.Here.run = broken  # type: ignore[method-assign]
 

@@ -6,6 +6,7 @@ import hashlib
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.checks import OptionError
-from uop.conformance.fuzz import corpus as corpora
+from uop.conformance.fuzz import folders
 from uop.conformance.fuzz.corpus import Corpus, cover, merge, minimize
 from uop.conformance.fuzz.fuzz import fuzz
 from uop.conformance.fuzz.reached import Reached, by_program, points_of, rules_on, text_of
@@ -209,14 +210,14 @@ def test_a_full_disk_is_named_at_the_end(tmp_path: Path, monkeypatch: pytest.Mon
         tries.append(path)
         return f"cannot write {path}: No space left on device"
 
-    monkeypatch.setattr(corpora, "write_file", full)
+    monkeypatch.setattr(folders, "write_file", full)
     report = tmp_path / "report.json"
     options = Options(
         INACCURATE, 1, ("graph",), seconds=HOUR, workers=1,
         output=tmp_path / "found", json=report,
     )  # fmt: skip
     with pytest.raises(OptionError, match="No space left on device"):
-        fuzz(options, Enough(40), InProcess(options), corpus=Corpus(tmp_path / "corpus"))
+        fuzz(options, Enough(40), InProcess(options), corpus=Corpus.read(tmp_path / "corpus"))
     assert len(tries) == 1, "one error is enough"
     assert report.exists()
     assert list((tmp_path / "found").glob("*.uop"))
@@ -267,6 +268,55 @@ def test_a_merge_is_the_union(folder: Path, tmp_path: Path, uop: Any) -> None:
     assert merge(parts, out).added == 0
 
 
+@pytest.fixture
+def files() -> Iterator[Any]:
+    """The files behind `memory://`, of which there are none."""
+    files = pytest.importorskip("fsspec").filesystem("memory")
+    yield files
+    files.store.clear()
+
+
+def test_a_url_holds_a_corpus_as_a_folder_does(folder: Path, uop: Any, files: Any) -> None:
+    url, programs = "memory://a/corpus", Corpus.read(folder).programs
+    assert Corpus.read(url).programs == {}
+    outcome = uop("corpus", "merge", folder, "--output", url)
+    assert f"{len(programs)} programs in {url}, {len(programs)} of them new" in outcome.out
+    assert Corpus.read(url).programs == programs
+    cut, *_ = programs
+    files.pipe_file(f"/a/corpus/{cut}", b"%0")
+    files.pipe_file("/a/corpus/notes.txt", b"mine")
+    outcome = uop("corpus", "minimize", url)
+    assert f"left alone: {url}/{cut}: damaged" in outcome.err
+    assert f"left alone: {url}/notes.txt: no program of a corpus" in outcome.err
+    left = Corpus.read(url)
+    assert left.points == set[str]().union(*(p.points for n, p in programs.items() if n != cut))
+    assert len(left.programs) < len(programs) - 1
+    assert len(left.left_alone) == 2
+    back = uop("corpus", "merge", url, "--output", folder.parent / "back")
+    assert (back.code, f"{len(left.programs)} of them new" in back.out) == (0, True)
+
+
+def test_a_store_that_takes_nothing_is_named(
+    folder: Path, uop: Any, files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stores raise errors of any class."""
+
+    def refuse(*words: object, **options: object) -> None:
+        raise ArithmeticError("no key")
+
+    monkeypatch.setattr(type(files), "pipe_file", refuse)
+    outcome = uop("corpus", "merge", folder, "--output", "memory://c")
+    assert (outcome.code, "cannot write memory://c/" in outcome.err) == (2, True), outcome.err
+    assert outcome.err.count(": no key\n") == len(list(folder.iterdir()))
+    monkeypatch.setattr(type(files), "ls", refuse)
+    outcome = uop("fuzz", "interpreter", "--corpus", "memory://c", "--time", "5s")
+    assert (outcome.code, outcome.err) == (2, "error: cannot read memory://c: no key\n")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    outcome = uop("corpus", "minimize", "memory://c")
+    assert (outcome.code, 'pip install "uop[cluster]"' in outcome.err) == (2, True), outcome.err
+    assert uop("corpus", "minimize", folder).code == 0
+
+
 def test_what_is_left_reaches_what_all_reach(folder: Path, uop: Any) -> None:
     notes = folder / "notes.txt"
     notes.write_text("mine")
@@ -282,7 +332,7 @@ def test_what_is_left_reaches_what_all_reach(folder: Path, uop: Any) -> None:
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_program_that_alone_fires_a_rule_is_left(place: int, tmp_path: Path) -> None:
     case = program("NEG")
-    corpus = Corpus(tmp_path)
+    corpus = Corpus.read(tmp_path)
     for comment in ("one", "another"):
         corpus.points.clear()
         corpus.add(Reaching(f"; {comment}\n{text_of(case)}", points_of(case)))

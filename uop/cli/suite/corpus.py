@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +16,23 @@ from uop.conformance.run.exits import Exit
 if TYPE_CHECKING:
     from uop.conformance.fuzz.corpus import Corpus
 
-FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 MOST_LINES = 20
+
+
+class Place(click.Path):
+    """A folder, or a URL that fsspec reads."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | Path:
+        from uop.conformance.fuzz.folders import URL
+
+        if isinstance(value, str) and URL in value:
+            return value
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+FOLDER = Place(exists=True, file_okay=False)
 
 
 @click.group("corpus", cls=Suggesting)
@@ -31,17 +47,16 @@ def command() -> None:
 @click.argument("folders", nargs=-1, required=True, type=FOLDER, metavar="FOLDER...")
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=Place(),
     required=True,
     metavar="FOLDER",
     help="Where the programs of all are written; it may have some already.",
 )
-def merge(folders: tuple[Path, ...], output: Path) -> int:
-    """Write the programs of all folders to one."""
-    from uop.conformance.checks import writable
+def merge(folders: tuple[str | Path, ...], output: str | Path) -> int:
+    """Write the programs of all folders to one. Each may be a URL, such as s3://bucket/corpus."""
     from uop.conformance.fuzz.corpus import merge
 
-    writable(output / "program.uop")
+    require_writable(output)
     merged = merge(folders, output)
     for line in left_alone(merged):
         click.echo(line, err=True)
@@ -52,7 +67,7 @@ def merge(folders: tuple[Path, ...], output: Path) -> int:
 @command.command("minimize")
 @click.argument("folder", type=FOLDER)
 @click.argument("backend", required=False, type=BACKEND)
-def minimize(folder: Path, backend: str | None) -> int:
+def minimize(folder: str | Path, backend: str | None) -> int:
     """Remove the programs that reach nothing but what the others reach.
 
     With a BACKEND the rules that its compiler fires count too, so that programs which alone fire
@@ -69,6 +84,14 @@ def minimize(folder: Path, backend: str | None) -> int:
     left = len(corpus.programs) - removed
     click.echo(f"{left:,} of {len(corpus.programs):,} programs reach what all of them reach")
     return Exit.OK
+
+
+def require_writable(place: str | Path) -> None:
+    """OptionError unless a folder takes programs; whether a URL does shows when it gets one."""
+    from uop.conformance.checks import writable
+
+    if isinstance(place, Path):
+        writable(place / "program.uop")
 
 
 def left_alone(corpus: Corpus) -> Iterator[str]:

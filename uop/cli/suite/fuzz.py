@@ -15,7 +15,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, NameList
-from uop.cli.suite.corpus import left_alone
+from uop.cli.suite.corpus import Place, left_alone, require_writable
 from uop.cli.suite.debugging import begin, words
 from uop.cli.suite.known import known_file
 from uop.cli.suite.options import (
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 MINUTE = 60.0
 LOGS = ("distributed", "distributed.client")
 """The loggers of Dask in this process that have a level of their own."""
-URL = "://"
 NO_FOLDER = Path()
 """The folder of repros where a store gets them."""
 
@@ -101,9 +100,10 @@ NO_FOLDER = Path()
 @click.option(
     "--corpus",
     "folder",
-    type=click.Path(path_type=Path),
+    type=Place(),
     metavar="FOLDER",
-    help="Judge the programs of this folder first, and add those that reach something new.",
+    help="Judge the programs of this folder, or URL such as s3://bucket/corpus, first, and add "
+    "those that reach something new.",
 )
 def command(
     backends: tuple[str, ...],
@@ -125,7 +125,7 @@ def command(
     known: Path | None,
     form: str,
     output: str,
-    folder: Path | None,
+    folder: str | Path | None,
 ) -> int:
     """Judge random programs on a backend, or several, until the time is over.
 
@@ -137,13 +137,14 @@ def command(
     `uop conform BACKEND --last-failed REPORT.json` judges again what failed in the report of a
     run, also of one with --shard.
     """
-    from uop.conformance.checks import OptionError, cores, writable
+    from uop.conformance.checks import OptionError, cores
+    from uop.conformance.fuzz.folders import URL
     from uop.conformance.run.options import Options, profile_named
     from uop.conformance.suite.case import LEVELS
 
     begin(None, *backends)
     if folder is not None:
-        writable(folder / "program.uop")
+        require_writable(folder)
     options = Options(
         backends[0],
         secrets.randbelow(1 << 31) if seed is None else seed,
@@ -165,13 +166,14 @@ def command(
     )
     if shard and seed is None:
         raise OptionError("--shard: expected --seed: shards of one run draw by the same seed")
-    for_one = {"--against": against, "--corpus": folder, "--shard": shard}
+    alone = {"--against": against, "--shard": shard}
     if len(backends) > 1:
         found = ", ".join(backends)
-        require_none({**for_one, "--scheduler": scheduler}, f"one backend, found {found}")
+        others = {"--corpus": folder, "--scheduler": scheduler}
+        require_none({**alone, **others}, f"one backend, found {found}")
     if scheduler is not None:
-        require_none(for_one, "no --scheduler: it is for one machine")
-        return on_cluster(scheduler, options, output, form)
+        require_none(alone, "no --scheduler: it is for one machine")
+        return on_cluster(scheduler, options, output, folder, form)
     if URL in output:
         raise OptionError(f"--output: expected a folder, or --scheduler too; found {output!r}")
     if len(backends) > 1:
@@ -194,14 +196,16 @@ def on_several(options: Options, backends: tuple[str, ...], form: str) -> int:
     from uop.conformance.run.voting import folder_of
 
     for backend in backends:
-        for line in earlier(folder_of(backend, options), None):
+        for line in of_repros(folder_of(backend, options)):
             click.echo(line)
     with shown(form) as display:
         poll = fuzz_all(options, backends, display)
     return gravest(poll)
 
 
-def on_this_machine(options: Options, against: str | None, folder: Path | None, form: str) -> int:
+def on_this_machine(
+    options: Options, against: str | None, folder: str | Path | None, form: str
+) -> int:
     """Fuzz with processes of this machine."""
     from uop.conformance.run.pool import Pool
 
@@ -210,11 +214,10 @@ def on_this_machine(options: Options, against: str | None, folder: Path | None, 
         last.callback(pool.end)
         # Imported late: it takes as long to load as a backend takes to start.
         from uop.conformance.fuzz.against import Baseline
-        from uop.conformance.fuzz.corpus import Corpus
         from uop.conformance.fuzz.fuzz import fuzz
 
-        corpus = None if folder is None else Corpus.read(folder)
-        for line in earlier(options.output, corpus):
+        corpus = read_corpus(folder)
+        for line in (*of_repros(options.output), *of_corpus(corpus)):
             click.echo(line)
         display = last.enter_context(shown(form))
         if corpus is not None:
@@ -224,12 +227,24 @@ def on_this_machine(options: Options, against: str | None, folder: Path | None, 
         return exit_code(fuzz(options, display(), pool, baseline, corpus))
 
 
-def earlier(output: Path, corpus: Corpus | None) -> Iterator[str]:
-    """Lines that say what earlier runs have left, also those that were killed."""
+def read_corpus(folder: str | Path | None) -> Corpus | None:
+    from uop.conformance.fuzz.corpus import Corpus
+
+    return None if folder is None else Corpus.read(folder)
+
+
+def of_repros(output: Path) -> Iterator[str]:
+    """A line that says what earlier runs have found, also those that were killed."""
     from uop.conformance.report.model import counted
 
     if repros := len(list(output.glob("*.uop"))):
         yield f"of earlier runs: {counted(repros, 'repro')} in {output}"
+
+
+def of_corpus(corpus: Corpus | None) -> Iterator[str]:
+    """Lines that say what is in a corpus."""
+    from uop.conformance.report.model import counted
+
     if corpus is not None and corpus.programs:
         yield f"of earlier runs: {counted(len(corpus.programs), 'program')} in {corpus.folder}"
     if corpus is not None:
@@ -243,7 +258,9 @@ def say_added(corpus: Corpus) -> None:
     click.echo(f"corpus: {added} added, {len(corpus.programs):,} in {corpus.folder}")
 
 
-def on_cluster(scheduler: str, options: Options, output: str, form: str) -> int:
+def on_cluster(
+    scheduler: str, options: Options, output: str, folder: str | Path | None, form: str
+) -> int:
     """Fuzz on a cluster. UnsupportedError without the extra."""
     from uop.compiler.runtime.device import require
 
@@ -252,10 +269,18 @@ def on_cluster(scheduler: str, options: Options, output: str, form: str) -> int:
     for name in LOGS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     from uop.conformance.fuzz.cluster import fuzz_on
+    from uop.conformance.fuzz.folders import URL
     from uop.conformance.fuzz.store import Store
 
     store = Store.at(output) if URL in output else None
     options = options if store is None else replace(options, output=NO_FOLDER)
-    with shown(form) as display:
+    corpus = read_corpus(folder)
+    for line in of_corpus(corpus):
+        click.echo(line)
+    with ExitStack() as last:
+        display = last.enter_context(shown(form))
+        if corpus is not None:
+            last.callback(say_added, corpus)
         say = partial(click.echo, err=True)
-        return exit_code(fuzz_on(scheduler, options.checked(), display(), say, store))
+        report = fuzz_on(scheduler, options.checked(), display(), say, store, corpus)
+        return exit_code(report)

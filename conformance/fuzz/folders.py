@@ -1,0 +1,152 @@
+"""Folders of files: on this machine, or behind a URL that fsspec reads, as s3://bucket/folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from uop.compiler.runtime.device import require
+from uop.conformance.checks import OptionError
+from uop.conformance.report.files import write_file
+
+URL = "://"
+AT_ONCE = 8
+"""The files that are read or written at the same time: a store far away takes long for each."""
+
+
+class Folder(Protocol):
+    """A folder of files, which is made when the first is written."""
+
+    def names(self) -> list[str]:
+        """The names in it; none where it is missing. OptionError where it cannot be read."""
+
+    def contents(self, names: Sequence[str], most: int) -> Iterator[bytes | str]:
+        """What each of some files holds, up to `most` bytes; as text why it cannot be read."""
+
+    def write(self, name: str, text: str) -> bool:
+        """Write a file, or begin to; False where it fails, or another one has failed."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, which may be missing. OptionError where it cannot be removed."""
+
+    def problems(self) -> list[str]:
+        """Wait for all files that are being written; returns error messages."""
+
+
+def folder_at(place: str | Path, option: str) -> Folder:
+    """The folder of a path or URL; OptionError with the name of the option where it is unknown.
+
+    UnsupportedError for a URL without the extra.
+    """
+    return (
+        Remote.at(place, option) if isinstance(place, str) and URL in place else Local(Path(place))
+    )
+
+
+@dataclass(slots=True)
+class Local:
+    """A folder of this machine."""
+
+    path: Path
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def names(self) -> list[str]:
+        try:
+            return sorted(path.name for path in self.path.iterdir()) if self.path.exists() else []
+        except OSError as error:
+            raise OptionError(f"cannot read {self.path}: {error.strerror}") from None
+
+    def contents(self, names: Sequence[str], most: int) -> Iterator[bytes | str]:
+        for path in (self.path / name for name in names):
+            try:
+                if not path.is_file():
+                    yield "it is no file"
+                    continue
+                with path.open("rb") as file:
+                    yield file.read(most)
+            except OSError as error:
+                yield error.strerror or str(error)
+
+    def write(self, name: str, text: str) -> bool:
+        self.problem = self.problem or write_file(self.path / name, text)
+        return not self.problem
+
+    def remove(self, name: str) -> None:
+        try:
+            (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise OptionError(f"cannot remove {self.path / name}: {error.strerror}") from None
+
+    def problems(self) -> list[str]:
+        return [self.problem] if self.problem else []
+
+
+@dataclass(slots=True, eq=False)
+class Remote:
+    """A folder behind a URL. Names may have a folder in front, as `results/a.json`."""
+
+    url: str
+    files: Any
+    root: str
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(AT_ONCE))
+    pending: dict[str, Future[None]] = field(default_factory=dict)
+    """By name the files that were written, or are being written."""
+
+    @classmethod
+    def at(cls, url: str, option: str) -> Remote:
+        """Raises the errors of `folder_at`."""
+        require("fsspec", "cluster")
+        from fsspec.core import url_to_fs
+
+        try:
+            files, root = url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise OptionError(f"{option}: cannot use {url}: {error}") from None
+        return cls(url.rstrip("/"), files, root.rstrip("/"))
+
+    def __str__(self) -> str:
+        return self.url
+
+    def names(self) -> list[str]:
+        # Stores raise errors of any class: a future holds them.
+        listed = self.threads.submit(self.files.ls, self.root, detail=False)
+        error = listed.exception()
+        if isinstance(error, FileNotFoundError):
+            return []
+        if error:
+            raise OptionError(f"cannot read {self.url}: {error}")
+        names = (str(path).rstrip("/").removeprefix(f"{self.root}/") for path in listed.result())
+        return sorted(name for name in names if name != self.root)
+
+    def contents(self, names: Sequence[str], most: int) -> Iterator[bytes | str]:
+        read = self.files.cat_file
+        paths = (f"{self.root}/{name}" for name in names)
+        for found in [self.threads.submit(read, path, start=0, end=most) for path in paths]:
+            error = found.exception()
+            yield str(error) if error else bytes(found.result())
+
+    def write(self, name: str, text: str) -> bool:
+        if name not in self.pending:
+            # Output of a backend may contain surrogates, which UTF-8 cannot encode.
+            content = text.encode("utf-8", "backslashreplace")
+            self.pending[name] = self.threads.submit(self._put, f"{self.root}/{name}", content)
+        return True
+
+    def remove(self, name: str) -> None:
+        error = self.threads.submit(self.files.rm_file, f"{self.root}/{name}").exception()
+        if error and not isinstance(error, FileNotFoundError):
+            raise OptionError(f"cannot remove {self.url}/{name}: {error}")
+
+    def problems(self) -> list[str]:
+        errors = {name: one.exception() for name, one in self.pending.items()}
+        return [f"cannot write {self.url}/{name}: {e}" for name, e in errors.items() if e]
+
+    def _put(self, path: str, content: bytes) -> None:
+        self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self.files.pipe_file(path, content)
