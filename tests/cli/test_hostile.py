@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -213,3 +214,21 @@ def test_a_home_that_cannot_be_written_has_no_cache(
     )  # fmt: skip
     assert said in done.stdout, done.stderr
     assert done.returncode in (0, 4), done.stdout
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("conform", "opencl", *ONE_OP), "conforms"),
+        (("fuzz", "interpreter", "--time", "5s", "-n", "1"), "has shown no failure"),
+    ],
+)
+def test_no_run_needs_a_network(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    alone = ("unshare", "--net", "--map-root-user")
+    if shutil.which(alone[0]) is None or subprocess.run([*alone, "true"], check=False).returncode:
+        pytest.skip("needs unshare, and the right to leave the network")
+    done = subprocess.run(
+        [*alone, *COMMAND, *words], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (said in done.stdout, done.returncode) == (True, 0), done.stderr + done.stdout
