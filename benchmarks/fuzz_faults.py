@@ -1,7 +1,7 @@
 """Prints how soon a fuzz run finds seeded faults, and how small its repros are.
 
 `python benchmarks/fuzz_faults.py [--faults 60] [--seeds 1] [--time 60] [NAME...]`: as many faults
-of each class of `uop mutants`. Each run is the ordinary one, by one process, with `--fail-fast`.
+of each class of `uop mutants`. Each run is the ordinary one, on all cores, with `--fail-fast`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.conformance.backends import MUTANT
+from uop.conformance.checks import cores
 from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant, mutants
 from uop.conformance.report.display import Display
 from uop.conformance.run.options import Options
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from uop.conformance.judging.verdict import Verdict
     from uop.conformance.report.tally import Tally
 
+NODES, ELEMENTS = 4, 8
+"""The most of a small repro."""
 NOT_DRAWN = "constraints"
 """A class that no fuzz run finds: it draws valid programs."""
 
@@ -58,6 +61,10 @@ class Repro:
     nodes: int
     elements: int
 
+    @property
+    def is_small(self) -> bool:
+        return self.nodes <= NODES and self.elements <= ELEMENTS
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -70,6 +77,8 @@ class Run:
     seconds: float
     programs: float
     repros: tuple[Repro, ...] = field(default=())
+    searching: float = 0.0
+    """The seconds of the search for causes."""
 
 
 def fuzzed(mutant: Mutant, seed: int, limit: float, begun: float) -> Run:
@@ -80,7 +89,7 @@ def fuzzed(mutant: Mutant, seed: int, limit: float, begun: float) -> Run:
             seed,
             seconds=limit,
             fail_fast=True,
-            workers=1,
+            workers=cores(),
             output=Path(folder),
         ).checked()
         pool, first = Pool.start(options), First()
@@ -89,7 +98,8 @@ def fuzzed(mutant: Mutant, seed: int, limit: float, begun: float) -> Run:
 
         report = fuzz(options, first, pool)
     repros = tuple(repro_of(failure.text) for failure in report.failures)
-    return Run(mutant.name, mutant.kind, first.at - begun, first.programs, repros)
+    sooner, searching = first.at - begun, report.summary.searching
+    return Run(mutant.name, mutant.kind, sooner, first.programs, repros, searching)
 
 
 def repro_of(text: str) -> Repro:
@@ -147,6 +157,9 @@ def main(names: tuple[str, ...], count: int, seeds: int, limit: float) -> None:
     click.echo(f"programs before it: {of([run.programs for run in done], 'programs')}")
     click.echo(f"repros: {of([r.nodes for r in repros], 'nodes')}")
     click.echo(f"repros: {of([r.elements for r in repros], 'elements')}")
+    small = sum(repro.is_small for repro in repros)
+    click.echo(f"repros of at most {NODES} nodes and {ELEMENTS} elements: {small} of {len(repros)}")
+    click.echo(f"search for causes: {of([run.searching for run in done if run.repros], 's')}")
 
 
 def of(numbers: Sequence[float], unit: str) -> str:

@@ -13,19 +13,19 @@ import numpy as np
 
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.verdict import CaseFailure
+from uop.conformance.shrink.axes import shorter_axes
 from uop.conformance.shrink.reduce import (
     Candidate,
     Probe,
     is_computing,
     single_outputs,
-    with_used_inputs,
     without_functions,
 )
 from uop.conformance.shrink.search import Search, Step
 from uop.interpreter.numeric.storage import Array
-from uop.spec.graph import leaves, outside, replaced, slot_of
+from uop.spec.graph import outside, replaced, slot_of
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, dims, param
+from uop.spec.uop import UOp, param
 
 LOSSES: Mapping[Symptom, int] = {Symptom.CRASH: 32, Symptom.HANG: 3}
 """How often the backend may be lost for one failure.
@@ -69,15 +69,6 @@ def reduce_elements(
     return search.best, search.failure
 
 
-def reduce_axes(
-    start: Candidate, failure: CaseFailure, probe: Probe
-) -> tuple[Candidate, CaseFailure]:
-    """Shrink the axes of a tensor program."""
-    search = Search(start, failure, probe)
-    search.repeat(shorter_axes)
-    return search.best, search.failure
-
-
 def parts_of_elements(candidate: Candidate) -> Iterator[Step]:
     """The program on parts of its elements, if it is elementwise."""
     root = candidate.root
@@ -102,24 +93,3 @@ def _at_elements(candidate: Candidate, places: Array) -> Candidate:
             whole = np.broadcast_to(candidate.inputs[slot], candidate.root.shape)
             inputs[slot] = whole.reshape(-1)[places].reshape(shape)
     return Candidate(replaced(candidate.root, new), inputs)
-
-
-def shorter_axes(candidate: Candidate) -> Iterator[Step]:
-    """The program with one element, or half, of all axes of one length."""
-    for length in sorted({n for u in leaves(candidate.root) for n in u.shape}, reverse=True):
-        half = length // 2
-        for part in (slice(0, 1), slice(0, half), slice(half, length)):
-            if 0 < part.stop - part.start < length:
-                yield partial(_with_axes, candidate, length, part)
-
-
-def _with_axes(candidate: Candidate, length: int, part: slice) -> Candidate:
-    new: dict[UOp, UOp] = {}
-    inputs = dict(candidate.inputs)
-    for u in leaves(candidate.root):
-        kept = tuple(part if n == length else slice(None) for n in u.shape)
-        shape = (part.stop - part.start if n == length else n for n in u.shape)
-        new[u] = UOp(u.op, dims(shape), arg=u.arg)
-        if slot_of(u) in inputs:
-            inputs[slot_of(u)] = inputs[slot_of(u)][kept]
-    return with_used_inputs(replaced(candidate.root, new), inputs)

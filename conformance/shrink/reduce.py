@@ -24,7 +24,7 @@ from uop.spec.uop import UOp, param
 from uop.spec.walk import free_params, outside_bodies, toposort
 
 DEPTHS = (1, 2, 3, 5)
-ROUNDS = 12
+ROUNDS = 24
 WIDE = dtypes.float32
 
 
@@ -65,6 +65,7 @@ def reduce_program(
             best = cut
             break
     best = _repeated(best, probe, without_one_node)
+    best = _repeated(best, probe, smaller_functions)
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, operands_alone(best[0]))
     best = _first_failing(best, probe, simpler_data(best[0]))
@@ -123,17 +124,21 @@ def pairs_of_outputs(candidate: Candidate, failure: CaseFailure) -> Iterator[Ste
 
 
 def smaller_functions(candidate: Candidate) -> Iterator[Step]:
-    """Each body with only the members that are used, then with a node replaced by an operand."""
+    """Each body with only the members that are used, then with a node replaced by an operand.
+
+    Then the same with all members: the fault may be about those that are not used.
+    """
     root = candidate.root
     for body in dict.fromkeys(u.src[0] for u in outside(root) if u.op is Op.FUNCTION):
         taken = taken_members(root, body)
         if _with_body(candidate, body, {}, taken).root is not root:
             yield partial(_with_body, candidate, body, {}, taken)
-        members = toposort((body.src[k] for k in taken), outside_bodies)
-        for u in filter(is_computing, reversed(members)):
-            for s in outside(u)[:-1]:
-                if (s.op in SOURCES or s in u.src) and _is_alike(s, u):
-                    yield partial(_with_body, candidate, body, {u: s}, taken)
+        for kept in dict.fromkeys((tuple(taken), tuple(range(len(body.src))))):
+            members = toposort((body.src[k] for k in kept), outside_bodies)
+            for u in filter(is_computing, reversed(members)):
+                for s in outside(u)[:-1]:
+                    if (s.op in SOURCES or s in u.src) and _is_alike(s, u):
+                        yield partial(_with_body, candidate, body, {u: s}, kept)
 
 
 def _with_body(

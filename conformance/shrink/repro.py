@@ -12,6 +12,7 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import element_sets, output_keys, to_literal
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
+from uop.conformance.shrink.axes import reduce_axes
 from uop.conformance.shrink.devices import reduce_devices
 from uop.conformance.shrink.explain import (
     Explained,
@@ -23,7 +24,7 @@ from uop.conformance.shrink.explain import (
     special_classes,
 )
 from uop.conformance.shrink.kernels import reduce_kernels
-from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_axes, reduce_elements
+from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_elements
 from uop.conformance.shrink.ordinary import in_ordinary_values
 from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
 from uop.conformance.shrink.signature import signature_of

@@ -29,6 +29,8 @@ PROBES = 2000
 PLACED = (ParamArg, BufferArg, LoadArg, StageArg)
 """The args that name devices."""
 LOOPS = (Op.RANGE, Op.SPECIAL)
+STATED = (Op.BUFFER, Op.EXPAND)
+"""The ops that have as many elements as they state."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,7 +50,7 @@ class Size:
 
 def size_of(candidate: Candidate) -> Size:
     nodes = candidate.root.toposort()
-    memory = {u for u in nodes if u.op is Op.BUFFER or (u.op is Op.PARAM and u.addrspace is None)}
+    memory = {u for u in nodes if u.op in STATED or (u.op is Op.PARAM and u.addrspace is None)}
     arrays = candidate.inputs.values()
     return Size(
         sum(count_of(u) for u in nodes if u.op in LOOPS),

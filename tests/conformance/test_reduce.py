@@ -1,6 +1,7 @@
 """Shrinking: faults of known size end as programs of that size, whatever they were found in."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 import numpy as np
 import pytest
@@ -25,14 +26,23 @@ from uop.conformance.workers.transport import Local
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
-from uop.spec.args import BufferArg, DTypeArg, GetTupleArg, ReduceArg
+from uop.spec.args import (
+    BufferArg,
+    DTypeArg,
+    GetTupleArg,
+    PadArg,
+    PadFill,
+    PermuteArg,
+    ReduceArg,
+    SliceArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.graph import outside, slots_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text.program import parse, print_program
 from uop.spec.text.uop_file import parse_file
-from uop.spec.uop import UOp, const, dims, param
+from uop.spec.uop import UOp, const, dims, index_const, param
 
 Broken = Callable[[UOp], bool]
 I32 = dtypes.int32
@@ -100,6 +110,58 @@ def find(root: UOp, backend: InterpreterBackend, slots: Sequence[int] = (0, 1)) 
     assert verdict.status is Status.FAILED
     assert verdict.failure is not None
     return find_cause(judge, Failing(case, verdict.failure))
+
+
+def elements(finding: Failure) -> int:
+    """The elements of the inputs and outputs of a repro."""
+    (case,) = parse_file(finding.text).cases
+    assert case.root is not None
+    return sum(prod(u.shape) for u in (case.root, *slots_of(case.root).values()))
+
+
+class Backwards(InterpreterBackend):
+    """The elements in reverse order, where the program has an op and two of them differ."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [self._run(program) for program in programs]
+
+    def _run(self, program: Program) -> Outcome:
+        found = interpret(program)
+        if all(u.op is not self.op for u in parse(program.text).toposort()):
+            return found
+        return Outputs(
+            tuple(tuple(a[(slice(None, None, -1),) * a.ndim] for a in b) for b in found.batches)
+        )
+
+
+T = param(0, (4, 6), I32)
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        UOp(Op.RESHAPE, T, dims((3, 8))),
+        UOp(Op.EXPAND, UOp(Op.RESHAPE, T, dims((4, 1, 6))), dims((4, 5, 6))),
+        UOp(Op.PAD, T, dims((0, 1)), dims((4, 8)), arg=PadArg(PadFill.ZERO)),
+        UOp(Op.SHRINK, T, dims((1, 2)), dims((3, 3))),
+        UOp(Op.SLICE, T, index_const(10), arg=SliceArg(12, I32)),
+        UOp(Op.INDEX, T, index_const(2)),
+        UOp(Op.PERMUTE, T, arg=PermuteArg((1, 0))),
+        UOp(
+            Op.GETTUPLE,
+            UOp(Op.FUNCTION, UOp(Op.TUPLE, UOp(Op.SHRINK, T, dims((0, 3)), dims((4, 2)))), T),
+            arg=GetTupleArg(0),
+        ),
+    ],
+    ids=lambda root: root.op.name,
+)
+def test_axes_are_shrunk_with_the_shapes_that_ops_state(root: UOp) -> None:
+    finding = find(UOp(Op.NEG, root), Backwards(root.op), slots=(0,))
+    assert root.op.name in finding.ops
+    assert elements(finding) <= 8, finding.text
 
 
 def size(finding: Failure) -> int:
@@ -223,7 +285,7 @@ def test_a_function_that_fails_is_called_with_what_it_needs() -> None:
     assert case.root is not None
     functions = [u for u in case.root.toposort() if u.op is Op.FUNCTION]
     assert len(functions) == 2
-    assert {u.src[0] for u in functions} == {UOp(Op.TUPLE, param(0, (4, 6), I32))}
+    assert {u.src[0] for u in functions} == {UOp(Op.TUPLE, param(0, (1, 1), I32))}
     assert finding.ops == ("FUNCTION", "GETTUPLE")
     assert len(case.root.src) == len(case.inputs) == 2
 
