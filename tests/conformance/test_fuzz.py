@@ -130,7 +130,7 @@ def test_a_fault_is_found_and_its_repro_fails_alone(
 
 def test_against_itself_no_failure_counts(fuzz: Callable[..., tuple[int, str]]) -> None:
     name = "backends_for_tests:Inaccurate"
-    words = ("--against", name, "--seed", 1, "--time", "15s", "--level", "graph")
+    words = ("--against", name, "--seed", 1, "--time", "20s", "--level", "graph")
     code, said = fuzz(name, *words)
     assert code == 0, said
     assert f"fail on {name} too" in said
