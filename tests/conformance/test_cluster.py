@@ -44,9 +44,11 @@ from uop.conformance.fuzz.store import Store  # noqa: E402
 # The processes of the cluster cannot import this module: its functions are sent whole.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 SHARDS, PROGRAMS = 10, 4
+JOINING = 60
+"""The seconds in which a process that was killed starts again."""
 OPTIONS = Options("interpreter", 5, ("graph",), effort=FUZZ, seconds=600.0, workers=1)
 WORK = Work("test", OPTIONS, programs=PROGRAMS, seconds=600.0)
-EXPLORING = replace(WORK, name="exploring", explores=True)
+EXPLORING = replace(WORK, name="exploring", options=replace(OPTIONS, seconds=240.0), explores=True)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,7 @@ def cluster() -> Iterator[Any]:
 @pytest.fixture
 def client(cluster: Any) -> Iterator[Any]:
     with distributed.Client(cluster, set_as_default=False) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=JOINING)
         yield client
 
 
@@ -182,9 +184,9 @@ def test_a_corpus_is_judged_first_and_gets_what_reaches_something_new(
     assert corpus.added == len(kept.programs) <= 5 * PROGRAMS
     reaching = [program for part in alone(5, EXPLORING) for program in part.reaching]
     assert kept.points == set[str]().union(*(program.points for program in reaching))
-    other = replace(EXPLORING, name="again", options=replace(OPTIONS, seed=6))
+    other = replace(EXPLORING, name="again", options=replace(EXPLORING.options, seed=6))
     again = Corpus.read(place)
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=JOINING)
     report, _ = campaign(cluster, Display(), other, 5, again)
     judged = [cell for cell in report.cells if cell.level == "cases"]
     assert {cell.op: cell.programs for cell in judged} == dict.fromkeys(kept.programs, 1)
@@ -197,7 +199,7 @@ def test_two_runs_fill_one_corpus(cluster: Any, client: Any, tmp_path: Path) -> 
     """Each with what the folder had when it began."""
     both = [Corpus.read(tmp_path / "corpus") for _ in range(2)]
     for seed, corpus in enumerate(both):
-        options = replace(OPTIONS, seed=seed)
+        options = replace(EXPLORING.options, seed=seed)
         campaign(cluster, Display(), replace(EXPLORING, name=str(seed), options=options), 2, corpus)
     found = Corpus.read(tmp_path / "corpus")
     assert found.programs == both[0].programs | both[1].programs
