@@ -116,6 +116,7 @@ def test_every_op_of_the_tables_is_a_word(name: str) -> None:
         (("%1 = GEP %0 {indices=(2)} : float32[]",), 4.0),
         (("%1 = GEP %0 {indices=(3,0)} : float32[2]",), [8.0, 1.0]),
         (("%1 = GEP %0 {indices=(3,0)}", "%2 = CAT %1, %0"), [8.0, 1.0, 1.0, 2.0, 4.0, 8.0]),
+        (("%1 = GEP %0 {indices=(2)}", "%2 = CAT %1, %0, %1"), [4.0, 1.0, 2.0, 4.0, 8.0, 4.0]),
         (("%1 = GEP %0 {indices=(1)}", "%2 = VECTORIZE %1, %1"), [2.0, 2.0]),
         (("%1 = VCONST {values=(0,1,2,255), dtype=uint8}", "%2 = CAST %1 {dtype=float32}",
           "%3 = ADD %0, %2"), [1.0, 3.0, 6.0, 263.0]),

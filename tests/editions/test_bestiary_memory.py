@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bestiary_lines import PTR, last_line, read
+from bestiary_lines import PTR, last_line, read, value
 
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import (
@@ -14,7 +14,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.editions import parse, print_program
-from uop.spec.errors import InvalidError
+from uop.spec.errors import InvalidError, UndefinedError
 from uop.spec.ops.names import Op
 
 
@@ -46,6 +46,30 @@ def test_a_gate_of_an_index_is_one_of_the_store() -> None:
     store = u.src[0]
     assert (store.op, len(store.src), store.src[0].op) == (Op.STORE, 3, Op.INDEX)
     assert parse(print_program(u, "bestiary")) is u
+
+
+@pytest.mark.parametrize("row", [1, 7])
+def test_a_false_gate_of_an_index_keeps_a_load_and_a_store_from_memory(row: int) -> None:
+    """A row 7 does not exist."""
+    place = (
+        "%0 = BUFFER {dtype=int32, shape=(2,3)}",
+        "%1 = PARAM [] {slot=1, dtype=bool}",
+        f"%2 = INDEX %0, {row}, 2, %1 {{gated=true}}",
+    )
+    read_it = (*place, "%3 = LOAD %0, %2")
+    write_it = (*place, "%3 = CONST {value=9, dtype=int32}", "%4 = STORE %2, %3", "%5 = SINK %4")
+    data = np.array([[1, 2, 3], [4, 5, 6]], np.int32)
+    given = {0: data, 1: np.array(False)}
+    assert value(read_it, given) == 0
+    assert value(write_it, given) == {0: data.tolist()}
+    given[1] = np.array(True)
+    if row == 1:
+        assert value(read_it, given) == 6
+        assert value(write_it, given) == {0: [[1, 2, 3], [4, 5, 9]]}
+        return
+    for lines in (read_it, write_it):
+        with pytest.raises(UndefinedError, match=r"INDEX\.u1"):
+            value(lines, given)
 
 
 def test_pointers_that_are_grouped_are_stored_lane_by_lane() -> None:

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from bestiary_lines import read, value
+from bestiary_lines import last_line, read, value
 
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
@@ -84,6 +84,7 @@ def test_an_op_computes_what_the_document_says(name: str) -> None:
     lines, inputs, expected = MEANINGS[name]
     assert value(lines, inputs) == expected
     u = read(*lines)
+    assert last_line(u).split()[2] == lines[-1].split()[2]
     assert parse(print_program(u, "bestiary")) is u
 
 
@@ -161,7 +162,13 @@ CALLED = ("%0 = PARAM [3] {slot=0, dtype=float32}", "%1 = NEG %0", "%2 = TUPLE %
 @pytest.mark.parametrize("word", ["CALL", "FUNCTION"])
 @pytest.mark.parametrize(
     "info",
-    ['grad_tag="g"', 'metadata=("a","b")', "precompile=true", "precompile_backward=true"],
+    [
+        'grad_tag="g"',
+        'metadata=("a","b")',
+        "precompile=true",
+        "precompile_backward=true",
+        'name="f", metadata=("a","b"), precompile=true',
+    ],
 )
 def test_what_is_said_about_a_call_is_kept_and_changes_no_value(word: str, info: str) -> None:
     said = read(*CALLED, f"%3 = {word} %2, %0 {{{info}}}", "%4 = GET_TUPLE %3 {index=0}")
@@ -173,6 +180,17 @@ def test_what_is_said_about_a_call_is_kept_and_changes_no_value(word: str, info:
     assert info in text
     assert "!" not in text
     assert parse(text) is said
+
+
+def test_what_is_said_about_the_call_of_a_kernel_is_kept_and_changes_no_value() -> None:
+    info = '{name="k", grad_tag="g"}'
+    lines = tuple(
+        line.replace("FOLD", "ADD").replace("%13, %15", f"%13, %15 {info}") for line in KERNEL
+    )
+    assert value(lines, {0: np.zeros(2, np.int32), 1: INTS}) == {0: [7, 56]}
+    u = read(*lines)
+    assert (u.src[0].op, u.src[0].tag) == (Op.CALL, info)
+    assert parse(print_program(u, "bestiary")) is u
 
 
 @pytest.mark.parametrize("name", ["f", "{", '{name="f"}', "", "a b"])
@@ -220,7 +238,9 @@ def test_the_sizes_and_dtypes_of_a_matrix_product_are_kept_columns_first() -> No
     "said",
     ['name="__hmma"', 'device="CUDA"', "threads=32",
      "upcast_a=((0,2),(1,4))", "upcast_b=((0,2),(1,2))",
-     "upcast_c=((0,2),(3,2))", "reduce_axes=((4,2))", "tile_grid=(1,1)"],
+     "upcast_c=((0,2),(3,2))", "reduce_axes=((5,2),(4,4))", "tile_grid=(1,1)",
+     'name="__hmma", device="CUDA", threads=32, upcast_a=((0,2),(1,4)), '
+     "upcast_b=((0,2),(1,2)), upcast_c=((0,2),(3,2)), reduce_axes=((5,2),(4,4))"],
 )  # fmt: skip
 def test_what_is_said_about_a_matrix_product_is_kept(said: str) -> None:
     u = product(f", {said}")
@@ -330,10 +350,6 @@ def test_types_have_the_names_of_the_document(line: str) -> None:
     text = print_program(u, "bestiary")
     assert "!" not in text
     assert parse(text) is u
-
-
-def last_line(u: UOp) -> str:
-    return print_program(u, "bestiary").splitlines()[-1]
 
 
 @pytest.mark.parametrize(

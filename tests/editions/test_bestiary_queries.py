@@ -188,7 +188,7 @@ LOOP = UOp(Op.RANGE, index_const(3), arg=RangeArg(5))
 DATA = np.array([10, 21, 32, 43, 54, 65, 76, 87], np.int32)
 ORDER = np.array([2, 0, 3, 1])
 
-THROUGH: dict[str, tuple[UOp, list[int]]] = {
+THROUGH: dict[str, tuple[UOp, list[int] | list[float]]] = {
     # Two elements for each lane: the one at position 1 of each.
     "GEP": (UOp(Op.INDEX, lane(V8), index_const(1)), [21, 43, 65, 87]),
     "VECTORIZE": (
@@ -208,9 +208,14 @@ THROUGH: dict[str, tuple[UOp, list[int]]] = {
             UOp(Op.INDEX, lane(V8), index_const(0))), LOOP),
         [10, 11, 12, 32, 33, 34, 54, 55, 56, 76, 77, 78],
     ),
+    # Each integer is a subnormal by its bits.
     "BITCAST": (
-        UOp(Op.BITCAST, UOp(Op.INDEX, lane(V8), index_const(0)), arg=DTypeArg(dtypes.uint32)),
-        [10, 32, 54, 76],
+        UOp(Op.BITCAST, UOp(Op.INDEX, lane(V8), index_const(0)), arg=DTypeArg(dtypes.float32)),
+        [n * 2.0**-149 for n in (10, 32, 54, 76)],
+    ),
+    "BITCAST to another size": (
+        UOp(Op.BITCAST, lane(V8), arg=DTypeArg(dtypes.uint16)),
+        [10, 0, 21, 0, 32, 0, 43, 0, 54, 0, 65, 0, 76, 0, 87, 0],
     ),
 }  # fmt: skip
 
