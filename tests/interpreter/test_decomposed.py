@@ -182,20 +182,22 @@ def test_mulacc_is_not_fused(dtype: DType) -> None:
     assert run(Op.MULACC, dtype, x, x, z).tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    ("x", "key", "expected"),
-    [
-        (0, 0, 0x99BA4EFE6B200159),
-        (1, 0, 0xC0DE3F32508EFB2C),
-        (2**64 - 1, 2**64 - 1, 0xBB002BE71CB996FC),
-        (0x85A308D3243F6A88, 0x0370734413198A2E, 0x483DF7A0C4923A9C),
-    ],
-)
-def test_threefry_vectors(x: int, key: int, expected: int) -> None:
-    counter, keys = np.array([x, x], np.uint64), np.array([key, key], np.uint64)
-    assert run(Op.THREEFRY, dtypes.uint64, counter, keys).tolist() == [expected] * 2
-    scalar = run(Op.THREEFRY, dtypes.uint64, counter[0].reshape(()), keys[0].reshape(()))
-    assert (scalar.shape, int(scalar)) == ((), expected)
+THREEFRY = [
+    (0, 0, 0x99BA4EFE6B200159),
+    (1, 0, 0xC0DE3F32508EFB2C),
+    (2**64 - 1, 2**64 - 1, 0xBB002BE71CB996FC),
+    (0x85A308D3243F6A88, 0x0370734413198A2E, 0x483DF7A0C4923A9C),
+]
+
+
+def test_threefry_vectors() -> None:
+    """All at once, each with its own key, and one by one."""
+    counters, keys = (np.array([v[k] for v in THREEFRY], np.uint64) for k in range(2))
+    expected = [v[2] for v in THREEFRY]
+    assert run(Op.THREEFRY, dtypes.uint64, counters, keys).tolist() == expected
+    for k, one in enumerate(expected):
+        scalar = run(Op.THREEFRY, dtypes.uint64, counters[k].reshape(()), keys[k].reshape(()))
+        assert (scalar.shape, int(scalar)) == ((), one)
 
 
 def test_threefry_broadcasts_one_key() -> None:

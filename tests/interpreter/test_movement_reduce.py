@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from oracles.exact import specials
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype, to_bits
 from uop.spec.args import Arg, DTypeArg, FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
-from uop.spec.dtype import FLOATS, INTS, DType, Scalar, dtypes
+from uop.spec.dtype import DTYPES, FLOATS, INTS, DType, Scalar, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, param
 
@@ -114,10 +115,23 @@ def test_pad_and_shrink(shape: tuple[int, ...], data: st.DataObject) -> None:
     check(Op.SHRINK, total, (dims(offset), dims(shape)), None, kept)
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=repr)
+def patterns(dtype: DType) -> list[int]:
+    """Bits that no arithmetic keeps: integers that no float has, zeros of both signs and NaNs."""
+    if dtype.is_float:
+        return specials(dtype)
+    half = 1 << dtype.bits - 1
+    return [0, 1, half - 1, half, half + 1, 2 * half - 1]
+
+
+REREAD = {8: dtypes.uint8, 16: dtypes.float16, 32: dtypes.float32, 64: dtypes.float64}
+"""A dtype of each size that integers are reread as; floats are as unsigned integers."""
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTS], ids=repr)
 def test_no_movement_computes(dtype: DType) -> None:
     """Elements stay bit for bit, with the signs of zeros and the payloads of NaNs."""
-    bits = specials(dtype)
+    bits = patterns(dtype)
+    reread = DTYPES[f"uint{dtype.bits}"] if dtype.is_float else REREAD[dtype.bits]
     count, column = len(bits), [[b] for b in bits]
     t = param(0, (count, 1), dtype)
     ends = dims((count - 1, 0))
@@ -133,6 +147,7 @@ def test_no_movement_computes(dtype: DType) -> None:
         UOp(Op.INDEX, t, ends): [column[-1], column[0]],
         UOp(Op.STACK, t, t): [column, column],
         UOp(Op.BITCAST, t, arg=DTypeArg(dtype)): column,
+        UOp(Op.BITCAST, t, arg=DTypeArg(reread)): column,
     }  # fmt: skip
     data = from_bits(np.array(column, BITS[dtype.itemsize]), dtype)
     for u, expected in moved.items():
@@ -214,18 +229,23 @@ def test_an_empty_fold_is_what_the_fold_starts_from(dtype: DType) -> None:
         assert np.asarray(result).tolist() == [start], op
 
 
-def test_the_order_of_a_reduce_is_row_major_over_its_axes() -> None:
+@pytest.mark.parametrize(
+    ("op", "combine"), [(Op.ADD, operator.add), (Op.MUL, operator.mul), (Op.MAX, max)]
+)
+def test_the_order_of_a_reduce_is_row_major_over_its_axes(
+    op: Op, combine: Callable[[np.float32, np.float32], np.float32]
+) -> None:
     """Large and small terms that cancel: each order of adding gives another sum."""
     data = np.array([[[1e8, 1.0], [-1e8, 1.0]], [[3.0, 1e8], [1.0, -1e8]]], np.float32)
     for axes in ((0, 1, 2), (0, 2), (1, 2), (0, 1)):
         t = param(0, data.shape, dtypes.float32)
-        result = evaluate(UOp(Op.REDUCE, t, arg=ReduceArg(Op.ADD, axes)), {0: data})
+        result = evaluate(UOp(Op.REDUCE, t, arg=ReduceArg(op, axes)), {0: data})
         assert isinstance(result, np.ndarray)
         expected = np.zeros(result.shape, np.float32)
         started = np.zeros(result.shape, np.bool_)
         for position in itertools.product(*(range(n) for n in data.shape)):
             target = tuple(0 if k in axes else i for k, i in enumerate(position))
             term = data[position]
-            expected[target] = expected[target] + term if started[target] else term
+            expected[target] = combine(expected[target], term) if started[target] else term
             started[target] = True
         assert result.tolist() == expected.tolist()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from uop.spec import latitude as lat
@@ -151,8 +153,8 @@ def test_elementwise_ops_take_their_dtypes_and_no_others(declaration: OpDef) -> 
 
 
 def test_shifts_count_in_any_integer_dtype_and_where_keeps_its_branches() -> None:
-    for counts in (dtypes.int8, dtypes.uint64):
-        u = UOp(Op.SHL, values((2,), dtypes.int32), values((2,), counts))
+    for op, counts in product((Op.SHL, Op.SHR), (dtypes.int8, dtypes.uint64)):
+        u = UOp(op, values((2,), dtypes.int32), values((2,), counts))
         assert u.dtype is dtypes.int32
     p = values((2,), dtypes.bool)
     assert UOp(Op.WHERE, p, values((), dtypes.fp8e5m2), values((), dtypes.fp8e5m2)).dtype is (

@@ -174,9 +174,9 @@ def test_toposort_lists_sources_first_and_each_node_once() -> None:
     position = {v: i for i, v in enumerate(order)}
     assert all(position[s] < position[v] for v in order for s in v.src)
     assert order[-1] is u
-    y = param(1, (), dtypes.int32)
-    both = UOp(Op.SUB, u, y)
-    assert set(both.toposort()) == {*order, *y.src, y, both}
+    y, z = (param(k, (), dtypes.int32) for k in (1, 2))
+    all_three = UOp(Op.MULACC, u, y, z)
+    assert set(all_three.toposort()) == {*order, y, z, all_three}
 
 
 def test_substitute_replaces_and_does_not_search_what_it_puts_in() -> None:
