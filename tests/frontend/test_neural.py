@@ -87,6 +87,12 @@ def test_conv2d(padding: int) -> None:
     ]
 
 
+def test_exponentials_and_logarithms_are_of_base_e() -> None:
+    for data, found, wanted in ((Y, Tensor.exp, arb.exp), (abs(Y), Tensor.log, arb.log)):
+        x = Tensor(data)
+        agree(found(x), {x: data}, np.vectorize(wanted)(elements(data, ball)))
+
+
 def test_windows() -> None:
     x = np.arange(2 * 4 * 5).reshape(2, 4, 5)
     wanted = np.lib.stride_tricks.sliding_window_view(x, (3, 2), (1, 2))

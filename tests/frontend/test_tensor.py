@@ -70,6 +70,7 @@ def test_operators_on_floats_are_pythons() -> None:
     assert a.maximum(1.0).tolist() == [1.5, 1.0]
     assert a.mulacc(b, 1.0).tolist() == [1.375, -7.0]
     assert a.mean().item() == -0.25
+    assert Tensor([[1.0, 3.0, 8.0], [0.0, 1.0, -4.0]]).mean(1).tolist() == [4.0, -1.0]
     assert a.trunc().tolist() == [1.0, -2.0]
     assert (b.sqrt().tolist(), b.recip().tolist()) == ([0.5, 2.0], [4.0, 0.25])
     assert b.log2().tolist() == [-2.0, 2.0]
@@ -264,9 +265,10 @@ def test_assign_stores_and_waits() -> None:
 
 
 def test_realize_forgets_the_graph() -> None:
-    t = (Tensor([1, 2]) * 3 + 1).realize()
+    t = (Tensor([[1, 2, 3], [4, 5, 6]], dtypes.int8, "GPU") * 3 + 1).realize()
     assert t.uop.op is Op.BUFFER
-    assert t.tolist() == [4, 7]
+    assert (t.dtype, t.shape, t.device) == (dtypes.int8, (2, 3), "GPU")
+    assert t.tolist() == [[4, 7, 10], [13, 16, 19]]
 
 
 def test_nothing_is_evaluated_without_an_evaluator() -> None:
@@ -286,10 +288,11 @@ def test_the_work_is_done_when_a_value_is_used() -> None:
         return evaluate(root, inputs)
 
     with using(NumpyEvaluator(noted)):
-        t = (Tensor([1, 2]) * 3 + 1).sum()
-        assert (t.shape, t.dtype, done) == ((), dtypes.int32, [])
-        assert t.tolist() == 11
-    assert done == [t.uop]
+        t = Tensor([1, 2]) * 3 + 1
+        total = t.sum()
+        assert (total.shape, total.dtype, done) == ((), dtypes.int32, [])
+        assert (total.tolist(), t.tolist()) == (11, [4, 7])
+    assert done == [total.uop, t.uop]
 
 
 def test_other_libraries_get_the_value() -> None:
