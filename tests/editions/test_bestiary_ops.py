@@ -76,6 +76,9 @@ MEANINGS: dict[str, tuple[tuple[str, ...], dict[int, Array], object]] = {
     "REDUCE_AXIS": (("%0 = PARAM [2,3] {slot=0, dtype=int32}",
                      "%1 = REDUCE_AXIS %0 {reduce_op=ADD, axes=(1)}"), {0: INTS.reshape(2, 3)},
                     [7, 56]),
+    "REDUCE_AXIS of two axes": (("%0 = PARAM [2,3,2] {slot=0, dtype=int32}",
+                                 "%1 = REDUCE_AXIS %0 {reduce_op=ADD, axes=(0,2)}"),
+                                {0: np.arange(12, dtype=np.int32).reshape(2, 3, 2)}, [14, 22, 30]),
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from uop.interpreter.evaluate import evaluate
 from uop.interpreter.frontend import NumpyEvaluator
 from uop.interpreter.numeric.storage import STORAGE, Array
 from uop.spec.args import PadFill
-from uop.spec.dtype import DTYPES, Kind
+from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.frontend.data import contents
 from uop.spec.frontend.evaluator import using
@@ -264,10 +264,11 @@ def test_assign_stores_and_waits() -> None:
         (t + 1).assign(3)
 
 
-def test_realize_forgets_the_graph() -> None:
-    t = (Tensor([[1, 2, 3], [4, 5, 6]], dtypes.int8, "GPU") * 3 + 1).realize()
+@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.int32, dtypes.float16], ids=repr)
+def test_realize_forgets_the_graph(dtype: DType) -> None:
+    t = (Tensor([[1, 2, 3], [4, 5, 6]], dtype, "GPU") * 3 + 1).realize()
     assert t.uop.op is Op.BUFFER
-    assert (t.dtype, t.shape, t.device) == (dtypes.int8, (2, 3), "GPU")
+    assert (t.dtype, t.shape, t.device) == (dtype, (2, 3), "GPU")
     assert t.tolist() == [[4, 7, 10], [13, 16, 19]]
 
 

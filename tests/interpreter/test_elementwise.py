@@ -207,9 +207,10 @@ def test_bools_are_a_lattice() -> None:
         assert result.tolist() == expected
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=repr)
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTS], ids=repr)
 def test_where_copies_bits_nan_payloads_included(dtype: DType) -> None:
-    patterns = exact.specials(dtype)
+    mask = (1 << dtype.bits) - 1
+    patterns = exact.specials(dtype) if dtype.is_float else [x & mask for x in edges(dtype)]
     a, b = array(dtype, patterns), array(dtype, patterns[::-1])
     p = np.arange(len(patterns)) % 3 == 0
     chosen = [x if c else y for c, x, y in zip(p, patterns, patterns[::-1], strict=True)]

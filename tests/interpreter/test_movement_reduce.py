@@ -134,7 +134,7 @@ def test_no_movement_computes(dtype: DType) -> None:
     reread = DTYPES[f"uint{dtype.bits}"] if dtype.is_float else REREAD[dtype.bits]
     count, column = len(bits), [[b] for b in bits]
     t = param(0, (count, 1), dtype)
-    ends = dims((count - 1, 0))
+    backwards = dims(reversed(range(count)))
     moved = {
         UOp(Op.PERMUTE, t, arg=PermuteArg((1, 0))): [bits],
         UOp(Op.FLIP, t, arg=FlipArg((True, False))): column[::-1],
@@ -144,7 +144,7 @@ def test_no_movement_computes(dtype: DType) -> None:
             [0], *column, [0],
         ],
         UOp(Op.SHRINK, t, dims((1, 0)), dims((count - 1, 1))): column[1:],
-        UOp(Op.INDEX, t, ends): [column[-1], column[0]],
+        UOp(Op.INDEX, t, backwards): column[::-1],
         UOp(Op.STACK, t, t): [column, column],
         UOp(Op.BITCAST, t, arg=DTypeArg(dtype)): column,
         UOp(Op.BITCAST, t, arg=DTypeArg(reread)): column,

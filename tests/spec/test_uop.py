@@ -175,8 +175,9 @@ def test_toposort_lists_sources_first_and_each_node_once() -> None:
     assert all(position[s] < position[v] for v in order for s in v.src)
     assert order[-1] is u
     y, z = (param(k, (), dtypes.int32) for k in (1, 2))
-    all_three = UOp(Op.MULACC, u, y, z)
-    assert set(all_three.toposort()) == {*order, y, z, all_three}
+    for of_three in (UOp(Op.MULACC, u, y, z), UOp(Op.MULACC, z, y, u)):
+        root = UOp(Op.NEG, of_three)
+        assert set(root.toposort()) == {*order, y, z, of_three, root}
 
 
 def test_substitute_replaces_and_does_not_search_what_it_puts_in() -> None:
