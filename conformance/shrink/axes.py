@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from math import gcd, prod
@@ -14,11 +14,14 @@ from uop.spec.args import ConstArg, SliceArg, arg_of
 from uop.spec.graph import leaves, outside, over, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, index_value, index_values
+from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, dims, index_const
 from uop.spec.walk import free_params
 
 New = dict[UOp, UOp]
 """What stands for each node so far."""
+Cut = Callable[[int, int], slice]
+"""The part that is kept of an axis, by its place from the right and its length."""
 
 
 def reduce_axes(
@@ -30,41 +33,67 @@ def reduce_axes(
 
 
 def shorter_axes(candidate: Candidate) -> Iterator[Step]:
-    """The program with a part of all axes of one length."""
-    stated = (u for u in outside(candidate.root) if u.op is Op.EXPAND)
-    lengths = {n for u in (*leaves(candidate.root), *stated) for n in fixed(u)}
-    for length in sorted(lengths, reverse=True):
+    """The program with a part of all axes of one length, or of all at one place from the right."""
+    stated = (u for u in outside(candidate.root) if u.op in GROWING)
+    shapes = [fixed(u) for u in (*leaves(candidate.root), *stated)]
+    for length in sorted({n for shape in shapes for n in shape}, reverse=True):
         half, third = length // 2, length // 3
         ends = ((0, 1), (0, half), (half, length), (0, third), (0, length - 1))
         for start, stop in dict.fromkeys(ends):
             if 0 < stop - start < length:
-                yield partial(_with_axes, candidate, length, slice(start, stop))
+                yield partial(_with_axes, candidate, partial(_of_length, {length: (start, stop)}))
+    for place in range(max(map(len, shapes), default=0)):
+        for keep in (_one, _half, _all_but_one):
+            yield partial(_with_axes, candidate, partial(_at_place, place, keep))
 
 
-def _with_axes(candidate: Candidate, length: int, part: slice) -> Candidate:
-    """The program with this part of all axes of its inputs of a length; other shapes follow."""
-    count = part.stop - part.start
+def _of_length(parts: Mapping[int, tuple[int, int]], place: int, n: int) -> slice:
+    return slice(*parts.get(n, (0, n)))
+
+
+def _at_place(cut: int, keep: Callable[[int], int], place: int, n: int) -> slice:
+    return slice(0, keep(n) if place == cut else n)
+
+
+def _one(n: int) -> int:
+    return min(n, 1)
+
+
+def _half(n: int) -> int:
+    return n - n // 2
+
+
+def _all_but_one(n: int) -> int:
+    return max(n - 1, _one(n))
+
+
+def _with_axes(candidate: Candidate, cut: Cut) -> Candidate:
+    """The program with parts of the axes of its inputs; other shapes follow."""
     new: New = {}
     inputs = dict(candidate.inputs)
     for u in leaves(candidate.root):
-        new[u] = _of_shape(u, (count if n == length else n for n in u.shape))
+        parts = _parts(fixed(u), cut)
+        new[u] = _of_shape(u, (part.stop - part.start for part in parts))
         if slot_of(u) in inputs:
-            kept = tuple(part if n == length else slice(None) for n in u.shape)
-            inputs[slot_of(u)] = inputs[slot_of(u)][kept]
-    return with_used_inputs(_following(candidate.root, new, {length: count}), inputs)
+            inputs[slot_of(u)] = inputs[slot_of(u)][parts]
+    return with_used_inputs(_following(candidate.root, new, cut), inputs)
 
 
-def _of_shape(leaf: UOp, shape: Iterator[int]) -> UOp:
+def _parts(shape: Shape, cut: Cut) -> tuple[slice, ...]:
+    return tuple(cut(len(shape) - 1 - k, n) for k, n in enumerate(shape))
+
+
+def _of_shape(leaf: UOp, shape: Iterable[int]) -> UOp:
     return UOp(leaf.op, dims(shape), arg=leaf.arg, tag=leaf.tag)
 
 
-def _following(root: UOp, new: New, shorter: Mapping[int, int]) -> UOp:
-    """A graph over new leaves; `shorter` says which length has become which."""
+def _following(root: UOp, new: New, cut: Cut) -> UOp:
+    """A graph over new leaves."""
     for u in outside(root):
         if u.op is Op.FUNCTION:
-            new[u] = _called(u, new, shorter)
-        elif u.op is Op.EXPAND:
-            new[u] = _expanded(u, new[u.src[0]], shorter)
+            new[u] = _called(u, new, cut)
+        elif u.op in GROWING:
+            new[u] = GROWING[u.op](u, new[u.src[0]], cut)
         elif u.op is Op.INDEX:
             new[u] = _indexed(u, new)
         elif u.op in FOLLOWING:
@@ -74,18 +103,32 @@ def _following(root: UOp, new: New, shorter: Mapping[int, int]) -> UOp:
     return new[root]
 
 
-def _called(u: UOp, new: New, shorter: Mapping[int, int]) -> UOp:
+def _called(u: UOp, new: New, cut: Cut) -> UOp:
     """The FUNCTION with a body of its own for these arguments."""
     body, *arguments = u.src
     passed = [new[a] for a in arguments]
-    params = {p: _of_shape(p, iter(fixed(passed[slot_of(p)]))) for p in free_params(body)}
-    return u.with_src((_following(body, params, shorter), *passed))
+    params = {p: _of_shape(p, fixed(passed[slot_of(p)])) for p in free_params(body)}
+    return u.with_src((_following(body, params, cut), *passed))
 
 
-def _expanded(u: UOp, t: UOp, shorter: Mapping[int, int]) -> UOp:
-    axes = zip(fixed(u), fixed(u.src[0]), fixed(t), strict=True)
-    shape = (now if n == before else shorter.get(n, n) for n, before, now in axes)
+def _expanded(u: UOp, t: UOp, cut: Cut) -> UOp:
+    """What is expanded is cut as an axis of an input is."""
+    axes = zip(_parts(fixed(u), cut), fixed(u), fixed(u.src[0]), fixed(t), strict=True)
+    shape = (now if n == before else part.stop - part.start for part, n, before, now in axes)
     return UOp(u.op, t, dims(shape), tag=u.tag)
+
+
+def _padded(u: UOp, t: UOp, cut: Cut) -> UOp:
+    """What is padded is cut as an axis of an input is, or has as many absent elements as before."""
+    parts = _parts(fixed(u), cut)
+    axes = zip(parts, fixed(u), fixed(u.src[0]), fixed(t), strict=True)
+    shape = [
+        max(part.stop - part.start if (part.start, part.stop) != (0, n) else n - before + now, now)
+        for part, n, before, now in axes
+    ]
+    left = zip(index_values(u.src[1]), shape, fixed(t), strict=True)
+    offset = (min(o, n - now) for o, n, now in left)
+    return UOp(u.op, t, dims(offset), dims(shape), arg=u.arg, tag=u.tag)
 
 
 def _indexed(u: UOp, new: New) -> UOp:
@@ -100,19 +143,15 @@ def _indexed(u: UOp, new: New) -> UOp:
 
 
 def _reshaped(u: UOp, t: UOp) -> UOp:
-    """The same axes, or parts of them, in order, as long as elements are left for them."""
-    left, shape = prod(fixed(t)), []
-    for n in fixed(u):
-        shape.append(gcd(n, left))
-        left //= shape[-1] or 1
+    """Axes of its operand become what they are there; else parts of axes, as elements are left."""
+    left = prod(fixed(t))
+    became = dict(zip(fixed(u.src[0]), fixed(t), strict=True))
+    shape = [became.get(n, n) for n in fixed(u)]
+    if prod(shape) != left:
+        for k, n in enumerate(fixed(u)):
+            shape[k] = gcd(n, left)
+            left //= shape[k] or 1
     return UOp(u.op, t, dims(shape), tag=u.tag)
-
-
-def _padded(u: UOp, t: UOp) -> UOp:
-    """As many absent elements on each side."""
-    axes = zip(fixed(u), fixed(u.src[0]), fixed(t), strict=True)
-    shape = (n - before + now for n, before, now in axes)
-    return UOp(u.op, t, u.src[1], dims(shape), arg=u.arg, tag=u.tag)
 
 
 def _shrunk(u: UOp, t: UOp) -> UOp:
@@ -136,8 +175,9 @@ def _scaled(offset: int, size: int, before: int, now: int) -> slice:
 
 FOLLOWING: Mapping[Op, Callable[[UOp, UOp], UOp]] = {
     Op.RESHAPE: _reshaped,
-    Op.PAD: _padded,
     Op.SHRINK: _shrunk,
     Op.SLICE: _sliced,
 }
 """Ops that state shapes or places, and how each follows its operand."""
+GROWING: Mapping[Op, Callable[[UOp, UOp, Cut], UOp]] = {Op.EXPAND: _expanded, Op.PAD: _padded}
+"""Ops that state longer axes, which are cut as those of inputs are."""

@@ -59,6 +59,7 @@ def reduce_program(
     best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
     best = _first_failing(best, probe, pairs_of_outputs(*best))
     best = _repeated(best, probe, smaller_functions)
+    best = _repeated(best, probe, fewer_effects)
     for depth in DEPTHS:
         cut = _first_failing(best, probe, neighbourhoods(best[0], depth))
         if cut is not best:
@@ -66,6 +67,8 @@ def reduce_program(
             break
     best = _repeated(best, probe, without_one_node)
     best = _repeated(best, probe, smaller_functions)
+    best = _repeated(best, probe, fewer_effects)
+    best = _repeated(best, probe, without_one_node)
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, operands_alone(best[0]))
     best = _first_failing(best, probe, simpler_data(best[0]))
@@ -216,6 +219,21 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
         for s in u.src:
             if _is_alike(s, u) and is_computing(u):
                 yield partial(substituted, candidate, {u: s})
+
+
+def fewer_effects(candidate: Candidate) -> Iterator[Step]:
+    """Each list of effects without one of them, or with those before it in its place."""
+    for u in outside(candidate.root):
+        if u.op not in (Op.SINK, Op.GROUP, Op.AFTER):
+            continue
+        first = int(u.op is Op.AFTER)
+        for k in range(first, len(u.src)):
+            effect = u.src[k]
+            before = [e for s in effect.src if s.op is Op.AFTER for e in s.src[1:]]
+            for instead in ([], before) if before else ([],):
+                sources = tuple(dict.fromkeys((*u.src[:k], *instead, *u.src[k + 1 :])))
+                if len(sources) > first:
+                    yield partial(substituted, candidate, {u: u.with_src(sources)})
 
 
 def operands_alone(candidate: Candidate) -> Iterator[Step]:

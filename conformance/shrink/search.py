@@ -29,7 +29,7 @@ PROBES = 2000
 PLACED = (ParamArg, BufferArg, LoadArg, StageArg)
 """The args that name devices."""
 LOOPS = (Op.RANGE, Op.SPECIAL)
-STATED = (Op.BUFFER, Op.EXPAND)
+STATED = (Op.BUFFER, Op.EXPAND, Op.PAD)
 """The ops that have as many elements as they state."""
 
 

@@ -164,6 +164,20 @@ def test_axes_are_shrunk_with_the_shapes_that_ops_state(root: UOp) -> None:
     assert elements(finding) <= 8, finding.text
 
 
+def test_effects_that_a_fault_does_not_need_are_dropped() -> None:
+    """A STORE through a PERMUTE is wrong; the STOREs before it and after it are not."""
+    buffers = [UOp(Op.BUFFER, dims((4, 4)), arg=BufferArg(k, I32)) for k in range(1, 5)]
+    t = UOp(Op.SHRINK, T, dims((0, 1)), dims((4, 4)))
+    stores: list[UOp] = []
+    for k, buffer in enumerate(buffers):
+        location = UOp(Op.AFTER, buffer, *stores[-1:]) if stores else buffer
+        if k == 2:
+            location = UOp(Op.PERMUTE, location, arg=PermuteArg((1, 0)))
+        stores.append(UOp(Op.STORE, location, t))
+    finding = find(UOp(Op.SINK, stores[-1]), Backwards(Op.PERMUTE), slots=(0,))
+    assert set(finding.ops) == {"PERMUTE", "STORE"}, finding.text
+
+
 def size(finding: Failure) -> int:
     (case,) = parse_file(finding.text).cases
     assert case.root is not None
