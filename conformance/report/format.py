@@ -93,13 +93,13 @@ def parse_report(text: str, name: str) -> Report:
 def failed_in(path: Path) -> Failed:
     """Read the cases that failed in a report. Raises OptionError where none did."""
     report = read_report(path)
-    failed = tuple(dict.fromkeys(id for one in report.every for id in _failed(one)))
+    failed = tuple(dict.fromkeys(id for one in report.every for id in failed_ids(one)))
     if not failed:
         raise OptionError(f"--last-failed: no case of {path} has failed")
     return Failed(failed, report.options.seed)
 
 
-def _failed(report: Report) -> Iterator[str]:
+def failed_ids(report: Report) -> Iterator[str]:
     """The cases that failed. Of those of a fuzz run a report has what its causes explain."""
     for name, marks in report.cases.items():
         for index, mark in enumerate(marks):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from uop.conformance.report.format import failed_ids
 from uop.conformance.report.model import (
     SKIPPED,
     Cell,
@@ -12,15 +13,12 @@ from uop.conformance.report.model import (
     Failure,
     Report,
     cell_of,
-    listed_id,
 )
 from uop.conformance.report.origin import Origin
 from uop.conformance.run.commands import case_command, repro_command
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML forbids."""
-FAILED = frozenset("FC")
-"""The marks of failed cases in `Report.cases`."""
 
 
 def junit_text(report: Report) -> str:
@@ -34,13 +32,7 @@ def junit_text(report: Report) -> str:
 
 def first_failed(report: Report, cell: Cell) -> str:
     """The id of the first failed case of a cell."""
-    return next(
-        listed_id(name, index, report.generator.version)
-        for name, marks in report.cases.items()
-        if cell_of(listed_id(name, 0)) == cell.place
-        for index, mark in enumerate(marks)
-        if mark in FAILED
-    )
+    return next(id for id in failed_ids(report) if cell_of(id) == cell.place)
 
 
 def _suite(root: Element, report: Report) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -32,9 +33,10 @@ from uop.conformance.report.format import as_json
 from uop.conformance.report.github import MOST, GitHub, commands, markdown
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
-from uop.conformance.report.model import Failure, KnownFailure
+from uop.conformance.report.model import Failure, KnownFailure, Report
 from uop.conformance.report.text import summary
 from uop.conformance.report.vote import polled
+from uop.conformance.suite.case import FUZZ
 
 HELLO = Hello("some", "1", "device", frozenset(), frozenset())
 FULL = Path("/dev/full")
@@ -349,3 +351,17 @@ def test_a_cell_that_fails_by_the_cause_of_another_is_skipped_in_junit() -> None
     open_one = replace(made, unexplained=(half.id,))
     (suite,) = ElementTree.fromstring(junit_text(open_one))
     assert (suite.get("failures"), suite.get("skipped")) == ("2", "0")
+
+
+@pytest.mark.parametrize("form", [page, junit_text])
+@pytest.mark.parametrize("explained", [True, False])
+def test_a_fuzz_run_that_keeps_no_marks_names_the_failing_program(
+    form: Callable[[Report], str], explained: bool
+) -> None:
+    """The cause is of another cell, or was not found."""
+    made = report(PASSED, CRASHED, failures=(FAILURE,) if explained else ())
+    options = replace(made.options, effort=FUZZ)
+    cause = tuple(replace(f, cases=(f.id, CRASHED.id)) for f in made.failures)
+    left = () if explained else (CRASHED.id,)
+    fuzzed = replace(made, options=options, cases={}, failures=cause, unexplained=left)
+    assert CRASHED.id in form(fuzzed) or (explained and FAILURE.signature in form(fuzzed))
