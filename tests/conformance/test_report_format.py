@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from reports import PASSED, failing, report
 
@@ -24,6 +25,7 @@ from uop.conformance.report.vote import polled
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.generate import group_of
+from uop.interpreter.accepted import order
 from uop.spec.errors import UopError
 
 SCHEMA_TEXT = files("uop.conformance.report").joinpath("uop-report-1.schema.json").read_text()
@@ -98,6 +100,14 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_text(json.dumps(WHOLE))
     assert as_json(read_report(path)) == json.loads(json.dumps(WHOLE))
+
+
+def test_the_largest_distance_is_read() -> None:
+    """That from the first uint64 to the last, as a float."""
+    ends = np.zeros(1, np.uint64), np.full(1, ~np.uint64(0))
+    largest = float(order.distance(*ends)[0])
+    text = json.dumps(changed("cells", 0, "max_ulp", to=largest))
+    assert parse_report(text, "r.json").cells[0].max_ulp == largest
 
 
 @pytest.mark.parametrize(
