@@ -375,13 +375,6 @@ def test_a_process_opens_one_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 # Where PoCL keeps its kernels.
 
 
-def test_the_kernel_cache_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernel_cache.VARIABLE, "before")
-    kernel_cache.use_cache_dir(tmp_path / "worker" / "3")
-    assert os.environ[kernel_cache.VARIABLE] == str(tmp_path / "worker" / "3")
-    assert (tmp_path / "worker" / "3").is_dir()
-
-
 def test_pocl_is_passed_over_where_the_folder_of_the_user_takes_no_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,22 +387,6 @@ def test_pocl_is_passed_over_where_the_folder_of_the_user_takes_no_kernel(
     assert choose().driver == INTEL.driver
     with pytest.raises(UnsupportedError, match=r"POCL_CACHE_DIR=.*full: "):
         choose("pocl")
-
-
-def test_no_space_is_noticed_before_a_kernel_is_built(tmp_path: Path) -> None:
-    """A limit on files stands for a full disk: PoCL ends the process at either."""
-    script = "\n".join(
-        [
-            "import resource; from pathlib import Path",
-            "from uop.compiler.runtime.kernel_cache import refusal_of",
-            "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))",
-            f"print(refusal_of(Path({str(tmp_path)!r})))",
-        ]
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "File too large\n", done.stderr
 
 
 @needs_a_wheel
