@@ -59,7 +59,7 @@ def reduce_program(
     best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
     best = _first_failing(best, probe, pairs_of_outputs(*best))
     best = _repeated(best, probe, smaller_functions)
-    best = _repeated(best, probe, fewer_effects)
+    best = _repeated(best, probe, fewer_members)
     for depth in DEPTHS:
         cut = _first_failing(best, probe, neighbourhoods(best[0], depth))
         if cut is not best:
@@ -67,7 +67,7 @@ def reduce_program(
             break
     best = _repeated(best, probe, without_one_node)
     best = _repeated(best, probe, smaller_functions)
-    best = _repeated(best, probe, fewer_effects)
+    best = _repeated(best, probe, fewer_members)
     best = _repeated(best, probe, without_one_node)
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, operands_alone(best[0]))
@@ -221,10 +221,10 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
                 yield partial(substituted, candidate, {u: s})
 
 
-def fewer_effects(candidate: Candidate) -> Iterator[Step]:
-    """Each list of effects without one of them, or with those before it in its place."""
+def fewer_members(candidate: Candidate) -> Iterator[Step]:
+    """Each list of outputs or effects without one, or with the effects before it in its place."""
     for u in outside(candidate.root):
-        if u.op not in (Op.SINK, Op.GROUP, Op.AFTER):
+        if u.op not in (Op.TUPLE, Op.SINK, Op.GROUP, Op.AFTER):
             continue
         first = int(u.op is Op.AFTER)
         for k in range(first, len(u.src)):
