@@ -1,4 +1,4 @@
-"""Tensor programs of what a kernel computes, on the elements that it reads."""
+"""Parts of a program alone: a kernel on its arguments, and what it computes as a tensor program."""
 
 from __future__ import annotations
 
@@ -8,22 +8,47 @@ from functools import partial
 
 import numpy as np
 
-from uop.conformance.shrink.reduce import Candidate, is_computing
+from uop.conformance.shrink.reduce import Candidate, is_computing, with_used_inputs
 from uop.conformance.shrink.search import Step
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
+from uop.spec.args import BufferArg
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UopError
-from uop.spec.graph import calls, replaced
+from uop.spec.errors import UndefinedError, UopError
+from uop.spec.graph import calls, kernel_calls, replaced
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, dims, param
 from uop.spec.walk import toposort
 
 MOST_ELEMENTS = 1 << 14
 """A computation over more work items and iterations stays in its kernel."""
 USED = {Op.STORE: 1, Op.ATOMICADD: 1, Op.REDUCE: 0}
 """Which operand of an op is the result of a computation."""
+
+
+def calls_alone(candidate: Candidate) -> Iterator[Step]:
+    """Each kernel among ops on whole tensors as a program of its own, the last one first."""
+    for call in reversed(kernel_calls(candidate.root)):
+        yield partial(_call_alone, candidate, call)
+
+
+def _call_alone(candidate: Candidate, call: UOp) -> Candidate:
+    body, *arguments = call.src
+    inputs: dict[int, Array] = {}
+    for slot, a in enumerate(arguments):
+        read = a if a.addrspace is None else UOp(Op.LOAD, a)
+        # Memory that only the kernel writes has no contents before.
+        with suppress(UndefinedError):
+            held = with_used_inputs(read, candidate.inputs)
+            value = evaluate_full(held.root, held.inputs)
+            assert isinstance(value, Value)
+            inputs[slot] = value.data
+    memory = (
+        UOp(Op.BUFFER, dims(a.shape), arg=BufferArg(slot, a.dtype))
+        for slot, a in enumerate(arguments)
+    )
+    return Candidate(UOp(Op.SINK, UOp(Op.CALL, body, *memory, arg=call.arg)), inputs)
 
 
 def values_alone(candidate: Candidate) -> Iterator[Step]:

@@ -12,6 +12,7 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import element_sets, output_keys, to_literal
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
+from uop.conformance.shrink.alone import calls_alone
 from uop.conformance.shrink.axes import reduce_axes
 from uop.conformance.shrink.devices import reduce_devices
 from uop.conformance.shrink.explain import (
@@ -27,6 +28,7 @@ from uop.conformance.shrink.kernels import reduce_kernels
 from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_elements
 from uop.conformance.shrink.ordinary import in_ordinary_values
 from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
+from uop.conformance.shrink.search import Search
 from uop.conformance.shrink.signature import signature_of
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import computed
@@ -35,7 +37,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.spec.case import ElementSet, FileCase, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
-from uop.spec.graph import kind_of
+from uop.spec.graph import ProgramKind, kind_of
 from uop.spec.latitude import Profile
 from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
@@ -88,6 +90,10 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
 
 def _reduced(start: Candidate, failure: CaseFailure, probe: Probe) -> tuple[Candidate, CaseFailure]:
     start, failure = reduce_devices(start, failure, probe)
+    if kind_of(start.root) is ProgramKind.MIXED:
+        search = Search(start, failure, probe)
+        search.take_any(calls_alone(start))
+        start, failure = search.best, search.failure
     if kind_of(start.root).calls_kernels:
         start, failure = reduce_kernels(start, failure, probe)
     if kind_of(start.root).calls_kernels:

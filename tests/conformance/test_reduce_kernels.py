@@ -166,6 +166,21 @@ def test_a_gate_that_is_ignored_stays_with_its_store() -> None:
     assert ops(found) == ["CALL", "INDEX", "STORE"]
 
 
+def test_a_kernel_among_ops_on_tensors_is_shrunk_alone() -> None:
+    def ungated(u: UOp) -> UOp:
+        return u.with_src(u.src[:2]) if u.op is Op.STORE and len(u.src) > 2 else u
+
+    r = loop(0, 60)
+    gated = end(store(OUT, r, mixed(load(IN, r)), below(load(IN, r), int32(90))), r)
+    x, out = param(1, (60,), I32), argument(0, 60)
+    first = UOp(Op.AFTER, out, UOp(Op.STORE, out, UOp(Op.NEG, x)))
+    call = UOp(Op.CALL, body(gated), first, UOp(Op.ADD, x, UOp(Op.MUL, x, x)))
+    root = UOp(Op.XOR, UOp(Op.AFTER, out, call), x)
+    found = shrunk(root, Miscompiling(ungated), {1: distinct(60)})
+    assert_small(found)
+    assert ops(found) == ["CALL", "INDEX", "STORE"]
+
+
 def test_a_loop_that_ends_too_early_keeps_two_iterations() -> None:
     def shorter(u: UOp) -> UOp:
         if u.op is not Op.END or u.src[1].src[0].arg.value < 2:  # type: ignore[union-attr]
