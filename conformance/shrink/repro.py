@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,13 +31,14 @@ from uop.conformance.shrink.ordinary import in_ordinary_values
 from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
 from uop.conformance.shrink.search import Search
 from uop.conformance.shrink.signature import signature_of
-from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
+from uop.conformance.suite.case import Batch, Case, CaseId, Evaluated, InvalidCase
 from uop.conformance.suite.vocabulary import computed
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.evaluate import evaluate_full
 from uop.spec.case import ElementSet, FileCase, UopFile
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UndefinedError
+from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.graph import ProgramKind, kind_of
 from uop.spec.latitude import Profile
 from uop.spec.text.uop_file import print_file
@@ -169,12 +171,18 @@ def _failures(
 
 
 def failures(judge: Judge, candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
-    """Judge candidates of ops that the backend lists."""
-    cases = [
-        Case(CaseId("reduce", "MIXED", "MIXED", "candidate", k), c.root, (Batch(c.inputs),))
-        for k, c in enumerate(candidates)
-    ]
-    return [verdict.failure for verdict in judge.judge(cases)]
+    """Judge candidates of ops that the backend lists.
+
+    One without a meaning is not sent: it may end the backend, or leave its memory damaged.
+    """
+    cases: dict[int, Case] = {}
+    for k, c in enumerate(candidates):
+        with suppress(UndefinedError, UnsupportedError):
+            batch = Batch(c.inputs, Evaluated(c.root, evaluate_full(c.root, c.inputs)))
+            id = CaseId("reduce", "MIXED", "MIXED", "candidate", k)
+            cases[k] = Case(id, c.root, (batch,))
+    found = dict(zip(cases, judge.judge(list(cases.values())), strict=True))
+    return [found[k].failure if k in found else None for k in range(len(candidates))]
 
 
 def _ops_of(candidate: Candidate) -> frozenset[str]:
