@@ -31,6 +31,7 @@ from uop.conformance.run.replay import replay
 from uop.conformance.suite.case import FUZZ
 from uop.spec.errors import BackendError
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 cloudpickle = pytest.importorskip("cloudpickle")
 url_to_fs = pytest.importorskip("fsspec.core").url_to_fs
@@ -53,10 +54,14 @@ EXPLORING = replace(WORK, name="exploring", options=replace(OPTIONS, seconds=240
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two processes, each with a nanny that starts it again."""
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0"
-    ) as made:
+    """Two processes, each with a nanny that starts it again.
+
+    Dask closes a nanny if its process is lost for the second time just when the timeout of the
+    first loss ends, so the timeout is longer than all tests.
+    """
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
+    two = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+    with patient, two as made:
         yield made
 
 
