@@ -12,10 +12,30 @@ from uop.spec.args import (
     BufferArg,
     ParamArg,
 )
-from uop.spec.dtype import dtypes
+from uop.spec.dtype import DType, dtypes
 from uop.spec.editions import parse, print_program
 from uop.spec.errors import InvalidError, UndefinedError
 from uop.spec.ops.names import Op
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [dtypes.bool, dtypes.int8, dtypes.uint32, dtypes.float16, dtypes.fp8e4m3, dtypes.float64],
+    ids=lambda d: d.name,
+)
+def test_an_access_has_the_dtype_of_its_element(dtype: DType) -> None:
+    """Also behind a gate, by a pointer, and in a view that shows the bytes as another dtype."""
+    memory = f"%0 = PARAM {{slot=0, dtype={dtype.name}, size=8}}"
+    gate = "%1 = PARAM [] {slot=1, dtype=bool}"
+    accesses = [
+        (memory, "%1 = INDEX %0, 3"),
+        (memory, gate, "%2 = INDEX %0, 3, %1 {gated=true}"),
+        (memory, "%1 = POINTER_INDEX %0, 3 {unit=ELEMENTS}"),
+        (memory, "%1 = BUFFER_VIEW %0 {size=4, offset=1}", "%2 = INDEX %1, 3"),
+    ]
+    assert {read(*lines).dtype for lines in accesses} == {dtype}
+    bytes_of = "%1 = BUFFER_VIEW %0 {size=4, offset=1, dtype=uint8}"
+    assert read(memory, bytes_of, "%2 = INDEX %1, 3").dtype is dtypes.uint8
 
 
 def test_a_gate_of_an_index_is_one_of_the_load() -> None:

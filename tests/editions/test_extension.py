@@ -13,12 +13,25 @@ from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.interpreter.values import Value
-from uop.spec.args import AddrSpace, LanesArg, LoadArg, RangeArg, ReduceArg, StageArg, UniqueArg
+from uop.spec.args import (
+    AddrSpace,
+    AllReduceArg,
+    Device,
+    LanesArg,
+    LoadArg,
+    ParamArg,
+    PtrAddArg,
+    RangeArg,
+    ReduceArg,
+    StageArg,
+    UniqueArg,
+    Unit,
+)
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.extension import EXTENSIONS, in_core_ops
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, index_const, param
+from uop.spec.uop import UOp, const, dims, index_const, param
 
 
 def every_pair(dtype: DType) -> dict[int, Array]:
@@ -199,6 +212,40 @@ def test_what_is_staged_is_put_down_in_memory(arg: StageArg) -> None:
     core = in_core_ops(UOp(Op.STAGE, UOp(Op.ADD, r, s), r, s, arg=arg))
     assert (core.op, core.arg) == (Op.LOAD, LoadArg(arg.device, arg.addrspace))
     assert (core.shape, core.device) == ((2, 3), arg.device)
+
+
+@pytest.mark.parametrize("first", [None, 3])
+def test_the_offsets_of_a_pointer_add_up(first: int | None) -> None:
+    """Offsets 2, 1 and 4, the second one in bytes of elements of two, behind an index or none."""
+    arg = ParamArg(0, dtypes.int16, None, AddrSpace.GLOBAL)
+    place = UOp(Op.PARAM, dims((16,)), arg=arg)
+    if first is not None:
+        place = UOp(Op.INDEX, place, index_const(first))
+    for offset, unit in ((2, Unit.ELEMENTS), (2, Unit.BYTES), (4, Unit.ELEMENTS)):
+        place = UOp(Op.PTRADD, place, index_const(offset), arg=PtrAddArg(unit))
+    data = np.arange(100, 116, dtype=np.int16)
+    want = 100 + (first or 0) + 2 + 1 + 4
+    # The whole chain at once, and pointer by pointer.
+    core = place.decompose()
+    assert core is not None
+    for location in (core, place):
+        assert np.asarray(evaluate(UOp(Op.LOAD, location), {0: data})) == want
+
+
+FOLDS = {Op.ADD: np.add, Op.MUL: np.multiply, Op.MAX: np.maximum, Op.MIN: np.minimum}
+
+
+@pytest.mark.parametrize("device", ["B", ("C", "D")])
+@pytest.mark.parametrize("op", FOLDS, ids=lambda op: op.name)
+def test_a_collective_folds_the_shards_by_its_op(op: Op, device: Device) -> None:
+    """Shards of two elements on three devices; each fold gives another result."""
+    on = ParamArg(0, dtypes.int32, ("A", "B", "C"))
+    shards = UOp(Op.PARAM, dims((6,)), arg=on)
+    folded = UOp(Op.ALLREDUCE, shards, arg=AllReduceArg(op, device))
+    data = np.array([2, -3, 5, 7, -4, 6], np.int32)
+    assert (folded.shape, folded.device, folded.axis) == ((2,), device, None)
+    want = FOLDS[op].reduce(data.reshape(3, 2), axis=0)
+    np.testing.assert_array_equal(np.asarray(evaluate(folded, {0: data})), want)
 
 
 def test_names_stay_what_they_are() -> None:
