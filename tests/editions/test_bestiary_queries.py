@@ -284,8 +284,11 @@ def test_an_axis_of_two_factors_has_no_lanes() -> None:
         written(UOp(Op.STORE, UOp(Op.INDEX, BUFFER, place), const(9, dtypes.int32)))
 
 
-def test_a_matrix_product_passes_lanes_on() -> None:
-    """Two lanes of fragments are two products, side by side as CONTRACT collects them."""
+@pytest.mark.parametrize("collects", [True, False])
+def test_a_matrix_product_passes_lanes_on(collects: bool) -> None:
+    """Two lanes of fragments are two products, side by side as CONTRACT collects them; added to
+    what stands in one place, both count.
+    """
     arg = WmmaArg(16, 8, 16, dtypes.float16, dtypes.float32)
     warp, sizes = special(WARP, "lidx0"), (8, 4, 4)
     kinds = (dtypes.float16, dtypes.float16, dtypes.float32)
@@ -295,9 +298,10 @@ def test_a_matrix_product_passes_lanes_on() -> None:
     ]
     product = UOp(Op.WMMA, *both, arg=arg)
     assert is_expandable(product)
-    value = UOp(Op.CONTRACT, product, arg=LanesArg((7,), (2,)))
-    places = vector([add(times(warp, 8), e) for e in range(8)])
-    body = UOp(Op.STORE, at(kernel_param(0, 8 * WARP, dtypes.float32), places), value)
+    value = UOp(Op.CONTRACT, product, arg=LanesArg((7,), (2,))) if collects else product
+    places = vector([add(times(warp, 8), e) for e in range(8 if collects else 4)])
+    writes = Op.STORE if collects else Op.ATOMICADD
+    body = UOp(writes, at(kernel_param(0, 8 * WARP, dtypes.float32), places), value)
     counts = (8 * WARP, *(2 * n * WARP for n in sizes))
     buffers = zip(counts, (dtypes.float32, *kinds), strict=True)
     root = program(UOp(Op.SINK, body), *(argument(k, n, d) for k, (n, d) in enumerate(buffers)))
@@ -310,8 +314,10 @@ def test_a_matrix_product_passes_lanes_on() -> None:
         slot: np.concatenate([g[slot].reshape(WARP, -1) for g in given], 1).reshape(-1)
         for slot in (1, 2, 3)
     }
+    inputs[0] = np.zeros(8 * WARP, np.float32)
     result = evaluate(root, inputs)
     assert isinstance(result, dict)
     lanes = result[0].reshape(WARP, 2, 4)
-    for k, (a, b, c) in enumerate(pairs):
-        np.testing.assert_array_equal(fragments_of(arg).acc.gather(lanes[:, k]), a @ b + c)
+    products = [a @ b + c for a, b, c in pairs]
+    for k, want in enumerate(products if collects else [sum(products)]):
+        np.testing.assert_array_equal(fragments_of(arg).acc.gather(lanes[:, k]), want)
