@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import cast
 
 import numpy as np
@@ -87,6 +88,21 @@ def test_each_has_its_axes_and_no_other_result(text: str) -> None:
     for stage in ("optimize", "expand", "select", "linearize"):
         program = lower(SUM, stage, optimizations=[parse_optimizations(text)])
         assert totals(program) == TOTALS, stage
+
+
+@pytest.mark.parametrize("text", [t for t in SEQUENCES if "PADTO" not in t and "SWAP" not in t])
+def test_the_axes_of_a_split_count_in_their_order(text: str) -> None:
+    """Along the axes, the first one outermost, the elements are read in their order in memory."""
+    program = lower(SUM, "optimize", optimizations=[parse_optimizations(text)])
+    body = calls(program)[0].src[0]
+    (place,) = {u.src[0] for u in body.toposort() if u.op is Op.LOAD}
+    counters = axes(body)
+    bounds = [range(cast(int, evaluate(r.src[0]))) for r in counters]
+    found = []
+    for position in product(*bounds):
+        at = dict(zip(counters, map(index_const, position), strict=True))
+        found.append(int(np.asarray(evaluate(place.src[1].substitute(at)))))
+    assert found == list(range(48))
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,13 @@ from uop.spec.uop import UOp, const, dims, index_const, param
 M, N, K = 32, 24, 64
 
 
-def gemm(dtype: DType, m: int = M, n: int = N, k: int = K) -> UOp:
+def gemm(dtype: DType, m: int = M, n: int = N, k: int = K, fold: Op = Op.ADD) -> UOp:
     a, b = param(0, (m, k), dtype), param(1, (n, k), dtype)
     factors = (
         UOp(Op.CAST, UOp(Op.RESHAPE, u, dims(shape)), arg=DTypeArg(dtypes.float32))
         for u, shape in ((a, (m, 1, k)), (b, (1, n, k)))
     )
-    return UOp(Op.REDUCE, UOp(Op.MUL, *factors), arg=ReduceArg(Op.ADD, (2,)))
+    return UOp(Op.REDUCE, UOp(Op.MUL, *factors), arg=ReduceArg(fold, (2,)))
 
 
 def tiled(root: UOp, text: str) -> UOp:
@@ -108,6 +108,8 @@ def test_every_size_along_k_is_that_of_an_instruction() -> None:
         ("TC.c2", gemm(dtypes.float16), "TC(3, m16n8k16)"),
         ("TC.c3", gemm(dtypes.float16), "TC(0, m16n8k16)"),
         ("TC.c3", gemm(dtypes.float32), "TC(2, m16n8k8)"),
+        ("TC.c3", gemm(dtypes.float16, fold=Op.MAX), "TC(2, m16n8k16)"),
+        ("TC.c3", gemm(dtypes.float16, fold=Op.MUL), "TC(2, m16n8k16)"),
         ("TC.c3", UOp(Op.NEG, param(0, (16,), dtypes.float16)), "TC(0, m16n8k16)"),
         ("TC.c4", gemm(dtypes.float16), "TC(2, m16n8k32)"),
         ("TC.c4", gemm(dtypes.float16), "TC(2, m8n8k4)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -279,12 +280,19 @@ def test_the_same_kernels_compile_for_cuda() -> None:
 
 
 def test_the_stage_makes_programs() -> None:
-    kernel = doubled()
-    program = render(kernel, OPENCL)
-    assert (program.op, program.src[0]) == (Op.PROGRAM, kernel)
-    assert isinstance(program.src[1].arg, SourceArg)
-    assert "kernel void kernel_0(" in program.src[1].arg.text
-    assert [u.arg.slot for u in params(kernel) if isinstance(u.arg, ParamArg)] == [0, 1]
+    kernels = [doubled(), shifted_copy(8, 1)]
+    programs = render(UOp(Op.GROUP, *kernels), OPENCL).src
+    texts = []
+    for kernel, program in zip(kernels, programs, strict=True):
+        assert (program.op, program.src[0]) == (Op.PROGRAM, kernel)
+        assert isinstance(program.src[1].arg, SourceArg)
+        texts.append(program.src[1].arg.text)
+    # Each text is a whole source: the header, and its own kernel alone.
+    for number, text in enumerate(texts):
+        assert text.startswith(OPENCL.dialect.header)
+        assert re.findall(r"kernel void (\w+)\(", text) == [f"kernel_{number}"]
+    assert DOUBLED.replace(" k(", " kernel_0(") in texts[0]
+    assert [u.arg.slot for u in params(kernels[0]) if isinstance(u.arg, ParamArg)] == [0, 1]
 
 
 def test_a_value_used_outside_its_loop_is_refused() -> None:

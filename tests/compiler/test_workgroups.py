@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from functools import reduce
 from typing import cast
 
 import numpy as np
@@ -130,14 +132,30 @@ def test_what_a_launch_is_read_off() -> None:
     assert not is_grouped(linear(UOp(Op.STORE, place(special("gidx0", 3)), const(1, dtypes.int32))))
 
 
+def test_each_number_is_the_one_that_the_device_has_for_it() -> None:
+    """A kernel with all numbers of a launch, in the words of OpenCL and of CUDA."""
+    names = [f"{kind}idx{k}" for kind in "gl" for k in range(3)]
+    total = reduce(lambda a, b: UOp(Op.ADD, a, b), (special(name, 2) for name in names))
+    body = linear(UOp(Op.STORE, place(total), const(1, dtypes.int32)))
+    opencl, cuda = (target.kernel(body, "k") for target in (OPENCL, CUDA))
+    for k, axis in enumerate("xyz"):
+        assert f"i64 gidx{k} = get_group_id({k});" in opencl
+        assert f"i64 lidx{k} = get_local_id({k});" in opencl
+        assert re.search(rf"i64 gidx{k} = \W*blockIdx\.{axis}\b", cuda)
+        assert re.search(rf"i64 lidx{k} = \W*threadIdx\.{axis}\b", cuda)
+
+
 def test_kernels_share_their_folds_each_among_its_own_items() -> None:
     other = UOp(Op.REDUCE, param(1, (6, 8), dtypes.int32), arg=ReduceArg(Op.MAX, (1,)))
     texts = ("SPLIT(1, 4, GROUP_REDUCE, INNER)", "SPLIT(1, 2, GROUP_REDUCE, INNER)")
     root = UOp(Op.TUPLE, SUM, other)
-    program = compile(root, optimizations=[parse_optimizations(text) for text in texts])
-    found = evaluate(program.stages["select"], {0: DATA, 1: DATA})
-    assert isinstance(found, dict)
-    assert [totals(v) for v in found.values()] == [TOTALS, DATA.max(axis=1).tolist()]
+    # Alone in their workgroups, and beside two other rows there.
+    for rows in ("", "SPLIT(0, 3, LOCAL, INNER)"):
+        both = [f"{text}; {rows}" if rows else text for text in texts]
+        program = compile(root, optimizations=[parse_optimizations(text) for text in both])
+        found = evaluate(program.stages["select"], {0: DATA, 1: DATA})
+        assert isinstance(found, dict)
+        assert [totals(v) for v in found.values()] == [TOTALS, DATA.max(axis=1).tolist()]
 
 
 def test_folds_of_one_kernel_are_shared_by_equally_many_items() -> None:
