@@ -12,6 +12,7 @@ from uop import Op, Tensor, UOp, dtypes, evaluate, function, param
 from uop.spec.args import GetTupleArg, ParamArg
 from uop.spec.errors import InvalidError
 from uop.spec.graph import leaves
+from uop.spec.uop import dims
 
 
 @function
@@ -53,6 +54,23 @@ def test_inputs_are_extracted_once() -> None:
     found = nested((x, [y]), more={"x": x})
     assert call_of(found).src[1:] == (x.uop, y.uop)
     assert found.tolist() == [11, 42]
+
+
+def test_an_input_that_the_body_does_not_use_is_one() -> None:
+    """It keeps its number, and the inputs behind it have theirs."""
+    x, y, z = Tensor([1, 2]), Tensor([10, 20]), Tensor([5, 7])
+    call = call_of(function(lambda a, b, c: a - c)(x, y, z))
+    assert call.src[1:] == (x.uop, y.uop, z.uop)
+    assert {u.arg for u in leaves(call.src[0])} == {ParamArg(k, dtypes.int32) for k in (0, 2)}
+
+
+def test_a_placeholder_is_like_its_input() -> None:
+    arg = ParamArg(9, dtypes.float16, "A")
+    x, rows = UOp(Op.PARAM, dims((3,)), arg=arg), UOp(Op.PARAM, dims((2, 3)), arg=arg)
+    call = call_of(function(lambda a, b: a * 2 + b)(Tensor(x), Tensor(rows)))
+    found = {u for u in leaves(call.src[0]) if u.op is Op.PARAM}
+    like = {(u.arg.slot, u.dtype, u.shape, u.device) for u in found}  # type: ignore[union-attr]
+    assert like == {(0, dtypes.float16, (3,), "A"), (1, dtypes.float16, (2, 3), "A")}
 
 
 def test_what_the_body_computes_anew_is_no_input() -> None:
