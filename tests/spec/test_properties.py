@@ -128,10 +128,13 @@ def test_a_write_has_no_value_and_is_where_its_location_is() -> None:
 def test_waiting_changes_no_property() -> None:
     few = UOp(Op.STACK, const(-3, dtypes.int8), const(5, dtypes.int8))
     turned = UOp(Op.PERMUTE, buffer((4, 2), device=TWO), arg=PermuteArg((1, 0)))
+    elsewhere = UOp(Op.STORE, buffer((3,), device="C"), values((3,)))
+    assert elsewhere.device == "C"
     for u in (few, turned, buffer((2,), dtypes.bool, "A", AddrSpace.REG)):
-        after = UOp(Op.AFTER, u, UOp(Op.SINK))
-        assert (after.dtype, after.shape, after.device) == (u.dtype, u.shape, u.device)
-        assert (after.addrspace, after.min_max, after.axis) == (u.addrspace, u.min_max, u.axis)
+        for deps in ([UOp(Op.SINK)], [elsewhere] if u.device else []):
+            after = UOp(Op.AFTER, u, *deps)
+            assert (after.dtype, after.shape, after.device) == (u.dtype, u.shape, u.device)
+            assert (after.addrspace, after.min_max, after.axis) == (u.addrspace, u.min_max, u.axis)
 
 
 COMPARISONS = {Op.CMPLT, Op.CMPNE, Op.CMPGT, Op.CMPGE, Op.CMPLE, Op.CMPEQ}
